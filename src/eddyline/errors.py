@@ -1,0 +1,41 @@
+"""Whose fault it is: the user's text, the user's settings, the world, or ours.
+
+The command line turns the first two into exit status 2 and one line, the third into exit status 1; an InternalError is a
+bug of Eddyline and the only one that is worth a traceback.
+"""
+
+from __future__ import annotations
+
+
+class EddylineError(Exception):
+    """Everything that Eddyline raises on purpose; `str(error)` is one line for a person."""
+
+
+class ScriptError(EddylineError):
+    """The script cannot mean anything, or asks for what is not supported.
+
+    `line` and `column` count from 1; `source_line` is the text of that line, so that `pretty()` can show a caret.
+    """
+
+    def __init__(self, message: str, line: int = 0, column: int = 0, source_line: str = "") -> None:
+        super().__init__(f"line {line}, column {column}: {message}" if line else message)
+        self.message, self.line, self.column, self.source_line = message, line, column, source_line
+
+    def pretty(self) -> str:
+        """The one-line answer, and below it the line with a caret."""
+        if not self.line:
+            return str(self)
+        pad = "".join("\t" if c == "\t" else " " for c in self.source_line[: self.column - 1])
+        return f"{self}\n  {self.source_line}\n  {pad}^"
+
+
+class SettingError(EddylineError):
+    """A setting or an option that does not exist, has a wrong value, or is not built yet."""
+
+
+class JobError(EddylineError):
+    """The job could not go on: a file that is missing or broken, a limit reached, a function of the user that failed."""
+
+
+class InternalError(EddylineError):
+    """A broken invariant of ours."""

@@ -1,0 +1,88 @@
+"""Typed expressions: what the binder makes of SQL, and what everything below evaluates.
+
+An expression is a small immutable tree; its type is an Arrow type and is known before any row is read. Equal expressions
+are equal objects (and hash alike), so an environment can map any sub-expression, a group key for example, to its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+Kernel = Callable[[Sequence[pa.Array], int], pa.Array]
+"""Vectorised implementation: arguments of one length, their length -> an array of that length. Raises pa.ArrowInvalid
+(or ValueError, ArithmeticError) if some row cannot be evaluated; the evaluator then finds that row and makes it NULL."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the query's source number `source` (its place in FROM)."""
+
+    source: int
+    name: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant; `value` is what `pa.scalar(value, type)` takes, None for NULL."""
+
+    value: object
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function applied to arguments that already have the types it takes (casts are calls of their own)."""
+
+    name: str
+    args: tuple[Expr, ...]
+    type: pa.DataType
+    kernel: Kernel = field(compare=False, repr=False)
+    variant: str = ""
+    """What tells apart two calls of one name and the same arguments: the unit of date_trunc, the target of a cast."""
+    expensive: bool = False
+    """A user function: worth a place of its own in the eddy."""
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """COUNT, SUM, MIN, MAX, AVG, STDDEV_SAMP or VAR_SAMP over the combinations of a group; `arg` is None for COUNT(*)."""
+
+    name: str
+    arg: Expr | None
+    distinct: bool
+    type: pa.DataType
+
+
+Expr = Column | Literal | Call | Aggregate
+
+WINDOW_END = Column(-1, "window_end", pa.timestamp("us"))
+"""`window_end()`: the slide boundary of an aggregate's row. Not a column of any source."""
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and everything in it, parents first."""
+    yield expr
+    if isinstance(expr, Call):
+        for arg in expr.args:
+            yield from walk(arg)
+    elif isinstance(expr, Aggregate) and expr.arg is not None:
+        yield from walk(expr.arg)
+
+
+def columns_of(expr: Expr) -> frozenset[Column]:
+    """The source columns an expression reads."""
+    return frozenset(e for e in walk(expr) if isinstance(e, Column) and e.source >= 0)
+
+
+def sources_of(expr: Expr) -> frozenset[int]:
+    """The sources (places in FROM) an expression reads."""
+    return frozenset(c.source for c in columns_of(expr))
+
+
+def is_expensive(expr: Expr) -> bool:
+    """Whether a user function is called anywhere in it."""
+    return any(isinstance(e, Call) and e.expensive for e in walk(expr))

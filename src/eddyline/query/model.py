@@ -1,0 +1,113 @@
+"""A query after binding: frozen, typed, independent of how it will be computed.
+
+Times and durations are integers in microseconds. A query checks itself when it is made and refuses to exist wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from eddyline.errors import InternalError
+from eddyline.query.expr import Aggregate, Column, Expr, columns_of
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A declared stream, or a static table (`time` is None)."""
+
+    name: str
+    schema: pa.Schema
+    time: str | None
+    lateness: int = 0
+
+    @property
+    def is_table(self) -> bool:
+        """Tables are read whole before the streams start, have no time and never expire."""
+        return self.time is None
+
+
+class WindowKind(Enum):
+    """How a window bounds its stream."""
+
+    RANGE = "RANGE"
+    ROWS = "ROWS"
+    UNBOUNDED = "UNBOUNDED"
+
+
+@dataclass(frozen=True)
+class Window:
+    """`[RANGE size]` (microseconds), `[ROWS size]`, or no bound."""
+
+    kind: WindowKind = WindowKind.UNBOUNDED
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """One item of FROM. Its place in `Query.sources` is its number; each alias is a stream of its own."""
+
+    alias: str
+    stream: Stream
+    window: Window = Window()
+
+
+@dataclass(frozen=True)
+class Output:
+    """One item of SELECT."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class GroupBy:
+    """GROUP BY, the aggregates used in SELECT and HAVING, and the slide in microseconds (None: once, at the end)."""
+
+    keys: tuple[Expr, ...]
+    aggregates: tuple[Aggregate, ...]
+    having: Expr | None
+    slide: int | None
+
+
+@dataclass(frozen=True)
+class Query:
+    """SELECT outputs FROM sources WHERE all of predicates [GROUP BY group]. Outputs of an aggregate query read only group
+    keys, aggregates and WINDOW_END."""
+
+    sources: tuple[Source, ...]
+    predicates: tuple[Expr, ...]
+    outputs: tuple[Output, ...]
+    group: GroupBy | None = None
+
+    def __post_init__(self) -> None:
+        if not self.sources or not self.outputs or all(s.stream.is_table for s in self.sources):
+            raise InternalError("a query needs a stream and an output")
+        for column in self.columns:
+            if column.name not in self.sources[column.source].stream.schema.names:
+                raise InternalError(f"no column {column.name} in source {column.source}")
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What the result rows look like."""
+        return pa.schema([pa.field(o.name, o.expr.type) for o in self.outputs])
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """Every expression of the query over source columns."""
+        group = self.group
+        if group is None:
+            return (*self.predicates, *(o.expr for o in self.outputs))
+        return (*self.predicates, *group.keys, *(a.arg for a in group.aggregates if a.arg is not None))
+
+    @property
+    def columns(self) -> frozenset[Column]:
+        """Every source column the query reads, time columns not included unless it names them."""
+        return frozenset(c for e in self.expressions for c in columns_of(e))
+
+    def columns_of_source(self, source: int) -> tuple[str, ...]:
+        """The columns the query uses of one source, in the order of its schema: the tie-break of ROWS windows."""
+        used = {c.name for c in self.columns if c.source == source}
+        return tuple(n for n in self.sources[source].stream.schema.names if n in used)
