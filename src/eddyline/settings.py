@@ -1,18 +1,211 @@
-"""The settings of INTERFACE: one frozen record, parsed from text, refused in one line when wrong or not built yet."""
+"""The settings of a run: one table, one frozen record, refused in one line when wrong or not built yet.
+
+A value is found in this order: `--set KEY=VALUE`, the `[eddyline]` table of the file named by `--config`, the environment
+variable EDDYLINE_KEY, the default. Text from all three goes through the same parser, so a setting means the same wherever it
+was written. A key is in `TABLE` from the day the interface names it; until its mechanism exists its parser is None and any
+use of it is refused, so that nobody believes that a setting had an effect.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from eddyline.errors import SettingError
+
+_SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_NOT_SETTINGS = frozenset({"DEBUG"})
+"""EDDYLINE_ variables that are no settings: EDDYLINE_DEBUG=1 shows tracebacks."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run may be told. `check` makes the eddy check every routing constraint at every step (tests)."""
+    """What a run may be told. `check` makes the eddy check every routing constraint at every step (tests).
+
+    >>> parse(["router=random", "memory=200MB"]).memory
+    200000000
+    """
 
     router: str = "fixed"
     packet: int = 65536
     seed: int = 0
     memory: int | None = None
     batch_rows: int = 65536
+    batch_rows_auto: bool = True
+    """Make batches smaller than `batch_rows` while they take longer than `batch_seconds`."""
+    batch_seconds: float = 1.0
     at_end: str = "flush"
     check: bool = False
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the table: `parse` turns text into the fields of Settings that it sets; None means not built yet."""
+
+    key: str
+    values: str
+    default: str
+    meaning: str
+    parse: Callable[[str], Mapping[str, Any]] | None = None
+
+
+class _Wrong(ValueError):
+    """What is wrong with a value; `parse` adds the key and where it was written."""
+
+
+def _one_of(key: str, built: tuple[str, ...], later: tuple[str, ...]) -> Callable[[str], Mapping[str, Any]]:
+    def parse_choice(text: str) -> Mapping[str, Any]:
+        if text in later:
+            raise _Wrong(f"{text} is not built yet; there is {', '.join(built)}")
+        if text not in built:
+            raise _Wrong(f"{text!r} is not one of {', '.join(built)}{_did_you_mean(text, built)}")
+        return {key: text}
+
+    return parse_choice
+
+
+def _number(text: str, least: int, most: int = 2**63 - 1) -> int:
+    if not re.fullmatch(r"[+-]?[0-9][0-9_]*", text) or not least <= int(text) <= most:
+        raise _Wrong(f"{text!r} is not a whole number of at least {least}")
+    return int(text)
+
+
+def _packet(text: str) -> Mapping[str, Any]:
+    if text == "adaptive":
+        raise _Wrong("adaptive is not built yet; give a number of rows")
+    return {"packet": _number(text, 1, 2**31 - 1)}
+
+
+def _batch_rows(text: str) -> Mapping[str, Any]:
+    if text == "auto":
+        return {"batch_rows": Settings.batch_rows, "batch_rows_auto": True}
+    return {"batch_rows": _number(text, 1, 2**31 - 1), "batch_rows_auto": False}
+
+
+def _batch_seconds(text: str) -> Mapping[str, Any]:
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) <= 0:
+        raise _Wrong(f"{text!r} is not a number of seconds above 0")
+    return {"batch_seconds": float(text)}
+
+
+def _memory(text: str) -> Mapping[str, Any]:
+    return {"memory": None if text == "none" else parse_size(text)}
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as 200MB, 1.5 GiB or 4096.
+
+    >>> parse_size("1.5KiB")
+    1536
+    """
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", text.strip())
+    if match is None or match[2].upper() not in _SIZES or float(match[1]) == 0:
+        raise _Wrong(f"{text!r} is not a size such as 200MB or 2GiB")
+    return int(float(match[1]) * _SIZES[match[2].upper()])
+
+
+TABLE: tuple[Setting, ...] = (
+    Setting("router", "fixed, random (auto, lottery, rank, benefit later)", "fixed", "who chooses the next step of a packet",
+            _one_of("router", ("fixed", "random"), ("auto", "lottery", "rank", "benefit"))),
+    Setting("reroute_every", "a number of tuples", "1000", "tuples between two looks at a routing decision"),
+    Setting("packet", "a number of rows (adaptive later)", "65536", "rows per packet; 1 is the per-tuple eddy", _packet),
+    Setting("plan", "auto, mjoin, a tree of aliases", "auto", "which spans are materialised"),
+    Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans"),
+    Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs"),
+    Setting("execution", "unsynchronized, semi, total", "unsynchronized", "how far queues may run apart"),
+    Setting("memory", "none, a size such as 200MB", "none", "the most that state may take; beyond it the job stops", _memory),
+    Setting("cpu", "none, a fraction of a core", "none", "the optimiser's limit"),
+    Setting("spill", "auto, lazy-disk, active-disk, off", "auto", "where state beyond the memory goes"),
+    Setting("balance", "auto, moving-state, parallel-track, off", "auto", "how load is moved between slots"),
+    Setting("slots", "a number", "one per core", "how many slots share the work"),
+    Setting("groups", "a number", "256", "partition groups in all"),
+    Setting("batch_rows", "auto, a number of rows", "auto", "rows per micro-batch", _batch_rows),
+    Setting("batch_seconds", "a number of seconds", "1", "the longest batch that batch_rows=auto aims at", _batch_seconds),
+    Setting("idle_timeout", "none, a time", "none", "how long a silent stream may hold the watermark back"),
+    Setting("at_end", "flush (keep later)", "flush", "what happens to waiting results when all streams ended",
+            _one_of("at_end", ("flush",), ("keep",))),
+    Setting("trigger", "none, a time", "none", "the time between two micro-batches"),
+    Setting("pause_ms", "a number", "50", "the longest a migration may hold output back at a time"),
+    Setting("arena_dir", "a folder", "host memory", "where arenas live"),
+    Setting("arena_limit", "a size", "half of arena_dir", "how large arenas may become"),
+    Setting("metrics_port", "none, a port", "none", "where metrics are served"),
+    Setting("seed", "a whole number", "0", "the seed of everything random", lambda text: {"seed": _number(text, 0)}),
+)  # fmt: skip
+
+_BY_KEY = {setting.key: setting for setting in TABLE}
+
+
+def parse(
+    assignments: Iterable[str] = (), config: str | Path | None = None, environ: Mapping[str, str] | None = None
+) -> Settings:
+    """The settings that `--set KEY=VALUE`..., a TOML file and the environment say together.
+
+    >>> parse(["batch_rows=1000"], environ={"EDDYLINE_BATCH_ROWS": "7", "EDDYLINE_SEED": "3"}).seed
+    3
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for name, value in (environ or {}).items():
+        if name.startswith("EDDYLINE_") and (key := name.removeprefix("EDDYLINE_")) not in _NOT_SETTINGS:
+            found[_known(key.lower(), name)] = (value, name)
+    for key, value in _from_toml(config).items() if config is not None else ():
+        found[_known(key, str(config))] = (value, str(config))
+    for assignment in assignments:
+        key, sign, value = assignment.partition("=")
+        if not sign:
+            raise SettingError(f"--set {assignment}: write KEY=VALUE")
+        found[_known(key.strip(), "--set")] = (value, "--set")
+    return _build(found)
+
+
+def from_mapping(values: Mapping[str, object]) -> Settings:
+    """The settings of a Python dictionary; the environment and files are not looked at.
+
+    >>> from_mapping({"router": "random", "packet": 64}).packet
+    64
+    """
+    return _build({_known(key, "settings"): (_text(value), "settings") for key, value in values.items()})
+
+
+def _build(found: Mapping[str, tuple[str, str]]) -> Settings:
+    settings = Settings()
+    for key, (text, origin) in found.items():
+        parser = _BY_KEY[key].parse
+        if parser is None:
+            raise SettingError(f"setting {key} (from {origin}) is not built yet")
+        try:
+            settings = replace(settings, **parser(text.strip()))
+        except _Wrong as wrong:
+            raise SettingError(f"setting {key} (from {origin}): {wrong}") from None
+    return settings
+
+
+def _known(key: str, origin: str) -> str:
+    if key not in _BY_KEY:
+        raise SettingError(f"there is no setting {key!r} (from {origin}){_did_you_mean(key, _BY_KEY)}")
+    return key
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word.lower(), list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _from_toml(path: str | Path) -> dict[str, str]:
+    try:
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
+        raise SettingError(f"cannot read the settings in {path}: {why}") from None
+    table = document.get("eddyline")
+    if not isinstance(table, dict):
+        raise SettingError(f"{path} has no [eddyline] table")
+    return {key: _text(value) for key, value in table.items()}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool | None) else str(value)

@@ -11,9 +11,22 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-Kernel = Callable[[Sequence[pa.Array], int], pa.Array]
-"""Vectorised implementation: arguments of one length, their length -> an array of that length. Raises pa.ArrowInvalid
-(or ValueError, ArithmeticError) if some row cannot be evaluated; the evaluator then finds that row and makes it NULL."""
+Value = pa.Array | pa.Scalar
+"""What evaluating an expression gives: its values, or one value for all rows."""
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Values of which `failed` are NULL because they could not be computed."""
+
+    values: pa.Array
+    failed: int
+
+
+Kernel = Callable[[Sequence[Value], int], "pa.Array | Partial"]
+"""Vectorised implementation: arguments, at least one of them an array, the others constants; the number of rows -> an array
+of that length. A kernel that knows which rows cannot be computed makes them NULL and says how many; one that does not raises
+ValueError or ArithmeticError (pa.ArrowInvalid is one), and the evaluator finds those rows and makes them NULL."""
 
 
 @dataclass(frozen=True)

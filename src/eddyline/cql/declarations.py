@@ -1,0 +1,183 @@
+"""CREATE STREAM, CREATE TABLE and CREATE SINK: what is read from where, and what is written to where.
+
+Here only the grammar is checked; whether names exist and types fit is the binder's question, which also sees what a
+Python program declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import pyarrow as pa
+from sqlglot.tokens import TokenType
+
+from eddyline.cql.durations import read_duration
+from eddyline.cql.names import did_you_mean
+from eddyline.cql.places import Place, shown
+from eddyline.cql.tokens import Cursor, is_name, is_string
+from eddyline.cql.types import read_type
+
+KINDS = ("STREAM", "TABLE", "SINK")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One CREATE statement; `lateness` is in microseconds, option keys are lower case."""
+
+    kind: str
+    name: str
+    columns: tuple[tuple[str, pa.DataType], ...] | None
+    format: str
+    options: Mapping[str, str] = field(hash=False)
+    time: str | None
+    lateness: int
+    late_into: str | None
+    dead_into: str | None
+    place: Place
+    places: Mapping[str, Place] = field(default_factory=dict, hash=False, compare=False)
+    """Where `time`, `late` and `dead` are named."""
+
+
+def read_declaration(cursor: Cursor) -> Declaration:
+    """Read a CREATE statement whose CREATE has been read."""
+    kind = _read_kind(cursor)
+    place = cursor.place()
+    name = cursor.name(f"the name of the {kind.lower()}")
+    columns = _read_columns(cursor, kind)
+    if not cursor.match("USING"):
+        cursor.expected(
+            f"USING and a format, as in CREATE {kind} {shown(name)[1:-1]} USING parquet OPTIONS (path 'data')"
+        )
+    format = cursor.name("a format such as parquet, csv or json").lower()
+    options = _read_options(cursor) if cursor.match("OPTIONS") else {}
+    time, late, dead, lateness = None, None, None, None
+    places: dict[str, Place] = {}
+    while cursor.token is not None:
+        at = cursor.at
+        seen = False
+        if cursor.match("TIMESTAMP", "BY"):
+            places["time"] = cursor.place()
+            seen, time = time is not None, cursor.name("the name of the time column")
+        elif cursor.match("LATENESS"):
+            seen, lateness = lateness is not None, read_duration(cursor, "LATENESS", "LATENESS 1 SECOND")
+        elif cursor.match("LATE", "INTO"):
+            places["late"] = cursor.place()
+            seen, late = late is not None, cursor.name("the name of a sink")
+        elif cursor.match("DEAD", "INTO"):
+            places["dead"] = cursor.place()
+            seen, dead = dead is not None, cursor.name("the name of a sink")
+        else:
+            _refuse_clause(cursor, kind)
+        if seen or kind != "STREAM":
+            cursor.at = at
+            _refuse_repeated_or_timed(cursor, kind, seen)
+    return Declaration(kind, name, columns, format, options, time, lateness or 0, late, dead, place, places)
+
+
+def _read_kind(cursor: Cursor) -> str:
+    for kind in KINDS:
+        if cursor.match(kind):
+            return kind
+    word = cursor.token.text if cursor.token is not None else ""
+    if word.upper() in ("OR", "TEMP", "TEMPORARY", "EXTERNAL", "IF"):
+        cursor.fail(
+            f"CREATE {word.upper()} is not supported; write CREATE STREAM, CREATE TABLE or CREATE SINK and a name"
+        )
+    hint = did_you_mean(word, KINDS)
+    if hint.startswith("; did"):
+        cursor.fail(f"CREATE {shown(word)[1:-1]} is not known{hint}")
+    cursor.expected("STREAM, TABLE or SINK after CREATE")
+
+
+def _refuse_repeated_or_timed(cursor: Cursor, kind: str, repeated: bool) -> NoReturn:
+    words = " ".join(t.text.upper() for t in cursor.tokens[cursor.at : cursor.at + 2])
+    words = "LATENESS" if words.startswith("LATENESS") else words
+    if repeated:
+        cursor.fail(f"{words} is said twice; leave one out")
+    if kind == "TABLE":
+        cursor.fail(f"a table has no time, so it cannot have {words}; leave it out, or write CREATE STREAM")
+    cursor.fail(f"a sink cannot have {words}; it belongs to a stream")
+
+
+def _refuse_clause(cursor: Cursor, kind: str) -> NoReturn:
+    if kind != "STREAM":
+        cursor.expected("OPTIONS or ';' to end the statement")
+    cursor.expected("TIMESTAMP BY, LATENESS, LATE INTO, DEAD INTO or ';' to end the statement")
+
+
+def _read_columns(cursor: Cursor, kind: str) -> tuple[tuple[str, pa.DataType], ...] | None:
+    if cursor.token is None or cursor.token.token_type != TokenType.L_PAREN:
+        return None
+    if kind == "SINK":
+        cursor.fail("a sink has the columns of the query; leave the list out")
+    cursor.take()
+    columns: dict[str, pa.DataType] = {}
+    while True:
+        at = cursor.at
+        name = cursor.name("the name of a column")
+        if name.lower() in (n.lower() for n in columns):
+            cursor.at = at
+            cursor.fail(f"column {shown(name)} is listed twice; name it once")
+        columns[name] = _read_column_type(cursor, name)
+        if cursor.match_type(TokenType.R_PAREN):
+            return tuple(columns.items())
+        if not cursor.match_type(TokenType.COMMA):
+            cursor.expected("',' or ')' after the type of a column")
+
+
+def _read_column_type(cursor: Cursor, name: str) -> pa.DataType:
+    start, depth = cursor.at, 0
+    while cursor.token is not None:
+        type = cursor.token.token_type
+        if depth == 0 and type in (TokenType.COMMA, TokenType.R_PAREN):
+            break
+        depth += (type in (TokenType.L_PAREN, TokenType.L_BRACKET)) - (type in (TokenType.R_PAREN, TokenType.R_BRACKET))
+        cursor.take()
+    if cursor.at == start:
+        cursor.expected(f"the type of column {shown(name)}, as in {shown(name)[1:-1]} BIGINT")
+    return read_type(cursor.text, cursor.tokens[start : cursor.at])
+
+
+def _read_options(cursor: Cursor) -> dict[str, str]:
+    form = "OPTIONS (path 'data', header true)"
+    if not cursor.match_type(TokenType.L_PAREN):
+        cursor.expected(f"'(' as in {form}")
+    options: dict[str, str] = {}
+    if cursor.match_type(TokenType.R_PAREN):
+        return options
+    while True:
+        at = cursor.at
+        key = _read_key(cursor, form)
+        if key in options:
+            cursor.at = at
+            cursor.fail(f"option {shown(key)} is given twice; leave one out")
+        cursor.match_type(TokenType.EQ)
+        options[key] = _read_value(cursor, key)
+        if cursor.match_type(TokenType.R_PAREN):
+            return options
+        if not cursor.match_type(TokenType.COMMA):
+            cursor.expected(
+                "',' or ')' after the value of an option (a value that is not one word or number goes in quotes)"
+            )
+
+
+def _read_key(cursor: Cursor, form: str) -> str:
+    parts: list[str] = []
+    while True:
+        if not (is_name(cursor.token) or is_string(cursor.token)):
+            cursor.expected(f"the name of an option, as in {form}")
+        parts.append(cursor.take().text)
+        if not cursor.match_type(TokenType.DOT):
+            return ".".join(parts).lower()
+
+
+def _read_value(cursor: Cursor, key: str) -> str:
+    negative = cursor.match_type(TokenType.DASH)
+    token = cursor.token
+    if token is not None and (
+        token.token_type == TokenType.NUMBER or (not negative and (is_name(token) or is_string(token)))
+    ):
+        return ("-" if negative else "") + cursor.take().text
+    cursor.expected(f"the value of option {shown(key)}: a string in quotes, a number or a word")

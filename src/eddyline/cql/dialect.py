@@ -1,0 +1,125 @@
+"""sqlglot's DuckDB dialect without its functions, and parsing with it.
+
+sqlglot turns the functions it knows into nodes of their own and reorders their arguments. Eddyline's functions are a
+closed table of its own, so here every call stays what was written: a name and its arguments. Only the forms with a
+grammar of their own (CAST, TRY_CAST, EXTRACT, CASE, INTERVAL) are left. Nodes that begin with a keyword get its position,
+and the parser's complaints become sentences with a place; no exception of sqlglot's, of whatever kind, leaves this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.tokens import Token
+
+from eddyline.cql.places import place_at, shown, wrong
+from eddyline.errors import ScriptError
+
+_BASE = DuckDB.Parser
+_REASONS = {
+    "Expecting )": "expected ')' before {found}; close the bracket, or put a comma or an operator there",
+    "Expecting ]": "expected ']' before {found}",
+    "Expected END after CASE": "CASE needs an END here; write CASE WHEN condition THEN value ELSE value END",
+    "Expected TYPE after CAST": "CAST needs a type here; write CAST(x AS BIGINT)",
+    "Expected AS after CAST": "CAST needs AS and a type here; write CAST(x AS BIGINT)",
+    "Expected FROM or comma after EXTRACT": "EXTRACT needs FROM here; write EXTRACT(hour FROM ts)",
+}
+
+
+class _Complaint(ParseError):
+    """A parse error that remembers its token, and whether the text ended there."""
+
+    def __init__(self, reason: str, token: Token, at_end: bool) -> None:
+        super().__init__(reason, [{"description": reason}])
+        self.reason, self.token, self.at_end = reason, token, at_end
+
+
+def _placed(parse: Callable[..., Any], back: int) -> Callable[..., Any]:
+    """A parser whose node gets the position of the token `back` before the one it starts at."""
+
+    def parse_with_place(parser: Any, *rest: Any) -> Any:
+        first = parser._tokens[parser._index - back]
+        node = parse(parser, *rest)
+        return node.update_positions(first) if isinstance(node, exp.Expr) else node
+
+    return parse_with_place
+
+
+class _Parser(_BASE):
+    FUNCTIONS: ClassVar = {}
+    FUNCTION_PARSERS: ClassVar = {
+        name: _placed(_BASE.FUNCTION_PARSERS[name], 2) for name in ("CAST", "TRY_CAST", "EXTRACT")
+    }
+    NO_PAREN_FUNCTIONS: ClassVar = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": _placed(_BASE.NO_PAREN_FUNCTION_PARSERS["CASE"], 1)}
+    PRIMARY_PARSERS: ClassVar = {type: _placed(parse, 1) for type, parse in _BASE.PRIMARY_PARSERS.items()}
+
+    def _parse_interval(self, *args: Any, **kwargs: Any) -> Any:
+        first = self._curr
+        node = super()._parse_interval(*args, **kwargs)
+        return node.update_positions(first) if isinstance(node, exp.Expr) else node
+
+    def raise_error(self, message: str, token: Any = None) -> None:
+        raise _Complaint(message, token or self._curr or self._prev, not (token or self._curr))
+
+
+class _Dialect(DuckDB):
+    Parser = _Parser
+
+
+EDDYLINE = _Dialect()
+"""What the script is tokenized and parsed with."""
+
+
+def parse_query(text: str, tokens: Sequence[Token]) -> exp.Expr:
+    """The syntax tree of one statement, from its tokens in the script `text`."""
+    return _guarded(text, tokens, lambda parser: parser.parse(list(tokens), text))
+
+
+def parse_type(text: str, tokens: Sequence[Token]) -> exp.Expr:
+    """The syntax tree of a type."""
+    return _guarded(text, tokens, lambda parser: parser.parse_into(exp.DataType, list(tokens), text))
+
+
+def _guarded(text: str, tokens: Sequence[Token], parse: Callable[[_Parser], list[exp.Expr | None]]) -> exp.Expr:
+    first = place_at(text, tokens[0].start)
+    try:
+        trees = parse(_Parser(error_level=ErrorLevel.IMMEDIATE, dialect=EDDYLINE))
+    except ParseError as error:
+        raise _sentence(text, error, tokens) from error
+    except RecursionError:
+        raise wrong(text, first, "this is nested too deeply; break it into smaller expressions") from None
+    except Exception as error:  # sqlglot has no closed set of errors; whatever it was, this text is at fault
+        raise wrong(text, first, "this cannot be read as SQL; check it for misspelt or missing words") from error
+    if len(trees) != 1 or trees[0] is None:
+        raise wrong(text, first, "this cannot be read as SQL; check it for misspelt or missing words")
+    return trees[0]
+
+
+def _sentence(text: str, error: ParseError, tokens: Sequence[Token]) -> ScriptError:
+    """What sqlglot complains about, for a person."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, _Complaint):
+        cause = cause.__cause__
+    if cause is None:
+        return wrong(
+            text, place_at(text, tokens[0].start), "this cannot be read as SQL; check it for misspelt or missing words"
+        )
+    written = text[cause.token.start : cause.token.end + 1]
+    if cause.at_end:
+        message = f"something is missing after {shown(written)}, where the statement ends"
+        return wrong(text, place_at(text, tokens[-1].end + 1), message)
+    place = place_at(text, cause.token.start)
+    if cause.reason in _REASONS:
+        return wrong(text, place, _REASONS[cause.reason].format(found=shown(written)))
+    if "missing for" in cause.reason:
+        return wrong(
+            text, place, f"something is missing before {shown(written)}; write the value or name that belongs there"
+        )
+    return wrong(
+        text, place, f"unexpected {shown(written)}; look for a missing comma, operator, quote or bracket before it"
+    )

@@ -1,0 +1,28 @@
+"""Names are case-insensitive, as in DuckDB; a name that does not exist is answered with the nearest one that does."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from eddyline.cql.places import shown
+
+_MOST_LISTED = 8
+
+
+def same(a: str, b: str) -> bool:
+    """Whether two names are the same name."""
+    return a.lower() == b.lower()
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that does not exist: `; did you mean 'x'?`, or what exists, or nothing."""
+    names = list(dict.fromkeys(known))
+    by_lower = {n.lower(): n for n in names}
+    close = difflib.get_close_matches(name.lower()[:100], by_lower, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean {shown(by_lower[close[0]])}?"
+    if not names:
+        return ""
+    listed = ", ".join(shown(n)[1:-1] for n in names[:_MOST_LISTED])
+    return f"; there is {listed}{', ...' if len(names) > _MOST_LISTED else ''}"

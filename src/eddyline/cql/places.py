@@ -1,0 +1,56 @@
+"""Where in the script something stands, and the one way to say that something there is wrong.
+
+Places are derived from character offsets in the script as it was written: nothing is ever parsed from a rewritten text,
+so a place is right by construction. Names and other text of the user go into messages only through `shown`, which keeps a
+message one printable line whatever the script contains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from eddyline.errors import ScriptError
+
+_LONGEST_SHOWN = 40
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """A character of the script; line and column count from 1."""
+
+    line: int
+    column: int
+
+
+def place_at(text: str, offset: int) -> Place:
+    """The place of the character number `offset` (the end of the text, if it has no such character)."""
+    before = text[: max(offset, 0)]
+    return Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+
+
+def wrong(text: str, place: Place, message: str) -> ScriptError:
+    """The error to raise for `message` at a place of the script."""
+    lines = text.split("\n")
+    line = lines[place.line - 1] if place.line <= len(lines) else ""
+    return ScriptError(
+        message, place.line, place.column, "".join(c if c.isprintable() or c == "\t" else " " for c in line)
+    )
+
+
+def shown(text: str) -> str:
+    """A piece of the user's text in quotes, printable and not too long."""
+    printable = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[: _LONGEST_SHOWN + 1])
+    return f"'{printable[:_LONGEST_SHOWN]}...'" if len(printable) > _LONGEST_SHOWN else f"'{printable}'"
+
+
+def start_of(node: exp.Expr) -> int | None:
+    """The offset at which a node of the syntax tree begins, as far as its parts know; else that of its parent."""
+    at: exp.Expr | None = node
+    while at is not None:
+        starts = [n.meta["start"] for n in at.walk() if n.meta_get("start") is not None]
+        if starts:
+            return int(min(starts))
+        at = at.parent
+    return None

@@ -1,0 +1,143 @@
+"""What SQL has and a continuous query here has not: refused by name, with the way to write it.
+
+Refusal is by default: every clause of the syntax tree that is not on the list of the known ones is refused, so nothing
+that sqlglot understands is ever silently left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from eddyline.cql.places import place_at, shown, wrong
+from eddyline.cql.sources import FromItem
+from eddyline.cql.tokens import depth_change, is_quoted
+from eddyline.errors import ScriptError
+
+_QUERY = "a query is SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ..."
+_CLAUSES = {
+    "distinct": ("DISTINCT", "SELECT DISTINCT is not supported; write GROUP BY over the selected columns"),
+    "order": ("ORDER BY", "ORDER BY is not supported, the result has no end to sort; sort what the sink holds"),
+    "limit": ("LIMIT", "LIMIT is not supported, the result has no first rows; choose rows with WHERE or HAVING"),
+    "offset": ("OFFSET", "OFFSET is not supported, the result has no first rows; choose rows with WHERE or HAVING"),
+    "qualify": ("QUALIFY", "QUALIFY is not supported; write GROUP BY with HAVING"),
+    "windows": (
+        "WINDOW",
+        "WINDOW is not supported; write the window behind its stream, as in FROM s [RANGE 10 MINUTES]",
+    ),
+    "into": ("INTO", "SELECT INTO is not supported; write INSERT INTO sink SELECT ..."),
+    "sample": ("USING", "samples are not supported; choose rows with WHERE, as in WHERE id % 10 = 0"),
+}
+_KNOWN = ("expressions", "from_", "joins", "where", "group", "having")
+_SET_OPERATIONS = (TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT)
+_OPENS = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.SELECT, TokenType.GROUP_BY)
+_LIST_ENDS = (
+    TokenType.COMMA,
+    TokenType.R_PAREN,
+    TokenType.R_BRACKET,
+    TokenType.FROM,
+    TokenType.WHERE,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+)
+
+
+def check_tokens(text: str, tokens: Sequence[Token]) -> None:
+    """Refuse what shows in the tokens alone, and what sqlglot would be too lenient about."""
+    for index, token in enumerate(tokens):
+        after = tokens[index + 1] if index + 1 < len(tokens) else None
+        message = _wrong_token(text, index, token, after)
+        if message:
+            raise wrong(text, place_at(text, token.start), message)
+
+
+def _wrong_token(text: str, index: int, token: Token, after: Token | None) -> str:
+    type = token.token_type
+    if type in _SET_OPERATIONS:
+        return f"{type.name} is not supported; write one script per SELECT, each with a sink of its own"
+    if type == TokenType.SELECT and index:
+        return "subqueries are not supported; name the streams in FROM and put their conditions in WHERE"
+    if type == TokenType.PIPE_GT:
+        return f"the pipe |> is not supported; {_QUERY}"
+    if type == TokenType.COMMA and (after is None or after.token_type in _LIST_ENDS):
+        return "nothing follows this comma; remove it, or write what belongs there"
+    if type in _OPENS and after is not None and after.token_type == TokenType.COMMA:
+        return (
+            f"nothing is between this {shown(token.text)} and the comma; remove the comma, or write what belongs there"
+        )
+    if (
+        type == TokenType.NUMBER
+        and after is not None
+        and after.start == token.end + 1
+        and after.token_type == TokenType.VAR
+    ):
+        return (
+            f"{shown(text[token.start : after.end + 1])} is no number; write "
+            "it in decimal, or leave a space before a name"
+        )
+    return ""
+
+
+def check_select(text: str, tokens: Sequence[Token], tree: exp.Expr, items: Sequence[FromItem]) -> exp.Select:
+    """The tree as a SELECT in which every clause is one that is understood."""
+    if not isinstance(tree, exp.Select):
+        raise wrong(text, place_at(text, tokens[0].start), f"this is no query; {_QUERY}")
+    for clause, value in tree.args.items():
+        if value and clause not in _KNOWN:
+            raise _at_word(
+                text, tokens, *_CLAUSES.get(clause, ("", f"a clause of this query is not supported; {_QUERY}"))
+            )
+    if not tree.expressions:
+        raise _at_word(text, tokens, "SELECT", "SELECT names no columns; write what is wanted, or *")
+    _check_from(text, tree, items)
+    group = tree.args.get("group")
+    if group is not None:
+        if group.args.get("all"):
+            raise _at_word(
+                text, tokens, "GROUP BY", "GROUP BY ALL is not supported; name the keys, as in GROUP BY a, b"
+            )
+        several = (exp.Rollup, exp.Cube, exp.GroupingSets)
+        if any(value for key, value in group.args.items() if key != "expressions") or group.find(*several):
+            raise _at_word(
+                text,
+                tokens,
+                "GROUP BY",
+                "ROLLUP, CUBE and GROUPING SETS are not supported; write one query per grouping",
+            )
+        if not group.expressions:
+            raise _at_word(
+                text, tokens, "GROUP BY", "GROUP BY names no key; write the columns to group by, or leave it out"
+            )
+    return tree
+
+
+def _check_from(text: str, tree: exp.Select, items: Sequence[FromItem]) -> None:
+    """Refuse whatever sqlglot found in FROM beyond the items that were read from it."""
+    joins: list[exp.Expr] = tree.args.get("joins") or []
+    tables = [tree.args["from_"].this, *(join.this for join in joins)]
+    form = "write FROM s [RANGE 30 MINUTES] AS a, t [RANGE 30 MINUTES] AS b WHERE ..."
+    for table, item in zip(tables, items, strict=False):
+        alias = table.args.get("alias")
+        if alias is not None and alias.args.get("columns"):
+            raise wrong(text, item.place, "columns cannot be renamed in FROM; rename them in SELECT with AS")
+        if not isinstance(table, exp.Table) or any(v for k, v in table.args.items() if k not in ("this", "alias")):
+            raise wrong(text, item.place, f"only a name, a window and an alias are supported here; {form}")
+    read = [(table.name, table.alias_or_name) for table in tables]
+    odd = any(
+        v for join in joins for k, v in join.args.items() if k not in ("this", "on") and v not in ("INNER", "CROSS")
+    )
+    if odd or read != [(item.stream, item.alias) for item in items]:
+        raise wrong(text, items[0].place, f"this FROM cannot be understood; {form}")
+
+
+def _at_word(text: str, tokens: Sequence[Token], word: str, message: str) -> ScriptError:
+    """The error, placed at the first such word outside brackets; at the start of the query if there is none."""
+    depth, found = 0, tokens[0]
+    for token in tokens:
+        if depth == 0 and not is_quoted(token) and " ".join(token.text.upper().split()) == word:
+            found = token
+            break
+        depth += depth_change(token)
+    return wrong(text, place_at(text, found.start), message)

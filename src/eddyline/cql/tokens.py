@@ -1,0 +1,166 @@
+"""The script as tokens, and a cursor over the tokens of one statement.
+
+The tokens are sqlglot's: they carry offsets into the script, so that whatever is read from them knows its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from sqlglot.tokens import Token, TokenType
+
+from eddyline.cql.dialect import EDDYLINE
+from eddyline.cql.places import Place, place_at, shown, wrong
+
+_QUOTES = {"'": "'", '"': '"'}
+_TEXT = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
+_OPENS = {
+    TokenType.L_PAREN: TokenType.R_PAREN,
+    TokenType.L_BRACKET: TokenType.R_BRACKET,
+    TokenType.L_BRACE: TokenType.R_BRACE,
+}
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of a script; ScriptError when a quote or a comment never ends."""
+    try:
+        return list(EDDYLINE.tokenize(text))
+    except Exception as error:  # sqlglot's tokenizer has no closed set of errors; whatever it was, the text is at fault
+        offset, what = _unfinished(text)
+        raise wrong(text, place_at(text, offset), what) from error
+
+
+def _unfinished(text: str) -> tuple[int, str]:
+    """Where the quote or comment begins that has no end."""
+    at = 0
+    while at < len(text):
+        if text.startswith("--", at):
+            end = text.find("\n", at)
+        elif text.startswith("/*", at):
+            end = text.find("*/", at + 2)
+            if end < 0:
+                return at, "this comment is never closed; end it with */"
+            end += 1
+        elif text[at] in _QUOTES:
+            end = text.find(text[at], at + 1)
+            if end < 0:
+                kind = "string" if text[at] == "'" else "name in double quotes"
+                return at, f"this {kind} is never closed; end it with {text[at]}"
+        else:
+            end = at
+        at = len(text) if end < 0 else end + 1
+    return 0, "the script cannot be read as SQL; look for an unclosed quote, comment or $-string"
+
+
+def is_word(token: Token | None, *words: str) -> bool:
+    """Whether a token is one of these words, not in quotes."""
+    return token is not None and not is_quoted(token) and token.text.upper() in words
+
+
+def is_quoted(token: Token) -> bool:
+    """A string, or a name in double quotes."""
+    return token.token_type in (*_TEXT, TokenType.IDENTIFIER, TokenType.BYTE_STRING)
+
+
+def is_string(token: Token | None) -> bool:
+    """A constant string."""
+    return token is not None and token.token_type in _TEXT
+
+
+def is_name(token: Token | None) -> bool:
+    """A token that can name something: a name in double quotes, or any word."""
+    if token is None or token.token_type == TokenType.NUMBER:
+        return False
+    return token.token_type == TokenType.IDENTIFIER or (not is_quoted(token) and token.text.isidentifier())
+
+
+def depth_change(token: Token) -> int:
+    """+1 for an opening bracket of any kind, -1 for a closing one."""
+    return (token.token_type in _OPENS) - (token.token_type in _OPENS.values())
+
+
+def check_brackets(text: str, tokens: Sequence[Token]) -> None:
+    """Refuse brackets that do not match, at the bracket that is to blame."""
+    open_: list[Token] = []
+    for token in tokens:
+        if token.token_type in _OPENS:
+            open_.append(token)
+        elif token.token_type in _OPENS.values():
+            if not open_:
+                raise wrong(
+                    text,
+                    place_at(text, token.start),
+                    f"this {shown(token.text)} closes nothing; remove it or open it before",
+                )
+            opener = open_.pop()
+            if _OPENS[opener.token_type] != token.token_type:
+                message = (
+                    f"this {shown(opener.text)} is closed by {shown(token.text)}; close it with its own kind of bracket"
+                )
+                raise wrong(text, place_at(text, opener.start), message)
+    if open_:
+        raise wrong(text, place_at(text, open_[-1].start), f"this {shown(open_[-1].text)} is never closed")
+
+
+class Cursor:
+    """Reads the tokens of one statement from left to right; every complaint has a place."""
+
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        self.text, self.tokens, self.at = text, tokens, 0
+
+    @property
+    def token(self) -> Token | None:
+        """The next token, None at the end."""
+        return self.peek(0)
+
+    def peek(self, ahead: int) -> Token | None:
+        """The token after the next `ahead` ones."""
+        index = self.at + ahead
+        return self.tokens[index] if 0 <= index < len(self.tokens) else None
+
+    def place(self) -> Place:
+        """The place of the next token, or just behind the last one."""
+        if self.token is not None:
+            return place_at(self.text, self.token.start)
+        return place_at(self.text, self.tokens[-1].end + 1 if self.tokens else len(self.text))
+
+    def fail(self, message: str) -> NoReturn:
+        """Refuse what comes next."""
+        raise wrong(self.text, self.place(), message)
+
+    def expected(self, what: str) -> NoReturn:
+        """Refuse what comes next because it is not `what`."""
+        found = "the statement ends here" if self.token is None else f"found {shown(self.raw())}"
+        self.fail(f"expected {what}, but {found}")
+
+    def raw(self) -> str:
+        """The next token as it is written."""
+        return "" if self.token is None else self.text[self.token.start : self.token.end + 1]
+
+    def take(self) -> Token:
+        """The next token, which must exist."""
+        token = self.token
+        assert token is not None
+        self.at += 1
+        return token
+
+    def match(self, *words: str) -> bool:
+        """Read these words if they come next, in this order."""
+        if all(is_word(self.peek(i), word) for i, word in enumerate(words)):
+            self.at += len(words)
+            return True
+        return False
+
+    def match_type(self, type: TokenType) -> bool:
+        """Read a token of this type if it comes next."""
+        if self.token is not None and self.token.token_type == type:
+            self.at += 1
+            return True
+        return False
+
+    def name(self, what: str) -> str:
+        """Read a name."""
+        if not is_name(self.token):
+            self.expected(what)
+        return self.take().text

@@ -1,0 +1,143 @@
+"""GROUP BY over slides: combinations in, one row per group and boundary out.
+
+Keeps panes (see panes.py and docs/design/panes.md). `add` appends one small part per batch; parts are merged with what
+was merged before when they outgrow it, so a cell is merged a logarithmic number of times. Everything held is immutable
+and reached from one small record, `_Held`; so committing and winding back are assignments of that record and can
+neither lose nor repeat a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.engine.aggregates import accumulator
+from eddyline.engine.group_ids import decoded, group_ids, plain, representatives
+from eddyline.engine.panes import Panes, at_boundaries, joined, merged, trimmed
+from eddyline.errors import InternalError
+from eddyline.query.evaluate import ErrorCount, evaluate, mask
+from eddyline.query.expr import WINDOW_END, Expr
+from eddyline.query.model import Query
+
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+_FEW_CELLS, _MANY_PARTS = 4096, 64
+"""Parts are left alone while they hold few cells, unless there are many of them."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    """All that a Grouping knows: merged cells, those added since, and the first boundary that was not emitted yet."""
+
+    whole: tuple[Panes, ...] = ()
+    parts: tuple[Panes, ...] = ()
+    next: int = _LOWEST
+
+    @property
+    def panes(self) -> tuple[Panes, ...]:
+        return self.whole + self.parts
+
+
+class Grouping:
+    """The group-by of one slot. Boundaries are numbered: number b is at b * SLIDE; without SLIDE there is only 0."""
+
+    def __init__(self, query: Query, errors: ErrorCount) -> None:
+        if query.group is None:
+            raise InternalError("a query without aggregates has no groups")
+        self._query, self._group, self._errors = query, query.group, errors
+        self._slide = query.group.slide or 1
+        self._accumulators = tuple(accumulator(a) for a in query.group.aggregates)
+        self._now = self._committed = _Held()
+
+    def add(self, env: Mapping[Expr, pa.Array], rows: int, first: NDArray[np.int64], last: NDArray[np.int64]) -> None:
+        """Take `rows` combinations; number i counts at the boundaries T (microseconds), first[i] <= T <= last[i]."""
+        held = self._now
+        if not rows or held.next > _HIGHEST:
+            return
+        keys = [plain(evaluate(key, env, rows, self._errors)) for key in self._group.keys]
+        arguments = [
+            None if a.arg is None else decoded(evaluate(a.arg, env, rows, self._errors)) for a in self._group.aggregates
+        ]
+        below = first // self._slide
+        first, last = np.maximum(below + (below * self._slide != first), held.next), last // self._slide
+        if not (counts := first <= last).all():
+            first, last, kept = first[counts], last[counts], pa.array(counts)
+            keys = [key.filter(kept) for key in keys]
+            arguments = [None if a is None else a.filter(kept) for a in arguments]
+            rows = len(first)
+        if not rows:
+            return
+        group, groups = group_ids(keys, rows)
+        cell, cells = group_ids([first, last, group], rows)
+        some, keyed = representatives(cell, cells), pa.array(representatives(group, groups))
+        part = Panes(
+            tuple(key.take(keyed) for key in keys),
+            groups,
+            group[some],
+            first[some],
+            last[some],
+            tuple(a.partial(values, cell, cells) for a, values in zip(self._accumulators, arguments, strict=True)),
+        )
+        self._now = self._compacted(replace(held, parts=(*held.parts, part)))
+
+    def emit(self, upto: int) -> list[pa.RecordBatch]:
+        """The rows of every boundary up to `upto` that was not emitted yet, ascending."""
+        held, end = self._now, upto // self._slide
+        if end < held.next:
+            return []
+        if not any(panes.first.min() <= end for panes in held.panes):
+            self._now = replace(held, next=end + 1)
+            return []
+        cells = merged(joined([panes.starting(held.next) for panes in held.panes]), self._accumulators)
+        results = [self._result(found) for found in at_boundaries(cells, end, self._accumulators)]
+        left = cells.take(cells.last > end)
+        whole = (trimmed(merged(left.starting(end + 1), self._accumulators)),) if len(left) else ()
+        self._now = _Held(whole, (), end + 1)
+        return [result for result in results if result.num_rows]
+
+    def commit(self) -> None:
+        """Make what was added and emitted so far final."""
+        self._committed = self._now
+
+    def wind_back(self) -> None:
+        """Undo every add and emit since the last commit."""
+        self._now = self._committed
+
+    @property
+    def rows(self) -> int:
+        """Cells held."""
+        return sum(len(panes) for panes in self._now.panes)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of what is held, what only a wind-back could need included."""
+        held = {id(panes): panes for panes in self._now.panes + self._committed.panes}
+        return sum(panes.nbytes for panes in held.values())
+
+    def _compacted(self, held: _Held) -> _Held:
+        """The same cells, in one piece if the parts have outgrown what was merged already."""
+        loose = sum(len(part) for part in held.parts)
+        if loose <= max(_FEW_CELLS, sum(len(panes) for panes in held.whole)) and len(held.parts) < _MANY_PARTS:
+            return held
+        together = joined([panes.starting(held.next) for panes in held.panes])
+        return _Held((trimmed(merged(together, self._accumulators)),), (), held.next)
+
+    def _result(self, cells: Panes) -> pa.RecordBatch:
+        """HAVING and the outputs for cells that are one group at one boundary each."""
+        rows, group = len(cells), pa.array(cells.group)
+        env: dict[Expr, pa.Array] = {WINDOW_END: pa.array(cells.first * self._slide).cast(WINDOW_END.type)}
+        for key, values in zip(self._group.keys, cells.keys, strict=True):
+            env[key] = values.take(group).cast(key.type)
+        for aggregate, how, state in zip(self._group.aggregates, self._accumulators, cells.states, strict=True):
+            env[aggregate] = how.final(state, self._errors).cast(aggregate.type)
+        if self._group.having is not None:
+            kept = mask(self._group.having, env, rows, self._errors)
+            rows, at = int(np.count_nonzero(kept)), pa.array(kept)
+            env = {expr: values.filter(at) for expr, values in env.items()}
+        outputs = [evaluate(output.expr, env, rows, self._errors) for output in self._query.outputs]
+        schema = self._query.schema
+        outputs = [values.cast(field.type) for values, field in zip(outputs, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(outputs, schema=schema)

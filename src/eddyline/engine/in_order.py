@@ -1,0 +1,80 @@
+"""Input in event-time order behind the query's watermark: what a query with a ROWS window asks for.
+
+Rows wait here until the watermark has passed them, and leave sorted by event time, ties by the columns the query uses.
+Rows *at* the watermark may still get company, so only those below it leave: every instant leaves whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from eddyline.engine.intake import event_times
+from eddyline.query.model import Query
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    batch: pa.RecordBatch
+    times: NDArray[np.int64]
+    oldest: int
+
+
+class InOrder:
+    """The rows of one source that wait for the watermark."""
+
+    def __init__(self, query: Query, source: int) -> None:
+        stream = query.sources[source].stream
+        assert stream.time is not None
+        self._time, self._used = stream.time, query.columns_of_source(source)
+        self._waiting: tuple[_Waiting, ...] = ()
+        self._committed = self._waiting
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Rows that came."""
+        times = event_times(batch.column(self._time))
+        if times.size:
+            self._waiting = (*self._waiting, _Waiting(batch, times, int(times.min())))
+
+    def release(self, watermark: int) -> pa.RecordBatch | None:
+        """The rows below the watermark, in order."""
+        touched = [w for w in self._waiting if w.oldest < watermark]
+        if not touched:
+            return None
+        self._waiting = tuple(w for w in self._waiting if w.oldest >= watermark)
+        for w in touched:
+            self.add(w.batch.filter(pa.array(w.times >= watermark)))
+        return self._sorted(pa.concat_batches([w.batch.filter(pa.array(w.times < watermark)) for w in touched]))
+
+    def _sorted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        keys = {"0": pa.array(event_times(batch.column(self._time)))}
+        for name in self._used:
+            column = batch.column(name)
+            if pa.types.is_dictionary(column.type):
+                column = column.dictionary_decode()
+            if not pa.types.is_nested(column.type):
+                keys[str(len(keys))] = column
+        order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+        return batch.take(order)
+
+    def commit(self) -> None:
+        """What happened cannot be undone from here on."""
+        self._committed = self._waiting
+
+    def wind_back(self) -> None:
+        """Undo everything since the last commit; batches are immutable, so what waited then is still as it was."""
+        self._waiting = self._committed
+
+    @property
+    def rows(self) -> int:
+        """How many rows wait."""
+        return sum(w.batch.num_rows for w in self._waiting)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(w.batch.nbytes + w.times.nbytes for w in self._waiting)

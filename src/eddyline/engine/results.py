@@ -1,0 +1,197 @@
+"""What becomes of complete tuples: rows of the SELECT list, or combinations that a group-by counts.
+
+Complete packets are put together until there are enough rows, or the slot is drained, and payload columns are gathered
+then, once. Gathering comes before expiry, so every row number in a complete tuple can still be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.engine.group_by import Grouping
+from eddyline.query.evaluate import ErrorCount, evaluate
+from eddyline.query.expr import Expr
+from eddyline.query.model import GroupBy, Query, WindowKind
+from eddyline.routing.packet import Packet
+from eddyline.routing.rows_windows import Clock
+from eddyline.state.stem import SteM
+
+Times = NDArray[np.int64]
+
+_NEVER_ENDS = np.iinfo(np.int64).max
+
+Values = Mapping[Expr, pa.Array]
+
+
+class Results(Protocol):
+    """Takes complete tuples, gives result rows."""
+
+    def add(self, packet: Packet, values: Values, newest: Times) -> None:
+        """Complete tuples, the columns they need, and the newest time of each."""
+
+    def advance(self, watermark: int) -> None:
+        """The query's watermark is now this: everything below it is final."""
+
+    def end(self, newest: int | None) -> None:
+        """The streams ended; `newest` is the newest time of any readable row."""
+
+    def drain(self) -> list[pa.RecordBatch]:
+        """The result rows since the last call."""
+
+    def commit(self, watermark: int | None) -> None:
+        """What happened cannot be undone from here on."""
+
+    def wind_back(self) -> None:
+        """Undo everything since the last commit."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of state held."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held."""
+
+
+class Rows:
+    """SELECT without aggregates: each complete tuple is a row."""
+
+    rows = nbytes = 0
+
+    def __init__(self, query: Query, errors: ErrorCount) -> None:
+        self._outputs, self._schema, self._errors = query.outputs, query.schema, errors
+        self._out: list[pa.RecordBatch] = []
+
+    def add(self, packet: Packet, values: Values, newest: Times) -> None:
+        arrays = []
+        for output, field in zip(self._outputs, self._schema, strict=True):
+            array = evaluate(output.expr, values, packet.size, self._errors)
+            arrays.append(array if array.type == field.type else array.cast(field.type))
+        self._out.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    def advance(self, watermark: int) -> None:
+        pass
+
+    def end(self, newest: int | None) -> None:
+        pass
+
+    def drain(self) -> list[pa.RecordBatch]:
+        out, self._out = self._out, []
+        return out
+
+    def commit(self, watermark: int | None) -> None:
+        pass
+
+    def wind_back(self) -> None:
+        self._out = []
+
+
+class Groups:
+    """SELECT with aggregates: each complete tuple counts at the slide boundaries whose windows hold all its components.
+
+    With RANGE and UNBOUNDED windows these are known at once: from the first boundary at or after its newest time to the
+    last before a component leaves its window. With a ROWS window the last is not known yet; such tuples wait and are
+    looked at again at every boundary.
+    """
+
+    def __init__(
+        self, query: Query, group: GroupBy, stems: Sequence[SteM], clocks: Mapping[int, Clock], errors: ErrorCount
+    ) -> None:
+        self._query, self._slide, self._stems, self._clocks = query, group.slide, stems, clocks
+        self._grouping = Grouping(query, errors)
+        self._out: list[pa.RecordBatch] = []
+        self._waiting: tuple[_Waiting, ...] = ()
+        self._committed = self._waiting
+
+    def add(self, packet: Packet, values: Values, newest: Times) -> None:
+        if self._slide is None:
+            nowhere = np.zeros(packet.size, np.int64)
+            self._grouping.add(values, packet.size, nowhere, nowhere)
+            return
+        first = -(-newest // self._slide) * self._slide
+        last = np.full(packet.size, _NEVER_ENDS)
+        for source, rows in packet.rows.items():
+            window = self._query.sources[source].window
+            if window.kind is WindowKind.RANGE:
+                leaves = self._stems[source].times.values[rows] + (window.size - 1)
+                np.minimum(last, leaves // self._slide * self._slide, out=last)
+        if not self._clocks:
+            self._grouping.add(values, packet.size, first, last)
+            return
+        places = {s: self._stems[s].ordinals.values[packet.rows[s]] for s in self._clocks}
+        self._waiting = (*self._waiting, _Waiting(dict(values), first, last, places))
+
+    def advance(self, watermark: int) -> None:
+        if self._slide is not None:
+            self._emit((watermark - 1) // self._slide * self._slide)
+
+    def end(self, newest: int | None) -> None:
+        if self._slide is None:
+            self._out += self._grouping.emit(0)
+        elif newest is not None:
+            self._emit(-(-newest // self._slide) * self._slide)
+
+    def _emit(self, upto: int) -> None:
+        while self._waiting and (at := min(int(w.first.min()) for w in self._waiting)) <= upto:
+            self._waiting = tuple(w for w in (self._count(w, at) for w in self._waiting) if w is not None)
+        self._out += self._grouping.emit(upto)
+
+    def _count(self, waiting: _Waiting, at: int) -> _Waiting | None:
+        """Count the tuples that are in their windows at this boundary, keep those that may be so at the next."""
+        assert self._slide is not None
+        now = np.array([at])
+        alive = np.ones(waiting.first.size, np.bool_)
+        for source, clock in self._clocks.items():
+            alive &= waiting.places[source] >= clock.least(now)
+        here = alive & (waiting.first <= at) & (waiting.last >= at)
+        if here.any():
+            some = waiting.only(here)
+            boundary = np.full(some.first.size, at)
+            self._grouping.add(some.values, some.first.size, boundary, boundary)
+        alive &= waiting.last > at
+        if not alive.any():
+            return None
+        rest = waiting if alive.all() else waiting.only(alive)
+        return _Waiting(rest.values, np.maximum(rest.first, at + self._slide), rest.last, rest.places)
+
+    def drain(self) -> list[pa.RecordBatch]:
+        out, self._out = self._out, []
+        return out
+
+    def commit(self, watermark: int | None) -> None:
+        self._grouping.commit()
+        self._committed = self._waiting
+
+    def wind_back(self) -> None:
+        self._grouping.wind_back()
+        self._waiting, self._out = self._committed, []
+
+    @property
+    def rows(self) -> int:
+        return self._grouping.rows + sum(w.first.size for w in self._waiting)
+
+    @property
+    def nbytes(self) -> int:
+        return self._grouping.memory_bytes + sum(w.nbytes for w in self._waiting)
+
+
+class _Waiting:
+    """Complete tuples of a query with ROWS windows, until they have left them; immutable."""
+
+    def __init__(self, values: dict[Expr, pa.Array], first: Times, last: Times, places: dict[int, Times]) -> None:
+        self.values, self.first, self.last, self.places = values, first, last, places
+
+    def only(self, which: NDArray[np.bool_]) -> _Waiting:
+        kept = pa.array(which)
+        values = {expr: array.filter(kept) for expr, array in self.values.items()}
+        return _Waiting(values, self.first[which], self.last[which], {s: p[which] for s, p in self.places.items()})
+
+    @property
+    def nbytes(self) -> int:
+        arrays = sum(int(array.nbytes) for array in self.values.values())
+        return arrays + 8 * self.first.size * (2 + len(self.places))

@@ -1,0 +1,139 @@
+"""The chained hash index: key -> newest row, and from each row to the previous row of the same key.
+
+`table` holds slots of two words, key and head, side by side so that a lookup costs one cache line; its capacity is a
+power of two and open addressing goes to the next slot. A head is a row number, NO_ROW for a key whose chain was popped
+empty, or EMPTY for a slot never used. Invariant: following `after` from a head visits the rows of that key in falling
+order, so a probe may stop at the first row below `min_live`, and popping the newest row of a key is
+`head = after[row]`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eddyline.kernels.jit import inlined, kernel
+
+NO_ROW = -1
+EMPTY = -2
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
+
+@inlined
+def _slot(key: int, mask: int) -> int:
+    x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))
+
+
+@kernel
+def build(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.int64], first: int, last: int) -> int:
+    """Insert rows first..last-1, whose keys are keys[row]; returns how many keys were new to the table."""
+    mask = table.size // 2 - 1
+    new = 0
+    for row in range(first, last):
+        key = keys[row]
+        p = _slot(key, mask)
+        while True:
+            head = table[2 * p + 1]
+            if head == EMPTY:
+                table[2 * p] = key
+                table[2 * p + 1] = row
+                after[row] = NO_ROW
+                new += 1
+                break
+            if table[2 * p] == key:
+                after[row] = head
+                table[2 * p + 1] = row
+                break
+            p = (p + 1) & mask
+    return new
+
+
+@kernel
+def pop(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.int64], first: int, last: int) -> None:
+    """Undo `build` of rows first..last-1, newest first. Lowering the row count alone would splice chains of other keys."""
+    mask = table.size // 2 - 1
+    for row in range(last - 1, first - 1, -1):
+        p = _slot(keys[row], mask)
+        while table[2 * p] != keys[row] or table[2 * p + 1] == EMPTY:
+            p = (p + 1) & mask
+        table[2 * p + 1] = after[row]
+
+
+@kernel
+def live_keys(table: NDArray[np.int64], floor: int) -> int:
+    """How many keys have a row at or above `floor`."""
+    n = 0
+    for p in range(table.size // 2):
+        if table[2 * p + 1] >= floor and table[2 * p + 1] >= 0:
+            n += 1
+    return n
+
+
+@kernel
+def rehash(old: NDArray[np.int64], new: NDArray[np.int64], floor: int) -> int:
+    """Move the keys that have a row at or above `floor` into `new` (all EMPTY); returns how many there are."""
+    mask = new.size // 2 - 1
+    n = 0
+    for i in range(old.size // 2):
+        head = old[2 * i + 1]
+        if head >= floor and head >= 0:
+            p = _slot(old[2 * i], mask)
+            while new[2 * p + 1] != EMPTY:
+                p = (p + 1) & mask
+            new[2 * p] = old[2 * i]
+            new[2 * p + 1] = head
+            n += 1
+    return n
+
+
+@kernel
+def probe(
+    table: NDArray[np.int64],
+    after: NDArray[np.int64],
+    times: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+    before: int,
+    min_live: int,
+    at: int,
+    chain: int,
+    out_tuple: NDArray[np.int64],
+    out_row: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Matches of the tuples at.. of a packet: those with min_live <= row < before and low <= times[row] <= high.
+
+    Tuple i has the key keys[rows[i]]; `low` and `high` are empty where time does not matter. Returns the number of
+    matches and where to go on: (n, at, chain), finished when at == rows.size. `chain` is the row to look at next, EMPTY
+    to begin with a lookup.
+    """
+    mask = table.size // 2 - 1
+    timed = low.size > 0
+    room = out_tuple.size
+    n = 0
+    for i in range(at, rows.size):
+        if chain == EMPTY:
+            key = keys[rows[i]]
+            p = _slot(key, mask)
+            row = NO_ROW
+            while table[2 * p + 1] != EMPTY:
+                if table[2 * p] == key:
+                    row = table[2 * p + 1]
+                    break
+                p = (p + 1) & mask
+        else:
+            row = chain
+            chain = EMPTY
+        while row >= min_live:
+            if row < before and (not timed or (low[i] <= times[row] <= high[i])):
+                if n == room:
+                    return n, i, row
+                out_tuple[n] = i
+                out_row[n] = row
+                n += 1
+            row = after[row]
+    return n, rows.size, EMPTY

@@ -1,0 +1,167 @@
+"""The join graph: every conjunct of WHERE in the place where it will be decided.
+
+A conjunct is one of: a constant; a *filter*, cheap and over one source, applied before the row is built; a *time bound*,
+checked by every probe; an *equality* between two sources, an edge that an index serves; a *range* between two sources,
+which a sorted index serves; any other cheap predicate over several sources, checked by the probe that completes it; or a
+*selection*, one that calls a user function, a module of the eddy. No conjunct is in two places except that equalities
+are closed transitively: the derived ones are implied, so using or ignoring them changes no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from eddyline.plan.bounds import Bounds, Difference, differences_in, time_bounds
+from eddyline.query.evaluate import ErrorCount, mask
+from eddyline.query.expr import Call, Expr, is_expensive, sources_of
+from eddyline.query.functions import call
+from eddyline.query.model import Query
+from eddyline.state.keys import has_order
+
+LARGEST_CLASS = 64
+"""Key classes with more columns than this are not closed transitively."""
+
+
+@dataclass(frozen=True)
+class Equality:
+    """left_expr = right_expr, each over one source; types are equal."""
+
+    left: int
+    left_expr: Expr
+    right: int
+    right_expr: Expr
+    derived: bool = False
+
+    def seen_from(self, source: int) -> tuple[Expr, int, Expr]:
+        """(the side of `source`, the other source, its side)."""
+        if source == self.left:
+            return self.left_expr, self.right, self.right_expr
+        return self.right_expr, self.left, self.left_expr
+
+
+@dataclass(frozen=True)
+class Range:
+    """left_expr op right_expr with op one of < <= > >=, each side over one source and of a type that has an order key."""
+
+    left: int
+    left_expr: Expr
+    op: str
+    right: int
+    right_expr: Expr
+    predicate: Expr
+
+    def seen_from(self, source: int) -> tuple[Expr, str, int, Expr]:
+        """(the side of `source`, op, the other source, its side), turned so that `source` is on the left."""
+        if source == self.left:
+            return self.left_expr, self.op, self.right, self.right_expr
+        turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+        return self.right_expr, turned[self.op], self.left, self.left_expr
+
+
+@dataclass(frozen=True)
+class JoinGraph:
+    """What WHERE asks, sorted by who decides it."""
+
+    filters: tuple[tuple[Expr, ...], ...]
+    equalities: tuple[Equality, ...]
+    ranges: tuple[Range, ...]
+    residuals: tuple[Expr, ...]
+    selections: tuple[Expr, ...]
+    bounds: Bounds
+    time_pairs: frozenset[frozenset[int]]
+    """Pairs of sources with a time bound of their own in WHERE."""
+    never: bool
+    """A constant conjunct is not true: no row can result."""
+
+
+def join_graph(query: Query) -> JoinGraph:
+    """Sort the conjuncts of a query."""
+    filters: list[list[Expr]] = [[] for _ in query.sources]
+    equalities: list[Equality] = []
+    ranges: list[Range] = []
+    residuals: list[Expr] = []
+    selections: list[Expr] = []
+    differences: list[Difference] = []
+    never = False
+    for predicate in _conjuncts(query):
+        sources = sorted(sources_of(predicate))
+        bounds = differences_in(predicate, query)
+        if not sources:
+            never = never or not mask(predicate, {}, 1, ErrorCount())[0]
+        elif is_expensive(predicate):
+            selections.append(predicate)
+        elif len(sources) == 1:
+            filters[sources[0]].append(predicate)
+        elif bounds is not None:
+            differences += bounds
+        elif (edge := _between_two(predicate)) is not None:
+            left, right = edge
+            assert isinstance(predicate, Call)
+            (left_expr, right_expr), op = predicate.args, predicate.name
+            if op == "=":
+                equalities.append(Equality(left, left_expr, right, right_expr))
+            elif op in ("<", "<=", ">", ">=") and has_order(left_expr.type):
+                ranges.append(Range(left, left_expr, op, right, right_expr, predicate))
+            else:
+                residuals.append(predicate)
+        else:
+            residuals.append(predicate)
+    return JoinGraph(
+        filters=tuple(tuple(f) for f in filters),
+        equalities=(*equalities, *_closure(equalities)),
+        ranges=tuple(ranges),
+        residuals=tuple(residuals),
+        selections=tuple(selections),
+        bounds=time_bounds(query, differences),
+        time_pairs=frozenset(frozenset((i, j)) for i, j, _ in differences),
+        never=never,
+    )
+
+
+def _conjuncts(query: Query) -> list[Expr]:
+    """The predicates; a BETWEEN over several sources that is no time bound becomes its two comparisons."""
+    conjuncts: list[Expr] = []
+    for predicate in query.predicates:
+        several = len(sources_of(predicate)) > 1 and not is_expensive(predicate)
+        split = isinstance(predicate, Call) and predicate.name == "between" and several
+        if split and differences_in(predicate, query) is None:
+            x, low, high = predicate.args  # type: ignore[union-attr]
+            conjuncts += [call(">=", [x, low]), call("<=", [x, high])]
+        else:
+            conjuncts.append(predicate)
+    return conjuncts
+
+
+def _between_two(predicate: Expr) -> tuple[int, int] | None:
+    """The two sources of a comparison whose sides each read one."""
+    if not isinstance(predicate, Call) or len(predicate.args) != 2:
+        return None
+    left, right = (sources_of(arg) for arg in predicate.args)
+    comparable = predicate.name in ("=", "<", "<=", ">", ">=") and predicate.args[0].type == predicate.args[1].type
+    if not comparable or len(left) != 1 or len(right) != 1 or left == right:
+        return None
+    return next(iter(left)), next(iter(right))
+
+
+def _closure(equalities: Sequence[Equality]) -> list[Equality]:
+    """Equalities implied by those given: a = b and b = c give a = c, where all have one type."""
+    classes: list[tuple[pa.DataType, dict[tuple[int, Expr], None]]] = []
+    for e in equalities:
+        nodes = {(e.left, e.left_expr): None, (e.right, e.right_expr): None}
+        type = e.left_expr.type
+        for old in [c for c in classes if c[0] == type and c[1].keys() & nodes.keys()]:
+            classes.remove(old)
+            nodes = {**old[1], **nodes}
+        classes.append((type, nodes))
+    given = {frozenset(((e.left, e.left_expr), (e.right, e.right_expr))) for e in equalities}
+    derived = []
+    for _, found in classes:
+        ordered = sorted(found, key=lambda node: node[0]) if len(found) <= LARGEST_CLASS else []
+        for at, (left, left_expr) in enumerate(ordered):
+            for right, right_expr in ordered[at + 1 :]:
+                if left != right and frozenset(((left, left_expr), (right, right_expr))) not in given:
+                    derived.append(Equality(left, left_expr, right, right_expr, derived=True))
+    return derived

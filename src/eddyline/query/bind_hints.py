@@ -1,0 +1,71 @@
+"""What an expression may not contain: for each such thing the sentence that says so, and what to write instead."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+AGGREGATES = {
+    "count": "count",
+    "sum": "sum",
+    "min": "min",
+    "max": "max",
+    "avg": "avg",
+    "mean": "avg",
+    "stddev_samp": "stddev_samp",
+    "stddev": "stddev_samp",
+    "var_samp": "var_samp",
+    "variance": "var_samp",
+}
+OTHER_AGGREGATES = frozenset(
+    (
+        "any_value approx_count_distinct arg_max arg_min array_agg bit_and bit_or "
+        "bit_xor bool_and bool_or corr covar_pop covar_samp "
+        "entropy favg first fsum group_concat histogram kurtosis last list "
+        "listagg mad max_by median min_by mode product quantile "
+        "quantile_cont quantile_disc regr_slope sem skewness stddev_pop string_agg var_pop"
+    ).split()  # noqa: SIM905
+)
+
+HINTS: dict[type[exp.Expr], str] = {
+    exp.Window: (
+        "OVER is not supported; write GROUP BY, and the window behind its stream, "
+        "as in FROM s [RANGE 10 MINUTES SLIDE 1 MINUTE]"
+    ),
+    exp.Filter: "FILTER is not supported; put the condition inside, as in SUM(CASE WHEN x > 0 THEN y END)",
+    exp.Bracket: "lists and structs cannot be opened here; select them whole",
+    exp.Dot: "lists and structs cannot be opened here; select them whole",
+    exp.Array: "lists cannot be made here; select the values one by one",
+    exp.Struct: "structs cannot be made here; select the values one by one",
+    exp.Tuple: "rows in brackets are not supported; compare the columns one by one with AND",
+    exp.Star: "* can only stand alone in SELECT or in COUNT(*); name the column",
+    exp.Alias: "a name with AS is only possible in SELECT; leave it out here",
+    exp.PropertyEQ: "arguments have no names; write them in order",
+    exp.Kwarg: "arguments have no names; write them in order",
+    exp.Placeholder: "parameters are not supported; write the value into the script",
+    exp.Parameter: "parameters are not supported; write the value into the script",
+    exp.Lambda: "lambdas are not supported; register a function with el.udf",
+    exp.Collate: "COLLATE is not supported; compare lower(x), for example",
+    exp.AtTimeZone: "AT TIME ZONE is not supported; timestamps are compared as instants in UTC",
+    exp.ByteString: "strings with E are not supported; write a plain string in single quotes",
+    exp.SimilarTo: "SIMILAR TO is not supported; write LIKE, or a function from docs/functions.md",
+    exp.Glob: "GLOB is not supported; write LIKE",
+    exp.Any: "ANY and ALL are not supported; write IN with a list of values",
+    exp.Order: "ORDER BY inside a function is not supported; the order of rows in a group is not defined",
+    exp.Limit: "LIMIT inside a function is not supported; leave it out",
+    exp.Distinct: "DISTINCT is only possible in COUNT(DISTINCT x); leave it out here",
+    exp.IgnoreNulls: "IGNORE NULLS is not supported; aggregates leave NULLs out anyway",
+    exp.RespectNulls: "RESPECT NULLS is not supported; aggregates leave NULLs out",
+    exp.Concat: "two strings in a row; write || between them",
+}
+
+
+def no_aggregate(written: str, clause: str) -> str:
+    if clause.lower() in AGGREGATES:
+        return (
+            f"aggregates cannot be nested; {written} inside {clause} needs a second query, over the sink of the first"
+        )
+    if clause in ("WHERE", "ON"):
+        return f"{written} is an aggregate and cannot be used in {clause}; write the condition in HAVING"
+    return (
+        f"{written} is an aggregate and cannot be used in {clause}; group by columns, and write the aggregate in SELECT"
+    )

@@ -1,0 +1,108 @@
+"""Which column a name means: `alias.column`, or a bare column when only one source has it. Case does not matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from eddyline.cql.names import did_you_mean, same
+from eddyline.cql.places import Place, place_at, shown, start_of, wrong
+from eddyline.errors import ScriptError
+from eddyline.query.expr import Column
+from eddyline.query.model import Source
+
+_NO_NOW = ("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The sources of a query, and the script for complaints about it."""
+
+    text: str
+    sources: tuple[Source, ...]
+
+    def place(self, node: exp.Expr) -> Place:
+        """Where a node of the query stands."""
+        return place_at(self.text, self.offset(node))
+
+    def offset(self, node: exp.Expr) -> int:
+        """The character of the script at which a node begins."""
+        return start_of(node) or 0
+
+    def wrong(self, node: exp.Expr, message: str) -> ScriptError:
+        """The error for a message about a node."""
+        return wrong(self.text, self.place(node), message)
+
+    def column(self, node: exp.Column) -> Column | None:
+        """The column that a node means; None for a bare name that no source has."""
+        if node.args.get("db") is not None or node.args.get("catalog") is not None:
+            raise self.wrong(node, "a column has at most two names; write alias.column")
+        name = node.name
+        if node.table:
+            return self._in_source(node, self.source(node.args["table"]), name)
+        found = [number for number in range(len(self.sources)) if self._spelling(node, number, name)]
+        if len(found) > 1:
+            aliases = [_plain(self.sources[number].alias) for number in found]
+            ways = " or ".join(f"{alias}.{_plain(name)}" for alias in aliases)
+            raise self.wrong(node, f"column {shown(name)} is in {' and '.join(aliases)}; write {ways}")
+        return self._in_source(node, found[0], name) if found else None
+
+    def source(self, qualifier: exp.Expr) -> int:
+        """The number of the source that an alias names."""
+        name = qualifier.name
+        for number, source in enumerate(self.sources):
+            if same(source.alias, name):
+                return number
+        for source in self.sources:
+            if same(source.stream.name, name):
+                alias = _plain(source.alias)
+                raise self.wrong(
+                    qualifier, f"stream {shown(name)} is called {alias} in this query; write {alias}.column"
+                )
+        hint = did_you_mean(name, (s.alias for s in self.sources))
+        raise self.wrong(qualifier, f"there is no {shown(name)} in FROM{hint}")
+
+    def columns_of(self, number: int) -> list[Column]:
+        """All columns of a source."""
+        return [Column(number, field.name, field.type) for field in self.sources[number].stream.schema]
+
+    def unknown(self, node: exp.Column) -> ScriptError:
+        """The error for a bare name that means nothing."""
+        name = node.name
+        if name.lower() in _NO_NOW:
+            return self.wrong(
+                node,
+                f"{name.lower()} is not supported, a result must not depend "
+                "on when it is computed; use the time column",
+            )
+        if any(same(s.alias, name) for s in self.sources):
+            return self.wrong(
+                node, f"{shown(name)} is a whole row; write {_plain(name)}.column, or {_plain(name)}.* for all of them"
+            )
+        known = [field.name for source in self.sources for field in source.stream.schema]
+        quotes = "; a string is written in single quotes" if node.this.args.get("quoted") else did_you_mean(name, known)
+        return self.wrong(node, f"there is no column {shown(name)}{quotes}")
+
+    def _in_source(self, node: exp.Column, number: int, name: str) -> Column:
+        spelling = self._spelling(node, number, name)
+        source = self.sources[number]
+        if spelling is None:
+            hint = did_you_mean(name, source.stream.schema.names)
+            raise self.wrong(node, f"{shown(source.alias)[1:-1]} has no column {shown(name)}{hint}")
+        return Column(number, spelling, source.stream.schema.field(spelling).type)
+
+    def _spelling(self, node: exp.Column, number: int, name: str) -> str | None:
+        """How the schema of a source spells a name."""
+        names = self.sources[number].stream.schema.names
+        exact = [n for n in names if n == name] or [n for n in names if same(n, name)]
+        if len(exact) > 1:
+            spelled = " and ".join(shown(n) for n in exact)
+            raise self.wrong(
+                node, f"{shown(name)} could be any of the columns {spelled}; their names must differ in more than case"
+            )
+        return exact[0] if exact else None
+
+
+def _plain(name: str) -> str:
+    return shown(name)[1:-1]

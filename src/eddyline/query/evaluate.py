@@ -1,0 +1,102 @@
+"""Evaluating expressions over columns: whole arrays at once, never a traceback for a row.
+
+Every node is one kernel call. Rows a kernel cannot compute are NULL at that node and counted, so that the order in which
+predicates are applied never matters. A kernel that raises is run again on halves until the rows that make it raise are
+alone; kernels where many rows may fail tell them apart themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.errors import InternalError
+from eddyline.query import types as t
+from eddyline.query.expr import Call, Expr, Kernel, Literal, Partial, Value
+
+
+class ErrorCount:
+    """How many values could not be computed (`expression_errors`)."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+def evaluate(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> pa.Array:
+    """The values of an expression for `rows` rows; `env` holds those of columns, and of any other node already known."""
+    value = _value(expr, env, rows, errors)
+    return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
+
+
+def mask(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> NDArray[np.bool_]:
+    """Where a predicate is true; NULL is not."""
+    value = _value(expr, env, rows, errors)
+    if isinstance(value, pa.Scalar):
+        return np.full(rows, value.as_py() is True)
+    if value.type == t.NULL:
+        return np.zeros(rows, bool)
+    result: NDArray[np.bool_] = (value.fill_null(False) if value.null_count else value).to_numpy(zero_copy_only=False)
+    return result
+
+
+def _value(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> Value:
+    found = env.get(expr)
+    if found is not None:
+        return found
+    if isinstance(expr, Literal):
+        return _scalar(expr)
+    if not isinstance(expr, Call):
+        raise InternalError(f"no values for {expr}")
+    args = [_argument(a, env, rows, errors) for a in expr.args]
+    constant = all(isinstance(a, pa.Scalar) for a in args)
+    if constant:  # once, for all rows
+        args, length = [pa.repeat(a, 1) for a in args], 1
+    else:
+        length = rows
+    values, failed = _run(expr.kernel, args, length, t.physical(expr.type))
+    errors.count += failed * rows if constant else failed
+    if values.type != expr.type:
+        values = _renamed(values, expr.type)
+    return values[0] if constant else values
+
+
+def _argument(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> Value:
+    value = _value(expr, env, rows, errors)
+    if value.type == t.physical(expr.type):
+        return value
+    return t.decode(pa.repeat(value, 1))[0] if isinstance(value, pa.Scalar) else t.decode(value)
+
+
+@lru_cache(maxsize=4096)
+def _scalar(literal: Literal) -> pa.Scalar:
+    return pa.scalar(literal.value, literal.type)
+
+
+def _renamed(values: pa.Array, type: pa.DataType) -> pa.Array:
+    """The same values under the type of the expression: a zone that kernels do not see."""
+    if pa.types.is_timestamp(type) and values.type == t.TIMESTAMP:
+        return values.view(type)
+    if values.type == t.NULL:
+        return pa.nulls(len(values), type)
+    raise InternalError(f"a kernel gave {values.type} for {type}")
+
+
+def _run(kernel: Kernel, args: Sequence[Value], rows: int, type: pa.DataType) -> tuple[pa.Array, int]:
+    try:
+        result = kernel(args, rows)
+    except (ValueError, ArithmeticError):
+        if rows <= 1:
+            return pa.nulls(rows, type), rows
+        half = rows // 2
+        left, failed = _run(kernel, _part(args, 0, half), half, type)
+        right, more = _run(kernel, _part(args, half, rows - half), rows - half, type)
+        return pa.concat_arrays([left, right]), failed + more
+    return (result.values, result.failed) if isinstance(result, Partial) else (result, 0)
+
+
+def _part(args: Sequence[Value], start: int, length: int) -> list[Value]:
+    return [a if isinstance(a, pa.Scalar) else a.slice(start, length) for a in args]

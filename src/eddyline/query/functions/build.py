@@ -1,0 +1,115 @@
+"""How calls are made: arguments brought to one type by DuckDB's rules, errors that say what would be right.
+
+A whole number written in the text takes the type of what it meets if it fits there (`tiny + 1` is a TINYINT), a string
+written in the text is read as what it meets (`day = '2024-01-01'`); nothing else changes its type by its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from eddyline.query import types as t
+from eddyline.query.expr import Call, Expr, Kernel, Literal
+from eddyline.query.functions import casts
+from eddyline.query.types import TypeMismatch, sql_type
+
+Accepts = Callable[[pa.DataType], bool]
+
+
+def listed(args: Sequence[Expr]) -> str:
+    """The types of arguments, for messages."""
+    return ", ".join(sql_type(a.type) for a in args) or "nothing"
+
+
+def refuse(name: str, args: Sequence[Expr], takes: str) -> TypeMismatch:
+    """What to raise for arguments a function does not take."""
+    return TypeMismatch(f"{name} does not take ({listed(args)}): it takes {takes}")
+
+
+def count(name: str, args: Sequence[Expr], least: int, most: int | None = None) -> None:
+    """Check the number of arguments."""
+    most = least if most is None else most
+    if not least <= len(args) <= most:
+        wanted = f"{least}" if least == most else f"{least} or more" if most > 99 else f"{least} to {most}"
+        raise TypeMismatch(f"{name} takes {wanted} argument{'s' * (wanted != '1')}, not {len(args)}")
+
+
+def make(name: str, args: Sequence[Expr], type: pa.DataType, kernel: Kernel, variant: str = "") -> Expr:
+    """A call of a function that is NULL when an argument is: NULL at once when that is known already."""
+    if any(isinstance(a, Literal) and a.value is None for a in args):
+        return Literal(None, type)
+    return Call(name, tuple(args), type, kernel, variant)
+
+
+def is_null(expr: Expr) -> bool:
+    """The literal NULL, typed or not."""
+    return isinstance(expr, Literal) and expr.value is None
+
+
+def is_written_integer(expr: Expr) -> bool:
+    """A whole number as it was written: INTEGER if it fits, else BIGINT."""
+    if not (isinstance(expr, Literal) and isinstance(expr.value, int) and expr.type in (t.INT32, t.INT64)):
+        return False
+    return expr.type == t.INT32 or not -(2**31) <= expr.value < 2**31
+
+
+def is_written_string(expr: Expr) -> bool:
+    """A string as it was written."""
+    return isinstance(expr, Literal) and isinstance(expr.value, str)
+
+
+def meet(name: str, args: Sequence[Expr], huge: bool = False) -> pa.DataType:
+    """The type in which all arguments meet. `huge`: they are only compared, so it may be one that no value is given in."""
+    together = t.comparable if huge else t.common
+    if any(t.is_opaque(a.type) for a in args):
+        raise refuse(name, args, "values of the SQL types, not nested ones")
+    strings = [a for a in args if is_written_string(a)]
+    written = [a for a in args if is_written_integer(a)]
+    kept = [a.type for a in args if a not in written and a not in strings]
+    type = together(kept)
+    for number in written:
+        if type is not None and not _fits(number, type):
+            kept.append(number.type)
+            type = together(kept)
+    if type == t.NULL and strings:
+        type = t.STRING
+    if type is None or t.MONTHS in (a.type for a in args):
+        raise TypeMismatch(f"{name} needs values of one type, not ({listed(args)}): write a CAST")
+    integers = [a for a in args if t.is_integer(t.logical(a.type))]
+    if type == t.HUGEINT and not huge and len(integers) == len([a for a in args if not is_null(a)]):
+        raise TypeMismatch(f"{name} of UBIGINT and a signed integer has no type here: cast one to DECIMAL(20,0)")
+    return type
+
+
+def _fits(number: Expr, type: pa.DataType) -> bool:
+    assert isinstance(number, Literal) and isinstance(number.value, int)
+    if not t.is_integer(type):
+        return False
+    low, high = t.int_bounds(type)
+    return low <= number.value <= high
+
+
+def coerce(expr: Expr, type: pa.DataType) -> Expr:
+    """The expression as the type its function takes, without a cast where values of both look alike to kernels."""
+    if is_null(expr):
+        return Literal(None, type)
+    if t.physical(expr.type) == t.physical(type):
+        return expr
+    if isinstance(expr, Literal):
+        return casts.literal(expr, type)
+    return casts.cast(expr, type)
+
+
+def unify(name: str, args: Sequence[Expr], huge: bool = False) -> tuple[list[Expr], pa.DataType]:
+    """The arguments in the type in which they meet, and that type."""
+    type = meet(name, args, huge)
+    return [coerce(a, type) for a in args], type
+
+
+def constant(name: str, expr: Expr, what: str) -> object:
+    """The value of an argument that must be written in the text."""
+    if not isinstance(expr, Literal):
+        raise TypeMismatch(f"{what} of {name} must be a constant")
+    return expr.value

@@ -1,0 +1,12 @@
+"""The closed table, in the order of the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eddyline.query.functions import arithmetic, comparison, conditional, logic
+from eddyline.query.functions.table import Function
+
+_MODULES = (arithmetic, comparison, logic, conditional)
+
+TABLE: Mapping[str, Function] = {f.name: f for module in _MODULES for f in module.FUNCTIONS}

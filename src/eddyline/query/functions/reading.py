@@ -1,0 +1,203 @@
+"""Strings read as values, as DuckDB's CAST reads them.
+
+The plain spelling of a value goes through Arrow's parsers, whole column at once; what is left (spaces, exponents,
+underscores, short dates, zones) is read by `_slow`, one distinct string at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eddyline.query import types as t
+from eddyline.query.expr import Kernel, Value
+from eddyline.query.functions.arrays import Partial
+
+SPACE = " \t\n\v\f\r"
+_DIGITS = r"\d+(?:_\d+)*"
+_NUMBER = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?", re.ASCII)
+_SPECIAL = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII)
+_DATE = r"(?P<y>\d+)(?P<sep>[-/\\ ])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})"
+_TIME = r"(?P<H>\d{1,2}):(?P<M>\d{1,2})(?::(?P<S>\d{1,2})?(?:\.(?P<f>\d*))?)?"
+_ZONE = r"(?:\s*(?P<zone>Z|UTC|[+-]\d{2}(?::?\d{2}(?::\d{2})?)?))?"
+_DAY_ONLY = re.compile(rf"\s*{_DATE}\s*", re.ASCII)
+_MOMENT = re.compile(rf"\s*{_DATE}(?:(?:T|\s+){_TIME}{_ZONE}\s*)?", re.ASCII)
+_CLOCK = re.compile(rf"\s*{_TIME}\s*", re.ASCII)
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
+_EPOCH = datetime(1970, 1, 1)
+_TRUE, _FALSE = frozenset({"true", "t", "1", "yes", "y"}), frozenset({"false", "f", "0", "no", "n"})
+
+_PLAIN = {
+    "integer": r"^-?[0-9]{1,18}$",
+    "float": r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$",
+    "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    "timestamp": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$",
+}
+"""What Arrow reads as DuckDB does, if it reads it at all."""
+
+
+class _Unreadable(Exception):
+    """A string that is no value of the type."""
+
+
+def reader(target: pa.DataType) -> Kernel | None:
+    """The kernel that reads strings as `target`; None when there is none."""
+    if t.is_integer(target):
+        low, high = t.int_bounds(target)
+        return _kernel(target, "integer", lambda s: _integer(s, low, high))
+    if target in t.FLOATS:
+        return _kernel(target, "float", _float)
+    if pa.types.is_decimal128(target):
+        return _kernel(target, "", lambda s: _decimal(s, target))
+    if target == t.BOOL:
+        return _kernel(target, "", _boolean)
+    if target == t.DATE:
+        return _kernel(target, "date", _date)
+    if pa.types.is_timestamp(target):
+        return _kernel(t.TIMESTAMP, "timestamp", lambda s: _timestamp(s, t.is_zoned(target)))
+    if target == t.TIME:
+        return _kernel(target, "", _clock)
+    return None
+
+
+def _kernel(target: pa.DataType, plain: str, slow: Callable[[str], object]) -> Kernel:
+    def kernel(args: Sequence[Value], rows: int) -> pa.Array | Partial:
+        text = args[0]
+        if plain:
+            easy = pc.match_substring_regex(text, _PLAIN[plain])
+            if pc.all(easy, min_count=0).as_py():
+                try:
+                    return text.cast(target)
+                except pa.ArrowInvalid:
+                    pass
+        return _slow(text, target, slow)
+
+    return kernel
+
+
+def _slow(text: pa.Array, target: pa.DataType, read: Callable[[str], object]) -> pa.Array | Partial:
+    codes = text.dictionary_encode()
+    failed: list[bool] = []
+    values: list[Any] = []
+    for string in codes.dictionary.to_pylist():
+        try:
+            values.append(read(string))
+            failed.append(False)
+        except _Unreadable:
+            values.append(None)
+            failed.append(True)
+    result = pa.array(values, target).take(codes.indices)
+    count = pc.sum(pa.array(failed, pa.bool_()).take(codes.indices)).as_py() or 0
+    return Partial(result, count) if count else result
+
+
+def _integer(text: str, low: int, high: int) -> int:
+    text = text.strip(SPACE)
+    if found := re.fullmatch(r"0([xX][0-9a-fA-F]+|[bB][01]+)", text, re.ASCII):
+        value = int(found[0], 0)
+    else:
+        number = _number(text)
+        if low == 0 and text.startswith("-"):
+            if number:
+                raise _Unreadable
+            value = 0
+        else:
+            value = int(number.to_integral_value(context=_EXACT))
+    if not low <= value <= high:
+        raise _Unreadable
+    return value
+
+
+def _number(text: str) -> Decimal:
+    if not _NUMBER.fullmatch(text):
+        raise _Unreadable
+    number = Decimal(text.replace("_", ""))
+    if number and not -400 < number.adjusted() < 400:
+        if number.adjusted() > 0:
+            raise _Unreadable
+        return Decimal(0)
+    return number
+
+
+def _float(text: str) -> float:
+    text = text.strip(SPACE)
+    if _NUMBER.fullmatch(text) or _SPECIAL.fullmatch(text):
+        return float(text)
+    raise _Unreadable
+
+
+def _decimal(text: str, target: pa.DataType) -> Decimal:
+    number = _number(text.strip(SPACE))
+    try:
+        number = number.quantize(Decimal(1).scaleb(-target.scale), context=_EXACT)
+    except InvalidOperation as error:
+        raise _Unreadable from error
+    if abs(number) >= Decimal(10) ** (target.precision - target.scale):
+        raise _Unreadable
+    return number
+
+
+def _boolean(text: str) -> bool:
+    low = text.lower()
+    if low in _TRUE or low in _FALSE:
+        return low in _TRUE
+    raise _Unreadable
+
+
+def _day(found: re.Match[str]) -> datetime:
+    try:
+        return datetime(int(found["y"]), int(found["m"]), int(found["d"]))
+    except (ValueError, OverflowError) as error:
+        raise _Unreadable from error
+
+
+def _time(found: re.Match[str]) -> timedelta:
+    hour, minute, second = int(found["H"]), int(found["M"]), int(found["S"] or 0)
+    micro = int((found["f"] or "")[:6].ljust(6, "0"))
+    if minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second or micro)):
+        raise _Unreadable
+    return timedelta(hours=hour, minutes=minute, seconds=second, microseconds=micro)
+
+
+def _date(text: str) -> object:
+    found = _DAY_ONLY.fullmatch(text) or _MOMENT.fullmatch(text)
+    if not found:
+        raise _Unreadable
+    if found.re is _MOMENT:
+        _time(found)
+    return _day(found).date()
+
+
+def _timestamp(text: str, zoned: bool) -> int:
+    found = _MOMENT.fullmatch(text)
+    if not found:
+        raise _Unreadable
+    moment = _day(found) - _EPOCH
+    if found["H"] is not None:
+        moment += _time(found) - (_offset(found["zone"]) if zoned else timedelta(0))
+    return moment // timedelta(microseconds=1)
+
+
+def _offset(zone: str | None) -> timedelta:
+    if zone in (None, "Z", "UTC"):
+        return timedelta(0)
+    assert zone is not None
+    digits = re.findall(r"\d\d", zone)
+    size = timedelta(**dict(zip(("hours", "minutes", "seconds"), map(int, digits), strict=False)))
+    return -size if zone[0] == "-" else size
+
+
+def _clock(text: str) -> int:
+    found = _CLOCK.fullmatch(text)
+    if not found:
+        raise _Unreadable
+    time = _time(found)
+    if time >= timedelta(days=1):
+        raise _Unreadable
+    return time // timedelta(microseconds=1)

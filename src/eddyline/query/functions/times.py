@@ -1,0 +1,110 @@
+"""Arithmetic with dates, timestamps and intervals.
+
+An interval is a number of microseconds. Months have no fixed length: an interval with months exists only as a constant
+that is added to or taken from a time, and there it moves the calendar month, to its last day if the day does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.query import types as t
+from eddyline.query.expr import Expr, Literal
+from eddyline.query.functions.arrays import Bools, Values, strict
+from eddyline.query.functions.build import coerce, make, refuse
+from eddyline.query.functions.casts import DAY
+
+TAKES = "a time and an interval, two times, two intervals, a date and days, or an interval and a whole number"
+INT64_MIN, INT64_MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_DATE_MAX = 2_147_483_646
+"""The last day DuckDB has; one more is its infinity."""
+
+
+def arithmetic(name: str, args: Sequence[Expr]) -> Expr:
+    """+, - or * where at least one argument is a time or an interval."""
+    left, right = (t.logical(a.type) for a in args)
+    if t.NULL in (left, right):
+        return Literal(None, left if right == t.NULL else right)
+    if name == "+" and (_is_moment(right) or (right == t.DATE and left != t.DATE)):
+        return arithmetic("+", (args[1], args[0]))  # a moment comes first
+    if name == "*" and left != t.INTERVAL:
+        args, left, right = (args[1], args[0]), right, left
+    if name == "*" and left == t.INTERVAL and t.is_integer(right) and right != t.UINT64:
+        return make(name, [args[0], coerce(args[1], t.INT64)], t.INTERVAL, strict(_multiply, t.INTERVAL))
+    if name not in "+-":
+        raise refuse(name, args, TAKES)
+    minus = name == "-"
+    if minus and left == t.DATE == right:
+        return make(name, args, t.INT64, strict(lambda a, b: a.astype(np.int64) - b, t.INT64))
+    if minus and _is_time(left) and _is_time(right):
+        return make(name, [coerce(a, t.TIMESTAMP) for a in args], t.INTERVAL, strict(_subtract, t.INTERVAL))
+    if left == t.DATE and t.is_integer(right) and right.bit_width <= 32 and right != t.UINT32:
+        return make(name, [args[0], coerce(args[1], t.INT32)], t.DATE, strict(_days(minus), t.DATE))
+    if right == t.INTERVAL and (left == t.INTERVAL or _is_time(left)):
+        type = t.TIMESTAMP if left == t.DATE else left
+        return make(name, [coerce(args[0], type), args[1]], type, strict(_subtract if minus else _add, type))
+    if right == t.MONTHS and _is_time(left) and isinstance(args[1], Literal):
+        type = t.TIMESTAMP if left == t.DATE else left
+        return make(name, [coerce(args[0], type)], type, strict(_shift(args[1].value, minus), type), f"{args[1].value}")
+    raise refuse(name, args, TAKES)
+
+
+def _is_moment(type: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type))
+
+
+def _is_time(type: pa.DataType) -> bool:
+    return type == t.DATE or _is_moment(type)
+
+
+def _add(a: Values, b: Values) -> tuple[Values, Bools]:
+    result = a + b
+    return result, ((a ^ result) & (b ^ result)) < 0
+
+
+def _subtract(a: Values, b: Values) -> tuple[Values, Bools]:
+    result = a - b
+    return result, ((a ^ b) & (a ^ result)) < 0
+
+
+def _multiply(a: Values, b: Values) -> tuple[Values, Bools]:
+    result = a * b
+    by = np.where(b == 0, 1, b)
+    return result, (b != 0) & (result // by != a) | (a == INT64_MIN) & (b == -1)
+
+
+def _days(minus: bool) -> Callable[[Values, Values], tuple[Values, Bools]]:
+    def move(days: Values, by: Values) -> tuple[Values, Bools]:
+        moved = days.astype(np.int64) - by if minus else days.astype(np.int64) + by
+        return moved, abs(moved) > _DATE_MAX
+
+    return move
+
+
+def _shift(interval: object, minus: bool) -> Callable[[Values], tuple[Values, Bools]]:
+    months, days, nanos = interval  # type: ignore[misc]
+    micros = days * DAY + nanos // 1000
+    if minus:
+        months, micros = -months, -micros
+
+    def move(values: Values) -> tuple[Values, Bools]:
+        shifted = add_months(values, months)
+        return _add(shifted, np.int64(micros).reshape(1))
+
+    return move
+
+
+def add_months(values: NDArray[np.int64], months: int) -> NDArray[np.int64]:
+    """Timestamps so many calendar months later, on the last day of the month if it is too short."""
+    days = values // DAY
+    month = days.astype("M8[D]").astype("M8[M]")
+    day = days - month.astype("M8[D]").astype(np.int64)
+    moved = month + months
+    length = ((moved + 1).astype("M8[D]") - moved.astype("M8[D]")).astype(np.int64)
+    result: NDArray[np.int64] = (moved.astype("M8[D]").astype(np.int64) + np.minimum(day, length - 1)) * DAY + values % DAY
+    return result
+

@@ -1,0 +1,40 @@
+"""The routing constraints, checked at every step of a test build (`check=True`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from eddyline.errors import InternalError
+from eddyline.routing.packet import Packet, Rows
+from eddyline.state.probing import Limits
+from eddyline.state.stem import SteM
+
+
+def check_packet(packet: Packet, stems: Sequence[SteM]) -> None:
+    """BuildFirst: every component is a built row; TimeStamp: exactly one component, the one that started the probing,
+    was not yet built at the packet's number; no tuple is there twice."""
+    starters = 0
+    for source, rows in packet.rows.items():
+        stem = stems[source]
+        if rows.size != packet.size or rows.size == 0:
+            raise InternalError("a packet is ragged or empty")
+        if rows.max() >= stem.rows or rows.min() < stem.min_live:
+            raise InternalError(f"a packet has a row of source {source} that is not built or has expired")
+        before = stem.rows_before(packet.number)
+        if (rows < before).all():
+            continue
+        if (rows < before).any():
+            raise InternalError(f"the rows of source {source} come from different builds")
+        starters += 1
+    if starters != 1:
+        raise InternalError(f"{starters} components started the probing")
+    if np.unique(np.stack(list(packet.rows.values())), axis=1).shape[1] != packet.size:
+        raise InternalError("a tuple is there twice")
+
+
+def check_matches(target: int, rows: Rows, limits: Limits) -> None:
+    """A probe returns only live rows that were built before."""
+    if rows.size and (rows.min() < limits.min_live or rows.max() >= limits.before):
+        raise InternalError(f"source {target} gave a row that is too new or has expired")

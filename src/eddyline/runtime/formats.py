@@ -1,0 +1,92 @@
+"""Which format name is which source or sink on the local engine."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+import pyarrow as pa
+
+from eddyline.cql.declarations import Declaration
+from eddyline.cql.names import did_you_mean
+from eddyline.errors import SettingError
+from eddyline.runtime.options import Options
+from eddyline.runtime.sinks.sink import Sink
+from eddyline.runtime.sources.source import Source
+
+SOURCES = ("parquet", "csv", "json", "generate")
+SINKS = ("parquet", "csv", "json", "print")
+
+
+def open_source(declaration: Declaration, seed: int) -> Source:
+    """The source that a CREATE STREAM or CREATE TABLE names; SettingError if it cannot be."""
+    format_ = declaration.format
+    if format_ not in SOURCES:
+        raise SettingError(f"the local engine does not read '{format_}'{did_you_mean(format_, SOURCES)}")
+    if format_ == "generate":
+        from eddyline.runtime.generate.source import GenerateSource
+
+        return GenerateSource(declaration, seed)
+    columns = declaration.columns
+    declared = None if columns is None else pa.schema([pa.field(name, type_) for name, type_ in columns])
+    options = Options(format_, declaration.options)
+    path = options.required("path", f"data/{declaration.name}")
+    if format_ == "csv":
+        return _csv(path, declared, options)
+    options.done()
+    if format_ == "parquet":
+        from eddyline.runtime.sources.parquet import ParquetSource
+
+        return ParquetSource(path, declared)
+    from eddyline.runtime.sources.json import JsonSource
+
+    _check_types(format_, declared)
+    return JsonSource(path, declared)
+
+
+def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
+    """The sink that a CREATE SINK names, for rows of this schema; SettingError if it cannot be."""
+    format_ = declaration.format
+    if format_ not in SINKS:
+        raise SettingError(f"the local engine does not write '{format_}'{did_you_mean(format_, SINKS)}")
+    options = Options(format_, declaration.options)
+    if format_ == "print":
+        from eddyline.runtime.sinks.print_rows import PrintSink
+
+        style = options.choice("format", ("table", "json"))
+        limit = options.whole("limit", 0) if "limit" in options else None
+        options.done()
+        return PrintSink(out, schema, style, limit)
+    from eddyline.runtime.sinks.files import FileOptions, FileSink
+
+    repeated = [name for name in schema.names if schema.names.count(name) > 1]
+    if repeated:
+        raise SettingError(f"two columns are called '{repeated[0]}'; give one another name with AS")
+    return FileSink(FileOptions.read(format_, options), schema)
+
+
+def _csv(path: str, declared: pa.Schema | None, options: Options) -> Source:
+    from eddyline.runtime.sources.csv import CsvOptions, CsvSource
+
+    sep = options.char("delimiter", ",")
+    layout = CsvOptions(
+        header=options.choice("header", ("auto", "true", "false")),
+        sep=options.char("sep", sep) or ",",
+        quote=options.char("quote", '"'),
+        escape=options.char("escape", ""),
+        null_value=options.text("nullvalue"),
+        multi_line=options.flag("multiline", False),
+    )
+    if not options.flag("inferschema", True) and declared is None:
+        raise SettingError("without inferSchema the columns must be declared")
+    options.done()
+    _check_types("csv", declared)
+    return CsvSource(path, declared, layout)
+
+
+def _check_types(format_: str, declared: pa.Schema | None) -> None:
+    from eddyline.runtime.sources.text import readable_type
+
+    for field in declared if declared is not None else ():
+        nested = format_ == "json" and pa.types.is_nested(field.type)
+        if not nested and not readable_type(field.type):
+            raise SettingError(f"column {field.name}: a value of type {field.type} cannot be read from {format_}")

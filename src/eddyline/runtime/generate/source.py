@@ -1,0 +1,139 @@
+"""The generator as a source.
+
+Rows are made in blocks of a fixed size, each with a random generator of its own seeded by (seed, number of the block), so the rows
+are a function of the declaration and the seed alone, however they are read. A row made at time t has an event time between
+t - disorder and t: with a LATENESS of at least the disorder no row is late, but for the share that `late` asks for.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from eddyline.cql.declarations import Declaration
+from eddyline.errors import SettingError
+from eddyline.runtime.generate.columns import Rows, defaults, make
+from eddyline.runtime.generate.drift import Segment, segments
+from eddyline.runtime.generate.pace import Pace
+from eddyline.runtime.generate.values import Domain, Value, read_value
+from eddyline.runtime.options import Options, duration, instant
+from eddyline.runtime.sources.source import Chunk, Wanted
+
+_BLOCK = 32768
+_START = "2026-01-01"
+_STREAM_SETTINGS: dict[str, Value] = {"rate": 1000.0, "disorder": 0.0, "late": 0.0, "late_by": 10_000_000.0}
+
+
+class GenerateSource:
+    """Options: rows or duration, rate, start, seed, disorder, late, late_by, drift, and COLUMN.domain, COLUMN.distribution,
+    COLUMN.selectivity, COLUMN.nulls."""
+
+    def __init__(self, declaration: Declaration, seed: int) -> None:
+        if declaration.columns is None:
+            raise SettingError(f"generate needs the columns: CREATE {declaration.kind} {declaration.name} (ts TIMESTAMP, ...)")
+        self.schema = pa.schema([pa.field(name, type_) for name, type_ in declaration.columns])
+        self._time = (declaration.time or "").lower()
+        self._lateness = declaration.lateness
+        options = Options("generate", declaration.options)
+        self._start = instant(options.text("start", _START), "start")
+        rows = options.whole("rows", 0) if "rows" in options else None
+        length = duration(options.text("duration"), "duration") if "duration" in options else None
+        name = zlib.crc32(declaration.name.lower().encode())
+        self._seed = (options.whole("seed", 0), 0) if "seed" in options else (seed, name)
+        self._segments = segments(self._settings(options), options.text("drift"))
+        options.done()
+        self._pace = Pace(self._segments)
+        limits = [] if rows is None else [rows]
+        limits += [] if length is None else [self._pace.rows_until(length)]
+        limits += [self._pace.rows_until(np.inf)] if self._pace.ends else []
+        self._rows = min(limits) if limits else None
+
+    @property
+    def endless(self) -> bool:
+        """Whether neither `rows` nor `duration` bounds it."""
+        return self._rows is None
+
+    def read(self, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows; all columns are drawn, so that a query's choice of columns does not change their values."""
+        block = 0
+        while self._rows is None or block * _BLOCK < self._rows:
+            rows = _BLOCK if self._rows is None else min(_BLOCK, self._rows - block * _BLOCK)
+            yield Chunk(self._block(block, rows).select(list(wanted.columns)))
+            block += 1
+
+    def _settings(self, options: Options) -> dict[str, Value]:
+        """Every setting at the start: what the options say, else the default."""
+        settings = {key: read_value(key, options.text(key)) if key in options else value
+                    for key, value in _STREAM_SETTINGS.items()}  # fmt: skip
+        for field in self.schema:
+            own = defaults(field.type, field.name.lower() == self._time)
+            settings |= {f"{field.name.lower()}.{key}": value for key, value in own.items()}
+        for key, text in options.prefixed([name.lower() for name in self.schema.names]).items():
+            if key not in settings:
+                column, _, word = key.rpartition(".")
+                raise SettingError(f"generate has no option '{key}': column {column} has no {word}")
+            settings[key] = read_value(key, text)
+        for field in self.schema:
+            domain = settings.get(f"{field.name.lower()}.domain")
+            if isinstance(domain, Domain) and domain.words and not pa.types.is_string(field.type):
+                raise SettingError(f"{field.name}.domain: only a text column has words")
+        return settings
+
+    def _block(self, block: int, rows: int) -> pa.RecordBatch:
+        rng = np.random.Generator(np.random.PCG64([*self._seed, block]))
+        first = block * _BLOCK
+        made, segment = self._pace.times(first, rows)
+        cuts = np.flatnonzero(np.diff(segment)) + 1
+        runs = [
+            self._run(self._segments[int(segment[low])], first + low, made[low:high], rng)
+            for low, high in zip([0, *cuts], [*cuts, rows], strict=True)
+        ]
+        if len(runs) == 1:
+            return runs[0]
+        return pa.Table.from_batches(runs).combine_chunks().to_batches()[0]
+
+    def _run(self, segment: Segment, first: int, made: NDArray[np.int64], rng: np.random.Generator) -> pa.RecordBatch:
+        """Rows of one block within one segment."""
+        length = (segment.end or segment.start) - segment.start
+        places = (made - segment.start) / length if length else np.zeros(len(made))
+        numbers = np.arange(first, first + len(made), dtype=np.int64)
+        rows = Rows(numbers, self._event_times(segment, numbers, made, places, rng), places, rng)
+        arrays = []
+        for field in self.schema:
+            name = field.name.lower()
+            if name == self._time:
+                arrays.append(pc.cast(pa.array(rows.times, pa.timestamp("us")), field.type, safe=False))
+                continue
+            at_start, at_end = (
+                {key.rpartition(".")[2]: value for key, value in settings.items() if key.rpartition(".")[0] == name}
+                for settings in (segment.first, segment.last)
+            )
+            arrays.append(make(field.type, at_start, at_end, rows))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _event_times(
+        self,
+        segment: Segment,
+        numbers: NDArray[np.int64],
+        made: NDArray[np.int64],
+        places: NDArray[np.float64],
+        rng: np.random.Generator,
+    ) -> NDArray[np.int64]:
+        rows = Rows(numbers, made, places, rng)
+
+        def setting(key: str) -> NDArray[np.float64]:
+            first, last = segment.first[key], segment.last[key]
+            assert isinstance(first, float) and isinstance(last, float)
+            return rows.between(first, last)
+
+        disorder = setting("disorder")
+        back = disorder * rng.random(len(made))
+        late = rows.chance(segment.first["late"], segment.last["late"])
+        further = np.maximum(disorder, self._lateness) + setting("late_by") * rng.random(len(made))
+        return self._start + made - np.where(late, further, back).astype(np.int64)
+

@@ -1,0 +1,166 @@
+"""A script made ready to run on the local engine: bound query, open sources, checked sinks.
+
+Everything that can be refused is refused here, before a row is read, with the place in the script where there is one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TextIO
+
+import pyarrow as pa
+
+from eddyline.cql.declarations import Declaration
+from eddyline.cql.names import did_you_mean
+from eddyline.cql.places import Place, wrong
+from eddyline.cql.script import Script, parse
+from eddyline.errors import SettingError
+from eddyline.query.bind import bind
+from eddyline.query.model import Query
+from eddyline.runtime.formats import open_sink, open_source
+from eddyline.runtime.sinks.print_rows import PrintSink
+from eddyline.runtime.sinks.sink import Sink
+from eddyline.runtime.sources.source import Source, Wanted, dead_schema
+
+
+@dataclass(frozen=True)
+class Given:
+    """A stream or table that a Python program hands over beside the script."""
+
+    source: Source
+    time: str | None = None
+    lateness: int = 0
+
+
+@dataclass(frozen=True)
+class Input:
+    """A stream or table of the query, with what is to be read of it and where its late and dead rows go."""
+
+    name: str
+    source: Source
+    time: str | None
+    lateness: int
+    wanted: Wanted
+    late: Sink | None = None
+    dead: Sink | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a runner needs. `inputs` has each stream or table once, however many aliases it has."""
+
+    query: Query
+    inputs: tuple[Input, ...]
+    sink: Sink
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """Every sink of the job."""
+        return (self.sink, *(s for i in self.inputs for s in (i.late, i.dead) if s is not None))
+
+
+def prepare(
+    text: str, given: Mapping[str, Given] | None = None, sink: Sink | None = None, seed: int = 0, out: TextIO | None = None
+) -> Job:
+    """The job that a script describes; ScriptError when it is wrong.
+
+    `given` are streams and tables from Python; `sink` takes the rows of a bare SELECT (default: they are printed to `out`).
+    """
+    out = out or sys.stdout
+    catalog = _Catalog(_with_given(parse(text), given or {}), given or {}, seed)
+    query = catalog.bind()
+    sinks = _Sinks(catalog.script, out)
+    inputs = []
+    for stream in {s.stream.name: s.stream for s in query.sources}.values():
+        declaration, source = catalog.declaration(stream.name), catalog.source(stream.name)
+        if source.endless and (stream.is_table or (query.group is not None and query.group.slide is None)):
+            what = "a table is read whole" if stream.is_table else "an aggregate without SLIDE is emitted at the end"
+            raise wrong(catalog.script.text, declaration.place, f"{what}, and {stream.name} never ends; give it rows or a duration")
+        late = sinks.open(declaration.late_into, source.schema, declaration.place)
+        dead = sinks.open(declaration.dead_into, dead_schema(source.schema), declaration.place)
+        needed = {c for i, s in enumerate(query.sources) if s.stream.name == stream.name for c in query.columns_of_source(i)}
+        needed |= set() if stream.time is None else {stream.time}
+        wanted = Wanted.of(source.schema, sorted(needed), late is not None or dead is not None)
+        inputs.append(Input(stream.name, source, stream.time, stream.lateness, wanted, late, dead))
+    into = catalog.script.insert_into
+    if into is not None and sink is not None:
+        raise SettingError(f"the rows go INTO {into}; leave out either INSERT INTO or the sink")
+    result = sinks.open(into, query.schema, catalog.script.insert_place) or sink or PrintSink(out, query.schema)
+    return Job(query, tuple(inputs), result)
+
+
+def explain(text: str, given: Mapping[str, Given] | None = None, seed: int = 0) -> Query:
+    """The bound query of a script; its sinks are not looked at."""
+    return _Catalog(_with_given(parse(text), given or {}), given or {}, seed).bind()
+
+
+class _Catalog:
+    """The declared sources by name (any case); each is opened once, when the binder first asks for its columns."""
+
+    def __init__(self, script: Script, given: Mapping[str, Given], seed: int) -> None:
+        self.script, self._seed = script, seed
+        self._open: dict[str, Source] = {name.lower(): g.source for name, g in given.items()}
+
+    def bind(self) -> Query:
+        return bind(self.script, self._schema_of)
+
+    def declaration(self, name: str) -> Declaration:
+        return next(d for d in self.script.declarations if d.kind != "SINK" and d.name.lower() == name.lower())
+
+    def source(self, name: str) -> Source:
+        self._schema_of(self.declaration(name))
+        return self._open[name.lower()]
+
+    def _schema_of(self, declaration: Declaration) -> pa.Schema:
+        key = declaration.name.lower()
+        if key not in self._open:
+            try:
+                self._open[key] = open_source(declaration, self._seed)
+            except SettingError as error:
+                raise wrong(self.script.text, declaration.place, str(error)) from None
+        return self._open[key].schema
+
+
+class _Sinks:
+    """The declared sinks by name (any case); each takes the rows of one output."""
+
+    def __init__(self, script: Script, out: TextIO) -> None:
+        self._script, self._out = script, out
+        self._declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
+        self._used: set[str] = set()
+        self._paths: set[str] = set()
+
+    def open(self, name: str | None, schema: pa.Schema, place: Place) -> Sink | None:
+        """The sink of that name, checked; None for no name."""
+        if name is None:
+            return None
+        declaration = self._declared.get(name.lower())
+        if declaration is None:
+            raise wrong(self._script.text, place, f"there is no sink '{name}'{did_you_mean(name, self._declared)}")
+        path = declaration.options.get("path")
+        if name.lower() in self._used or path in self._paths:
+            what = f"sink '{name}'" if name.lower() in self._used else f"the path '{path}'"
+            raise wrong(self._script.text, declaration.place, f"{what} is used twice; rows of each kind need a sink of their own")
+        self._used.add(name.lower())
+        self._paths |= set() if path is None else {path}
+        try:
+            sink = open_sink(declaration, schema, self._out)
+            sink.check()
+        except SettingError as error:
+            raise wrong(self._script.text, declaration.place, str(error)) from None
+        return sink
+
+
+def _with_given(script: Script, given: Mapping[str, Given]) -> Script:
+    """The script as if it declared what Python hands over."""
+    declared = {d.name.lower() for d in script.declarations}
+    for name in given:
+        if name.lower() in declared:
+            raise SettingError(f"{name} is declared in the script and given from Python; leave one out")
+    extra = tuple(
+        Declaration("TABLE" if g.time is None else "STREAM", name, None, "python", {}, g.time, g.lateness, None, None, Place(1, 1))
+        for name, g in given.items()
+    )
+    return replace(script, declarations=(*script.declarations, *extra))

@@ -1,0 +1,112 @@
+"""Streams read side by side: the next rows are always of the stream whose watermark is furthest behind.
+
+State is dropped at the minimum of the watermarks, so every second that one stream runs ahead of another is a second of state held
+for nothing. A stream is cut where the choice needs it, but the pieces of one chunk that follow each other are handed over as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.errors import EddylineError, JobError
+from eddyline.runtime.job import Input
+from eddyline.runtime.sources.source import Chunk
+
+_TURNS = 4
+"""A stream gets about so many turns in a batch, so watermarks stay within a fraction of a batch of each other."""
+_NO_TIME = np.iinfo(np.int64).min
+
+
+class StreamReader:
+    """One stream: rows are taken (in turns) and then handed over (once per batch)."""
+
+    def __init__(self, stream: Input) -> None:
+        self.stream = stream
+        self.ended = False
+        self.watermark: int | None = None
+        """The largest event time taken so far, less the lateness."""
+        self._chunks = stream.source.read(stream.wanted)
+        self._rows: pa.RecordBatch | None = None
+        self._times: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._start = self._stop = 0
+        self._ready: list[pa.RecordBatch] = []
+        self._dead: list[pa.RecordBatch] = []
+
+    def take(self, most: int) -> int:
+        """Takes up to `most` rows of the chunk in hand, or of the next one; 0 at the end, or when the stream is silent now."""
+        if self._rows is None or self._stop == self._rows.num_rows:
+            chunk = self._next_chunk()
+            if chunk is None:
+                self.ended = True
+                return 0
+            if chunk.dead is not None:
+                self._dead.append(chunk.dead)
+            self._rows, self._start, self._stop = chunk.rows, 0, 0
+            self._times = event_times(chunk.rows, self.stream.time or "")
+            if chunk.rows.num_rows == 0:
+                return 0 if chunk.dead is None else chunk.dead.num_rows
+        taken = min(most, self._rows.num_rows - self._stop)
+        newest = int(self._times[self._stop : self._stop + taken].max())
+        self._stop += taken
+        if newest != _NO_TIME:
+            newest -= self.stream.lateness
+            self.watermark = newest if self.watermark is None else max(self.watermark, newest)
+        return taken
+
+    def hand_over(self) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
+        """The readable and the dead rows taken since the last time."""
+        self._finish_chunk()
+        ready, dead = self._ready, self._dead
+        self._ready, self._dead = [], []
+        return ready, dead
+
+    def _next_chunk(self) -> Chunk | None:
+        self._finish_chunk()
+        self._rows = None
+        try:
+            return next(self._chunks, None)
+        except EddylineError:
+            raise
+        except Exception as error:
+            raise JobError(f"stream {self.stream.name} raised {type(error).__name__}: {error}") from error
+
+    def _finish_chunk(self) -> None:
+        if self._rows is not None and self._stop > self._start:
+            self._ready.append(self._rows.slice(self._start, self._stop - self._start))
+            self._start = self._stop
+
+
+def gather(readers: Sequence[StreamReader], rows: int) -> int:
+    """Takes about `rows` rows, in turns; the number taken. A stream that is silent is not asked again in this batch."""
+    step = max(1, rows // (_TURNS * len(readers)))
+    asked = [r for r in readers if not r.ended]
+    total = 0
+    while asked and total < rows:
+        reader = min(asked, key=_behind)
+        taken = reader.take(min(step, rows - total))
+        total += taken
+        if taken == 0:
+            asked.remove(reader)
+    return total
+
+
+def _behind(reader: StreamReader) -> int:
+    return _NO_TIME if reader.watermark is None else reader.watermark
+
+
+def event_times(rows: pa.RecordBatch, column: str) -> NDArray[np.int64]:
+    """Event times in microseconds; a NULL is the smallest number there is."""
+    times = rows.column(column)
+    if times.type != pa.timestamp("us"):
+        times = times.cast(pa.timestamp("us", getattr(times.type, "tz", None)), safe=False)
+    numbers = times.view(pa.int64())
+    return numbers.fill_null(_NO_TIME).to_numpy(zero_copy_only=False) if numbers.null_count else numbers.to_numpy()
+
+
+def read_table(table: Input) -> Iterator[Chunk]:
+    """All chunks of a static table."""
+    yield from table.source.read(table.wanted)

@@ -1,0 +1,172 @@
+"""The loop of a job on the local engine: tables, then batches of streams read side by side, then the end.
+
+Every row read is counted once: by the engine if it was readable, here if its source could not read it. Results reach the sinks in the
+batch that made them. A stop asked for from outside takes effect between two batches: what was written is right and complete up to
+there, and what waits for a watermark is not flushed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
+
+from eddyline.engine.batch import BatchResult, LocalEngine
+from eddyline.errors import EddylineError, InternalError, JobError
+from eddyline.plan.explain import explain
+from eddyline.runtime.batch_size import BatchSize
+from eddyline.runtime.job import Input, Job
+from eddyline.runtime.reading import StreamReader, gather
+from eddyline.runtime.sources.source import dead_rows
+from eddyline.runtime.summary import Progress, Summary
+from eddyline.settings import Settings
+
+
+class LocalRunner:
+    """Runs one job once. `clock` counts seconds; `began` is its reading when the job's start-up began."""
+
+    def __init__(
+        self, job: Job, settings: Settings, clock: Callable[[], float] = time.perf_counter, began: float | None = None
+    ) -> None:
+        self._job, self._settings, self._clock = job, settings, clock
+        self._began = clock() if began is None else began
+        self._engine = LocalEngine(job.query, settings)
+        self._inputs = {i.name: i for i in job.inputs}
+        self._readers = [StreamReader(i) for i in job.inputs if i.time is not None]
+        self._unreadable = 0
+        self._batches = 0
+        self._first = self._last = self._began
+        self.plan = explain(job.query)
+
+    def run(
+        self, stop: Callable[[], bool] = lambda: False, watch: Callable[[Progress], None] = lambda progress: None
+    ) -> Summary:
+        """Runs to the end of the streams, or until `stop()` says so; `watch` is told after every batch."""
+        try:
+            stopped = self._run(stop, watch)
+            for sink in self._job.sinks:
+                sink.close()
+        except BaseException as error:
+            for sink in self._job.sinks:
+                sink.abandon()
+            if isinstance(error, MemoryError):
+                raise JobError("out of memory; a smaller window or the setting memory keeps state within bounds") from error
+            if isinstance(error, Exception) and not isinstance(error, EddylineError):
+                raise InternalError(f"{type(error).__name__}: {error}") from error
+            raise
+        self._last = self._clock()
+        return self.summary(stopped)
+
+    def _run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> bool:
+        for sink in self._job.sinks:
+            sink.open()
+        for table in self._job.inputs:
+            if table.time is None:
+                self._load(table)
+        size = BatchSize(self._settings)
+        self._first = began = self._clock()
+        ended: set[str] = set()
+        while len(ended) < len(self._readers):
+            if stop():
+                return True
+            gather(self._readers, size.rows)
+            rows = [(reader.stream.name, batch) for reader in self._readers for batch in self._readable(reader)]
+            now_ended = {r.stream.name for r in self._readers if r.ended} - ended
+            self._publish(self._engine.batch(rows, now_ended))
+            ended |= now_ended
+            self._batches += 1
+            self._check_memory()
+            self._last, before = self._clock(), began
+            began = self._last
+            size.observe(began - before)
+            watch(self.progress())
+        if self._settings.at_end == "flush":
+            self._publish(self._engine.end())
+        return False
+
+    def _load(self, table: Input) -> None:
+        for chunk in table.source.read(table.wanted):
+            self._engine.load_table(table.name, chunk.rows)
+            self._dead(table, [] if chunk.dead is None else [chunk.dead])
+
+    def _readable(self, reader: StreamReader) -> list[pa.RecordBatch]:
+        ready, dead = reader.hand_over()
+        self._dead(reader.stream, dead)
+        return ready
+
+    def _dead(self, stream: Input, batches: Iterable[pa.RecordBatch]) -> None:
+        """Rows that the source could not read."""
+        for batch in batches:
+            self._unreadable += batch.num_rows
+            if stream.dead is not None:
+                stream.dead.write(batch)
+
+    def _publish(self, result: BatchResult) -> None:
+        for batch in result.results:
+            if batch.num_rows:
+                self._job.sink.write(batch)
+        for name, batch in result.late:
+            sink = self._inputs[name].late
+            if sink is not None and batch.num_rows:
+                sink.write(batch.select(self._inputs[name].source.schema.names))
+        for name, batch, reason in result.dead:
+            stream = self._inputs[name]
+            if stream.dead is not None and batch.num_rows:
+                reasons = pa.array([reason] * batch.num_rows, pa.string())
+                stream.dead.write(dead_rows(stream.source.schema, batch, reasons))
+
+    def _check_memory(self) -> None:
+        limit, used = self._settings.memory, self._engine.stats.memory_bytes
+        if limit is not None and used > limit:
+            raise JobError(
+                f"the state takes {used / 1e6:.1f} MB, more than memory={limit / 1e6:g}MB, after {self._rows_in} rows;"
+                " a larger memory or smaller windows would do (spilling is not built yet)"
+            )
+
+    @property
+    def _rows_in(self) -> int:
+        return self._engine.stats.rows_in + self._unreadable
+
+    def progress(self) -> Progress:
+        """Where the run is now; may be called from another thread."""
+        stats = self._engine.stats
+        known = [r.watermark for r in self._readers if not r.ended]
+        return Progress(
+            rows_in=self._rows_in,
+            rows_out=stats.rows_out,
+            rows_late=stats.rows_late,
+            rows_dead=stats.rows_dead + self._unreadable,
+            state_rows=stats.state_rows,
+            memory_bytes=stats.memory_bytes,
+            batches=self._batches,
+            seconds=self._last - self._first,
+            watermark=min((w for w in known if w is not None), default=None) if None not in known else None,
+        )
+
+    @property
+    def decisions(self) -> dict[str, int]:
+        """Decisions taken so far, by kind."""
+        return dict(self._engine.stats.decisions)
+
+    def summary(self, stopped: bool) -> Summary:
+        """What was done up to now."""
+        stats = self._engine.stats
+        return Summary(
+            rows_in=self._rows_in,
+            rows_out=stats.rows_out,
+            rows_used=stats.rows_used,
+            rows_late=stats.rows_late,
+            rows_dead=stats.rows_dead + self._unreadable,
+            expression_errors=stats.expression_errors,
+            peak_state_rows=stats.peak_state_rows,
+            peak_memory_bytes=stats.peak_memory_bytes,
+            spilled_rows=0,
+            migrations=0,
+            batches=self._batches,
+            seconds=round(self._last - self._first, 6),
+            start_seconds=round(self._first - self._began, 6),
+            stopped=stopped,
+            decisions=self.decisions,
+            plan=self.plan,
+        )

@@ -1,0 +1,65 @@
+"""Rows for people, aligned in columns, or as lines of JSON.
+
+Widths come from the first batch and only grow, so that output can begin before the end is known.
+"""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eddyline.runtime.sinks.json_lines import lines
+from eddyline.runtime.sources.source import as_text
+
+
+class PrintSink:
+    """Writes to a text stream; `limit` is the most rows to show (None: all)."""
+
+    def __init__(self, out: TextIO, schema: pa.Schema, style: str = "table", limit: int | None = None) -> None:
+        self._out, self._schema, self._style, self._limit = out, schema, style, limit
+        self._rows = 0
+        self._widths: list[int] = []
+
+    def check(self) -> None:
+        """Nothing can be wrong."""
+
+    def open(self) -> None:
+        """Nothing to make."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Shows rows, up to the limit."""
+        left = batch.num_rows if self._limit is None else max(0, self._limit - self._rows)
+        self._rows += batch.num_rows
+        shown = batch.slice(0, left)
+        if shown.num_rows:
+            text = lines(shown) if self._style == "json" else self._aligned(shown)
+            self._out.write("\n".join(text.to_pylist()) + "\n")
+            self._out.flush()
+
+    def close(self) -> None:
+        """Says how many rows were not shown."""
+        if self._limit is not None and self._rows > self._limit and self._style != "json":
+            self._out.write(f"... and {self._rows - self._limit} more rows\n")
+            self._out.flush()
+
+    def abandon(self) -> None:
+        """What is shown is shown."""
+
+    def _aligned(self, batch: pa.RecordBatch) -> pa.Array:
+        columns = [pc.coalesce(as_text(column), "NULL") for column in batch.columns]
+        columns = [pc.replace_substring_regex(column, r"[\x00-\x1f]", " ") for column in columns]
+        needed = [int(pc.max(pc.utf8_length(column)).as_py()) for column in columns]
+        right = [pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type) for f in self._schema]
+        if not self._widths:
+            self._widths = [max(n, len(name)) for n, name in zip(needed, self._schema.names, strict=True)]
+            titles = zip(self._schema.names, self._widths, right, strict=True)
+            title = "  ".join(name.rjust(width) if r else name.ljust(width) for name, width, r in titles)
+            self._out.write(f"{title.rstrip()}\n{'  '.join('-' * width for width in self._widths)}\n")
+        self._widths = [max(old, new) for old, new in zip(self._widths, needed, strict=True)]
+        padded = [
+            (pc.utf8_lpad if r else pc.utf8_rpad)(column, width)
+            for column, width, r in zip(columns, self._widths, right, strict=True)
+        ]
+        return pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*padded, "  "))

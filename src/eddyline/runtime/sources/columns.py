@@ -1,0 +1,78 @@
+"""Columns as a file has them -> columns as the stream declares them, and the rows that this kills.
+
+Shared by csv, json and parquet: each of them hands over arrays of whatever type the format gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eddyline.runtime.sources.source import Chunk, Wanted, as_text, dead_rows
+from eddyline.runtime.sources.text import Bad, cast_or_null, cast_text
+
+
+def convert(values: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad | None]:
+    """An array as `type_`, NULL where a value does not fit, and the mask of those rows (None: all fit)."""
+    if values.type == type_:
+        return values, None
+    if pa.types.is_dictionary(values.type):
+        return convert(values.dictionary_decode(), type_)
+    if pa.types.is_dictionary(type_):
+        plain, bad = convert(values, type_.value_type)
+        return pc.cast(plain.dictionary_encode(), type_), bad
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return cast_text(values, type_)
+    return cast_or_null(lambda part: pc.cast(part, type_), values, type_)
+
+
+def chunk_of(schema: pa.Schema, wanted: Wanted, raw: Mapping[str, pa.Array], rows: int) -> Chunk:
+    """The chunk that `raw` arrays (of the format's own types, one for each wanted column) make."""
+    arrays: list[pa.Array] = []
+    bad: Bad = np.zeros(rows, dtype=np.bool_)
+    reasons = pa.nulls(rows, pa.string())
+    for name in wanted.columns:
+        type_ = schema.field(name).type
+        array, unreadable = convert(raw[name], type_)
+        arrays.append(array)
+        if unreadable is not None and name in wanted.needed:
+            reasons = _explain(reasons, name, raw[name], type_, unreadable)
+            bad |= unreadable
+    fields = [pa.field(name, schema.field(name).type) for name in wanted.columns]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    if not bad.any():
+        return Chunk(batch)
+    picked = np.flatnonzero(bad)
+    text = pa.RecordBatch.from_arrays([as_text(raw[n].take(picked)) for n in wanted.columns], names=list(wanted.columns))
+    return Chunk(batch.filter(pa.array(~bad)), dead_rows(schema, text, reasons.take(picked)))
+
+
+def _explain(reasons: pa.Array, name: str, raw: pa.Array, type_: pa.DataType, bad: Bad) -> pa.Array:
+    """The reasons so far, and one more for rows that have none yet."""
+    text = pc.binary_join_element_wise(f"column {name}: '", as_text(raw), f"' is not a value of type {type_}", "")
+    return pc.coalesce(reasons, pc.if_else(pa.array(bad), text, pa.scalar(None, pa.string())))
+
+
+def normalise(type_: pa.DataType) -> pa.DataType:
+    """An inferred type as streams use it: times in microseconds, and text for what has no values or no such type."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", type_.tz)
+    if pa.types.is_null(type_) or pa.types.is_time(type_):
+        return pa.string()
+    return type_
+
+
+def inferred(table: pa.Table) -> pa.Schema:
+    """The schema of a first block: as the format inferred it, but text that is all timestamps is a timestamp."""
+    fields = []
+    for field in table.schema:
+        type_ = normalise(field.type)
+        column = table.column(field.name)
+        if pa.types.is_string(type_) and column.null_count < len(column) and pa.types.is_string(field.type):
+            _, bad = cast_text(column.combine_chunks().drop_null().slice(0, 1000), pa.timestamp("us"))
+            type_ = pa.timestamp("us") if bad is None else type_
+        fields.append(pa.field(field.name, type_))
+    return pa.schema(fields)

@@ -1,0 +1,152 @@
+"""Newline-delimited JSON, a block of lines at a time.
+
+A clean block is parsed by Arrow in one go. A block that Arrow refuses is halved until the refused part is small, and that part is
+read line by line: each value's text is then cast as in csv. The careful way accepts everything that the quick way accepts, with
+the same values, so where the cuts fall does not matter. A key that a line does not have is NULL.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json as pjson
+
+from eddyline.errors import JobError, SettingError
+from eddyline.runtime.sources.columns import chunk_of, inferred
+from eddyline.runtime.sources.paths import files, why
+from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
+
+_BLOCK = 1 << 20
+_SMALL = 64
+_HALVINGS = 64
+"""After so many refusals in one block the rest of it is read line by line: halving would cost more than it saves."""
+
+
+class JsonSource:
+    """Files with one schema: the declared one, or what the first block of the first file looks like."""
+
+    endless = False
+
+    def __init__(self, path: str, declared: pa.Schema | None) -> None:
+        self._files = [f for f in files(path) if f.stat().st_size]
+        if declared is None and not self._files:
+            raise SettingError(f"{path} holds no file to take the columns from; declare them")
+        self.schema = declared if declared is not None else _infer(self._files[0])
+
+    def read(self, wanted: Wanted) -> Iterator[Chunk]:
+        """All rows, file after file."""
+        for path in self._files:
+            for lines in _blocks(path):
+                yield from self._parse(lines, wanted, [_HALVINGS])
+
+    def _parse(self, lines: list[bytes], wanted: Wanted, halvings: list[int]) -> Iterator[Chunk]:
+        table = _quickly(lines, self.schema, wanted)
+        if table is not None:
+            raw = {name: table.column(name).combine_chunks() for name in wanted.columns}
+            yield chunk_of(self.schema, wanted, raw, table.num_rows)
+        elif len(lines) <= _SMALL or halvings[0] <= 0:
+            yield from self._carefully(lines, wanted)
+        else:
+            halvings[0] -= 1
+            middle = len(lines) // 2
+            yield from self._parse(lines[:middle], wanted, halvings)
+            yield from self._parse(lines[middle:], wanted, halvings)
+
+    def _carefully(self, lines: list[bytes], wanted: Wanted) -> Iterator[Chunk]:
+        nested = [name for name in wanted.columns if pa.types.is_nested(self.schema.field(name).type)]
+        values: dict[str, list[Any]] = {name: [] for name in wanted.columns}
+        reasons: list[str] = []
+        for line in lines:
+            try:
+                row = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
+                whole = json.loads(line) if nested else row
+                if not isinstance(row, dict):
+                    raise ValueError("not an object")
+                deep = {name: pa.scalar(whole.get(name), self.schema.field(name).type) for name in nested}
+            except (ValueError, RecursionError, pa.ArrowException) as error:
+                text = line.decode("utf-8", errors="replace")
+                reasons.append(f"not a JSON object of this stream ({why(error)}): {text}")
+                continue
+            for name, column in values.items():
+                column.append(deep[name].as_py() if name in deep else _text(row.get(name)))
+        if reasons:
+            shape = pa.RecordBatch.from_arrays([pa.nulls(len(reasons), pa.string())], names=[self.schema.names[0]])
+            yield Chunk(no_rows(self.schema, wanted), dead_rows(self.schema, shape, pa.array(reasons, pa.string())))
+        raw = {
+            name: pa.array(column, self.schema.field(name).type if name in nested else pa.string())
+            for name, column in values.items()
+        }
+        yield chunk_of(self.schema, wanted, raw, len(lines) - len(reasons))
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value)
+
+
+def _quickly(lines: list[bytes], schema: pa.Schema, wanted: Wanted) -> pa.Table | None:
+    """The lines as Arrow parses them, or None if it cannot, or finds another number of rows than there are lines."""
+    fields = [pa.field(name, _wire_type(schema.field(name).type)) for name in wanted.columns]
+    options = pjson.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
+    block = b"\n".join(lines)
+    reading = pjson.ReadOptions(use_threads=False, block_size=len(block) + 1)
+    try:
+        table = pjson.read_json(io.BytesIO(block), reading, options)
+    except pa.ArrowException:
+        return None
+    return table if table.num_rows == len(lines) else None
+
+
+def _wire_type(type_: pa.DataType) -> pa.DataType:
+    """What to ask Arrow for: it reads dates as numbers and knows no dictionaries."""
+    if pa.types.is_date(type_) or pa.types.is_dictionary(type_):
+        return pa.string()
+    return type_
+
+
+def _blocks(path: Path) -> Iterator[list[bytes]]:
+    """Lists of lines that are not blank, about a block of text each."""
+    tail = b""
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            while data := stream.read(_BLOCK):
+                head, newline, rest = data.rpartition(b"\n")
+                if newline:
+                    yield from _lines(tail + head)
+                    tail = rest
+                else:
+                    tail += data
+        yield from _lines(tail)
+    except (pa.ArrowException, OSError) as error:
+        raise JobError(f"{path} cannot be read as json: {why(error)}") from None
+
+
+def _lines(text: bytes) -> Iterator[list[bytes]]:
+    lines = [line for line in text.split(b"\n") if line and not line.isspace()]
+    if lines:
+        yield lines
+
+
+def _infer(path: Path) -> pa.Schema:
+    """The schema of the first block, less the lines that are no JSON objects."""
+    lines = next(_blocks(path), [])
+    for candidate in (lines, [line for line in lines if _is_object(line)]):
+        try:
+            block = b"\n".join(candidate)
+            return inferred(pjson.read_json(io.BytesIO(block), pjson.ReadOptions(block_size=len(block) + 1)))
+        except pa.ArrowException as error:
+            complaint = why(error)
+    raise JobError(f"{path}: the columns cannot be told from the first lines ({complaint}); declare them")
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,85 @@
+"""What a source is: a schema known before any row is read, and chunks of readable and dead rows.
+
+Invariant: every row of the input is in exactly one chunk, either in `rows` or in `dead`, so that the counts of a run add up.
+A row is dead if a value that the query *needs* cannot be read; a value that nobody needs cannot kill a row, so declaring a
+dead-letter output never changes a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of a source: readable rows, and dead rows as text with their reasons (see `dead_schema`)."""
+
+    rows: pa.RecordBatch
+    dead: pa.RecordBatch | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a reader should deliver: `needed` columns decide whether a row is readable, `columns` (which include them) come
+    along, for late and dead outputs."""
+
+    needed: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @staticmethod
+    def of(schema: pa.Schema, needed: Sequence[str], everything: bool) -> Wanted:
+        """The needed columns in the order of the schema, never none at all (a row must be countable); or all columns."""
+        chosen = tuple(n for n in schema.names if n in needed)
+        return Wanted(chosen, tuple(schema.names) if everything else chosen or tuple(schema.names[:1]))
+
+
+class Source(Protocol):
+    """A stream or a table as a runner sees it."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns, without reading rows (but perhaps after a look at the first block)."""
+
+    @property
+    def endless(self) -> bool:
+        """Whether it never ends by itself."""
+
+    def read(self, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows, from the start, in bounded memory."""
+
+
+def no_rows(schema: pa.Schema, wanted: Wanted) -> pa.RecordBatch:
+    """The readable rows of a chunk that has only dead ones."""
+    return pa.RecordBatch.from_pylist([], schema=pa.schema([schema.field(name) for name in wanted.columns]))
+
+
+def dead_schema(schema: pa.Schema) -> pa.Schema:
+    """What the dead rows of a stream look like: its columns as text, and the reason.
+
+    >>> dead_schema(pa.schema([("id", pa.int64())])).names
+    ['id', 'reason']
+    """
+    reason = "dead_reason" if "reason" in schema.names else "reason"
+    return pa.schema([*(pa.field(name, pa.string()) for name in schema.names), pa.field(reason, pa.string())])
+
+
+def dead_rows(schema: pa.Schema, rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
+    """Rows (of any types, perhaps lacking columns) in the shape of a dead-letter output."""
+    arrays = [
+        as_text(rows.column(name)) if name in rows.schema.names else pa.nulls(rows.num_rows, pa.string())
+        for name in schema.names
+    ]
+    return pa.RecordBatch.from_arrays([*arrays, reasons], schema=dead_schema(schema))
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """Any array as strings: by a cast where Arrow has one, else one by one (dead rows are few)."""
+    try:
+        return pc.cast(values, pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.array([None if v is None else str(v) for v in values.to_pylist()], pa.string())

@@ -1,0 +1,101 @@
+"""Text to typed columns, where a value that cannot be read costs its own row and no other.
+
+The whole column is cast at once; only when that fails are the bad rows looked for: first by the shape a value must have (one
+regular expression over the column), then, for what has the right shape but is out of range, by halving. So a clean column costs
+one cast, and a column full of rubbish still no Python step per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Bad = NDArray[np.bool_]
+
+_SHAPES = (
+    (pa.types.is_integer, r"^-?(0[xX][0-9a-fA-F]+|[0-9]+)$"),
+    (pa.types.is_floating, r"^(?i:[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?nan|[+-]?inf(inity)?)$"),
+    (pa.types.is_decimal, r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"),
+    (pa.types.is_boolean, r"^(?i:true|false|0|1)$"),
+    (pa.types.is_date, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+    (pa.types.is_timestamp, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+)?(Z|[+-][0-9:]+)?$"),
+)
+_ZONED = r":[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+
+
+def readable_type(type_: pa.DataType) -> bool:
+    """Whether a column of this type can be read from text."""
+    return _is_text(type_) or any(matches(type_) for matches, _ in _SHAPES)
+
+
+def cast_text(values: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad | None]:
+    """Strings as `type_`, NULL where that cannot be, and the mask of those rows (None: all could be read).
+
+    >>> cast_text(pa.array(["1", "x", None]), pa.int64())[1]
+    array([False,  True, False])
+    """
+    if _is_text(type_):
+        return pc.cast(values, type_), None
+    trimmed = pc.utf8_trim_whitespace(values)
+    if pa.types.is_integer(type_):
+        trimmed = pc.replace_substring_regex(trimmed, r"^\+([0-9])", r"\1")
+    convert = _to_timestamp if pa.types.is_timestamp(type_) else pc.cast
+    try:
+        return convert(trimmed, type_), None
+    except pa.ArrowInvalid:
+        pattern = next(pattern for matches, pattern in _SHAPES if matches(type_))
+        misshapen = pc.invert(pc.match_substring_regex(trimmed, pattern)).fill_null(False)
+        shaped = pc.if_else(misshapen, pa.scalar(None, pa.string()), trimmed)
+        result, out_of_range = cast_or_null(lambda part: convert(part, type_), shaped, type_)
+        bad = misshapen.to_numpy(zero_copy_only=False)
+        return result, bad if out_of_range is None else bad | out_of_range
+
+
+def cast_or_null(
+    convert: Callable[[pa.Array], pa.Array], values: pa.Array, type_: pa.DataType
+) -> tuple[pa.Array, Bad | None]:
+    """`convert(values)`, NULL in the rows that it refuses, and the mask of those (None: it refused nothing)."""
+    try:
+        return convert(values), None
+    except pa.ArrowInvalid:
+        bad = np.zeros(len(values), dtype=np.bool_)
+    todo = [(0, len(values))]
+    while todo:
+        low, high = todo.pop()
+        try:
+            convert(values.slice(low, high - low))
+        except pa.ArrowInvalid:
+            if high - low == 1:
+                bad[low] = True
+            else:
+                middle = (low + high) // 2
+                todo += [(low, middle), (middle, high)]
+    kept = pc.if_else(pa.array(bad), pa.scalar(None, values.type), values)
+    return convert(kept), bad
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_binary(type_)
+        or pa.types.is_large_binary(type_)
+    )
+
+
+def _to_timestamp(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """ISO 8601 with or without a zone (then UTC), in one column; digits beyond the microsecond are cut off."""
+    naive = pa.timestamp("us")
+    try:
+        return pc.cast(pc.cast(values, naive), type_)
+    except pa.ArrowInvalid:
+        short = pc.replace_substring_regex(values, r"(\.[0-9]{6})[0-9]+", r"\1")
+        zoned = pc.match_substring_regex(short, _ZONED)
+        nothing = pa.scalar(None, pa.string())
+        with_zone = pc.cast(pc.if_else(zoned, short, nothing), pa.timestamp("us", "UTC"))
+        without = pc.cast(pc.if_else(zoned, nothing, short), naive)
+        return pc.cast(pc.coalesce(pc.cast(with_zone, naive), without), type_)

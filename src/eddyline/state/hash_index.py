@@ -1,0 +1,80 @@
+"""A hash index over one key column of a SteM.
+
+Invariant: every row first..rows-1 of the SteM, where first is at most the last committed `min_live`, is in the chain of
+its key. Growing rebuilds the table without the keys whose rows have all expired *by the last commit*, so winding back to
+that commit finds every chain it needs; since each rebuild leaves at least half of the slots free, dead keys never
+outnumber the free slots and the cost per row does not depend on how many rows have expired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eddyline.kernels import hash_index as kernels
+from eddyline.state.arena import Arena, punch
+from eddyline.state.column import Column
+from eddyline.state.probing import Limits, Matches, chunks
+
+SMALLEST = 1024
+"""Slots of the smallest table."""
+
+
+class HashIndex:
+    """key -> newest row -> previous row of that key -> ..."""
+
+    def __init__(self, arena: Arena, keys: Column) -> None:
+        self._arena, self._keys = arena, keys
+        self._after = Column(arena, "i8")
+        self._table = self._new_table(SMALLEST)
+        self._used = 0
+
+    def _new_table(self, slots: int) -> NDArray[np.int64]:
+        window, self._mapping = self._arena.map(self._arena.region(), 0, 16 * slots)
+        table = window.view(np.int64)
+        table[1::2] = kernels.EMPTY
+        return table
+
+    def build(self, first: int, last: int, floor: int) -> None:
+        """Insert rows first..last-1; rows below `floor` can never be asked for again."""
+        slots = self._table.size // 2
+        if 2 * (self._used + last - first) > slots:
+            live = int(kernels.live_keys(self._table, floor)) + last - first
+            old, mapping = self._table, self._mapping
+            self._table = self._new_table(max(SMALLEST, 1 << (3 * live - 1).bit_length()))
+            self._used = int(kernels.rehash(old, self._table, floor))
+            punch(mapping, 0, old.nbytes)
+        self._after.reserve(last)
+        self._after.rows = last
+        self._used += int(kernels.build(self._table, self._after.values, self._keys.values, first, last))
+
+    def probe(
+        self, keys: NDArray[np.int64], rows: NDArray[np.int64], times: NDArray[np.int64], limits: Limits
+    ) -> Iterator[Matches]:
+        """Matches for tuples with the keys keys[rows[i]]."""
+        table, after = self._table, self._after.values
+
+        def step(at: int, chain: int, out_tuple: NDArray[np.int64], out_row: NDArray[np.int64]) -> tuple[int, int, int]:
+            low, high, before, min_live = limits.low, limits.high, limits.before, limits.min_live
+            found: tuple[int, int, int] = kernels.probe(
+                table, after, times, keys, rows, low, high, before, min_live, at, chain, out_tuple, out_row
+            )
+            return found
+
+        return chunks(step, rows.size, kernels.EMPTY, limits.room)
+
+    def pop(self, first: int, last: int) -> None:
+        """Undo the build of rows first..last-1."""
+        kernels.pop(self._table, self._after.values, self._keys.values, first, last)
+        self._after.truncate(first)
+
+    def release(self, row: int) -> None:
+        """Rows below `row` will not be asked for again."""
+        self._after.release(row)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the table and the chains."""
+        return self._table.nbytes + self._after.nbytes

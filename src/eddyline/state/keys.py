@@ -1,0 +1,104 @@
+"""Keys as 64-bit integers.
+
+`encode` gives equal values equal integers. For types that fit it is *exact*: unequal values get unequal integers, so the
+integer is the key. For the others (strings, binary, wide decimals) it is a hash, and a match must be verified on the
+values. `in_order` also keeps the order of the values. NaN is one value, the greatest; -0.0 is 0.0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from eddyline.errors import InternalError
+from eddyline.kernels import values as kernels
+
+Keys = NDArray[np.int64]
+
+_INT64_DIGITS = 18
+_SIGN = np.int64(-(2**63))
+
+
+def is_exact(type: pa.DataType) -> bool:
+    """Whether the encoded key decides equality on its own."""
+    t = pa.types
+    if t.is_decimal(type):
+        return bool(type.precision <= _INT64_DIGITS)
+    return bool(t.is_boolean(type) or t.is_integer(type) or t.is_floating(type) or t.is_temporal(type))
+
+
+def has_order(type: pa.DataType) -> bool:
+    """Whether `in_order` can encode the type."""
+    return is_exact(type)
+
+
+def encode(array: pa.Array) -> Keys:
+    """One integer per value; the array has no NULL."""
+    if array.null_count:
+        raise InternalError("a key is NULL")
+    t, type = pa.types, array.type
+    if t.is_dictionary(type):
+        keys: Keys = encode(array.dictionary.fill_null(""))[np.asarray(array.indices)]
+        return keys
+    if t.is_boolean(type):
+        return _int64(array.cast(pa.int64()))
+    if t.is_floating(type):
+        values = np.asarray(array.cast(pa.float64())) + 0.0
+        values[np.isnan(values)] = np.nan
+        return values.view(np.int64)
+    if t.is_decimal(type):
+        words = np.frombuffer(array.cast(pa.decimal128(38, type.scale)).buffers()[1], np.int64).reshape(-1, 2)
+        words = words[: len(array)]
+        return words[:, 0].copy() if is_exact(type) else _combined(words[:, 0], words[:, 1])
+    if t.is_integer(type):
+        return _int64(array.cast(pa.int64())) if type != pa.uint64() else np.asarray(array).view(np.int64)
+    if t.is_temporal(type):
+        return _int64(array.view(pa.int32() if type.bit_width == 32 else pa.int64()).cast(pa.int64()))
+    array = array.cast(pa.binary())
+    if array.offset:
+        array = pa.concat_arrays([array])
+    out = np.empty(len(array), np.int64)
+    if len(array):
+        data = array.buffers()[2]
+        text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+        kernels.hash_bytes(text, np.frombuffer(array.buffers()[1], np.int32), out)
+    return out
+
+
+def in_order(array: pa.Array) -> Keys:
+    """Like `encode`, for exact types, and a < b exactly if their integers are so."""
+    keys = encode(array)
+    if pa.types.is_floating(array.type):
+        return np.where(keys < 0, ~keys ^ _SIGN, keys)
+    return keys ^ _SIGN if array.type == pa.uint64() else keys
+
+
+def combine(parts: list[Keys]) -> Keys:
+    """The key of several columns: a hash, to be verified part by part."""
+    key = parts[0]
+    for part in parts[1:]:
+        key = _combined(key, part)
+    return key
+
+
+def _combined(left: Keys, right: Keys) -> Keys:
+    out = np.empty(left.size, np.int64)
+    kernels.combine(np.ascontiguousarray(left), np.ascontiguousarray(right), out)
+    return out
+
+
+def _int64(array: pa.Array) -> Keys:
+    values: Keys = np.asarray(array)
+    return values
+
+
+def without_null(arrays: list[pa.Array]) -> NDArray[np.bool_] | None:
+    """Which rows have a value in every array; None if all do."""
+    valid = None
+    for array in arrays:
+        if array.null_count:
+            here = pc.is_valid(array).to_numpy(zero_copy_only=False)
+            valid = here if valid is None else valid & here
+    return valid

@@ -1,0 +1,44 @@
+"""What every probe has in common: who may match, and matches that come in bounded pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matches = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Which tuple of the packet, and the row it matched."""
+
+NO_BOUND: NDArray[np.int64] = np.empty(0, np.int64)
+"""For `low` and `high` where time does not matter."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Rows that may match: built before the tuple that started the probing (`before`), not expired (`min_live`), and
+    within each tuple's time interval `low`..`high`. At most `room` matches come in one piece."""
+
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    before: int
+    min_live: int
+    room: int
+
+
+Step = Callable[[int, int, NDArray[np.int64], NDArray[np.int64]], tuple[int, int, int]]
+"""A kernel from (at, cursor) on, into two output arrays: (matches, at, cursor)."""
+
+
+def chunks(step: Step, tuples: int, begin: int, room: int) -> Iterator[Matches]:
+    """Run a probe kernel until it has seen all tuples. The first piece is sized for a match or two per tuple; a probe
+    that finds more goes on in pieces of `room`."""
+    at, cursor = 0, begin
+    size = min(room, 2 * tuples + 64)
+    while at < tuples:
+        out_tuple, out_row = np.empty(size, np.int64), np.empty(size, np.int64)
+        n, at, cursor = step(at, cursor, out_tuple, out_row)
+        if n:
+            yield out_tuple[:n], out_row[:n]
+        size = room

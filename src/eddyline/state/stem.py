@@ -1,0 +1,261 @@
+"""The base SteM: the rows of one source, built once, probed many times.
+
+A SteM stores what the query needs of its rows in append-only columns and answers two requests, build and probe. Which
+index answers a probe, or whether a list does, is its own affair. Its rows are numbered from 0 in the order of building;
+`number` is the count of tuples built in the whole slot when a packet was built, so `rows_before(number)` are the rows
+that existed then: the TimeStamp rule as a bound on row numbers.
+
+Wind-back: `commit` notes (rows, min_live, runs); `wind_back` pops every index newest first and lowers the counts. Until
+the commit nothing that expired is released, so raising min_live can be undone by lowering it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.kernels import scan
+from eddyline.kernels.values import same_bytes
+from eddyline.query.expr import Expr
+from eddyline.state import keys as key_codes
+from eddyline.state.arena import Arena
+from eddyline.state.column import Column
+from eddyline.state.hash_index import HashIndex
+from eddyline.state.probing import Limits, Matches, chunks
+from eddyline.state.sorted_index import SortedIndex
+from eddyline.state.store import BytesStore, FixedStore, Store, store
+
+TINY = 64
+"""Up to so many live rows a range probe looks at the list instead of a sorted index."""
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a SteM keeps of each row: expressions over its source alone, evaluated when the row is built."""
+
+    timed: bool
+    """Whether rows have an event time."""
+    ordinal: bool
+    """Whether the place of each row in its stream is kept (ROWS windows)."""
+    stored: tuple[Expr, ...]
+    """What can be gathered."""
+    keys: tuple[Expr, ...]
+    """What is compared for equality; never NULL."""
+    indexes: tuple[tuple[Expr, ...], ...]
+    """Hash indexes, each over one or several of `keys`."""
+    order_keys: tuple[Expr, ...]
+    """What is compared for order; never NULL."""
+
+    @property
+    def needed(self) -> tuple[Expr, ...]:
+        """Every expression a build wants to be given."""
+        return tuple(dict.fromkeys((*self.stored, *self.keys, *self.order_keys)))
+
+
+@dataclass(frozen=True)
+class _Mark:
+    rows: int
+    min_live: int
+    runs: int
+
+
+class _Key:
+    """An encoded key column, and the values to verify it with where the code is only a hash."""
+
+    def __init__(self, arena: Arena, expr: Expr) -> None:
+        self.codes = Column(arena, "i8")
+        type = expr.type.value_type if pa.types.is_dictionary(expr.type) else expr.type
+        self.exact: Store | None = None if key_codes.is_exact(type) else store(arena, type)
+
+    def append(self, array: pa.Array) -> None:
+        self.codes.append(key_codes.encode(array))
+        if self.exact is not None:
+            self.exact.append(array.cast(self.exact.type))
+
+
+class SteM:
+    """State Module of one source."""
+
+    def __init__(self, arena: Arena, layout: Layout) -> None:
+        self.layout = layout
+        self.times = Column(arena, "i8")
+        self.ordinals = Column(arena, "i8")
+        self._keys = {expr: _Key(arena, expr) for expr in layout.keys}
+        self._order = {expr: Column(arena, "i8") for expr in layout.order_keys}
+        self._sorted: dict[Expr, SortedIndex] = {}
+        self._combined = {on: Column(arena, "i8") for on in layout.indexes if len(on) > 1}
+        self._hashed = {on: HashIndex(arena, self._key_column(on)) for on in layout.indexes}
+        self._stores = {expr: self._store(arena, expr) for expr in layout.stored}
+        self._runs: list[tuple[int, int]] = []
+        self.rows = self.min_live = 0
+        self._committed = _Mark(0, 0, 0)
+
+    def _store(self, arena: Arena, expr: Expr) -> Store:
+        key = self._keys.get(expr)
+        if key is not None and pa.types.is_integer(expr.type) and expr.type.bit_width == 64:
+            return FixedStore(arena, expr.type, key.codes)
+        if key is not None and key.exact is not None and key.exact.type == expr.type:
+            return key.exact
+        return store(arena, expr.type)
+
+    def _key_column(self, on: tuple[Expr, ...]) -> Column:
+        return self._combined[on] if len(on) > 1 else self._keys[on[0]].codes
+
+    # Build
+
+    def build(self, number: int, values: Mapping[Expr, pa.Array], times: Rows, ordinals: Rows | None) -> tuple[int, int]:
+        """Append rows and index them; returns the row numbers first..last-1 they got."""
+        first, last = self.rows, self.rows + times.size
+        self.times.append(times)
+        if ordinals is not None:
+            self.ordinals.append(ordinals)
+        for expr, key in self._keys.items():
+            key.append(values[expr])
+        for expr, column in self._order.items():
+            column.append(key_codes.in_order(values[expr]))
+        for on, column in self._combined.items():
+            column.append(key_codes.combine([self._keys[e].codes.values[first:last] for e in on]))  # type: ignore[misc]
+        for expr, kept in self._stores.items():
+            if not self._is_key_store(expr, kept):
+                kept.append(values[expr])
+        floor = self._committed.min_live
+        for index in self._hashed.values():
+            index.build(first, last, floor)
+        for expr, column in self._order.items():
+            if expr in self._sorted:
+                self._sorted[expr].build(first, last, floor)
+            elif last - floor > TINY:
+                self._sorted[expr] = SortedIndex(column)
+                self._sorted[expr].build(floor, last, floor)
+        self._runs.append((number, first))
+        self.rows = last
+        return first, last
+
+    def _is_key_store(self, expr: Expr, kept: Store) -> bool:
+        key = self._keys.get(expr)
+        return key is not None and kept is key.exact
+
+    def rows_before(self, number: int) -> int:
+        """How many rows had been built when the slot had built `number` tuples."""
+        at = bisect_left(self._runs, (number, -1))
+        return self._runs[at][1] if at < len(self._runs) else self.rows
+
+    # Probe
+
+    def probe_key(self, on: tuple[Expr, ...], keys: NDArray[np.int64], rows: Rows, limits: Limits) -> Iterator[Matches]:
+        """Rows whose key `on` equals keys[rows[i]] (by its code: see `same_key`)."""
+        return self._hashed[on].probe(keys, rows, self._times, limits)
+
+    def probe_range(self, on: Expr, least: Rows, most: Rows, limits: Limits) -> Iterator[Matches]:
+        """Rows whose order key lies between least[i] and most[i], both included."""
+        index = self._sorted.get(on)
+        if index is not None:
+            yield from index.probe(least, most, self._times, limits)
+            return
+        keys = self._order[on].values
+        for tuples, rows in self.probe_all(least.size, limits):
+            keep = (keys[rows] >= least[tuples]) & (keys[rows] <= most[tuples])
+            if keep.any():
+                yield tuples[keep], rows[keep]
+
+    def probe_all(self, tuples: int, limits: Limits) -> Iterator[Matches]:
+        """Every row."""
+        times = self._times
+
+        def step(at: int, row: int, out_tuple: Rows, out_row: Rows) -> tuple[int, int, int]:
+            low, high, before, min_live = limits.low, limits.high, limits.before, limits.min_live
+            found: tuple[int, int, int] = scan.probe(
+                times, low, high, before, min_live, tuples, at, row, out_tuple, out_row
+            )
+            return found
+
+        return chunks(step, tuples, -1, limits.room)
+
+    # Read
+
+    @property
+    def _times(self) -> Rows:
+        times: Rows = self.times.values  # type: ignore[assignment]
+        return times
+
+    def key_values(self, on: tuple[Expr, ...]) -> NDArray[np.int64]:
+        """The codes of a key, by row number."""
+        codes: NDArray[np.int64] = self._key_column(on).values  # type: ignore[assignment]
+        return codes
+
+    def order_values(self, on: Expr) -> NDArray[np.int64]:
+        """The codes of an order key, by row number."""
+        codes: NDArray[np.int64] = self._order[on].values  # type: ignore[assignment]
+        return codes
+
+    def gather(self, expr: Expr, rows: Rows) -> pa.Array:
+        """The values of a stored expression."""
+        return self._stores[expr].gather(rows)
+
+    def same_key(self, expr: Expr, rows: Rows, other: SteM, other_expr: Expr, other_rows: Rows) -> NDArray[np.bool_]:
+        """Which pairs of rows, one here and one in another SteM, really have the same key."""
+        key, other_key = self._keys[expr], other._keys[other_expr]
+        same: NDArray[np.bool_] = key.codes.values[rows] == other_key.codes.values[other_rows]
+        mine, theirs = key.exact, other_key.exact
+        if isinstance(mine, BytesStore) and isinstance(theirs, BytesStore):
+            same_bytes(mine.heap, mine.starts, rows, theirs.heap, theirs.starts, other_rows, same)
+        elif isinstance(mine, FixedStore) and isinstance(theirs, FixedStore):
+            same &= (mine.words[rows] == theirs.words[other_rows]).reshape(rows.size, -1).all(axis=1)
+        return same
+
+    # Expiry, commit, wind-back
+
+    def expire(self, horizon: int) -> None:
+        """Rows with a time below `horizon` can join nothing any more: raise min_live past those at the old end."""
+        self.min_live = int(scan.first_at_least(self._times, self.min_live, self.rows, horizon))
+
+    def expire_ordinals(self, least: int) -> None:
+        """Rows whose place in the stream is below `least` are in no window any more."""
+        self.min_live = int(scan.first_at_least(self.ordinals.values, self.min_live, self.rows, least))
+
+    def commit(self) -> None:
+        """What happened since the last commit cannot be undone from here on; what expired is given back."""
+        row = self.min_live
+        at = bisect_left([first for _, first in self._runs], row)
+        del self._runs[: max(0, at - 1)]
+        for part in self._parts:
+            part.release(row)
+        self._committed = _Mark(self.rows, row, len(self._runs))
+
+    def wind_back(self) -> None:
+        """Undo everything since the last commit."""
+        mark = self._committed
+        for index in (*self._hashed.values(), *self._sorted.values()):
+            index.pop(mark.rows, self.rows)
+        for part in self._parts:
+            if not isinstance(part, HashIndex | SortedIndex):
+                part.truncate(mark.rows)
+        del self._runs[mark.runs :]
+        self.rows, self.min_live = mark.rows, mark.min_live
+
+    @property
+    def _parts(self) -> list[Column | Store | HashIndex | SortedIndex]:
+        parts: list[Column | Store | HashIndex | SortedIndex] = [self.times, *self._order.values()]
+        if self.layout.ordinal:
+            parts.append(self.ordinals)
+        for key in self._keys.values():
+            parts.append(key.codes)
+            if key.exact is not None:
+                parts.append(key.exact)
+        parts += self._combined.values()
+        parts += [kept for expr, kept in self._stores.items() if not self._is_key_store(expr, kept)]
+        return [*parts, *self._hashed.values(), *self._sorted.values()]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(part.nbytes for part in self._parts)
+
+

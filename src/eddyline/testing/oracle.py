@@ -1,0 +1,263 @@
+"""What a script must give, by DuckDB: batch SQL over the same rows, less the dead and the late ones.
+
+The windows of SEMANTICS become plain conditions on two hidden columns of every alias: `__t`, its event time in microseconds,
+and for ROWS n `__until`, the time at which n newer rows have pushed it out: the time of the row n places further on in the
+window's order. At an instant t >= __t the row is among the last n exactly if t < __until. The instant is the newest __t of
+a combination, or the slide boundary. Aggregates take three levels, because DuckDB has no TRY round an aggregate:
+combinations with keys and arguments, groups with aggregates, outputs and HAVING.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from eddyline.cql.script import Declaration, FromItem, Script
+from eddyline.testing.case import Batch
+from eddyline.testing.lateness import NEVER, Sorted, micros, sort_out
+from eddyline.testing.rewrite import Names, attempt, is_aggregate, is_call
+from eddyline.testing.udfs import MACROS
+
+SchemaOf = Callable[[str], pa.Schema]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The multiset of result rows; `scale[i]` is, for an output of float aggregates, what its error is relative to."""
+
+    table: pa.Table
+    scale: Mapping[int, np.ndarray]
+    rows: Mapping[str, Sorted]
+    sql: str
+
+
+class Oracle:
+    """One DuckDB connection, used for any number of scripts."""
+
+    def __init__(self) -> None:
+        self._db = duckdb.connect(":memory:")
+        for statement in ("TimeZone='UTC'", "threads=1", "enable_progress_bar=false", "error_on_division_by_zero=false"):
+            self._db.execute(f"SET {statement}")
+        for macro in MACROS:
+            self._db.execute(macro)
+
+    def expected(
+        self,
+        script: Script,
+        schema_of: SchemaOf,
+        batches: Sequence[Batch],
+        tables: Mapping[str, pa.RecordBatch] | None = None,
+    ) -> Expected:
+        """The rows that `script` must give for these batches."""
+        declared = {d.name.lower(): d for d in script.declarations}
+        sources = {item.alias: declared[item.stream.lower()] for item in script.sources}
+        schemas = {d.name: schema_of(d.name) for d in sources.values()}
+        streams = {d.name: (d.time, d.lateness) for d in sources.values() if d.time is not None}
+        rows = sort_out(streams, schemas, batches)
+        text = _Text(script, {a: schemas[d.name] for a, d in sources.items()}, {a: d.time for a, d in sources.items()})
+        for item in script.sources:
+            name = sources[item.alias].name
+            if name in rows:
+                columns = rows[name].used.append_column("__t", pa.array(rows[name].times))
+            else:
+                columns = pa.Table.from_batches([(tables or {})[name]])
+            self._load(text.relation(item), _plain(columns.select(text.used[item.alias])), text.order(item), item)
+        if text.slide is not None:
+            self._load("__w", pa.table({"__end": text.boundaries(rows, sources)}), [], None)
+        sql = text.sql()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = self._db.execute(sql).to_arrow_table()
+        width = len(text.outputs)
+        scale = {i: np.asarray(result.column(width + n), dtype=float) for n, i in enumerate(text.scaled)}
+        return Expected(result.select(list(range(width))), scale, rows, sql)
+
+    def _load(self, name: str, given: pa.Table, order: Sequence[str], item: FromItem | None) -> None:
+        """A copy in DuckDB's own storage: scans of Arrow data would push filters down into Arrow's semantics."""
+        columns = "*"
+        if item is not None and item.window is not None and item.window.kind == "ROWS":
+            columns += f", lead(__t, {item.window.size}) OVER (ORDER BY {', '.join(order)}) AS __until"
+        self._db.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {columns} FROM given")
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The columns in the types that functions see: dictionaries decoded, timestamps in microseconds."""
+    for i, column in enumerate(table.columns):
+        if pa.types.is_timestamp(column.type) and column.type.unit != "us":
+            table = table.set_column(i, table.schema.names[i], micros(column.combine_chunks()))
+        elif pa.types.is_dictionary(column.type):
+            table = table.set_column(i, table.schema.names[i], column.cast(column.type.value_type))
+    return table
+
+
+class _Text:
+    """The SQL of one script."""
+
+    def __init__(self, script: Script, schemas: Mapping[str, pa.Schema], times: Mapping[str, str | None]) -> None:
+        self.names, self.items, self.times = Names(schemas), script.sources, times
+        slides = {item.window.slide for item in script.sources if item.window is not None} - {None}
+        self.slide: int | None = slides.pop() if slides else None
+        select = script.select
+        raw = [e for item in select.expressions for e in self._expanded(item)]
+        named = {e.alias.lower(): e.unalias() for e in raw if e.alias}
+        named = {n: self.names.qualify(e, {}) for n, e in named.items()}
+        self.outputs = [self.names.qualify(e.unalias(), named) for e in raw]
+        conditions = [j.args["on"] for j in select.args.get("joins") or [] if j.args.get("on")]
+        conditions += [select.args["where"].this] if select.args.get("where") else []
+        self.where = [self.names.qualify(c, {}) for c in conditions]
+        group = select.args.get("group")
+        self.keys = [self._key(e, named) for e in (group.expressions if group else [])]
+        having = select.args.get("having")
+        self.having = self.names.qualify(having.this, named) if having else None
+        aggregates = any(is_aggregate(node) for e in self.outputs for node in e.walk())
+        self.grouped = bool(self.keys or aggregates or having)
+        self.scaled: list[int] = []
+        self.used = self._used()
+
+    def _expanded(self, item: exp.Expression) -> list[exp.Expression]:
+        """A star as the columns it stands for."""
+        if not isinstance(item, exp.Star) and not (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+            return [item]
+        wanted = item.table.lower() if isinstance(item, exp.Column) else ""
+        return [
+            exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(alias, quoted=True))
+            for alias, schema in self.names.schemas.items()
+            if not wanted or alias.lower() == wanted
+            for name in schema.names
+        ]
+
+    def _key(self, key: exp.Expression, named: Mapping[str, exp.Expression]) -> exp.Expression:
+        if isinstance(key, exp.Literal) and not key.is_string:
+            return self.outputs[int(key.this) - 1].unnest()
+        return self.names.qualify(key, named).unnest()
+
+    def relation(self, item: FromItem) -> str:
+        """The DuckDB table of an alias."""
+        return f"__s{self.items.index(item)}"
+
+    def _used(self) -> dict[str, list[str]]:
+        """For every alias the columns that the script names, in the order of the schema, and the hidden time."""
+        everything = [*self.outputs, *self.where, *self.keys, *([self.having] if self.having else [])]
+        named = {(c.table, c.name) for e in everything for c in e.find_all(exp.Column)}
+        used = {}
+        for alias, schema in self.names.schemas.items():
+            columns = [n for n in schema.names if (alias, n) in named]
+            timed = self.times[alias] is not None
+            used[alias] = [*columns, "__t"] if timed else columns or schema.names[:1]
+        return used
+
+    def order(self, item: FromItem) -> list[str]:
+        """The order of a ROWS window: time, then the used columns."""
+        return ["__t", *(f'"{n}"' for n in self.used[item.alias] if n != "__t")]
+
+    def boundaries(self, rows: Mapping[str, Sorted], sources: Mapping[str, Declaration]) -> pa.Array:
+        """The slide boundaries at which there may be a row, the last the first one >= the newest readable row."""
+        slide = self.slide or 1
+        newest = max(r.newest for r in rows.values())
+        if newest == NEVER:
+            return pa.array([], pa.int64())
+        last = -(-newest // slide) * slide
+        for item in self.items:
+            if item.window is not None and item.window.kind == "RANGE":
+                times = rows[sources[item.alias].name].times
+                first = np.unique(-(-times // slide) * slide)
+                ends = np.unique((first[:, None] + np.arange(0, item.window.size + slide, slide)[None, :]).ravel())
+                return pa.array(ends[ends <= last])
+        oldest = min((int(r.times.min()) for r in rows.values() if len(r.times)), default=last + 1)
+        return pa.array(np.arange(-(-oldest // slide) * slide, last + 1, slide))
+
+    def sql(self) -> str:
+        """The whole query."""
+        source = ", ".join(f'{self.relation(item)} AS "{item.alias}"' for item in self.items)
+        source += ", __w" if self.slide is not None else ""
+        conditions = [self._inner(c) for c in self.where] + self._windows()
+        where = " AND ".join(f"({c})" for c in conditions) or "TRUE"
+        if not self.grouped:
+            outputs = ", ".join(f"{self._inner(e)} AS c{i}" for i, e in enumerate(self.outputs))
+            return f"SELECT {outputs} FROM {source} WHERE {where}"
+        return self._grouped(source, where)
+
+    def _inner(self, node: exp.Expression) -> str:
+        """An expression over the combinations."""
+        return self._attempt(node, lambda _: None).sql("duckdb")
+
+    def _attempt(self, node: exp.Expression, known: Callable[[exp.Expression], exp.Expression | None]) -> exp.Expression:
+        def replace(part: exp.Expression) -> exp.Expression | None:
+            found = known(part)
+            if found is not None:
+                return found
+            if is_call(part, "window_end"):
+                return exp.maybe_parse("make_timestamp(__end)", dialect="duckdb")
+            duration = self.names.duration_abs(part)
+            return None if duration is None else attempt(duration, replace)
+
+        return attempt(node, replace)
+
+    def _windows(self) -> list[str]:
+        """Every component in its window, at the newest time of the combination or at the slide boundary."""
+        timed = [item for item in self.items if self.times[item.alias] is not None]
+        newest = "greatest(" + ", ".join(f'"{item.alias}".__t' for item in timed) + ")"
+        at = newest if self.slide is None else "__w.__end"
+        conditions = []
+        for item in timed:
+            time = f'"{item.alias}".__t'
+            if self.slide is not None:
+                conditions.append(f"{time} <= {at}")
+            if item.window is not None and item.window.kind == "RANGE":
+                sign = "<=" if self.slide is None else "<"
+                conditions.append(f"{at} - {time} {sign} {item.window.size}")
+            elif item.window is not None and item.window.kind == "ROWS":
+                conditions.append(f'"{item.alias}".__until IS NULL OR {at} < "{item.alias}".__until')
+        return conditions
+
+    def _grouped(self, source: str, where: str) -> str:
+        arguments: list[str] = []
+        aggregates: list[str] = []
+        scales: list[str] = []
+
+        def place(items: list[str], item: str) -> int:
+            if item not in items:
+                items.append(item)
+            return items.index(item)
+
+        def known(part: exp.Expression) -> exp.Expression | None:
+            if part.unnest() in self.keys:
+                return exp.column(f"__k{self.keys.index(part.unnest())}")
+            if not is_aggregate(part):
+                return None
+            copy = part.copy()
+            argument = copy.expressions[0] if copy.expressions else exp.Star()
+            argument = argument.expressions[0] if isinstance(argument, exp.Distinct) else argument
+            if not isinstance(argument, exp.Star):
+                name = f"__x{place(arguments, self._inner(argument))}"
+                argument.replace(exp.column(name))
+                if not is_call(part, "count", "min", "max"):
+                    squares = "" if is_call(part, "sum", "avg") else f" + sum({name}::DOUBLE * {name}::DOUBLE)"
+                    here.append(f"__z{place(scales, f'sum(abs({name}::DOUBLE)){squares}')}")
+            return exp.column(f"__a{place(aggregates, copy.sql('duckdb'))}")
+
+        outputs = []
+        scaled = []
+        for i, output in enumerate(self.outputs):
+            here: list[str] = []
+            outputs.append(f"{self._attempt(output, known).sql('duckdb')} AS c{i}")
+            if here:
+                self.scaled.append(i)
+                scaled.append(f"greatest({', '.join(here)}) AS z{i}")
+        here = []
+        having = self._attempt(self.having, known).sql("duckdb") if self.having else "TRUE"
+        keys = [*(["__end"] if self.slide is not None else []), *(f"__k{i}" for i in range(len(self.keys)))]
+        first = [*(["__w.__end AS __end"] if self.slide is not None else []), "1 AS __one"]
+        first += [f"{self._inner(k)} AS __k{i}" for i, k in enumerate(self.keys)]
+        first += [f"{x} AS __x{i}" for i, x in enumerate(arguments)]
+        second = [*keys, *(f"{a} AS __a{i}" for i, a in enumerate(aggregates))]
+        second += [f"{z} AS __z{i}" for i, z in enumerate(scales)] + ["count(*) AS __n"]
+        combinations = f"SELECT {', '.join(first)} FROM {source} WHERE {where}"
+        groups = f"SELECT {', '.join(second)} FROM ({combinations})" + (f" GROUP BY {', '.join(keys)}" if keys else "")
+        return f"SELECT {', '.join([*outputs, *scaled])} FROM ({groups}) WHERE __n > 0 AND ({having})"

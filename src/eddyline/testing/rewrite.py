@@ -1,0 +1,117 @@
+"""From our SELECT to DuckDB's: names qualified, and every node that can fail made NULL where it fails.
+
+SEMANTICS makes an expression that cannot be evaluated NULL at the node that fails. In DuckDB that is TRY(...) round every
+node that can fail, and NULLIF round divisors (a float divided by zero is NULL with us, infinite there). This works on the
+text's tree alone and knows nothing of our binder, functions and types, so that it can disagree with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+from sqlglot import exp
+
+CAN_FAIL = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.DPipe, exp.Bracket, exp.Func)
+NEVER_FAILS = (exp.Case, exp.If, exp.And, exp.Or, exp.TryCast, exp.Predicate)
+DIVIDES = ("mod", "fmod", "divide")
+AGGREGATES = ("count", "sum", "min", "max", "avg", "stddev_samp", "stddev", "var_samp", "variance")
+Replace = Callable[[exp.Expression], exp.Expression | None]
+
+
+def attempt(node: exp.Expression, replace: Replace) -> exp.Expression:
+    """A copy of an expression with `replace` asked at every node, parents first, and the rest guarded."""
+    done = replace(node)
+    if done is not None:
+        return done
+    if isinstance(node, exp.Interval | exp.DataType | exp.Literal | exp.Identifier | exp.Var):
+        return node.copy()
+    copy = type(node)()
+    for key, value in node.args.items():
+        if isinstance(value, exp.Expression):
+            copy.set(key, attempt(value, replace))
+        elif isinstance(value, list):
+            copy.set(key, [attempt(v, replace) if isinstance(v, exp.Expression) else v for v in value])
+        else:
+            copy.set(key, value)
+    return _guard(copy)
+
+
+def _guard(node: exp.Expression) -> exp.Expression:
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        return node
+    divisor = node.expression if isinstance(node, exp.Div | exp.IntDiv | exp.Mod) else None
+    if is_call(node, *DIVIDES) and len(node.expressions) == 2:
+        divisor = node.expressions[1]
+    if divisor is not None:
+        number = divisor.this if isinstance(divisor, exp.Neg) else divisor
+        if not isinstance(number, exp.Literal):
+            divisor.replace(exp.Nullif(this=divisor.copy(), expression=exp.Literal.number(0)))
+        elif not number.is_string and float(number.this) == 0:  # NULL, but of the type that it would have had
+            return exp.Case(ifs=[exp.If(this=exp.true(), true=exp.null())], default=exp.Try(this=node))
+    if isinstance(node, CAN_FAIL) and not isinstance(node, NEVER_FAILS):
+        return exp.Try(this=node)
+    return node
+
+
+def is_call(node: exp.Expression, *names: str) -> bool:
+    """Whether a node is a call of one of these functions; the parser leaves all calls as name and arguments."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in names
+
+
+def is_aggregate(node: exp.Expression) -> bool:
+    """Whether a node is a call of an aggregate."""
+    return is_call(node, *AGGREGATES)
+
+
+class Names:
+    """The columns of FROM: by alias, and bare where only one alias has it; spelled as in the schemas."""
+
+    def __init__(self, schemas: Mapping[str, pa.Schema]) -> None:
+        self.schemas = schemas
+
+    def find(self, column: exp.Column) -> tuple[str, str] | None:
+        """Alias and column as declared; None if it is no column of FROM."""
+        found = [
+            (alias, name)
+            for alias, schema in self.schemas.items()
+            if not column.table or column.table.lower() == alias.lower()
+            for name in schema.names
+            if name.lower() == column.name.lower()
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def qualify(self, node: exp.Expression, named: Mapping[str, exp.Expression]) -> exp.Expression:
+        """The expression with every column written alias.column; other names are those of SELECT items."""
+
+        def one(part: exp.Expression) -> exp.Expression:
+            if not isinstance(part, exp.Column):
+                return part
+            found = self.find(part)
+            if found is None:
+                return exp.paren(named[part.name.lower()].copy()) if part.name.lower() in named else part
+            return exp.column(exp.to_identifier(found[1], quoted=True), exp.to_identifier(found[0], quoted=True))
+
+        return node.transform(one)
+
+    def is_instant(self, node: exp.Expression) -> bool:
+        """Whether an expression is a timestamp, as far as the text tells: only these may be subtracted to a duration."""
+        if isinstance(node, exp.Paren | exp.Try):
+            return self.is_instant(node.this)
+        if isinstance(node, exp.Column):
+            found = self.find(node)
+            return found is not None and pa.types.is_timestamp(self.schemas[found[0]].field(found[1]).type)
+        if isinstance(node, exp.Add | exp.Sub):
+            return self.is_instant(node.this) and isinstance(node.expression, exp.Interval)
+        return isinstance(node, exp.Cast) and node.to.sql("duckdb").startswith("TIMESTAMP")
+
+    def duration_abs(self, node: exp.Expression) -> exp.Expression | None:
+        """ABS(t - u) of two timestamps, which DuckDB does not have, as a CASE; None for any other node."""
+        inner = node.expressions[0].unnest() if is_call(node, "abs") and len(node.expressions) == 1 else None
+        if not isinstance(inner, exp.Sub) or not (self.is_instant(inner.this) and self.is_instant(inner.expression)):
+            return None
+        swapped = exp.Sub(this=inner.expression.copy(), expression=inner.this.copy())
+        return exp.Case(
+            ifs=[exp.If(this=exp.LT(this=inner.this.copy(), expression=inner.expression.copy()), true=swapped)],
+            default=inner.copy(),
+        )

@@ -1,0 +1,78 @@
+"""A case on the engine, and beside the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from eddyline.cql.script import parse
+from eddyline.engine.batch import LocalEngine
+from eddyline.query.bind import bind
+from eddyline.query.model import Query
+from eddyline.settings import Settings
+from eddyline.testing import udfs
+from eddyline.testing.case import Case
+from eddyline.testing.compare import difference
+from eddyline.testing.oracle import Expected, Oracle
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the engine made of a case."""
+
+    table: pa.Table
+    counts: dict[str, int]
+
+
+def bound(case: Case) -> Query:
+    """The query of a case."""
+    udfs.register()
+    return bind(parse(case.script), lambda declaration: case.schema(declaration.name))
+
+
+def run(case: Case, query: Query | None = None) -> Outcome:
+    """Run a case on the engine: tables, batches with what is undone before them, the end."""
+    query = query or bound(case)
+    engine = LocalEngine(query, Settings(**case.settings))  # type: ignore[arg-type]
+    for name, table in case.tables.items():
+        engine.load_table(name, table)
+    results: list[pa.RecordBatch] = []
+    late = dead = 0
+    for batch in case.batches:
+        if batch.undone is not None:
+            engine.batch(batch.undone)
+            engine.wind_back()
+        found = engine.batch(batch.rows, batch.ended)
+        results += found.results
+        late += sum(rows.num_rows for _, rows in found.late)
+        dead += sum(rows.num_rows for _, rows, _ in found.dead)
+    results += engine.end().results
+    table = pa.Table.from_batches(results, query.schema)
+    stats = engine.stats
+    counts = {"rows_in": stats.rows_in, "rows_used": stats.rows_used, "rows_late": stats.rows_late}
+    counts |= {"rows_dead": stats.rows_dead, "rows_out": stats.rows_out, "late": late, "dead": dead}
+    return Outcome(table, counts)
+
+
+def expected_of(case: Case, oracle: Oracle) -> Expected:
+    """What the oracle says to a case."""
+    return oracle.expected(parse(case.script), case.schema, case.batches, case.tables)
+
+
+def wrong(outcome: Outcome, expected: Expected) -> str | None:
+    """None if an outcome is what was expected, else the difference, for a person."""
+    late = sum(s.late for s in expected.rows.values())
+    dead = sum(s.dead for s in expected.rows.values())
+    used = sum(s.used.num_rows for s in expected.rows.values())
+    counts = {"rows_in": used + late + dead, "rows_used": used, "rows_late": late, "rows_dead": dead}
+    counts |= {"rows_out": expected.table.num_rows, "late": late, "dead": dead}
+    rows = difference(outcome.table, expected.table, expected.scale)
+    if rows is None and counts != outcome.counts:
+        return f"counts {outcome.counts} in place of {counts}"
+    return rows
+
+
+def check(case: Case, oracle: Oracle) -> str | None:
+    """None if engine and oracle agree on a case, else the difference."""
+    return wrong(run(case), expected_of(case, oracle))

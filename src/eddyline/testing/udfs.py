@@ -1,0 +1,40 @@
+"""User functions for random queries, each also as a DuckDB macro: registering Python functions there is slow."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eddyline.query.udf import registered, udf
+
+MACROS = (
+    "CREATE MACRO fuzz_mix(x) AS CAST(x AS BIGINT) * 7 + 3",
+    "CREATE MACRO fuzz_tag(s) AS s || '#'",
+    "CREATE MACRO fuzz_picky(x) AS CASE WHEN CAST(x AS BIGINT) % 5 = 0 THEN NULL ELSE CAST(x AS BIGINT) + 1 END",
+    "CREATE MACRO fuzz_near(x, y) AS abs(CAST(x AS BIGINT) - CAST(y AS BIGINT)) <= 2",
+)
+
+
+def register() -> None:
+    """Register them with `el.udf`, once."""
+    if "fuzz_mix" in registered():
+        return
+
+    @udf(returns=pa.int64(), name="fuzz_mix")
+    def mix(x: pa.Array) -> pa.Array:
+        return pc.add(pc.multiply(x.cast(pa.int64()), 7), 3)
+
+    @udf(returns=pa.string(), name="fuzz_tag")
+    def tag(s: pa.Array) -> pa.Array:
+        return pc.binary_join_element_wise(s.cast(pa.string()), "#", "")
+
+    @udf(returns=pa.int64(), name="fuzz_picky")
+    def picky(x: pa.Array) -> pa.Array:
+        numbers = x.cast(pa.int64())
+        if pc.any(pc.equal(pc.subtract(numbers, pc.multiply(pc.divide(numbers, 5), 5)), 0)).as_py():
+            raise ValueError("a multiple of 5")
+        return pc.add(numbers, 1)
+
+    @udf(returns=pa.bool_(), name="fuzz_near")
+    def near(x: pa.Array, y: pa.Array) -> pa.Array:
+        return pc.less_equal(pc.abs(pc.subtract(x.cast(pa.int64()), y.cast(pa.int64()))), 2)
