@@ -1,9 +1,9 @@
 """The settings of a run: one table, one frozen record, refused in one line when wrong or not built yet.
 
-A value is found in this order: `--set KEY=VALUE`, the `[eddyline]` table of the file named by `--config`, the environment
-variable EDDYLINE_KEY, the default. Text from all three goes through the same parser, so a setting means the same wherever it
-was written. A key is in `TABLE` from the day the interface names it; until its mechanism exists its parser is None and any
-use of it is refused, so that nobody believes that a setting had an effect.
+A value is found in this order: `--set KEY=VALUE`, the `[eddyline]` table of the file named by `--config`, the
+environment variable EDDYLINE_KEY, the default. Text from all three goes through the same parser, so a setting means
+the same wherever it was written. A key is in `TABLE` from the day the interface names it; until its mechanism exists
+its parser is None and any use of it is refused, so that nobody believes that a setting had an effect.
 """
 
 from __future__ import annotations
@@ -110,22 +110,22 @@ def parse_size(text: str) -> int:
 
 
 TABLE: tuple[Setting, ...] = (
-    Setting("router", "fixed, random (auto, lottery, rank, benefit later)", "fixed", "who chooses the next step of a packet",
+    Setting("router", "fixed, random (auto, lottery, rank, benefit later)", "fixed", "who chooses a packet's next step",
             _one_of("router", ("fixed", "random"), ("auto", "lottery", "rank", "benefit"))),
     Setting("reroute_every", "a number of tuples", "1000", "tuples between two looks at a routing decision"),
-    Setting("packet", "a number of rows (adaptive later)", "65536", "rows per packet; 1 is the per-tuple eddy", _packet),
+    Setting("packet", "a number of rows (adaptive later)", "65536", "rows per packet (1: the per-tuple eddy)", _packet),
     Setting("plan", "auto, mjoin, a tree of aliases", "auto", "which spans are materialised"),
     Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans"),
     Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs"),
     Setting("execution", "unsynchronized, semi, total", "unsynchronized", "how far queues may run apart"),
-    Setting("memory", "none, a size such as 200MB", "none", "the most that state may take; beyond it the job stops", _memory),
+    Setting("memory", "none, a size such as 200MB", "none", "the most that state may take, or the job stops", _memory),
     Setting("cpu", "none, a fraction of a core", "none", "the optimiser's limit"),
     Setting("spill", "auto, lazy-disk, active-disk, off", "auto", "where state beyond the memory goes"),
     Setting("balance", "auto, moving-state, parallel-track, off", "auto", "how load is moved between slots"),
     Setting("slots", "a number", "one per core", "how many slots share the work"),
     Setting("groups", "a number", "256", "partition groups in all"),
     Setting("batch_rows", "auto, a number of rows", "auto", "rows per micro-batch", _batch_rows),
-    Setting("batch_seconds", "a number of seconds", "1", "the longest batch that batch_rows=auto aims at", _batch_seconds),
+    Setting("batch_seconds", "a number of seconds", "1", "the longest batch batch_rows=auto aims at", _batch_seconds),
     Setting("idle_timeout", "none, a time", "none", "how long a silent stream may hold the watermark back"),
     Setting("at_end", "flush (keep later)", "flush", "what happens to waiting results when all streams ended",
             _one_of("at_end", ("flush",), ("keep",))),

@@ -1,1 +1,1 @@
-
+"""The command line: the only part of Eddyline that prints."""

@@ -2,8 +2,8 @@
 
 sqlglot turns the functions it knows into nodes of their own and reorders their arguments. Eddyline's functions are a
 closed table of its own, so here every call stays what was written: a name and its arguments. Only the forms with a
-grammar of their own (CAST, TRY_CAST, EXTRACT, CASE, INTERVAL) are left. Nodes that begin with a keyword get its position,
-and the parser's complaints become sentences with a place; no exception of sqlglot's, of whatever kind, leaves this module.
+grammar of their own (CAST, TRY_CAST, EXTRACT, CASE, INTERVAL) are left. Nodes that begin with a keyword get its
+position, and the parser's complaints become sentences with a place; no exception of sqlglot's leaves this module.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ErrorLevel, ParseError
-from sqlglot.tokens import Token
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import Token
 
 from eddyline.cql.places import place_at, shown, wrong
 from eddyline.errors import ScriptError
 
-_BASE = DuckDB.Parser
 _REASONS = {
     "Expecting )": "expected ')' before {found}; close the bracket, or put a comma or an operator there",
     "Expecting ]": "expected ']' before {found}",
@@ -49,14 +49,17 @@ def _placed(parse: Callable[..., Any], back: int) -> Callable[..., Any]:
     return parse_with_place
 
 
-class _Parser(_BASE):
-    FUNCTIONS: ClassVar = {}
+class _Parser(DuckDBParser):
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar = {
-        name: _placed(_BASE.FUNCTION_PARSERS[name], 2) for name in ("CAST", "TRY_CAST", "EXTRACT")
+        name: _placed(DuckDBParser.FUNCTION_PARSERS[name], 2) for name in ("CAST", "TRY_CAST", "EXTRACT")
     }
-    NO_PAREN_FUNCTIONS: ClassVar = {}
-    NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": _placed(_BASE.NO_PAREN_FUNCTION_PARSERS["CASE"], 1)}
-    PRIMARY_PARSERS: ClassVar = {type: _placed(parse, 1) for type, parse in _BASE.PRIMARY_PARSERS.items()}
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": _placed(DuckDBParser.NO_PAREN_FUNCTION_PARSERS["CASE"], 1)}
+    PLACEHOLDER_PARSERS: ClassVar = {
+        type: _placed(parse, 1) for type, parse in DuckDBParser.PLACEHOLDER_PARSERS.items()
+    }
+    PRIMARY_PARSERS: ClassVar = {type: _placed(parse, 1) for type, parse in DuckDBParser.PRIMARY_PARSERS.items()}
 
     def _parse_interval(self, *args: Any, **kwargs: Any) -> Any:
         first = self._curr
@@ -111,9 +114,12 @@ def _sentence(text: str, error: ParseError, tokens: Sequence[Token]) -> ScriptEr
         )
     written = text[cause.token.start : cause.token.end + 1]
     if cause.at_end:
-        message = f"something is missing after {shown(written)}, where the statement ends"
+        message = f"something is missing after {shown(written)}, where the statement ends; write the rest of it"
         return wrong(text, place_at(text, tokens[-1].end + 1), message)
     place = place_at(text, cause.token.start)
+    if cause.reason == "Expected END after CASE":  # here the parser points at the token before
+        after = [token.start for token in tokens if token.start > cause.token.start]
+        place = place_at(text, min(after, default=len(text)))
     if cause.reason in _REASONS:
         return wrong(text, place, _REASONS[cause.reason].format(found=shown(written)))
     if "missing for" in cause.reason:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import shown
@@ -107,12 +107,12 @@ def _read_part(cursor: Cursor, what: str, example: str) -> list[tuple[str, str]]
     if not is_name(cursor.token):
         cursor.expected(f"a unit of time after {shown(number)}, as in {example}")
     word = cursor.tokens[cursor.at].text
-    unit = unit_of(word)
-    if unit is None:
+    named = unit_of(word)
+    if named is None:
         cursor.fail(f"{shown(word)} is no unit of time{did_you_mean(word, [f'{u}S' for u in UNITS])}")
-    _check_fixed(cursor, what, unit)
+    _check_fixed(cursor, what, named)
     cursor.take()
-    return [(number, unit)]
+    return [(number, named)]
 
 
 def _check_fixed(cursor: Cursor, what: str, unit: str) -> None:

@@ -1,8 +1,8 @@
 """Where in the script something stands, and the one way to say that something there is wrong.
 
-Places are derived from character offsets in the script as it was written: nothing is ever parsed from a rewritten text,
-so a place is right by construction. Names and other text of the user go into messages only through `shown`, which keeps a
-message one printable line whatever the script contains.
+Places are derived from character offsets in the script as it was written: nothing is ever parsed from a rewritten
+text, so a place is right by construction. Names and other text of the user go into messages only through `shown`, which
+keeps a message one printable line whatever the script contains.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from eddyline.cql.places import place_at, shown, wrong
 from eddyline.cql.sources import FromItem
@@ -33,6 +33,10 @@ _CLAUSES = {
 _KNOWN = ("expressions", "from_", "joins", "where", "group", "having")
 _SET_OPERATIONS = (TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT)
 _OPENS = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.SELECT, TokenType.GROUP_BY)
+_BEFORE_VALUE = (
+    TokenType.WHERE, TokenType.ON, TokenType.HAVING, TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.L_PAREN,
+    TokenType.SELECT, TokenType.COMMA,
+)  # fmt: skip
 _LIST_ENDS = (
     TokenType.COMMA,
     TokenType.R_PAREN,
@@ -50,7 +54,8 @@ def check_tokens(text: str, tokens: Sequence[Token]) -> None:
         after = tokens[index + 1] if index + 1 < len(tokens) else None
         message = _wrong_token(text, index, token, after)
         if message:
-            raise wrong(text, place_at(text, token.start), message)
+            at = after if after is not None and message.startswith(shown(after.text)) else token
+            raise wrong(text, place_at(text, at.start), message)
 
 
 def _wrong_token(text: str, index: int, token: Token, after: Token | None) -> str:
@@ -63,6 +68,8 @@ def _wrong_token(text: str, index: int, token: Token, after: Token | None) -> st
         return f"the pipe |> is not supported; {_QUERY}"
     if type == TokenType.COMMA and (after is None or after.token_type in _LIST_ENDS):
         return "nothing follows this comma; remove it, or write what belongs there"
+    if type in _BEFORE_VALUE and after is not None and after.token_type in (TokenType.AND, TokenType.OR):
+        return f"{shown(after.text)} has nothing before it; remove it, or write the condition that belongs there"
     if type in _OPENS and after is not None and after.token_type == TokenType.COMMA:
         return (
             f"nothing is between this {shown(token.text)} and the comma; remove the comma, or write what belongs there"

@@ -1,6 +1,7 @@
 """A script: the declarations and the one query of a job, parsed but not yet bound.
 
-    >>> script = parse("CREATE STREAM s USING json OPTIONS (path 'd') TIMESTAMP BY ts; SELECT x FROM s [RANGE 5 MINUTES] a")
+    >>> stream = "CREATE STREAM s USING json OPTIONS (path 'd') TIMESTAMP BY ts"
+    >>> script = parse(f"{stream}; SELECT x FROM s [RANGE 5 MINUTES] AS a")
     >>> script.declarations[0].options["path"], script.sources[0].alias, script.sources[0].window.size
     ('d', 'a', 300000000)
 
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from eddyline.cql.declarations import Declaration, read_declaration
 from eddyline.cql.dialect import parse_query

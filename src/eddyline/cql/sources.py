@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from eddyline.cql.places import Place, place_at, shown, wrong
 from eddyline.cql.tokens import Cursor, depth_change, is_name, is_string, is_word

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from eddyline.cql.dialect import EDDYLINE
 from eddyline.cql.places import Place, place_at, shown, wrong
@@ -20,6 +20,9 @@ _OPENS = {
     TokenType.L_BRACKET: TokenType.R_BRACKET,
     TokenType.L_BRACE: TokenType.R_BRACE,
 }
+
+
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 
 def tokenize(text: str) -> list[Token]:
@@ -100,7 +103,11 @@ def check_brackets(text: str, tokens: Sequence[Token]) -> None:
                 )
                 raise wrong(text, place_at(text, opener.start), message)
     if open_:
-        raise wrong(text, place_at(text, open_[-1].start), f"this {shown(open_[-1].text)} is never closed")
+        raise wrong(
+            text,
+            place_at(text, open_[-1].start),
+            f"this {shown(open_[-1].text)} is never closed; write its {shown(_CLOSES[open_[-1].text])}",
+        )
 
 
 class Cursor:

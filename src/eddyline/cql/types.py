@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from sqlglot import exp
-from sqlglot.tokens import Token
+from sqlglot.tokenizer_core import Token
 
 from eddyline.cql.dialect import parse_type
-from eddyline.cql.places import place_at, shown, start_of, wrong
+from eddyline.cql.names import did_you_mean
+from eddyline.cql.places import Place, place_at, shown, start_of, wrong
+from eddyline.errors import ScriptError
 
 _D = exp.DType
 _SIMPLE: dict[exp.DType, pa.DataType] = {
@@ -41,15 +43,19 @@ _SIMPLE: dict[exp.DType, pa.DataType] = {
     _D.INTERVAL: pa.duration("us"),
 }
 _KNOWN = (
-    "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT (and the same with U), FLOAT, "
-    "DOUBLE, DECIMAL(p, s), VARCHAR, BLOB, DATE, TIME, "
-    "TIMESTAMP, TIMESTAMPTZ and INTERVAL"
-)
+    "VARCHAR", "BIGINT", "INTEGER", "DOUBLE", "DECIMAL(18, 3)", "TIMESTAMP", "DATE", "BOOLEAN", "TIMESTAMPTZ", "TIME",
+    "FLOAT", "SMALLINT", "TINYINT", "BLOB", "INTERVAL", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT",
+)  # fmt: skip
+"""The types, those first that a list of a few should name."""
 
 
 def read_type(text: str, tokens: Sequence[Token]) -> pa.DataType:
     """The type that these tokens of the script name."""
-    return arrow_type(text, parse_type(text, tokens), tokens[0].start)
+    try:
+        node = parse_type(text, tokens)
+    except ScriptError as error:
+        raise _no_type(text, place_at(text, tokens[0].start), text[tokens[0].start : tokens[-1].end + 1]) from error
+    return arrow_type(text, node, tokens[0].start)
 
 
 def arrow_type(text: str, node: exp.Expr, offset: int) -> pa.DataType:
@@ -80,4 +86,8 @@ def arrow_type(text: str, node: exp.Expr, offset: int) -> pa.DataType:
         return pa.struct([(p.name, arrow_type(text, p.args["kind"], offset)) for p in parts])
     if kind in (_D.INT128, _D.UINT128):
         raise wrong(text, place, "there are no integers of 128 bits; write DECIMAL(38, 0)")
-    raise wrong(text, place, f"there is no type {shown(node.sql('duckdb'))}; the types are {_KNOWN}")
+    raise _no_type(text, place, node.sql("duckdb"))
+
+
+def _no_type(text: str, place: Place, written: str) -> ScriptError:
+    return wrong(text, place, f"there is no type {shown(written)}{did_you_mean(written, _KNOWN)}")

@@ -62,7 +62,12 @@ class LocalEngine:
         self._committed = (copy(self._watermarks), copy(self.stats), 0)
 
     def _needed_columns(self, stream: str) -> tuple[str, ...]:
-        used = {n for i, s in enumerate(self.query.sources) if s.stream.name == stream for n in self.query.columns_of_source(i)}
+        used = {
+            n
+            for i, s in enumerate(self.query.sources)
+            if s.stream.name == stream
+            for n in self.query.columns_of_source(i)
+        }
         time = self._streams[stream].time
         return tuple(n for n in self._streams[stream].schema.names if n in used or n == time)
 

@@ -94,8 +94,11 @@ class Grouping:
         cells = merged(joined([panes.starting(held.next) for panes in held.panes]), self._accumulators)
         results = [self._result(found) for found in at_boundaries(cells, end, self._accumulators)]
         left = cells.take(cells.last > end)
-        whole = (trimmed(merged(left.starting(end + 1), self._accumulators)),) if len(left) else ()
-        self._now = _Held(whole, (), end + 1)
+        # Cells moved by more than one boundary may have become equal in numbers; for one, the next emit is soon enough.
+        moved = (left.first < end).any()
+        left = left.starting(end + 1)
+        left = trimmed(merged(left, self._accumulators) if moved else left)
+        self._now = _Held((left,) if len(left) else (), (), end + 1)
         return [result for result in results if result.num_rows]
 
     def commit(self) -> None:

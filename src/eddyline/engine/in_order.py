@@ -32,7 +32,7 @@ class InOrder:
         assert stream.time is not None
         self._time, self._used = stream.time, query.columns_of_source(source)
         self._waiting: tuple[_Waiting, ...] = ()
-        self._committed = self._waiting
+        self._committed: tuple[_Waiting, ...] = ()
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Rows that came."""

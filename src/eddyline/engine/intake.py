@@ -57,7 +57,9 @@ def columns_for(stream: Stream, batch: pa.RecordBatch, names: Iterable[str]) -> 
     for name in names:
         at = batch.schema.get_field_index(name)
         if at < 0:
-            raise JobError(f"stream {stream.name}: a batch has no column {name!r}, only {', '.join(batch.schema.names)}")
+            raise JobError(
+                f"stream {stream.name}: a batch has no column {name!r}, only {', '.join(batch.schema.names)}"
+            )
         field, array = stream.schema.field(name), batch.column(at)
         if array.type != field.type:
             try:

@@ -4,7 +4,7 @@ A cell is (group, first, last, states): the combinations of one group that count
 included. Boundaries are numbered (boundary b is at time b * SLIDE). Invariant: for every boundary b not emitted yet,
 the cells with first <= b <= last partition the combinations that count at b. Hence merging them by group gives the
 result of b. Each operation here keeps it: `joined` only renumbers groups, `merged` unites cells that are live at the
-same boundaries, and moving `first` up to the next boundary to be emitted (`starting`) changes nothing that is still to come.
+same boundaries, and moving `first` up to the next boundary to be emitted (`starting`) changes nothing still to come.
 Panes are never changed in place, so holding on to one is a snapshot.
 """
 

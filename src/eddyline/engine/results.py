@@ -106,7 +106,7 @@ class Groups:
         self._grouping = Grouping(query, errors)
         self._out: list[pa.RecordBatch] = []
         self._waiting: tuple[_Waiting, ...] = ()
-        self._committed = self._waiting
+        self._committed: tuple[_Waiting, ...] = ()
 
     def add(self, packet: Packet, values: Values, newest: Times) -> None:
         if self._slide is None:

@@ -2,13 +2,14 @@
 
     feed(stream, rows)* -> advance(watermarks) -> drain() -> commit(version)
 
-is a batch; `wind_back` in place of `commit` undoes it. The slot knows nothing of where rows come from or go to. Rows fed
-are readable and not late (see intake.py). Between `feed` and `advance` watermarks stand still.
+is a batch; `wind_back` in place of `commit` undoes it. The slot knows nothing of where rows come from or go to. Rows
+fed are readable and not late (see intake.py). Between `feed` and `advance` watermarks stand still.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,15 @@ from eddyline.state.stem import SteM
 
 RESULT_ROWS = 65536
 """Complete tuples are gathered when so many have come together."""
+
+
+class _Part(Protocol):
+    """What can be undone and weighed."""
+
+    def wind_back(self) -> None: ...
+
+    @property
+    def nbytes(self) -> int: ...
 
 
 class Slot:
@@ -103,7 +113,8 @@ class Slot:
         return {Column(source, n, fields.field(n).type): batch.column(i) for i, n in enumerate(names)}
 
     def _wanted(self, source: int, values: dict[Expr, pa.Array], rows: int) -> NDArray[np.bool_] | None:
-        """The rows that pass the filters and have no NULL in a key; None if all do. Adds to `values` what the SteM keeps."""
+        """The rows that pass the filters and have no NULL in a key, None if all do. Leaves in `values` what the SteM
+        keeps."""
         graph, layout = self.plan.graph, self.plan.layouts[source]
         keep: NDArray[np.bool_] | None = np.zeros(rows, np.bool_) if graph.never else None
         for predicate in graph.filters[source]:
@@ -185,8 +196,10 @@ class Slot:
 
     def commit(self, version: int) -> None:
         """What happened since the last commit cannot be undone from here on; what expired is given back."""
-        for part in (*self.stems, *self._waiting.values()):
-            part.commit()
+        for stem in self.stems:
+            stem.commit()
+        for waiting in self._waiting.values():
+            waiting.commit()
         for clock in self._clocks.values():
             clock.commit(-FOREVER if self._watermark is None else self._watermark)
         self._results.commit(self._watermark)
@@ -194,9 +207,9 @@ class Slot:
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
-        for part in (*self.stems, *self._waiting.values(), *self._clocks.values()):
+        parts: tuple[_Part, ...] = (*self.stems, *self._waiting.values(), *self._clocks.values(), self._results)
+        for part in parts:
             part.wind_back()
-        self._results.wind_back()
         self._ready, self._ready_rows = [], 0
         self._number, self._watermark = self._committed_number, self._committed_watermark
 
@@ -211,5 +224,5 @@ class Slot:
     @property
     def state_bytes(self) -> int:
         """Bytes held."""
-        parts = (*self.stems, *self._waiting.values(), *self._clocks.values(), self._results)
+        parts: tuple[_Part, ...] = (*self.stems, *self._waiting.values(), *self._clocks.values(), self._results)
         return sum(part.nbytes for part in parts)

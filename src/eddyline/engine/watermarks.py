@@ -1,6 +1,7 @@
 """Watermarks: how far each stream has come, seen from between two batches.
 
-They move only when a batch is finished, so that which rows are late depends on the cut into batches and on nothing else.
+They move only when a batch is finished, so that which rows are late depends on the cut into batches and on nothing
+else.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Watermarks:
         return None if newest is None else newest - self._lateness[stream]
 
     def finish_batch(self, newest: Mapping[str, int], ended: Collection[str]) -> None:
-        """A batch is done: `newest` are the largest times of its readable rows, `ended` the streams it was the last of."""
+        """A batch is done: `newest` are the largest times of its readable rows, `ended` the streams ending with it."""
         self._newest = self._newest | {s: max(time, self._newest.get(s, time)) for s, time in newest.items()}
         self._ended |= frozenset(ended)
         going = [self._of(s) for s in self._lateness if s not in self._ended]

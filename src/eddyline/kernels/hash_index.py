@@ -17,14 +17,11 @@ from eddyline.kernels.jit import inlined, kernel
 NO_ROW = -1
 EMPTY = -2
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
-
 
 @inlined
 def _slot(key: int, mask: int) -> int:
     x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))
+    return np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))  # type: ignore[return-value]
 
 
 @kernel
@@ -53,7 +50,7 @@ def build(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.i
 
 @kernel
 def pop(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.int64], first: int, last: int) -> None:
-    """Undo `build` of rows first..last-1, newest first. Lowering the row count alone would splice chains of other keys."""
+    """Undo `build` of rows first..last-1, newest first. Lowering the row count alone would splice chains of keys."""
     mask = table.size // 2 - 1
     for row in range(last - 1, first - 1, -1):
         p = _slot(keys[row], mask)

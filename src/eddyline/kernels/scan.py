@@ -22,7 +22,7 @@ def probe(
     out_row: NDArray[np.int64],
 ) -> tuple[int, int, int]:
     """Every row min_live..before-1 with low <= times[row] <= high (no bound where they are empty), for tuples at.. of a
-    packet of `tuples`. Returns (n, at, chain) as the hash probe does; `chain` is the row to look at next, -1 to begin."""
+    packet of `tuples`. Returns (n, at, chain) as the hash probe does; `chain` is the row to go on with, -1 to begin."""
     timed = low.size > 0
     room = out_tuple.size
     n = 0
@@ -51,7 +51,12 @@ def first_at_least(values: NDArray[np.int64], first: int, last: int, bound: int)
 
 @kernel
 def narrow(
-    low: NDArray[np.int64], high: NDArray[np.int64], times: NDArray[np.int64], rows: NDArray[np.int64], back: int, on: int
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+    times: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    back: int,
+    on: int,
 ) -> None:
     """Tighten each tuple's time interval by one component: at most `back` before it and at most `on` after it."""
     for i in range(rows.size):

@@ -1,12 +1,13 @@
 """Time bounds between sources: how far apart in event time the components of a result may be.
 
 `Bounds.most[i][j]` is the most that ts_i - ts_j can be in any result (UNBOUND: no limit), closed under addition: the
-shortest path over windows and the pairwise bounds of WHERE. RANGE W on source j says ts_i - ts_j <= W for every i, which
-is the same as t* - ts_j <= W for the newest time t*; so for RANGE windows and pairwise bounds the matrix is not only
-necessary but exactly the condition, and a probe that checks it against every component has checked them all.
+shortest path over windows and the pairwise bounds of WHERE. RANGE W on source j says ts_i - ts_j <= W for every i,
+which is the same as t* - ts_j <= W for the newest time t*; so for RANGE windows and pairwise bounds the matrix is not
+only necessary but exactly the condition, and a probe that checks it against every component has checked them all.
 
-Expiry: a row of source j with time t can still join a row of source i that is yet to come only if that row's time, which
-is at least i's watermark w_i, is at most t + most[i][j]. So the row is dead once t < w_i - most[i][j] for all i != j.
+Expiry: a row of source j with time t can still join a row of source i that is yet to come only if that row's time,
+which is at least i's watermark w_i, is at most t + most[i][j]. So the row is dead once t < w_i - most[i][j] for all i
+!= j.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The join graph: every conjunct of WHERE in the place where it will be decided.
 
-A conjunct is one of: a constant; a *filter*, cheap and over one source, applied before the row is built; a *time bound*,
-checked by every probe; an *equality* between two sources, an edge that an index serves; a *range* between two sources,
-which a sorted index serves; any other cheap predicate over several sources, checked by the probe that completes it; or a
-*selection*, one that calls a user function, a module of the eddy. No conjunct is in two places except that equalities
-are closed transitively: the derived ones are implied, so using or ignoring them changes no result.
+A conjunct is one of: a constant; a *filter*, cheap and over one source, applied before the row is built; a *time
+bound*, checked by every probe; an *equality* between two sources, an edge that an index serves; a *range* between two
+sources, which a sorted index serves; any other cheap predicate over several sources, checked by the probe that
+completes it; or a *selection*, one that calls a user function, a module of the eddy. No conjunct is in two places
+except that equalities are closed transitively: the derived ones are implied, so using or ignoring them changes no
+result.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ import pyarrow as pa
 
 from eddyline.plan.bounds import Bounds, Difference, differences_in, time_bounds
 from eddyline.query.evaluate import ErrorCount, mask
-from eddyline.query.expr import Call, Expr, is_expensive, sources_of
+from eddyline.query.expr import Call, Expr, Literal, is_expensive, sources_of
 from eddyline.query.functions import call
 from eddyline.query.model import Query
 from eddyline.state.keys import has_order
+
+LARGEST_OFFSET = 1 << 60
+"""Larger constants are left in place, so that sums of offsets stay within 64 bits."""
 
 LARGEST_CLASS = 64
 """Key classes with more columns than this are not closed transitively."""
@@ -44,21 +48,33 @@ class Equality:
 
 @dataclass(frozen=True)
 class Range:
-    """left_expr op right_expr with op one of < <= > >=, each side over one source and of a type that has an order key."""
+    """left_key + left_offset op right_key + right_offset with op one of < <= > >=, each key over one source.
+
+    Constants are taken out of the sides so that both limits of a band (`x BETWEEN y - 3 AND y + 3`) fall on one key of
+    either source. Where a constant was taken out the keys only say which rows *may* satisfy the predicate (`y - 3` may
+    overflow, and then it is NULL), so it is still checked: `exact` is False.
+    """
 
     left: int
-    left_expr: Expr
+    left_key: Expr
+    left_offset: int
     op: str
     right: int
-    right_expr: Expr
+    right_key: Expr
+    right_offset: int
     predicate: Expr
 
-    def seen_from(self, source: int) -> tuple[Expr, str, int, Expr]:
-        """(the side of `source`, op, the other source, its side), turned so that `source` is on the left."""
+    @property
+    def exact(self) -> bool:
+        """Whether the keys decide the predicate."""
+        return isinstance(self.predicate, Call) and self.predicate.args == (self.left_key, self.right_key)
+
+    def seen_from(self, source: int) -> tuple[Expr, str, int, Expr, int]:
+        """(key, op, other source, its key, offset), read as `key op other key + offset` with `source` on the left."""
         if source == self.left:
-            return self.left_expr, self.op, self.right, self.right_expr
-        turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-        return self.right_expr, turned[self.op], self.left, self.left_expr
+            return self.left_key, self.op, self.right, self.right_key, self.right_offset - self.left_offset
+        turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}[self.op]
+        return self.right_key, turned, self.left, self.left_key, self.left_offset - self.right_offset
 
 
 @dataclass(frozen=True)
@@ -104,7 +120,9 @@ def join_graph(query: Query) -> JoinGraph:
             if op == "=":
                 equalities.append(Equality(left, left_expr, right, right_expr))
             elif op in ("<", "<=", ">", ">=") and has_order(left_expr.type):
-                ranges.append(Range(left, left_expr, op, right, right_expr, predicate))
+                ranges.append(
+                    Range(left, *_key_and_offset(left_expr), op, right, *_key_and_offset(right_expr), predicate)
+                )
             else:
                 residuals.append(predicate)
         else:
@@ -144,6 +162,28 @@ def _between_two(predicate: Expr) -> tuple[int, int] | None:
     if not comparable or len(left) != 1 or len(right) != 1 or left == right:
         return None
     return next(iter(left)), next(iter(right))
+
+
+def _key_and_offset(expr: Expr) -> tuple[Expr, int]:
+    """Take integer constants (or intervals, from timestamps) out of a sum, and casts that change no value."""
+    if isinstance(expr, Call) and expr.name == "cast" and _is_whole(expr.type) and _is_whole(expr.args[0].type):
+        wider = expr.type.bit_width >= expr.args[0].type.bit_width
+        return _key_and_offset(expr.args[0]) if wider else (expr, 0)
+    if isinstance(expr, Call) and expr.name in ("+", "-") and len(expr.args) == 2 and _is_whole(expr.type):
+        base, constant = expr.args
+        if isinstance(base, Literal) and expr.name == "+":
+            base, constant = constant, base
+        while isinstance(constant, Call) and constant.name == "cast" and _is_whole(constant.type):
+            constant = constant.args[0]
+        if isinstance(constant, Literal) and isinstance(constant.value, int) and abs(constant.value) < LARGEST_OFFSET:
+            key, offset = _key_and_offset(base)
+            return key, offset + (constant.value if expr.name == "+" else -constant.value)
+    return expr, 0
+
+
+def _is_whole(type: pa.DataType) -> bool:
+    """Types whose order key is the value itself."""
+    return bool(pa.types.is_signed_integer(type) or (pa.types.is_timestamp(type) and type.unit == "us"))
 
 
 def _closure(equalities: Sequence[Equality]) -> list[Equality]:

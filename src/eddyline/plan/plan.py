@@ -1,11 +1,11 @@
 """A plan as data: for each signature the steps that are allowed next, and what each SteM must keep for them.
 
-A signature is (span, done): the sources a tuple has a component of, and the selections it has passed, as bit masks. Steps
-are found when a signature is first met, so twenty sources do not mean 2**20 entries. The routing constraints hold by
-construction: a step never probes a source the span has, nor repeats a selection (BoundedRepetition); a packet exists only
-after its rows were built (BuildFirst); SteMs have all rows that came, so no tuple is bounced back (BounceBack,
-ProbeCompletion); and which step is taken never changes the result, because every step applies each predicate that its
-span newly completes.
+A signature is (span, done): the sources a tuple has a component of, and the selections it has passed, as bit masks.
+Steps are found when a signature is first met, so twenty sources do not mean 2**20 entries. The routing constraints
+hold by construction: a step never probes a source the span has, nor repeats a selection (BoundedRepetition); a packet
+exists only after its rows were built (BuildFirst); SteMs have all rows that came, so no tuple is bounced back
+(BounceBack, ProbeCompletion); and which step is taken never changes the result, because every step applies each
+predicate that its span newly completes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class KeyAccess:
 
 @dataclass(frozen=True)
 class RangeAccess:
-    """Look up the target's order key: each limit is (op, partner, its expression), read as `on op expression`."""
+    """Look up the target's order key: each limit is (op, partner, its key, offset), read as `on op key + offset`."""
 
     on: Expr
-    limits: tuple[tuple[str, int, Expr], ...]
+    limits: tuple[tuple[str, int, Expr, int], ...]
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,12 @@ class Plan:
 
     def _range(self, span: int, target: int) -> RangeAccess | ListAccess:
         """The order key of the target with the most limits."""
-        limits: dict[Expr, list[tuple[str, int, Expr]]] = {}
+        limits: dict[Expr, list[tuple[str, int, Expr, int]]] = {}
         for r in self.graph.ranges:
             if target in (r.left, r.right):
-                mine, op, partner, theirs = r.seen_from(target)
+                mine, op, partner, theirs, offset = r.seen_from(target)
                 if span >> partner & 1:
-                    limits.setdefault(mine, []).append((op, partner, theirs))
+                    limits.setdefault(mine, []).append((op, partner, theirs, offset))
         if not limits:
             return ListAccess()
         on = max(limits, key=lambda expr: len(limits[expr]))
@@ -124,7 +124,9 @@ class Plan:
     def _is_linked(self, span: int, target: int) -> bool:
         """Whether some predicate or time bound of WHERE is decided by probing the target."""
         pairs = (frozenset((s, target)) for s in range(len(self.query.sources)) if span >> s & 1)
-        return any(pair in self.graph.time_pairs for pair in pairs) or any(self._completes(span, target, p) for p in self._checks)
+        return any(pair in self.graph.time_pairs for pair in pairs) or any(
+            self._completes(span, target, p) for p in self._checks
+        )
 
     @property
     def _checks(self) -> tuple[Expr, ...]:
@@ -137,18 +139,19 @@ class Plan:
         equalities = []
         for e in self.graph.equalities:
             if target in (e.left, e.right):
-                mine, partner, _ = e.seen_from(target)
+                mine, partner, theirs = e.seen_from(target)
                 looked_up = isinstance(access, KeyAccess) and partner == access.partner
-                decided = looked_up and len(access.on) == 1 and is_exact(mine.type)  # type: ignore[union-attr]
+                decided = access == KeyAccess((mine,), partner, (theirs,)) and is_exact(mine.type)
                 if span >> partner & 1 and not decided and (looked_up or not e.derived):
                     equalities.append(e)
-        decided_ranges = set()
-        if isinstance(access, RangeAccess):
-            for r in self.graph.ranges:
-                if target in (r.left, r.right):
-                    mine, op, partner, theirs = r.seen_from(target)
-                    if mine == access.on and (op, partner, theirs) in access.limits:
-                        decided_ranges.add(r.predicate)
+        decided_ranges = {
+            r.predicate
+            for r in self.graph.ranges
+            if isinstance(access, RangeAccess)
+            and r.exact
+            and target in (r.left, r.right)
+            and r.seen_from(target)[0] == access.on
+        }
         predicates = [p for p in self._checks if self._completes(span, target, p) and p not in decided_ranges]
         return Probe(target, access, tuple(equalities), tuple(predicates))
 

@@ -1,8 +1,9 @@
 """From a parsed script to a query: names resolved, expressions typed, whatever cannot mean anything refused.
 
     >>> from eddyline.cql.script import parse
-    >>> text = "CREATE STREAM s (x BIGINT, ts TIMESTAMP) USING json TIMESTAMP BY ts; SELECT -x AS y FROM s WHERE x > 0 AND x < 9"
-    >>> query = bind(parse(text), lambda declaration: pa.schema(declaration.columns))
+    >>> stream = "CREATE STREAM s (x BIGINT, ts TIMESTAMP) USING json TIMESTAMP BY ts"
+    >>> script = parse(f"{stream}; SELECT -x AS y FROM s WHERE x > 0 AND x < 9")
+    >>> query = bind(script, lambda declaration: pa.schema(declaration.columns))
     >>> query.schema.names, len(query.predicates)
     (['y'], 2)
 

@@ -43,6 +43,7 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.NullSafeEQ: "is not distinct from",
     exp.NullSafeNEQ: "is distinct from",
 }
+_MOMENTS = {"DATE": "'2024-02-29'", "TIMESTAMP": "'2024-02-29 23:59:59'", "TIME": "'23:59:59'"}
 _IGNORED = ("safe", "typed", "coalesce")
 """Flags that sqlglot sets for its own translations; they change nothing in DuckDB's dialect."""
 
@@ -53,7 +54,7 @@ class Clause:
 
     name: str
     aggregates: bool = False
-    window_end: str = "it is known only for the rows of an aggregate with SLIDE"
+    window_end: str = "it is known only for the rows of an aggregate with SLIDE; write the condition in HAVING"
     """Why window_end() is refused there; empty where it is allowed."""
 
 
@@ -196,15 +197,20 @@ class Binder:
         """CAST, TRY_CAST, `::`, and constants such as DATE '2024-02-29', which must be right."""
         _only(self.scope, node, "this", "to")
         this = self.bind(node.this, clause)
-        type = arrow_type(self.scope.text, node.args["to"], self.scope.offset(node))
-        if (
-            isinstance(this, Literal)
-            and isinstance(this.value, str)
-            and pa.types.is_temporal(type)
-            and type(node) is exp.Cast
-        ):
-            return cast_literal(this, type)
-        return functions.cast(this, type, isinstance(node, exp.TryCast))
+        target = arrow_type(self.scope.text, node.args["to"], self.scope.offset(node))
+        if isinstance(this, Literal) and isinstance(this.value, str) and _is_moment(target) and type(node) is exp.Cast:
+            return self._moment(node, this, target)
+        return functions.cast(this, target, isinstance(node, exp.TryCast))
+
+    def _moment(self, node: exp.Expr, literal: Literal, target: pa.DataType) -> Expr:
+        """A constant date or time, which has to be right."""
+        try:
+            return cast_literal(literal, target)
+        except TypeMismatch as error:
+            name = sql_type(target)
+            example = next(e for kind, e in _MOMENTS.items() if name.startswith(kind))
+            message = f"{shown(str(literal.value))} is no {name}; write one that exists, as in {example}"
+            raise self.scope.wrong(node, message) from error
 
     def extract(self, node: exp.Expr, clause: Clause) -> Expr:
         """EXTRACT(unit FROM x)."""
@@ -267,6 +273,10 @@ def chain(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
         else:
             parts.append(part)
     return parts
+
+
+def _is_moment(type: pa.DataType) -> bool:
+    return bool(pa.types.is_date(type) or pa.types.is_time(type) or pa.types.is_timestamp(type))
 
 
 def _names() -> list[str]:

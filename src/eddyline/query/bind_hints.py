@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-AGGREGATES = {
-    "count": "count",
-    "sum": "sum",
-    "min": "min",
-    "max": "max",
-    "avg": "avg",
-    "mean": "avg",
-    "stddev_samp": "stddev_samp",
-    "stddev": "stddev_samp",
-    "var_samp": "var_samp",
-    "variance": "var_samp",
-}
-OTHER_AGGREGATES = frozenset(
-    (
-        "any_value approx_count_distinct arg_max arg_min array_agg bit_and bit_or "
-        "bit_xor bool_and bool_or corr covar_pop covar_samp "
-        "entropy favg first fsum group_concat histogram kurtosis last list "
-        "listagg mad max_by median min_by mode product quantile "
-        "quantile_cont quantile_disc regr_slope sem skewness stddev_pop string_agg var_pop"
-    ).split()  # noqa: SIM905
-)
+from eddyline.query.functions.aggregates import NAMES as AGGREGATES
 
+__all__ = ["AGGREGATES", "HINTS", "OTHER_AGGREGATES", "no_aggregate"]
+
+OTHER_AGGREGATES = (
+    "any_value", "approx_count_distinct", "arg_max", "arg_min", "array_agg", "bit_and", "bit_or", "bit_xor",
+    "bool_and", "bool_or", "corr", "covar_pop", "covar_samp", "entropy", "favg", "first", "fsum", "group_concat",
+    "histogram", "kurtosis", "last", "list", "listagg", "mad", "max_by", "median", "min_by", "mode", "product",
+    "quantile", "quantile_cont", "quantile_disc", "regr_slope", "sem", "skewness", "stddev_pop", "string_agg",
+    "var_pop",
+)  # fmt: skip
+"""What DuckDB has and Eddyline has not."""
 HINTS: dict[type[exp.Expr], str] = {
     exp.Window: (
         "OVER is not supported; write GROUP BY, and the window behind its stream, "

@@ -1,4 +1,4 @@
-"""Constants: numbers get DuckDB's types (the first of INTEGER, BIGINT, DECIMAL, DOUBLE that fits), intervals microseconds."""
+"""Constants: numbers get DuckDB's types (the first of INTEGER, BIGINT, DECIMAL, DOUBLE that fits), intervals too."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def negated(literal: Literal) -> Literal | None:
     return None
 
 
-def interval(scope: Scope, node: exp.Interval) -> Literal:
+def interval(scope: Scope, node: exp.Expr) -> Literal:
     """A length of time; one in months or years is kept apart, since it has no length in microseconds."""
     months = micros = 0
     for written, unit in _parts(scope, node):
@@ -68,7 +68,7 @@ def interval(scope: Scope, node: exp.Interval) -> Literal:
     return Literal(pa.MonthDayNano([months, days, (micros - days * _DAY) * 1000]), _MONTHS_TYPE)
 
 
-def _parts(scope: Scope, node: exp.Interval) -> list[tuple[str, str]]:
+def _parts(scope: Scope, node: exp.Expr) -> list[tuple[str, str]]:
     value, sign = node.this, ""
     while isinstance(value, exp.Neg | exp.Paren):
         sign = sign if isinstance(value, exp.Paren) else "" if sign else "-"

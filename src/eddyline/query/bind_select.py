@@ -15,6 +15,7 @@ from sqlglot import exp
 from eddyline.cql.places import Place, shown, wrong
 from eddyline.query import functions
 from eddyline.query.bind_expr import Binder, Clause
+from eddyline.query.bind_hints import AGGREGATES
 from eddyline.query.bind_names import Scope
 from eddyline.query.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal, walk
 from eddyline.query.model import GroupBy, Output
@@ -81,11 +82,10 @@ def bind_outputs(
     if keys is None and having is None and not aggregates:
         _check_no_window_end(scope, items, exprs)
         return outputs, None
-    for node, expr in [
-        *((item.node, e) for item, e in zip(items, exprs, strict=True)),
-        *([(having.this, condition)] if having else []),
-    ]:
-        _check_grouped(scope, node, expr, keys or ())
+    for item, expr in zip(items, exprs, strict=True):
+        _check_grouped(scope, item.node, expr, keys or ())
+    if condition is not None:
+        _check_grouped(scope, select.args["having"].this, condition, keys or ())
     return outputs, GroupBy(keys or (), aggregates, condition, slide)
 
 
@@ -155,7 +155,8 @@ def _place_of_column(scope: Scope, node: exp.Expr, column: Column) -> Place:
     """Where a node mentions a column: the first such name outside aggregates, as far as the tree shows it."""
     named = [n for n in node.find_all(exp.Column) if n.name.lower() == column.name.lower()]
     named = [n for n in named if not n.table or scope.source(n.args["table"]) == column.source]
-    return min((scope.place(n) for n in named), default=scope.place(node))
+    outside = [n for n in named if (call := n.find_ancestor(exp.Anonymous)) is None or call.name.lower() not in AGGREGATES]
+    return min((scope.place(n) for n in outside or named), default=scope.place(node))
 
 
 def _names(scope: Scope, items: Sequence[Item]) -> list[str]:

@@ -1,10 +1,10 @@
 """The eddy loop: take a packet, let the router choose a step, take it, go on with what comes out.
 
-Exactly once: every row is built before it probes, and a probe returns only rows built before the row that started it. So
-of the components of a result exactly one, the one built last, can find all the others; and it finds each of them once,
-because a route adds each missing source once and every predicate is applied when its span is complete. Nothing here
-depends on the order in which packets are taken: packets are taken depth first, and probes give their matches in pieces,
-so that the tuples in flight stay bounded.
+Exactly once: every row is built before it probes, and a probe returns only rows built before the row that started it.
+So of the components of a result exactly one, the one built last, can find all the others; and it finds each of them
+once, because a route adds each missing source once and every predicate is applied when its span is complete. Nothing
+here depends on the order in which packets are taken: packets are taken depth first, and probes give their matches in
+pieces, so that the tuples in flight stay bounded.
 """
 
 from __future__ import annotations
@@ -117,14 +117,18 @@ class Eddy:
         """Between which order keys a match must lie, both included; a strict limit is the next integer."""
         least, most = np.full(packet.size, _LEAST), np.full(packet.size, _MOST)
         nothing = np.zeros(packet.size, np.bool_)
-        for op, partner, expr in access.limits:
-            codes = self._stems[partner].order_values(expr)[packet.rows[partner]]
-            if op in ("<", "<="):
-                nothing |= (codes == _LEAST) & (op == "<")
-                np.minimum(most, codes - (op == "<"), out=most)
+        for op, partner, key, offset in access.limits:
+            codes = self._stems[partner].order_values(key)[packet.rows[partner]]
+            shift = offset + {"<": -1, ">": 1}.get(op, 0)
+            shifted = codes + shift
+            beyond = (shifted < codes) != (shift < 0) if shift else nothing
+            upper = op in ("<", "<=")
+            if upper == (shift < 0):  # past the end of the integers on the side that leaves nothing
+                nothing = nothing | beyond
+                shifted[beyond] = codes[beyond]
             else:
-                nothing |= (codes == _MOST) & (op == ">")
-                np.maximum(least, codes + (op == ">"), out=least)
+                shifted[beyond] = _MOST if upper else _LEAST
+            (np.minimum if upper else np.maximum)(most if upper else least, shifted, out=most if upper else least)
         least[nothing], most[nothing] = _MOST, _LEAST
         return least, most
 

@@ -1,8 +1,8 @@
 """Routers choose which of the allowed steps a packet takes next. Results never depend on the choice, only the cost.
 
-The choice is kept in routing arrays: one entry per signature, made when the signature is first met, with the step to take
-now in front. `fixed` keeps the order of the plan (selections as soon as they can be evaluated, then sources in the order
-of FROM); `random` draws anew for every packet.
+The choice is kept in routing arrays: one entry per signature, made when the signature is first met, with the step to
+take now in front. `fixed` keeps the order of the plan (selections as soon as they can be evaluated, then sources in
+the order of FROM); `random` draws anew for every packet.
 """
 
 from __future__ import annotations

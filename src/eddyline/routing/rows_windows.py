@@ -1,10 +1,11 @@
 """ROWS windows: the last n rows of a stream at a point in event time.
 
-A query with a ROWS window takes its input in event-time order, whole instants at a time, so the times of a stream arrive
-sorted and the place of a row in its stream is how many came before it. `Clock` holds the times of all rows of one source,
-filtered or not; the number of rows with ts <= t is then a binary search. A component is in the window of a tuple whose
-newest time is t if its place is at least count(t) - n. As t grows the count grows, so a tuple that fails while it is
-partial would fail when complete: checking early is only saving work, checking the complete tuple is the definition.
+A query with a ROWS window takes its input in event-time order, whole instants at a time, so the times of a stream
+arrive sorted and the place of a row in its stream is how many came before it. `Clock` holds the times of all rows of
+one source, filtered or not; the number of rows with ts <= t is then a binary search. A component is in the window of
+a tuple whose newest time is t if its place is at least count(t) - n. As t grows the count grows, so a tuple that
+fails while it is partial would fail when complete: checking early is only saving work, checking the complete tuple is
+the definition.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How many rows a micro-batch has.
 
-A number that was set stays. With `auto` batches get half as large when two in a row took longer than `batch_seconds` (one may have
-compiled a kernel), and twice as large again when they take less than a quarter of it, never above the default: larger ones would hold
-state longer without being quicker.
+A number that was set stays. With `auto` batches get half as large when two in a row took longer than `batch_seconds`
+(one may have compiled a kernel), and twice as large again when they take less than a quarter of it, never above the
+default: larger ones would hold state longer without being quicker.
 """
 
 from __future__ import annotations

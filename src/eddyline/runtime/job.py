@@ -62,11 +62,16 @@ class Job:
 
 
 def prepare(
-    text: str, given: Mapping[str, Given] | None = None, sink: Sink | None = None, seed: int = 0, out: TextIO | None = None
+    text: str,
+    given: Mapping[str, Given] | None = None,
+    sink: Sink | None = None,
+    seed: int = 0,
+    out: TextIO | None = None,
 ) -> Job:
     """The job that a script describes; ScriptError when it is wrong.
 
-    `given` are streams and tables from Python; `sink` takes the rows of a bare SELECT (default: they are printed to `out`).
+    `given` are streams and tables from Python; `sink` takes the rows of a bare SELECT (default: they are printed to
+    `out`).
     """
     out = out or sys.stdout
     catalog = _Catalog(_with_given(parse(text), given or {}), given or {}, seed)
@@ -77,10 +82,16 @@ def prepare(
         declaration, source = catalog.declaration(stream.name), catalog.source(stream.name)
         if source.endless and (stream.is_table or (query.group is not None and query.group.slide is None)):
             what = "a table is read whole" if stream.is_table else "an aggregate without SLIDE is emitted at the end"
-            raise wrong(catalog.script.text, declaration.place, f"{what}, and {stream.name} never ends; give it rows or a duration")
+            raise wrong(
+                catalog.script.text,
+                declaration.place,
+                f"{what}, and {stream.name} never ends; give it rows or a duration",
+            )
         late = sinks.open(declaration.late_into, source.schema, declaration.place)
         dead = sinks.open(declaration.dead_into, dead_schema(source.schema), declaration.place)
-        needed = {c for i, s in enumerate(query.sources) if s.stream.name == stream.name for c in query.columns_of_source(i)}
+        needed = {
+            c for i, s in enumerate(query.sources) if s.stream.name == stream.name for c in query.columns_of_source(i)
+        }
         needed |= set() if stream.time is None else {stream.time}
         wanted = Wanted.of(source.schema, sorted(needed), late is not None or dead is not None)
         inputs.append(Input(stream.name, source, stream.time, stream.lateness, wanted, late, dead))
@@ -142,7 +153,11 @@ class _Sinks:
         path = declaration.options.get("path")
         if name.lower() in self._used or path in self._paths:
             what = f"sink '{name}'" if name.lower() in self._used else f"the path '{path}'"
-            raise wrong(self._script.text, declaration.place, f"{what} is used twice; rows of each kind need a sink of their own")
+            raise wrong(
+                self._script.text,
+                declaration.place,
+                f"{what} is used twice; rows of each kind need a sink of their own",
+            )
         self._used.add(name.lower())
         self._paths |= set() if path is None else {path}
         try:
@@ -160,7 +175,18 @@ def _with_given(script: Script, given: Mapping[str, Given]) -> Script:
         if name.lower() in declared:
             raise SettingError(f"{name} is declared in the script and given from Python; leave one out")
     extra = tuple(
-        Declaration("TABLE" if g.time is None else "STREAM", name, None, "python", {}, g.time, g.lateness, None, None, Place(1, 1))
+        Declaration(
+            "TABLE" if g.time is None else "STREAM",
+            name,
+            None,
+            "python",
+            {},
+            g.time,
+            g.lateness,
+            None,
+            None,
+            Place(1, 1),
+        )
         for name, g in given.items()
     )
     return replace(script, declarations=(*script.declarations, *extra))

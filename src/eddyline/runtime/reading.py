@@ -1,17 +1,19 @@
 """Streams read side by side: the next rows are always of the stream whose watermark is furthest behind.
 
-State is dropped at the minimum of the watermarks, so every second that one stream runs ahead of another is a second of state held
-for nothing. A stream is cut where the choice needs it, but the pieces of one chunk that follow each other are handed over as one.
+State is dropped at the minimum of the watermarks, so every second that one stream runs ahead of another is a second
+of state held for nothing. A stream is cut where the choice needs it, but the pieces of one chunk that follow each
+other are handed over as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.engine.intake import LARGEST_TIME
 from eddyline.errors import EddylineError, JobError
 from eddyline.runtime.job import Input
 from eddyline.runtime.sources.source import Chunk
@@ -37,7 +39,8 @@ class StreamReader:
         self._dead: list[pa.RecordBatch] = []
 
     def take(self, most: int) -> int:
-        """Takes up to `most` rows of the chunk in hand, or of the next one; 0 at the end, or when the stream is silent now."""
+        """Takes up to `most` rows of the chunk in hand, or of the next one; 0 at the end, or when the stream is
+        silent now."""
         if self._rows is None or self._stop == self._rows.num_rows:
             chunk = self._next_chunk()
             if chunk is None:
@@ -48,8 +51,8 @@ class StreamReader:
             self._rows, self._start, self._stop = chunk.rows, 0, 0
             self._times = event_times(chunk.rows, self.stream.time or "")
             if chunk.rows.num_rows == 0:
-                return 0 if chunk.dead is None else chunk.dead.num_rows
-        taken = min(most, self._rows.num_rows - self._stop)
+                return 0 if chunk.dead is None else int(chunk.dead.num_rows)
+        taken = min(most, int(self._rows.num_rows) - self._stop)
         newest = int(self._times[self._stop : self._stop + taken].max())
         self._stop += taken
         if newest != _NO_TIME:
@@ -99,14 +102,8 @@ def _behind(reader: StreamReader) -> int:
 
 
 def event_times(rows: pa.RecordBatch, column: str) -> NDArray[np.int64]:
-    """Event times in microseconds; a NULL is the smallest number there is."""
+    """Event times in microseconds; where there is none that the engine would read, the smallest number there is."""
     times = rows.column(column)
-    if times.type != pa.timestamp("us"):
-        times = times.cast(pa.timestamp("us", getattr(times.type, "tz", None)), safe=False)
-    numbers = times.view(pa.int64())
-    return numbers.fill_null(_NO_TIME).to_numpy(zero_copy_only=False) if numbers.null_count else numbers.to_numpy()
-
-
-def read_table(table: Input) -> Iterator[Chunk]:
-    """All chunks of a static table."""
-    yield from table.source.read(table.wanted)
+    numbers = times.cast(pa.timestamp("us", times.type.tz), safe=False).view(pa.int64()).fill_null(_NO_TIME)
+    found: NDArray[np.int64] = np.asarray(numbers)
+    return np.where((found > LARGEST_TIME) | (found < -LARGEST_TIME), _NO_TIME, found)

@@ -1,8 +1,8 @@
 """The loop of a job on the local engine: tables, then batches of streams read side by side, then the end.
 
-Every row read is counted once: by the engine if it was readable, here if its source could not read it. Results reach the sinks in the
-batch that made them. A stop asked for from outside takes effect between two batches: what was written is right and complete up to
-there, and what waits for a watermark is not flushed.
+Every row read is counted once: by the engine if it was readable, here if its source could not read it. Results reach
+the sinks in the batch that made them. A stop asked for from outside takes effect between two batches: what was
+written is right and complete up to there, and what waits for a watermark is not flushed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class LocalRunner:
             for sink in self._job.sinks:
                 sink.abandon()
             if isinstance(error, MemoryError):
-                raise JobError("out of memory; a smaller window or the setting memory keeps state within bounds") from error
+                raise JobError(
+                    "out of memory; a smaller window or the setting memory keeps state within bounds"
+                ) from error
             if isinstance(error, Exception) and not isinstance(error, EddylineError):
                 raise InternalError(f"{type(error).__name__}: {error}") from error
             raise

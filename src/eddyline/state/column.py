@@ -8,6 +8,7 @@ releasing punches holes behind the first row that is still needed. Invariant: `v
 from __future__ import annotations
 
 import mmap
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ class Column:
         self._mapped_from = self._mapped_to = 0
         self._base = 0
         self.rows = 0
-        self.values: NDArray[np.generic] = np.empty(0 if width == 1 else (0, width), self._dtype)
+        self.values: NDArray[Any] = np.empty(0 if width == 1 else (0, width), self._dtype)
 
     def reserve(self, rows: int) -> None:
         """Make room up to row number `rows`."""
@@ -44,7 +45,7 @@ class Column:
         whole = window[: last // self._row_bytes * self._row_bytes].view(self._dtype)
         self.values = whole if self._width == 1 else whole.reshape(-1, self._width)
 
-    def append(self, values: NDArray[np.generic]) -> None:
+    def append(self, values: NDArray[Any]) -> None:
         """Add rows at the end."""
         last = self.rows + len(values)
         self.reserve(last)

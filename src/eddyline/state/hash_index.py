@@ -1,9 +1,9 @@
 """A hash index over one key column of a SteM.
 
-Invariant: every row first..rows-1 of the SteM, where first is at most the last committed `min_live`, is in the chain of
-its key. Growing rebuilds the table without the keys whose rows have all expired *by the last commit*, so winding back to
-that commit finds every chain it needs; since each rebuild leaves at least half of the slots free, dead keys never
-outnumber the free slots and the cost per row does not depend on how many rows have expired.
+Invariant: every row first..rows-1 of the SteM, where first is at most the last committed `min_live`, is in the chain
+of its key. Growing rebuilds the table without the keys whose rows have all expired *by the last commit*, so winding
+back to that commit finds every chain it needs; since each rebuild leaves at least half of the slots free, dead keys
+never outnumber the free slots and the cost per row does not depend on how many rows have expired.
 """
 
 from __future__ import annotations

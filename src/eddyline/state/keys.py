@@ -1,8 +1,8 @@
 """Keys as 64-bit integers.
 
-`encode` gives equal values equal integers. For types that fit it is *exact*: unequal values get unequal integers, so the
-integer is the key. For the others (strings, binary, wide decimals) it is a hash, and a match must be verified on the
-values. `in_order` also keeps the order of the values. NaN is one value, the greatest; -0.0 is 0.0.
+`encode` gives equal values equal integers. For types that fit it is *exact*: unequal values get unequal integers, so
+the integer is the key. For the others (strings, binary, wide decimals) it is a hash, and a match must be verified on
+the values. `in_order` also keeps the order of the values. NaN is one value, the greatest; -0.0 is 0.0.
 """
 
 from __future__ import annotations

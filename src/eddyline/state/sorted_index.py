@@ -1,9 +1,9 @@
 """A sorted index over one order-preserving key column of a SteM, for range predicates.
 
-Rows are kept in sorted runs whose sizes fall geometrically (new rows make a small run; runs of like size are merged), so
-a row is moved a logarithmic number of times and a probe searches a logarithmic number of runs. A run is an immutable
-pair of arrays. Invariant: every row of the SteM at or above the last committed `min_live` is in exactly one run. Winding
-back drops the rows that are too new from the runs; merging drops rows that expired by the last commit.
+Rows are kept in sorted runs whose sizes fall geometrically (new rows make a small run; runs of like size are merged),
+so a row is moved a logarithmic number of times and a probe searches a logarithmic number of runs. A run is an
+immutable pair of arrays. Invariant: every row of the SteM at or above the last committed `min_live` is in exactly one
+run. Winding back drops the rows that are too new from the runs; merging drops rows that expired by the last commit.
 """
 
 from __future__ import annotations

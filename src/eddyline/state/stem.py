@@ -28,7 +28,10 @@ from eddyline.state.column import Column
 from eddyline.state.hash_index import HashIndex
 from eddyline.state.probing import Limits, Matches, chunks
 from eddyline.state.sorted_index import SortedIndex
-from eddyline.state.store import BytesStore, FixedStore, Store, store
+from eddyline.state.stores.any import store
+from eddyline.state.stores.fixed import FixedStore
+from eddyline.state.stores.heap import BytesStore
+from eddyline.state.stores.store import Store
 
 TINY = 64
 """Up to so many live rows a range probe looks at the list instead of a sorted index."""
@@ -110,7 +113,9 @@ class SteM:
 
     # Build
 
-    def build(self, number: int, values: Mapping[Expr, pa.Array], times: Rows, ordinals: Rows | None) -> tuple[int, int]:
+    def build(
+        self, number: int, values: Mapping[Expr, pa.Array], times: Rows, ordinals: Rows | None
+    ) -> tuple[int, int]:
         """Append rows and index them; returns the row numbers first..last-1 they got."""
         first, last = self.rows, self.rows + times.size
         self.times.append(times)
@@ -121,7 +126,7 @@ class SteM:
         for expr, column in self._order.items():
             column.append(key_codes.in_order(values[expr]))
         for on, column in self._combined.items():
-            column.append(key_codes.combine([self._keys[e].codes.values[first:last] for e in on]))  # type: ignore[misc]
+            column.append(key_codes.combine([self._keys[e].codes.values[first:last] for e in on]))
         for expr, kept in self._stores.items():
             if not self._is_key_store(expr, kept):
                 kept.append(values[expr])
@@ -182,17 +187,17 @@ class SteM:
 
     @property
     def _times(self) -> Rows:
-        times: Rows = self.times.values  # type: ignore[assignment]
+        times: Rows = self.times.values
         return times
 
     def key_values(self, on: tuple[Expr, ...]) -> NDArray[np.int64]:
         """The codes of a key, by row number."""
-        codes: NDArray[np.int64] = self._key_column(on).values  # type: ignore[assignment]
+        codes: NDArray[np.int64] = self._key_column(on).values
         return codes
 
     def order_values(self, on: Expr) -> NDArray[np.int64]:
         """The codes of an order key, by row number."""
-        codes: NDArray[np.int64] = self._order[on].values  # type: ignore[assignment]
+        codes: NDArray[np.int64] = self._order[on].values
         return codes
 
     def gather(self, expr: Expr, rows: Rows) -> pa.Array:
@@ -232,8 +237,9 @@ class SteM:
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
         mark = self._committed
-        for index in (*self._hashed.values(), *self._sorted.values()):
-            index.pop(mark.rows, self.rows)
+        for part in self._parts:
+            if isinstance(part, HashIndex | SortedIndex):
+                part.pop(mark.rows, self.rows)
         for part in self._parts:
             if not isinstance(part, HashIndex | SortedIndex):
                 part.truncate(mark.rows)
@@ -257,5 +263,3 @@ class SteM:
     def nbytes(self) -> int:
         """Bytes held."""
         return sum(part.nbytes for part in self._parts)
-
-

@@ -38,7 +38,9 @@ def interval(rng: random.Random, micros: int) -> str:
 
 
 def is_number(type_: pa.DataType) -> bool:
-    """Whether arithmetic makes sense."""
+    """Whether arithmetic makes sense; that of UBIGINT and a signed integer has no type here."""
+    if type_ == pa.uint64():
+        return False
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 

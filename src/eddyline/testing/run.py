@@ -41,7 +41,7 @@ def run(case: Case, query: Query | None = None) -> Outcome:
     late = dead = 0
     for batch in case.batches:
         if batch.undone is not None:
-            engine.batch(batch.undone)
+            engine.batch(batch.undone, commit=False)
             engine.wind_back()
         found = engine.batch(batch.rows, batch.ended)
         results += found.results

@@ -222,7 +222,7 @@ def _entry(name: str, doc: str, gives: str, takes: str = "", aliases: Sequence[s
 FUNCTIONS = (
     _entry("+", "Sum; also a time plus an interval, a date plus days.", "the wider type; decimals one digit more", "a + b, +a"),
     _entry("-", "Difference, or the negative; also between times.", "as +; timestamps: INTERVAL; dates: BIGINT", "a - b, -a"),
-    _entry("*", "Product; also an interval times a whole number.", "the wider type; decimals: digits and scales added"),
+    _entry("*", "Product.", "the wider type; decimals: digits and scales added"),
     _entry("/", "Division of floats; by zero it cannot be computed.", "DOUBLE (FLOAT if one side is and none is DOUBLE)"),
     _entry("//", "Division of integers, towards zero; of anything else the same as /.", "the wider integer; DOUBLE"),
     _entry("%", "Remainder, with the sign of the dividend.", "the wider type", aliases=["mod"]),

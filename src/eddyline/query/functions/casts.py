@@ -18,6 +18,7 @@ from eddyline.query import types as t
 from eddyline.query.expr import Call, Expr, Kernel, Literal, Partial, Value
 from eddyline.query.functions import decimals, reading, writing
 from eddyline.query.functions.arrays import Bools, Values, strict
+from eddyline.query.functions.table import Function, Resolve
 from eddyline.query.types import TypeMismatch, sql_type
 
 DAY = 86_400_000_000
@@ -207,3 +208,20 @@ def _to_float(source: pa.DataType, target: pa.DataType) -> Kernel:
 
         return strict(narrow, target)
     return _arrow(target)
+
+
+def _resolve(name: str) -> Resolve:
+    def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
+        if len(args) != 1:
+            raise TypeMismatch(f"{name} takes one value and a type")
+        return cast(args[0], t.arrow_type(variant), name == "try_cast")
+
+    return resolve
+
+
+_DOC = "As another type; a value that has none there cannot be computed. Floats round half to even, decimals away from zero."
+
+FUNCTIONS = (
+    Function("cast", "Casts", "CAST(a AS type), a::type", "the type", _DOC, _resolve("cast")),
+    Function("try_cast", "Casts", "TRY_CAST(a AS type)", "the type", "As CAST, but NULL is no error.", _resolve("try_cast")),
+)

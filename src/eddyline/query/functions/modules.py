@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eddyline.query.functions import arithmetic, comparison, conditional, logic
+from eddyline.query.functions import (
+    arithmetic,
+    casts,
+    comparison,
+    conditional,
+    dates,
+    logic,
+    maths,
+    patterns,
+    strings,
+)
 from eddyline.query.functions.table import Function
 
-_MODULES = (arithmetic, comparison, logic, conditional)
+_MODULES = (arithmetic, comparison, logic, conditional, casts, maths, strings, patterns, dates)
 
 TABLE: Mapping[str, Function] = {f.name: f for module in _MODULES for f in module.FUNCTIONS}

@@ -18,23 +18,18 @@ from eddyline.query.functions.arrays import Bools, Values, strict
 from eddyline.query.functions.build import coerce, make, refuse
 from eddyline.query.functions.casts import DAY
 
-TAKES = "a time and an interval, two times, two intervals, a date and days, or an interval and a whole number"
-INT64_MIN, INT64_MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+TAKES = "a time and an interval, two times, two intervals, or a date and days"
 _DATE_MAX = 2_147_483_646
-"""The last day DuckDB has; one more is its infinity."""
+"""The last day DuckDB has; one more is its infinity, and its opposite is minus infinity."""
 
 
 def arithmetic(name: str, args: Sequence[Expr]) -> Expr:
-    """+, - or * where at least one argument is a time or an interval."""
+    """+ or - where at least one argument is a time or an interval."""
     left, right = (t.logical(a.type) for a in args)
     if t.NULL in (left, right):
         return Literal(None, left if right == t.NULL else right)
-    if name == "+" and (_is_moment(right) or (right == t.DATE and left != t.DATE)):
+    if name == "+" and _is_time(right) and not _is_time(left):
         return arithmetic("+", (args[1], args[0]))  # a moment comes first
-    if name == "*" and left != t.INTERVAL:
-        args, left, right = (args[1], args[0]), right, left
-    if name == "*" and left == t.INTERVAL and t.is_integer(right) and right != t.UINT64:
-        return make(name, [args[0], coerce(args[1], t.INT64)], t.INTERVAL, strict(_multiply, t.INTERVAL))
     if name not in "+-":
         raise refuse(name, args, TAKES)
     minus = name == "-"
@@ -71,16 +66,10 @@ def _subtract(a: Values, b: Values) -> tuple[Values, Bools]:
     return result, ((a ^ b) & (a ^ result)) < 0
 
 
-def _multiply(a: Values, b: Values) -> tuple[Values, Bools]:
-    result = a * b
-    by = np.where(b == 0, 1, b)
-    return result, (b != 0) & (result // by != a) | (a == INT64_MIN) & (b == -1)
-
-
 def _days(minus: bool) -> Callable[[Values, Values], tuple[Values, Bools]]:
     def move(days: Values, by: Values) -> tuple[Values, Bools]:
         moved = days.astype(np.int64) - by if minus else days.astype(np.int64) + by
-        return moved, abs(moved) > _DATE_MAX
+        return moved, (moved > _DATE_MAX) | (moved < -_DATE_MAX - 2) | (moved == -_DATE_MAX - 1)
 
     return move
 

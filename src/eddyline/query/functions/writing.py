@@ -36,7 +36,10 @@ def writer(source: pa.DataType) -> Kernel | None:
 
 
 def _float(args: Sequence[Value], rows: int) -> pa.Array:
-    text: NDArray[Any] = to_numpy(args[0]).astype("U32")
+    values = to_numpy(args[0])
+    if values.dtype == np.float32:  # the fewest digits that make it, in the notation of a double
+        values = values.astype("U32").astype(np.float64)
+    text: NDArray[Any] = values.astype("U32")
     return pa.array(text, t.STRING, mask=nulls_of(args))
 
 

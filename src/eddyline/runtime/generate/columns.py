@@ -1,7 +1,8 @@
 """The values of one generated column for a run of rows within one segment of a drift script, as an Arrow array.
 
-A value is drawn in two steps: a number in the domain, by the distribution; then that number in the column's type. Rows beyond
-the *selectivity* get a value outside the domain that (nearly surely) no other row has: it joins with nothing.
+A value is drawn in two steps: a number in the domain, by the distribution; then that number in the column's type.
+Rows beyond the *selectivity* get a value outside the domain that (nearly surely) no other row has: it joins with
+nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def defaults(type_: pa.DataType, is_time: bool) -> dict[str, Value]:
         return {"nulls": 0.0}
     if pa.types.is_boolean(type_):
         return {"nulls": 0.0, "selectivity": 0.5}
-    plain = {"nulls": 0.0, "distribution": Distribution("uniform")}
+    plain: dict[str, Value] = {"nulls": 0.0, "distribution": Distribution("uniform")}
     if pa.types.is_floating(type_):
         return {**plain, "domain": Domain(0.0, 1.0)}
     if pa.types.is_decimal(type_):
@@ -59,7 +60,8 @@ class Rows:
         return np.full(len(self), first) if first == last else first + (last - first) * self.places
 
     def chance(self, first: Value, last: Value) -> NDArray[np.bool_]:
-        """True with a share that moves from first to last; always draws, so that settings do not change other columns."""
+        """True with a share that moves from first to last; always draws, so that settings do not change other
+        columns."""
         assert isinstance(first, float) and isinstance(last, float)
         return self.rng.random(len(self)) < self.between(first, last)
 
@@ -108,8 +110,12 @@ def _steps(sizes: Floats, distribution: Distribution, rows: Rows, fixed: bool) -
     if fixed and sizes[0] <= _EXACT_ZIPF:
         return np.searchsorted(_zipf_shares(int(sizes[0]), distribution.exponent), chance, "right").astype(np.float64)
     power = 1 - distribution.exponent
-    stretched = (sizes + 1) ** chance if abs(power) < 1e-9 else (((sizes + 1) ** power - 1) * chance + 1) ** (1 / power)
-    return np.clip(np.floor(stretched) - 1, 0, sizes - 1)
+    if abs(power) < 1e-9:
+        stretched: Floats = (sizes + 1) ** chance
+    else:
+        stretched = (((sizes + 1) ** power - 1) * chance + 1) ** (1 / power)
+    drawn: Floats = np.clip(np.floor(stretched) - 1, 0, sizes - 1)
+    return drawn
 
 
 @lru_cache(maxsize=64)

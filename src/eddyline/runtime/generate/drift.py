@@ -1,10 +1,11 @@
-"""Drift scripts: what changes when, as a list of segments of event time in which every setting moves in a straight line.
+"""Drift scripts: what changes when, as a list of segments of event time in which every setting moves in a straight
+line.
 
     30 s: a.domain = 0..9, rate = 50000; 60 s: rate ~ 1000
 
-At 30 s of event time the domain and the rate jump; between 30 s and 60 s the rate falls steadily to 1000 (`~` starts at the
-last step that names the same setting, or at 0). Within a segment nothing jumps, so a block of rows needs two values of a setting,
-at the segment's start and end, and the place of each row between them.
+At 30 s of event time the domain and the rate jump; between 30 s and 60 s the rate falls steadily to 1000 (`~` starts
+at the last step that names the same setting, or at 0). Within a segment nothing jumps, so a block of rows needs two
+values of a setting, at the segment's start and end, and the place of each row between them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _STEP = re.compile(r"\s*([\w.]+)\s*([=~])\s*([^=~]+)$")
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of event time (microseconds from the start; `end` is None for the last) and all settings at both its ends."""
+    """A stretch of event time (microseconds from the start; `end` is None for the last) and all settings at both its
+    ends."""
 
     start: int
     end: int | None
@@ -75,7 +77,9 @@ def _steps(script: str) -> list[tuple[int, list[tuple[str, bool, Value]]]]:
         for change in changes.split(","):
             match = _STEP.match(change)
             if match is None:
-                raise SettingError(f"drift: '{change.strip()}' is not a change such as 'rate = 50000' or 'rate ~ 50000'")
+                raise SettingError(
+                    f"drift: '{change.strip()}' is not a change such as 'rate = 50000' or 'rate ~ 50000'"
+                )
             key = match[1].lower()
             steps.append((key, match[2] == "~", read_value(key, match[3])))
         found.append((duration(time, "the time of a drift step"), steps))

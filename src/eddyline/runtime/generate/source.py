@@ -1,8 +1,9 @@
 """The generator as a source.
 
-Rows are made in blocks of a fixed size, each with a random generator of its own seeded by (seed, number of the block), so the rows
-are a function of the declaration and the seed alone, however they are read. A row made at time t has an event time between
-t - disorder and t: with a LATENESS of at least the disorder no row is late, but for the share that `late` asks for.
+Rows are made in blocks of a fixed size, each with a random generator of its own seeded by (seed, number of the
+block), so the rows are a function of the declaration and the seed alone, however they are read. A row made at time t
+has an event time between t - disorder and t: with a LATENESS of at least the disorder no row is late, but for the
+share that `late` asks for.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ _STREAM_SETTINGS: dict[str, Value] = {"rate": 1000.0, "disorder": 0.0, "late": 0
 
 
 class GenerateSource:
-    """Options: rows or duration, rate, start, seed, disorder, late, late_by, drift, and COLUMN.domain, COLUMN.distribution,
-    COLUMN.selectivity, COLUMN.nulls."""
+    """Options: rows or duration, rate, start, seed, disorder, late, late_by, drift, and COLUMN.domain,
+    COLUMN.distribution, COLUMN.selectivity, COLUMN.nulls."""
 
     def __init__(self, declaration: Declaration, seed: int) -> None:
         if declaration.columns is None:
-            raise SettingError(f"generate needs the columns: CREATE {declaration.kind} {declaration.name} (ts TIMESTAMP, ...)")
+            raise SettingError(
+                f"generate needs the columns: CREATE {declaration.kind} {declaration.name} (ts TIMESTAMP, ...)"
+            )
         self.schema = pa.schema([pa.field(name, type_) for name, type_ in declaration.columns])
         self._time = (declaration.time or "").lower()
         self._lateness = declaration.lateness
@@ -136,4 +139,3 @@ class GenerateSource:
         late = rows.chance(segment.first["late"], segment.last["late"])
         further = np.maximum(disorder, self._lateness) + setting("late_by") * rng.random(len(made))
         return self._start + made - np.where(late, further, back).astype(np.int64)
-

@@ -1,6 +1,7 @@
 """What a generator can be told about a value: a number, a time, a domain, a distribution; and how two of them blend.
 
-Everything that drift may change is one of these. `blend` is what a ramp does half way; what cannot be blended can only jump.
+Everything that drift may change is one of these. `blend` is what a ramp does half way; what cannot be blended can
+only jump.
 """
 
 from __future__ import annotations

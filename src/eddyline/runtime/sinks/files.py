@@ -1,7 +1,8 @@
 """Files part-00000, part-00001, ... in a folder: parquet, csv or json.
 
-A file is written under a name that begins with a dot and renamed when it is complete. A folder that already holds results is refused
-unless the sink says `mode 'overwrite'` (they are deleted when the job starts) or `mode 'append'` (numbers go on after theirs).
+A file is written under a name that begins with a dot and renamed when it is complete. A folder that already holds
+results is refused unless the sink says `mode 'overwrite'` (they are deleted when the job starts) or `mode 'append'`
+(numbers go on after theirs).
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class FileOptions:
         path = Path(options.required("path", "out"))
         mode = options.choice("mode", ("error", "overwrite", "append"))
         rows = options.whole("rows_per_file", 1_000_000, 1)
-        compression = options.choice("compression", ("snappy", "zstd", "lz4", "gzip", "none")) if format_ == "parquet" else ""
+        compression = (
+            options.choice("compression", ("snappy", "zstd", "lz4", "gzip", "none")) if format_ == "parquet" else ""
+        )
         header = options.flag("header", True) if format_ == "csv" else False
         sep = options.char("sep", ",") if format_ == "csv" else ""
         options.done()
@@ -78,7 +81,9 @@ class FileSink:
         if path.exists() and not path.is_dir():
             raise SettingError(f"{path} is a file; the path of a sink is a folder")
         if self._options.mode == "error" and self._parts():
-            raise SettingError(f"{path} already holds results; add mode 'overwrite' or mode 'append', or choose another path")
+            raise SettingError(
+                f"{path} already holds results; add mode 'overwrite' or mode 'append', or choose another path"
+            )
 
     def open(self) -> None:
         """Makes the folder; deletes the results in it, or goes on after them."""

@@ -1,6 +1,7 @@
 """Record batches as lines of JSON, column by column: no Python step per row but for nested values and odd characters.
 
-Numbers and booleans are written as such, everything else as strings; NaN and infinities too, since JSON has none. NULL is null.
+Numbers and booleans are written as such, everything else as strings; NaN and infinities too, since JSON has none.
+NULL is null.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ def lines(batch: pa.RecordBatch) -> pa.Array:
     """
     parts: list[Any] = []
     for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
-        parts += [("," if place else "{") + json.dumps(name, ensure_ascii=False) + ":", pc.coalesce(_values(column), "null")]
+        parts += [
+            ("," if place else "{") + json.dumps(name, ensure_ascii=False) + ":",
+            pc.coalesce(_values(column), "null"),
+        ]
     if not parts:
         return pa.array(["{}"] * batch.num_rows, pa.string())
     return pc.binary_join_element_wise(*parts, "}", "")
@@ -51,7 +55,9 @@ def _values(column: pa.Array) -> pa.Array:
 def _quoted(text: pa.Array) -> pa.Array:
     odd = pc.match_substring_regex(text, r"[\x00-\x1f]")
     if pc.any(odd).as_py():
-        return pa.array([None if v is None else json.dumps(v, ensure_ascii=False) for v in text.to_pylist()], pa.string())
+        return pa.array(
+            [None if v is None else json.dumps(v, ensure_ascii=False) for v in text.to_pylist()], pa.string()
+        )
     escaped = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
     return pc.binary_join_element_wise('"', escaped, '"', "")
 

@@ -51,7 +51,10 @@ class PrintSink:
         columns = [pc.coalesce(as_text(column), "NULL") for column in batch.columns]
         columns = [pc.replace_substring_regex(column, r"[\x00-\x1f]", " ") for column in columns]
         needed = [int(pc.max(pc.utf8_length(column)).as_py()) for column in columns]
-        right = [pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type) for f in self._schema]
+        right = [
+            pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type)
+            for f in self._schema
+        ]
         if not self._widths:
             self._widths = [max(n, len(name)) for n, name in zip(needed, self._schema.names, strict=True)]
             titles = zip(self._schema.names, self._widths, right, strict=True)

@@ -1,7 +1,7 @@
 """What a sink is.
 
-Invariant: between `open` and `close` or `abandon`, a sink has every batch it was given once; a reader of files never sees one that
-is not complete, since a file gets its name when it is complete.
+Invariant: between `open` and `close` or `abandon`, a sink has every batch it was given once; a reader of files never
+sees one that is not complete, since a file gets its name when it is complete.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -11,7 +12,7 @@ from eddyline.errors import JobError
 from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.source import Chunk, Wanted
 
-Batches = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
+Batches: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 
 
 class BatchSource:

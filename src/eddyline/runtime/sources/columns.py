@@ -46,7 +46,9 @@ def chunk_of(schema: pa.Schema, wanted: Wanted, raw: Mapping[str, pa.Array], row
     if not bad.any():
         return Chunk(batch)
     picked = np.flatnonzero(bad)
-    text = pa.RecordBatch.from_arrays([as_text(raw[n].take(picked)) for n in wanted.columns], names=list(wanted.columns))
+    text = pa.RecordBatch.from_arrays(
+        [as_text(raw[n].take(picked)) for n in wanted.columns], names=list(wanted.columns)
+    )
     return Chunk(batch.filter(pa.array(~bad)), dead_rows(schema, text, reasons.take(picked)))
 
 

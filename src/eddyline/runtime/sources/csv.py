@@ -1,7 +1,7 @@
 """CSV files, a block at a time: everything is read as bytes first, so that a bad value costs one row and not a block.
 
-Options are Spark's: `header`, `sep` (or `delimiter`), `quote`, `escape`, `nullValue`, `multiLine`. `header` may also be `auto`,
-the default: with declared columns the first line is a header if it names them; without, it must be one.
+Options are Spark's: `header`, `sep` (or `delimiter`), `quote`, `escape`, `nullValue`, `multiLine`. `header` may also
+be `auto`, the default: with declared columns the first line is a header if it names them; without, it must be one.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class CsvSource:
         with pa.input_stream(str(path), compression="detect") as stream:
             text = stream.read(_BLOCK).decode("utf-8-sig", errors="replace")
         quoting = {"quotechar": options.quote} if options.quote else {"quoting": csv.QUOTE_NONE}
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=options.sep, **quoting)  # type: ignore[arg-type]
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=options.sep, **quoting)
         first = [field.strip() for field in next(lines, [])]
         if options.header == "true" or (options.header == "auto" and not self._declared):
             return first, True

@@ -1,8 +1,9 @@
 """Newline-delimited JSON, a block of lines at a time.
 
-A clean block is parsed by Arrow in one go. A block that Arrow refuses is halved until the refused part is small, and that part is
-read line by line: each value's text is then cast as in csv. The careful way accepts everything that the quick way accepts, with
-the same values, so where the cuts fall does not matter. A key that a line does not have is NULL.
+A clean block is parsed by Arrow in one go. A block that Arrow refuses is halved until the refused part is small, and
+that part is read line by line: each value's text is then cast as in csv. The careful way accepts everything that the
+quick way accepts, with the same values, so where the cuts fall does not matter. A key that a line does not have is
+NULL.
 """
 
 from __future__ import annotations

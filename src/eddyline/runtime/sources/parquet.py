@@ -49,7 +49,7 @@ class ParquetSource:
             here, expected = found.field(name).type, self.schema.field(name).type
             if not self._declared and here != expected:
                 raise JobError(
-                    f"column {name} is {here} in {path} but {expected} in {self._files[0]}; declare the columns of the stream"
+                    f"column {name} is {here} in {path} but {expected} in {self._files[0]}; declare the columns"
                 )
 
 

@@ -9,7 +9,8 @@ from eddyline.errors import SettingError
 
 
 def files(path: str) -> list[Path]:
-    """Files to read. In folders, names that begin with . or _ are not data (writers use them for what is not complete yet).
+    """Files to read. In folders, names that begin with . or _ are not data (writers use them for what is not complete
+    yet).
 
     A path that names nothing is an error; a folder without files is an empty stream.
     """

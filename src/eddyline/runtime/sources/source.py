@@ -1,8 +1,8 @@
 """What a source is: a schema known before any row is read, and chunks of readable and dead rows.
 
-Invariant: every row of the input is in exactly one chunk, either in `rows` or in `dead`, so that the counts of a run add up.
-A row is dead if a value that the query *needs* cannot be read; a value that nobody needs cannot kill a row, so declaring a
-dead-letter output never changes a result.
+Invariant: every row of the input is in exactly one chunk, either in `rows` or in `dead`, so that the counts of a run
+add up. A row is dead if a value that the query *needs* cannot be read; a value that nobody needs cannot kill a row,
+so declaring a dead-letter output never changes a result.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a reader should deliver: `needed` columns decide whether a row is readable, `columns` (which include them) come
-    along, for late and dead outputs."""
+    """What a reader should deliver: `needed` columns decide whether a row is readable, `columns` (which include them)
+    come along, for late and dead outputs."""
 
     needed: tuple[str, ...]
     columns: tuple[str, ...]
 
     @staticmethod
     def of(schema: pa.Schema, needed: Sequence[str], everything: bool) -> Wanted:
-        """The needed columns in the order of the schema, never none at all (a row must be countable); or all columns."""
+        """The needed columns in the order of the schema, never none at all (a row must be countable); or all
+        columns."""
         chosen = tuple(n for n in schema.names if n in needed)
         return Wanted(chosen, tuple(schema.names) if everything else chosen or tuple(schema.names[:1]))
 

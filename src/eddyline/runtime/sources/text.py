@@ -1,8 +1,8 @@
 """Text to typed columns, where a value that cannot be read costs its own row and no other.
 
-The whole column is cast at once; only when that fails are the bad rows looked for: first by the shape a value must have (one
-regular expression over the column), then, for what has the right shape but is out of range, by halving. So a clean column costs
-one cast, and a column full of rubbish still no Python step per row.
+The whole column is cast at once; only when that fails are the bad rows looked for: first by the shape a value must
+have (one regular expression over the column), then, for what has the right shape but is out of range, by halving. So
+a clean column costs one cast, and a column full of rubbish still no Python step per row.
 """
 
 from __future__ import annotations

@@ -1,0 +1,42 @@
+"""`eddyline bench`: a benchmark as a table or as JSON; exit status 1 if a bar is missed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from eddyline import benchmarks
+from eddyline.benchmarks import Result
+
+
+def command(options: argparse.Namespace) -> int:
+    """Runs a benchmark, or lists them."""
+    if options.name is None:
+        print(json.dumps(list(benchmarks.BENCHMARKS)) if options.json else "\n".join(benchmarks.BENCHMARKS))
+        return 0
+    results = benchmarks.run(options.name)
+    if options.json:
+        print(json.dumps({"name": options.name, "results": [r.as_dict() for r in results]}))
+    else:
+        print(table(results))
+    return 0 if all(r.ok is not False for r in results) else 1
+
+
+def table(results: list[Result]) -> str:
+    """Aligned columns."""
+    cells = [("case", "metric", "value", "unit", "bar", "ok")]
+    for r in results:
+        ok = "" if r.ok is None else "yes" if r.ok else "NO"
+        cells.append((r.case, r.metric, _number(r.value), r.unit, "" if r.bar is None else _number(r.bar), ok))
+    widths = [max(len(row[i]) for row in cells) for i in range(6)]
+    numbers = (2, 4)
+    return "\n".join(
+        "  ".join(
+            c.rjust(w) if i in numbers else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -1,0 +1,98 @@
+"""Arguments in, exit status out: 0 done, 1 the job failed, 2 the script, a setting or the command line is wrong.
+
+Whatever goes wrong is one line for a person (and the line of the script with a caret); a traceback only with
+EDDYLINE_DEBUG=1. Each command is imported when it is called, so that `--help` and errors are quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from eddyline.errors import EddylineError, InternalError, JobError, ScriptError, SettingError
+
+BEGAN = time.perf_counter()
+"""About when the process started; `start_seconds` counts from here."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; its exit status."""
+    try:
+        options = _parser().parse_args(arguments)
+        command: Callable[[argparse.Namespace], int] = import_module(f"eddyline.cli.{options.command}").command
+        return command(options)
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else 2
+    except KeyboardInterrupt:
+        return _say("interrupted", 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except ScriptError as error:
+        return _say(error.pretty(), 2)
+    except SettingError as error:
+        return _say(str(error), 2)
+    except JobError as error:
+        return _say(str(error), 1)
+    except EddylineError as error:
+        return _bug(error)
+    except Exception as error:
+        return _bug(InternalError(f"{type(error).__name__}: {error}"))
+
+
+def _say(message: str, status: int) -> int:
+    if os.environ.get("EDDYLINE_DEBUG") == "1":
+        traceback.print_exc()
+    print(f"eddyline: {message}", file=sys.stderr)
+    return status
+
+
+def _bug(error: EddylineError) -> int:
+    text = str(error).replace("\n", " ")
+    return _say(f"this is a bug of Eddyline, please report it with the script (EDDYLINE_DEBUG=1 shows more): {text}", 1)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="eddyline", description="SQL over streams, re-planned while the data drifts.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="run a script", description="Run a script to the end of its sources.")
+    run.add_argument("script", metavar="SCRIPT.sql")
+    _settings(run)
+    run.add_argument("--json", action="store_true", help="print a summary as one JSON object, last")
+    run.add_argument("--progress", action="store_true", help="show a progress line even if stderr is not a terminal")
+    run.add_argument("--engine", default="local", metavar="local|spark", help="local (default); spark is not built yet")
+    run.add_argument("--checkpoint", metavar="DIR", help="not built yet")
+    run.add_argument("--follow", action="store_true", help="not built yet")
+    run.add_argument("--live", action="store_true", help="not built yet")
+    run.add_argument("--conf", action="append", default=[], metavar="SPARK_KEY=VALUE", help="not built yet")
+
+    explain = commands.add_parser("explain", help="show the plan of a script")
+    explain.add_argument("script", metavar="SCRIPT.sql")
+    _settings(explain)
+
+    demo = commands.add_parser("demo", help="run a generated job with drifting data")
+    demo.add_argument("--seconds", type=int, default=90, help="seconds of event time (default 90)")
+    demo.add_argument("--json", action="store_true", help="print a summary as one JSON object, last")
+
+    bench = commands.add_parser("bench", help="run a benchmark; without a name: list them")
+    bench.add_argument("name", nargs="?", metavar="NAME")
+    bench.add_argument("--json", action="store_true", help="print {name, results} as JSON")
+
+    experiment = commands.add_parser("experiment", help="a figure of a paper (not built yet)")
+    experiment.add_argument("name", nargs="?", metavar="NAME")
+    experiment.add_argument("--out", metavar="DIR")
+    return parser
+
+
+def _settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE", help="a setting")
+    parser.add_argument("--config", metavar="FILE.toml", help="settings in an [eddyline] table")
+    parser.add_argument(
+        "--udf", action="append", default=[], metavar="MODULE", help="a Python module with @el.udf functions"
+    )

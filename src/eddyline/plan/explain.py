@@ -1,0 +1,159 @@
+"""The plan in words: what each source keeps and for how long, and the route a packet of each source takes at first."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from eddyline.plan.bounds import UNBOUND
+from eddyline.plan.plan import KeyAccess, Plan, Probe, RangeAccess, Select
+from eddyline.query.expr import Aggregate, Call, Column, Expr, Literal
+from eddyline.query.model import Query, WindowKind
+
+_UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
+_INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||", "like", "ilike"}
+
+
+def explain(query: Query) -> str:
+    """What Eddyline is going to do, as text."""
+    plan = Plan(query)
+    lines = [f"multi-way join of {len(query.sources)} sources" if len(query.sources) > 1 else "one source, no join"]
+    for number, source in enumerate(query.sources):
+        lines += ["", f"{source.alias}: {_source(query, number)}", *(f"  {line}" for line in _details(plan, number))]
+    if plan.graph.selections:
+        lines += ["", "selections in the eddy:"]
+        lines += [f"  {text(p, query)}" for p in plan.graph.selections]
+    lines += ["", "routes, fixed order:"]
+    lines += [f"  {route(plan, number)}" for number in range(len(query.sources))]
+    if query.group is not None:
+        lines += ["", _grouping(query)]
+    if plan.graph.never:
+        lines += ["", "warning: a condition is constant and not true: there can be no result"]
+    return "\n".join(lines)
+
+
+def warnings(query: Query) -> list[str]:
+    """Sources whose state can never expire."""
+    plan = Plan(query)
+    return [
+        f"rows of {source.alias} never expire: give it a RANGE or ROWS window, or bound its time in WHERE"
+        for number, source in enumerate(query.sources)
+        if _endless(plan, number)
+    ]
+
+
+def _endless(plan: Plan, source: int) -> bool:
+    query = plan.query
+    streams = [i for i, s in enumerate(query.sources) if not s.stream.is_table]
+    if source not in streams or query.sources[source].window.kind is WindowKind.ROWS:
+        return False
+    return plan.graph.bounds.endless(source, streams)
+
+
+def _source(query: Query, number: int) -> str:
+    source = query.sources[number]
+    window = {
+        WindowKind.RANGE: f"RANGE {duration(source.window.size)}",
+        WindowKind.ROWS: f"ROWS {source.window.size}",
+        WindowKind.UNBOUNDED: "unbounded",
+    }[source.window.kind]
+    return f"table {source.stream.name}" if source.stream.is_table else f"stream {source.stream.name}, {window}"
+
+
+def _details(plan: Plan, number: int) -> list[str]:
+    query, layout = plan.query, plan.layouts[number]
+    lines = [f"filter {text(p, query)}" for p in plan.graph.filters[number]]
+    lines += [f"hash index on {', '.join(text(e, query) for e in on)}" for on in layout.indexes]
+    lines += [f"sorted index on {text(e, query)}" for e in layout.order_keys]
+    kept = ", ".join(text(e, query) for e in layout.stored)
+    lines.append(f"keeps {kept}" if kept else "keeps no payload")
+    if _endless(plan, number):
+        lines.append("warning: rows never expire; give it a RANGE or ROWS window, or bound its time in WHERE")
+    elif layout.timed:
+        lines.append(_lifetime(plan, number))
+    return lines
+
+
+def _lifetime(plan: Plan, number: int) -> str:
+    sources = plan.query.sources
+    if sources[number].window.kind is WindowKind.ROWS:
+        return f"expires after {sources[number].window.size} newer rows"
+    others = [i for i, s in enumerate(sources) if i != number and not s.stream.is_table]
+    limits = {i: plan.graph.bounds.most[i][number] for i in others if plan.graph.bounds.most[i][number] < UNBOUND}
+    if not limits:
+        return "expires at once: no other stream joins it"
+    ends = ", ".join(f"{duration(limit)} behind {sources[i].alias}" for i, limit in limits.items())
+    return f"expires {ends}"
+
+
+def route(plan: Plan, source: int) -> str:
+    """The steps that a fixed router takes a row of one source through."""
+    query, words = plan.query, [plan.query.sources[source].alias]
+    span, done = 1 << source, 0
+    while steps := plan.steps((span, done)):
+        words.append(_step(steps[0], query))
+        if isinstance(steps[0], Select):
+            done |= 1 << steps[0].selection
+        else:
+            span |= 1 << steps[0].target
+    return " -> ".join(words)
+
+
+def _step(step: Probe | Select, query: Query) -> str:
+    if isinstance(step, Select):
+        return f"[{text(step.predicate, query)}]"
+    target = query.sources[step.target].alias
+    if isinstance(step.access, KeyAccess):
+        pairs = zip(step.access.partner_on, step.access.on, strict=True)
+        return f"{target} by {' and '.join(f'{text(a, query)} = {text(b, query)}' for a, b in pairs)}"
+    if isinstance(step.access, RangeAccess):
+        on = text(step.access.on, query)
+        limits = [f"{on} {op} {text(key, query)}{_plus(offset)}" for op, _, key, offset in step.access.limits]
+        return f"{target} by {' and '.join(limits)}"
+    return f"{target} by list"
+
+
+def _plus(offset: int) -> str:
+    return f" {'+' if offset > 0 else '-'} {abs(offset)}" if offset else ""
+
+
+def _grouping(query: Query) -> str:
+    group = query.group
+    assert group is not None
+    keys = ", ".join(text(k, query) for k in group.keys) or "one group"
+    when = "once, at the end" if group.slide is None else f"every {duration(group.slide)}"
+    return f"group by {keys}: {', '.join(text(a, query) for a in group.aggregates) or 'no aggregate'}, {when}"
+
+
+def text(expr: Expr, query: Query) -> str:
+    """An expression, near enough to SQL to be recognised."""
+    if isinstance(expr, Column):
+        return f"{query.sources[expr.source].alias}.{expr.name}" if expr.source >= 0 else f"{expr.name}()"
+    if isinstance(expr, Literal):
+        if pa.types.is_duration(expr.type) and isinstance(expr.value, int):
+            return duration(expr.value)
+        return "NULL" if expr.value is None else repr(expr.value)
+    if isinstance(expr, Aggregate):
+        inner = "*" if expr.arg is None else ("DISTINCT " if expr.distinct else "") + text(expr.arg, query)
+        return f"{expr.name.upper()}({inner})"
+    return _call_text(expr, query)
+
+
+def _call_text(expr: Call, query: Query) -> str:
+    args = [text(a, query) for a in expr.args]
+    if expr.name in _INFIX and len(args) == 2:
+        sides = [
+            f"({a})" if isinstance(e, Call) and e.name in _INFIX else a for a, e in zip(args, expr.args, strict=True)
+        ]
+        return f"{sides[0]} {expr.name.upper()} {sides[1]}"
+    if expr.name in ("is null", "is not null"):
+        return f"{args[0]} {expr.name.upper()}"
+    if expr.name == "cast":
+        return f"CAST({args[0]} AS {expr.variant or expr.type})"
+    words = [*([expr.variant] if expr.variant else []), *args]
+    return f"{expr.name}({', '.join(words)})"
+
+
+def duration(micros: int) -> str:
+    """A duration in the largest unit that divides it."""
+    size, unit = next((s, u) for s, u in _UNITS if micros % s == 0)
+    return f"{micros // size} {unit}"

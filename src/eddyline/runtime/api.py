@@ -1,0 +1,162 @@
+"""Queries from Python: `el.query(...).start(...)` gives a run that goes on in a thread of its own."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+
+from eddyline.errors import EddylineError, InternalError, SettingError
+from eddyline.plan.explain import explain
+from eddyline.runtime.job import Given, prepare
+from eddyline.runtime.job import explain as bind_only
+from eddyline.runtime.options import duration
+from eddyline.runtime.runner import LocalRunner
+from eddyline.runtime.sinks.callback import CallbackSink
+from eddyline.runtime.sinks.sink import Sink
+from eddyline.runtime.sources.batches import Batches, BatchSource
+from eddyline.runtime.summary import Progress, Summary
+from eddyline.settings import Settings, from_mapping
+
+ResultSink = Callable[[pa.RecordBatch], object] | str | None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Record batches with a time column; made by `el.stream`."""
+
+    given: Given
+
+
+def stream(batches: Batches, time: str, lateness: str | timedelta = "0 s", schema: pa.Schema | None = None) -> Stream:
+    """A stream of pyarrow record batches: an iterable of them (read once, as the query needs them), a table, a
+    reader.
+
+    `time` names the column of event times, `lateness` says how far rows may come out of order. The schema is that of
+    the first batch unless it is given.
+
+    >>> import datetime, pyarrow as pa, eddyline as el
+    >>> batch = pa.record_batch({"ts": [datetime.datetime(2026, 1, 1)], "x": [1]})
+    >>> clicks = el.stream([batch], time="ts", lateness="2 s")
+    """
+    late = (
+        round(lateness.total_seconds() * 1_000_000)
+        if isinstance(lateness, timedelta)
+        else duration(lateness, "lateness")
+    )
+    if late < 0:
+        raise SettingError("lateness cannot be negative")
+    return Stream(Given(BatchSource(batches, schema), time, late))
+
+
+class Query:
+    """A query, checked when it is started; made by `el.query`."""
+
+    def __init__(self, sql: str, streams: Mapping[str, Stream], tables: Mapping[str, Batches]) -> None:
+        for name, given in streams.items():
+            if not isinstance(given, Stream):
+                raise SettingError(
+                    f"stream {name} is made with el.stream(batches, time=...), not of a {type(given).__name__}"
+                )
+        self._sql = sql
+        self._given = {name: given.given for name, given in streams.items()}
+        self._given |= {name: Given(BatchSource(batches)) for name, batches in tables.items()}
+
+    def explain(self) -> str:
+        """The plan, in text."""
+        return explain(bind_only(self._sql, self._given))
+
+    def start(
+        self, sink: ResultSink = None, checkpoint: str | None = None, settings: Mapping[str, object] | None = None
+    ) -> Run:
+        """Starts the query in a thread of its own.
+
+        `sink` is called with each record batch of results; None or "print" prints them (unless the query says INSERT
+        INTO). A stream from Python is read once, so a query over one can be started once.
+        """
+        began = time.perf_counter()
+        if checkpoint is not None:
+            raise SettingError("checkpoint is not built yet")
+        if not (sink is None or sink == "print" or callable(sink)):
+            raise SettingError(f"a sink is a function of a record batch, or 'print', not {sink!r}")
+        parsed = from_mapping(settings or {})
+        target: Sink | None = CallbackSink(sink) if callable(sink) else None
+        return Run(
+            LocalRunner(prepare(self._sql, self._given, target, parsed.seed, sys.stdout), parsed, began=began), parsed
+        )
+
+
+class Run:
+    """A query that is running, or has ended."""
+
+    def __init__(self, runner: LocalRunner, settings: Settings) -> None:
+        self.settings = settings
+        self._runner = runner
+        self._stop = threading.Event()
+        self._summary: Summary | None = None
+        self._error: EddylineError | None = None
+        self._thread = threading.Thread(target=self._work, name="eddyline", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the run after the batch in hand, and waits for that."""
+        self._stop.set()
+        self._thread.join()
+
+    def wait(self, timeout: float | None = None) -> Summary | None:
+        """Waits for the end (at most `timeout` seconds); what the run did, None if it is still running. Raises its
+        error."""
+        self._thread.join(timeout)
+        if self._error is not None:
+            raise self._error
+        return self._summary
+
+    def progress(self) -> Progress:
+        """Where the run is now."""
+        return self._runner.progress()
+
+    def decisions(self) -> dict[str, int]:
+        """Decisions taken so far, by kind."""
+        return self._runner.decisions
+
+    def explain(self) -> str:
+        """The plan, in text."""
+        return self._runner.plan
+
+    def exception(self) -> EddylineError | None:
+        """What the run failed with, if it did."""
+        return self._error
+
+    def _work(self) -> None:
+        try:
+            self._summary = self._runner.run(self._stop.is_set)
+        except EddylineError as error:
+            self._error = error
+        except BaseException as error:
+            self._error = InternalError(f"{type(error).__name__}: {error}")
+            self._error.__cause__ = error
+
+
+def query(sql: str, streams: Mapping[str, Stream] | None = None, tables: Mapping[str, Batches] | None = None) -> Query:
+    """A query over streams and tables from Python, or a whole script with declarations of its own.
+
+    >>> import datetime, pyarrow as pa, eddyline as el
+    >>> def batch(key, *seconds):
+    ...     times = [datetime.datetime(2026, 1, 1, 0, 0, s) for s in seconds]
+    ...     return pa.record_batch({"ts": times, key: [s % 10 for s in seconds]})
+    >>> orders = el.stream([batch("id", 1, 2, 13)], time="ts")
+    >>> payments = el.stream([batch("order_id", 3, 33)], time="ts")
+    >>> rows = []
+    >>> run = el.query(
+    ...     "SELECT o.id FROM orders [RANGE 15 SECONDS] o, payments [RANGE 15 SECONDS] p WHERE o.id = p.order_id",
+    ...     streams={"orders": orders, "payments": payments},
+    ... ).start(sink=lambda result: rows.extend(result.to_pylist()))
+    >>> run.wait().rows_out, rows
+    (1, [{'id': 3}])
+    """
+    return Query(sql, streams or {}, tables or {})

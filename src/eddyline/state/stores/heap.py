@@ -1,0 +1,92 @@
+"""Values of variable length: where each one starts, and a heap of bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.errors import JobError
+from eddyline.kernels import values as kernels
+from eddyline.state.arena import Arena
+from eddyline.state.column import Column
+from eddyline.state.stores.store import Rows, Validity, bitmap
+
+
+class Starts:
+    """Where the value of each row begins in a heap or child; `values[rows]` is always the end of the last one."""
+
+    def __init__(self, arena: Arena) -> None:
+        self.column = Column(arena, "i8")
+        self.column.append(np.zeros(1, np.int64))
+
+    def append(self, lengths: NDArray[np.int64]) -> None:
+        self.column.append(np.cumsum(lengths) + self.end)
+
+    @property
+    def end(self) -> int:
+        return int(self.column.values[self.column.rows - 1])
+
+    @property
+    def values(self) -> NDArray[np.int64]:
+        values: NDArray[np.int64] = self.column.values
+        return values
+
+
+class BytesStore:
+    """Strings and binary: a heap of bytes and where each value starts."""
+
+    def __init__(self, arena: Arena, type: pa.DataType) -> None:
+        self.type = type
+        self._offset_type = np.int64 if type in (pa.large_string(), pa.large_binary()) else np.int32
+        self._starts = Starts(arena)
+        self._heap = Column(arena, "u1")
+        self._validity = Validity(arena)
+
+    def append(self, array: pa.Array) -> None:
+        self._validity.append(array)
+        offsets = np.frombuffer(array.buffers()[1], self._offset_type) if len(array) else np.zeros(1, np.int32)
+        offsets = offsets[array.offset : array.offset + len(array) + 1]
+        self._starts.append(np.diff(offsets).astype(np.int64))
+        data = array.buffers()[2]
+        if data is not None:
+            self._heap.append(np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]])
+
+    def gather(self, rows: Rows) -> pa.Array:
+        offsets = np.empty(len(rows) + 1, np.int64)
+        kernels.lengths(self._starts.values, rows, offsets)
+        data = np.empty(int(offsets[-1]), np.uint8)
+        kernels.copy_bytes(self.heap, self._starts.values, rows, data)
+        if self._offset_type is np.int32 and offsets[-1] >= 1 << 31:
+            raise JobError("the strings of one result packet exceed 2 GiB: set a smaller packet")
+        buffers = [
+            bitmap(self._validity.gather(rows)),
+            pa.py_buffer(offsets.astype(self._offset_type)),
+            pa.py_buffer(data),
+        ]
+        return pa.Array.from_buffers(self.type, len(rows), buffers)
+
+    def truncate(self, rows: int) -> None:
+        self._starts.column.truncate(rows + 1)
+        self._heap.truncate(self._starts.end)
+        self._validity.truncate(rows)
+
+    def release(self, row: int) -> None:
+        self._heap.release(int(self._starts.values[row]))
+        self._starts.column.release(row)
+        self._validity.release(row)
+
+    @property
+    def nbytes(self) -> int:
+        return self._starts.column.nbytes + self._heap.nbytes + self._validity.nbytes
+
+    @property
+    def heap(self) -> NDArray[np.uint8]:
+        """All bytes; value r is heap[starts[r] : starts[r + 1]]."""
+        heap: NDArray[np.uint8] = self._heap.values
+        return heap
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each value begins."""
+        return self._starts.values

@@ -1,0 +1,255 @@
+"""Random cases on the engine and on the oracle, compared; a difference is made small and printed as a script.
+
+    python -m eddyline.testing.fuzz --cases 20000 --seed 7 [--jobs 2] [--only 1234] [--out DIR]
+
+Every case has a seed of its own made from the seed and its number, so `--only` repeats one. Exit status 1 if any differed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from eddyline.query.expr import Aggregate, Call, walk
+from eddyline.query.functions import table as function_table
+from eddyline.query.model import Query
+from eddyline.testing.case import Case
+from eddyline.testing.compare import difference
+from eddyline.testing.generate import generate
+from eddyline.testing.oracle import Oracle
+from eddyline.testing.reproduce import reproduce
+from eddyline.testing.run import bound, expected_of, run, wrong
+from eddyline.testing.shrink import shrink
+
+TieBreaker = Callable[[Case, Query], pa.Table]
+_CHUNK = 50
+_MOST_FAILURES = 5
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A case that went wrong: what is different, who is right, and the file that shows it."""
+
+    index: int
+    kind: str
+    message: str
+    verdict: str
+    script: str
+
+
+@dataclass
+class Report:
+    """What a run of the fuzzer saw."""
+
+    cases: int = 0
+    empty: int = 0
+    seconds: float = 0.0
+    features: Counter[str] = field(default_factory=Counter)
+    functions: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, other: Report) -> None:
+        """Take in what another run saw at the same time."""
+        self.cases += other.cases
+        self.empty += other.empty
+        self.features += other.features
+        self.functions += other.functions
+        self.failures += other.failures
+
+    def summary(self) -> str:
+        """For a person."""
+        rate = self.cases / self.seconds if self.seconds else 0.0
+        share = 100 * self.empty / self.cases if self.cases else 0.0
+        never = [f.name for f in function_table() if f.name not in self.functions]
+        lines = [
+            f"{self.cases} cases, {len(self.failures)} differences, {share:.1f} % with an empty result, {rate:.1f} cases/s",
+            "features: " + ", ".join(f"{name} {count}" for name, count in self.features.most_common()),
+            "functions: " + ", ".join(f"{name} {count}" for name, count in self.functions.most_common()),
+            "functions never drawn: " + (", ".join(never) or "none"),
+        ]
+        return "\n".join(lines)
+
+
+def case_seed(seed: int, index: int) -> int:
+    """The seed of one case."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:8], "big")
+
+
+class Fuzzer:
+    """Runs cases of one seed."""
+
+    def __init__(self, seed: int, tie_breaker: TieBreaker | None = None, shrink_seconds: float = 20.0) -> None:
+        self._seed, self._tie_breaker, self._shrink_seconds = seed, tie_breaker, shrink_seconds
+        self._oracle = Oracle()
+
+    def run(self, indexes: Iterable[int]) -> Report:
+        """The cases with these numbers."""
+        report, start = Report(), time.monotonic()
+        for index in indexes:
+            self._one(index, report)
+            if len(report.failures) >= _MOST_FAILURES:
+                break
+        report.seconds = time.monotonic() - start
+        return report
+
+    def _one(self, index: int, report: Report) -> None:
+        case = generate(case_seed(self._seed, index))
+        report.cases += 1
+        report.features.update(case.features)
+        failure = self._try(case, report)
+        if failure is None:
+            return
+        kind, message = failure
+        small = shrink(case, lambda c: (self._try(c) or ("", ""))[0] == kind, self._shrink_seconds)
+        message = (self._try(small) or (kind, message))[1]
+        title = f"Seed {self._seed}, case {index}: {kind}\n\n{message}\n"
+        report.failures.append(Failure(index, kind, message, self._verdict(small), reproduce(small, title)))
+
+    def _try(self, case: Case, report: Report | None = None) -> tuple[str, str] | None:
+        """None if all is well, else the kind of failure and the details."""
+        stage = "the script is refused"
+        try:
+            query = bound(case)
+            stage = "the oracle fails"
+            expected = expected_of(case, self._oracle)
+            if report is not None:
+                report.empty += not expected.table.num_rows
+                report.functions.update(_functions(query))
+            stage = "the engine fails"
+            different = wrong(run(case, query), expected)
+        except Exception as error:
+            return f"{stage}: {type(error).__name__}", "".join(traceback.format_exception(error, limit=-6))
+        return None if different is None else ("a difference", different)
+
+    def _verdict(self, case: Case) -> str:
+        """Who is right, by the naive engine."""
+        if self._tie_breaker is None:
+            return "no tie-breaker"
+        try:
+            third = self._tie_breaker(case, bound(case))
+            expected = expected_of(case, self._oracle)
+            with_oracle = difference(third, expected.table, expected.scale) is None
+            with_engine = difference(run(case).table, third, {}) is None
+        except Exception as error:
+            return f"the tie-breaker fails: {type(error).__name__}: {error}"
+        agrees = {(True, False): "the oracle", (False, True): "the engine", (True, True): "both", (False, False): "neither"}
+        return f"the naive engine agrees with {agrees[with_oracle, with_engine]}"
+
+
+def _functions(query: Query) -> Iterator[str]:
+    outputs = [*query.expressions, *(o.expr for o in query.outputs)]
+    outputs += [query.group.having] if query.group and query.group.having is not None else []
+    for expr in outputs:
+        for node in walk(expr):
+            if isinstance(node, Call | Aggregate):
+                yield node.name.lower()
+
+
+def naive_of_checkout() -> TieBreaker | None:
+    """The naive engine in the tests of a checkout, if this is one."""
+    path = Path(__file__).parents[3] / "tests" / "naive.py"
+    spec = importlib.util.spec_from_file_location("eddyline_naive", path) if path.exists() else None
+    if spec is None or spec.loader is None:
+        return None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    tie_breaker: TieBreaker = module.naive
+    return tie_breaker
+
+
+def _run_chunk(seed: int, indexes: list[int], shrink_seconds: float) -> Report:
+    return _fuzzer_of(seed, shrink_seconds).run(indexes)
+
+
+_fuzzers: dict[tuple[int, float], Fuzzer] = {}
+
+
+def _fuzzer_of(seed: int, shrink_seconds: float) -> Fuzzer:
+    """One fuzzer per process: its oracle is a database connection."""
+    key = (seed, shrink_seconds)
+    if key not in _fuzzers:
+        _fuzzers[key] = Fuzzer(seed, naive_of_checkout(), shrink_seconds)
+    return _fuzzers[key]
+
+
+def fuzz(
+    cases: int,
+    seed: int,
+    jobs: int = 1,
+    only: int | None = None,
+    first: int = 0,
+    progress: Callable[[Report], None] | None = None,
+    shrink_seconds: float = 20.0,
+) -> Report:
+    """Run cases `first` to `first + cases`, or just one."""
+    numbers = list(range(first, first + cases)) if only is None else [only]
+    chunks = [numbers[i : i + _CHUNK] for i in range(0, len(numbers), _CHUNK)]
+    total, start = Report(), time.monotonic()
+
+    def take(part: Report) -> bool:
+        total.add(part)
+        total.seconds = time.monotonic() - start
+        if progress is not None:
+            progress(total)
+        return len(total.failures) < _MOST_FAILURES
+
+    if jobs == 1:
+        for chunk in chunks:
+            if not take(_run_chunk(seed, chunk, shrink_seconds)):
+                break
+        return total
+    with ProcessPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds) for chunk in chunks]
+        for future in waiting:
+            if not take(future.result()):
+                pool.shutdown(cancel_futures=True)
+                break
+    return total
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="fuzz", description="random cases: the engine beside DuckDB")
+    parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
+    parser.add_argument("--show", action="store_true", help="with --only: print the case as a script, whatever it gives")
+    parser.add_argument("--out", type=Path, default=None, help="a folder for the scripts of failing cases")
+    given = parser.parse_args(arguments)
+
+    def progress(report: Report) -> None:
+        rate = report.cases / max(report.seconds, 1e-9)
+        line = f"\r{report.cases} cases, {len(report.failures)} differences, {rate:.1f} cases/s"
+        sys.stderr.write(line)
+        sys.stderr.flush()
+
+    if given.show and given.only is not None:
+        sys.stdout.write(reproduce(generate(case_seed(given.seed, given.only))))
+    sys.stderr.write(f"seed {given.seed}\n")
+    report = fuzz(given.cases, given.seed, given.jobs, given.only, progress=progress)
+    sys.stderr.write("\n")
+    for failure in report.failures:
+        head = f"# case {failure.index} of seed {given.seed}: {failure.kind}; {failure.verdict}\n"
+        sys.stdout.write(f"{head}# {failure.message.replace(chr(10), chr(10) + '# ')}\n{failure.script}\n")
+        if given.out is not None:
+            given.out.mkdir(parents=True, exist_ok=True)
+            (given.out / f"case_{given.seed}_{failure.index}.py").write_text(failure.script)
+    sys.stdout.write(report.summary() + "\n")
+    return 1 if report.failures else 0
+
+
+
+if __name__ == "__main__":
+    sys.exit(main())

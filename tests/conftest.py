@@ -1,0 +1,68 @@
+"""What several tests use: rows with times, files of them, and a job that is run on the local engine."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+START = datetime(2026, 1, 1)
+
+
+def at(seconds: float) -> datetime:
+    """An event time."""
+    return START + timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run gave: its result rows, what it printed, its summary."""
+
+    rows: list[dict[str, Any]]
+    printed: str
+    summary: Any
+
+
+@pytest.fixture
+def run_script() -> Callable[..., Ran]:
+    """Runs a script on the local engine; the rows of a bare SELECT are collected."""
+
+    def run(text: str, settings: Mapping[str, object] | None = None, **options: Any) -> Ran:
+        from eddyline.runtime.job import prepare
+        from eddyline.runtime.runner import LocalRunner
+        from eddyline.runtime.sinks.callback import CallbackSink
+        from eddyline.settings import from_mapping
+
+        rows: list[dict[str, Any]] = []
+        out = io.StringIO()
+        sink = None if "INSERT" in text else CallbackSink(lambda batch: rows.extend(batch.to_pylist()))
+        chosen = from_mapping(settings or {})
+        summary = LocalRunner(prepare(text, sink=sink, seed=chosen.seed, out=out), chosen).run(**options)
+        return Ran(rows, out.getvalue(), summary)
+
+    return run
+
+
+@pytest.fixture
+def table() -> Callable[..., pa.Table]:
+    """A table of (seconds, value...) rows: the first column is the time `ts`."""
+
+    def make(names: str, *rows: Sequence[Any]) -> pa.Table:
+        columns = list(zip(*rows, strict=True))
+        times = pa.array([None if s is None else at(s) for s in columns[0]], pa.timestamp("us"))
+        return pa.table({"ts": times, **dict(zip(names.split(), map(list, columns[1:]), strict=True))})
+
+    return make
+
+
+@pytest.fixture
+def in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is the current one, without settings in the environment."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -1,0 +1,90 @@
+"""Settings: where they come from, and how wrong ones are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eddyline.errors import SettingError
+from eddyline.settings import TABLE, Settings, from_mapping, parse
+
+
+def test_defaults() -> None:
+    assert parse() == Settings()
+    assert parse([f"{s.key}={s.default}" for s in TABLE if s.parse is not None]) == Settings()
+
+
+def test_precedence(tmp_path: Path) -> None:
+    config = tmp_path / "job.toml"
+    config.write_text('[eddyline]\nseed = 2\npacket = "2"\n')
+    environ = {"EDDYLINE_SEED": "1", "EDDYLINE_PACKET": "1", "EDDYLINE_ROUTER": "random", "EDDYLINE_DEBUG": "1", "HOME": "x"}
+    settings = parse(["seed=3"], config, environ)
+    assert (settings.seed, settings.packet, settings.router) == (3, 2, "random")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("200MB", 200_000_000), ("1 GiB", 2**30), ("4096", 4096), ("1.5kb", 1500), ("none", None)]
+)
+def test_memory(text: str, size: int | None) -> None:
+    assert parse([f"memory={text}"]).memory == size
+
+
+def test_batch_rows() -> None:
+    assert parse(["batch_rows=100"]).batch_rows == 100
+    assert not parse(["batch_rows=100"]).batch_rows_auto
+    assert parse(["batch_rows=auto"]).batch_rows_auto
+
+
+@pytest.mark.parametrize(
+    ("assignment", "answer"),
+    [
+        ("routr=fixed", "there is no setting 'routr' (from --set); did you mean router?"),
+        ("router", "--set router: write KEY=VALUE"),
+        ("router=fixd", "setting router (from --set): 'fixd' is not one of fixed, random; did you mean fixed?"),
+        ("router=lottery", "setting router (from --set): lottery is not built yet; there is fixed, random"),
+        ("packet=adaptive", "setting packet (from --set): adaptive is not built yet; give a number of rows"),
+        ("packet=0", "setting packet (from --set): '0' is not a whole number of at least 1"),
+        ("memory=lots", "setting memory (from --set): 'lots' is not a size such as 200MB or 2GiB"),
+        ("at_end=keep", "setting at_end (from --set): keep is not built yet; there is flush"),
+        ("batch_rows=-5", "setting batch_rows (from --set): '-5' is not a whole number of at least 1"),
+        ("batch_seconds=0", "setting batch_seconds (from --set): '0' is not a number of seconds above 0"),
+        ("seed=x", "setting seed (from --set): 'x' is not a whole number of at least 0"),
+        ("idle_timeout=5 s", "setting idle_timeout (from --set) is not built yet"),
+    ],
+)
+def test_refused(assignment: str, answer: str) -> None:
+    with pytest.raises(SettingError) as refused:
+        parse([assignment])
+    assert str(refused.value) == answer
+
+
+def test_everything_not_built_is_refused() -> None:
+    for setting in TABLE:
+        if setting.parse is None:
+            with pytest.raises(SettingError, match=f"setting {setting.key} .* is not built yet"):
+                parse([f"{setting.key}={setting.default}"])
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [("x = ", "cannot read the settings in"), ("[other]\n", "has no [eddyline] table"), ("[eddyline]\nsead = 1", "did you mean")],
+)
+def test_wrong_files(tmp_path: Path, text: str, answer: str) -> None:
+    config = tmp_path / "job.toml"
+    config.write_text(text)
+    with pytest.raises(SettingError) as refused:
+        parse(config=config)
+    assert answer in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_missing_file_and_environment() -> None:
+    with pytest.raises(SettingError, match="No such file"):
+        parse(config="nowhere.toml")
+    with pytest.raises(SettingError, match="EDDYLINE_ROUTR"):
+        parse(environ={"EDDYLINE_ROUTR": "fixed"})
+
+
+def test_from_python() -> None:
+    assert from_mapping({"seed": 5, "memory": None}).seed == 5

@@ -1,0 +1,53 @@
+"""Text to typed columns: good values, bad values, and that one never spoils another."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eddyline.runtime.sources.text import cast_text
+
+_TIME = datetime(2024, 1, 1, 10, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("type_", "good", "bad"),
+    [
+        (pa.int64(), {"1": 1, " -7 ": -7, "+5": 5}, ["x", "1.5", "", "9223372036854775808", "1 2"]),
+        (pa.int8(), {"127": 127}, ["128", "-129"]),
+        (pa.float64(), {"1": 1.0, "-.5": -0.5, "1e3": 1000.0, "inf": float("inf")}, ["one", "1,5", "--1"]),
+        (pa.bool_(), {"true": True, "FALSE": False, "1": True}, ["yes", "2"]),
+        (pa.decimal128(5, 2), {"1.25": Decimal("1.25"), "-3": Decimal("-3.00")}, ["1.255", "12345", "x"]),
+        (pa.date32(), {"2024-02-29": datetime(2024, 2, 29).date()}, ["2023-02-29", "1.1.2024"]),
+        (
+            pa.timestamp("us"),
+            {
+                "2024-01-01 10:00:00": _TIME,
+                "2024-01-01T10:00": _TIME,
+                "2024-01-01T10:00:00Z": _TIME,
+                "2024-01-01T12:00:00+02:00": _TIME,
+                "2024-01-01T10:00:00.1234567": _TIME.replace(microsecond=123456),
+                "2024-01-01": datetime(2024, 1, 1),
+            },
+            ["2024-01-32", "now", "2024-01-01T25:00:00"],
+        ),
+    ],
+)
+def test_each_value_by_itself(type_: pa.DataType, good: dict[str, Any], bad: list[str]) -> None:
+    for values in (list(good), [*good, *bad], [None, *bad, *good, *bad]):
+        result, mask = cast_text(pa.array(values, pa.string()), type_)
+        assert result.type == type_
+        assert result.to_pylist() == [good.get(v) if v is not None else None for v in values]
+        assert (mask.tolist() if mask is not None else [False] * len(values)) == [v in bad for v in values]
+
+
+def test_many_bad_values_are_quick() -> None:
+    values = pa.array(["x", "1", "999"] * 50_000)
+    result, mask = cast_text(values, pa.int8())
+    assert mask is not None
+    assert mask.sum() == 100_000
+    assert result.null_count == 100_000
