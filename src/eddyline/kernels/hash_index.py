@@ -1,10 +1,10 @@
 """The chained hash index: key -> newest row, and from each row to the previous row of the same key.
 
-`table` holds slots of two words, key and head, side by side so that a lookup costs one cache line; its capacity is a
-power of two and open addressing goes to the next slot. A head is a row number, NO_ROW for a key whose chain was popped
-empty, or EMPTY for a slot never used. Invariant: following `after` from a head visits the rows of that key in falling
-order, so a probe may stop at the first row below `min_live`, and popping the newest row of a key is
-`head = after[row]`.
+`table` holds slots of two words, key and head, side by side so that a lookup costs one cache line; a key's slot is
+its hash scaled to the number of slots (any number below 2**32), and open addressing goes to the next. A head is a row
+number, NO_ROW for a key whose chain was popped empty, or EMPTY for a slot never used. Invariant: following `after`
+from a head visits the rows of that key in falling order, so a probe may stop at the first row below `min_live`, and
+popping the newest row of a key is `head = after[row]`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ EMPTY = -2
 
 
 @inlined
-def _slot(key: int, mask: int) -> int:
+def _slot(key: int, slots: int) -> int:
     x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))  # type: ignore[return-value]
+    low = (x ^ (x >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
+    return np.int64((low * np.uint64(slots)) >> np.uint64(32))  # type: ignore[return-value]
 
 
 @kernel
 def build(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.int64], first: int, last: int) -> int:
     """Insert rows first..last-1, whose keys are keys[row]; returns how many keys were new to the table."""
-    mask = table.size // 2 - 1
+    slots = table.size // 2
     new = 0
     for row in range(first, last):
         key = keys[row]
-        p = _slot(key, mask)
+        p = _slot(key, slots)
         while True:
             head = table[2 * p + 1]
             if head == EMPTY:
@@ -44,18 +45,18 @@ def build(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.i
                 after[row] = head
                 table[2 * p + 1] = row
                 break
-            p = (p + 1) & mask
+            p = p + 1 if p + 1 < slots else 0
     return new
 
 
 @kernel
 def pop(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.int64], first: int, last: int) -> None:
     """Undo `build` of rows first..last-1, newest first. Lowering the row count alone would splice chains of keys."""
-    mask = table.size // 2 - 1
+    slots = table.size // 2
     for row in range(last - 1, first - 1, -1):
-        p = _slot(keys[row], mask)
+        p = _slot(keys[row], slots)
         while table[2 * p] != keys[row] or table[2 * p + 1] == EMPTY:
-            p = (p + 1) & mask
+            p = p + 1 if p + 1 < slots else 0
         table[2 * p + 1] = after[row]
 
 
@@ -72,14 +73,14 @@ def live_keys(table: NDArray[np.int64], floor: int) -> int:
 @kernel
 def rehash(old: NDArray[np.int64], new: NDArray[np.int64], floor: int) -> int:
     """Move the keys that have a row at or above `floor` into `new` (all EMPTY); returns how many there are."""
-    mask = new.size // 2 - 1
+    slots = new.size // 2
     n = 0
     for i in range(old.size // 2):
         head = old[2 * i + 1]
         if head >= floor and head >= 0:
-            p = _slot(old[2 * i], mask)
+            p = _slot(old[2 * i], slots)
             while new[2 * p + 1] != EMPTY:
-                p = (p + 1) & mask
+                p = p + 1 if p + 1 < slots else 0
             new[2 * p] = old[2 * i]
             new[2 * p + 1] = head
             n += 1
@@ -108,20 +109,20 @@ def probe(
     matches and where to go on: (n, at, chain), finished when at == rows.size. `chain` is the row to look at next, EMPTY
     to begin with a lookup.
     """
-    mask = table.size // 2 - 1
+    slots = table.size // 2
     timed = low.size > 0
     room = out_tuple.size
     n = 0
     for i in range(at, rows.size):
         if chain == EMPTY:
             key = keys[rows[i]]
-            p = _slot(key, mask)
+            p = _slot(key, slots)
             row = NO_ROW
             while table[2 * p + 1] != EMPTY:
                 if table[2 * p] == key:
                     row = table[2 * p + 1]
                     break
-                p = (p + 1) & mask
+                p = p + 1 if p + 1 < slots else 0
         else:
             row = chain
             chain = EMPTY

@@ -127,6 +127,9 @@ def join_graph(query: Query) -> JoinGraph:
                 residuals.append(predicate)
         else:
             residuals.append(predicate)
+    parts = _components(len(query.sources), equalities)
+    residuals += [r.predicate for r in ranges if parts[r.left] == parts[r.right]]
+    ranges = [r for r in ranges if parts[r.left] != parts[r.right]]
     return JoinGraph(
         filters=tuple(tuple(f) for f in filters),
         equalities=(*equalities, *_closure(equalities)),
@@ -184,6 +187,16 @@ def _key_and_offset(expr: Expr) -> tuple[Expr, int]:
 def _is_whole(type: pa.DataType) -> bool:
     """Types whose order key is the value itself."""
     return bool(pa.types.is_signed_integer(type) or (pa.types.is_timestamp(type) and type.unit == "us"))
+
+
+def _components(sources: int, equalities: Sequence[Equality]) -> list[int]:
+    """Which sources equalities connect. Within a component some probe by key is always possible, and preferred, so a
+    range between two of its sources would never be looked up: it is checked instead."""
+    part = list(range(sources))
+    for e in equalities:
+        old, new = part[e.left], part[e.right]
+        part = [new if p == old else p for p in part]
+    return part
 
 
 def _closure(equalities: Sequence[Equality]) -> list[Equality]:

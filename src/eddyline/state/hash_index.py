@@ -2,8 +2,9 @@
 
 Invariant: every row first..rows-1 of the SteM, where first is at most the last committed `min_live`, is in the chain
 of its key. Growing rebuilds the table without the keys whose rows have all expired *by the last commit*, so winding
-back to that commit finds every chain it needs; since each rebuild leaves at least half of the slots free, dead keys
-never outnumber the free slots and the cost per row does not depend on how many rows have expired.
+back to that commit finds every chain it needs. A rebuild leaves half of the slots free, so the next one comes only
+after half as many new keys as there were live ones: dead keys are never more than that, and the cost per row does not
+depend on how many rows have expired.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from eddyline.state.arena import Arena, punch
 from eddyline.state.column import Column
 from eddyline.state.probing import Limits, Matches, chunks
 
-SMALLEST = 1024
+SMALLEST = 256
 """Slots of the smallest table."""
+
+FULLEST = 0.75
+"""A table fuller than this is rebuilt, with two slots for each key that is alive."""
 
 
 class HashIndex:
@@ -39,11 +43,10 @@ class HashIndex:
 
     def build(self, first: int, last: int, floor: int) -> None:
         """Insert rows first..last-1; rows below `floor` can never be asked for again."""
-        slots = self._table.size // 2
-        if 2 * (self._used + last - first) > slots:
+        if self._used + last - first > FULLEST * self._table.size // 2:
             live = int(kernels.live_keys(self._table, floor)) + last - first
             old, mapping = self._table, self._mapping
-            self._table = self._new_table(max(SMALLEST, 1 << (3 * live - 1).bit_length()))
+            self._table = self._new_table(max(SMALLEST, 2 * live))
             self._used = int(kernels.rehash(old, self._table, floor))
             punch(mapping, 0, old.nbytes)
         self._after.reserve(last)

@@ -1,7 +1,7 @@
 """Make a failing case small: leave out parts and rows as long as it still fails.
 
 Greedy and in rounds until nothing more can go: undone batches, conditions, outputs, keys, HAVING, whole FROM items, windows,
-the cut into batches, then rows by halves and quarters down to single ones (delta debugging).
+the cut into batches, columns, then rows by halves and quarters down to single ones (delta debugging).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def shrink(case: Case, fails: Fails, seconds: float = 20.0) -> Case:
     smaller = True
     while smaller and time.monotonic() < deadline:
         smaller = False
-        for step in (_fewer_parts, _simpler_run, _fewer_batches):
+        for step in (_fewer_parts, _simpler_run, _fewer_batches, _fewer_columns):
             progress = True
             while progress and time.monotonic() < deadline:
                 progress = False
@@ -37,7 +37,7 @@ def shrink(case: Case, fails: Fails, seconds: float = 20.0) -> Case:
                         break
         case, fewer = _fewer_rows(case, fails, deadline)
         smaller |= fewer
-    return _unused_gone(case)
+    return case
 
 
 def _fewer_parts(case: Case) -> Iterator[Case]:
@@ -107,6 +107,28 @@ def _fewer_batches(case: Case) -> Iterator[Case]:
     for i in range(len(batches)):
         if len(batches) > 1:
             yield replace(case, batches=batches[:i] + batches[i + 1 :])
+
+
+def _fewer_columns(case: Case) -> Iterator[Case]:
+    for i, stream in enumerate(case.streams):
+        for name in stream.schema.names:
+            if name == stream.time or len(stream.schema) == 1:
+                continue
+            kept = [n for n in stream.schema.names if n != name]
+
+            def only(rows: Rows, stream: str = stream.name, kept: list[str] = kept) -> Rows:
+                return tuple((n, r.select(kept) if n == stream else r) for n, r in rows)
+
+            smaller = replace(stream, schema=pa.schema([stream.schema.field(n) for n in kept]))
+            yield replace(
+                case,
+                streams=(*case.streams[:i], smaller, *case.streams[i + 1 :]),
+                tables={n: t.select(kept) if n == stream.name else t for n, t in case.tables.items()},
+                batches=tuple(
+                    replace(b, rows=only(b.rows), undone=None if b.undone is None else only(b.undone))
+                    for b in case.batches
+                ),
+            )
 
 
 def _with_batch(case: Case, at: int, batch: Batch) -> Case:

@@ -198,6 +198,8 @@ def _sign(name: str, arg: Expr) -> Expr:
     if not (t.is_number(type) or type == t.INTERVAL or is_null(arg)):
         raise refuse(name, [arg], "a number or an interval")
     if name == "+" or is_null(arg):
+        if type == t.INTERVAL:
+            raise refuse(name, [arg], "a number")
         return arg
     if isinstance(arg, Literal):
         value = -arg.value  # type: ignore[operator]

@@ -79,7 +79,7 @@ def _kernel(source: pa.DataType, target: pa.DataType) -> Kernel | None:
         return strict(_days_to_us, target)
     if pa.types.is_timestamp(source) and target == t.DATE:
         return strict(lambda v: v // DAY, target)
-    if pa.types.is_timestamp(source) and target == t.TIME:
+    if source == t.TIMESTAMP and target == t.TIME:
         return strict(lambda v: v % DAY, target)
     return None
 
@@ -160,7 +160,7 @@ def _to_decimal(source: pa.DataType, target: pa.DataType) -> Kernel:
     known = t.as_decimal(source)
 
     def convert(values: Values) -> tuple[Values, Bools]:
-        if values.dtype.kind == "u":
+        if values.dtype != object:
             values = values.astype(object if values.dtype == np.uint64 else np.int64)
         result = decimals.rescale(values, target.scale - known.scale, known.precision)
         return result, decimals.outside(result, target)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from eddyline.query import types as t
 from eddyline.query.expr import Expr, Literal, Value
-from eddyline.query.functions import calendar
+from eddyline.query.functions import calendar, decimals
 from eddyline.query.functions.arrays import Values, from_numpy, nulls_of, strict, to_numpy
 from eddyline.query.functions.build import coerce, constant, count, is_null, make, refuse
 from eddyline.query.functions.table import Function, Resolve
@@ -180,12 +180,14 @@ def _strftime(args: tuple[Expr, ...], variant: str) -> Expr:
     form = constant("strftime", args[1], "the format")
     if form is None:
         return Literal(None, t.STRING)
+    if not form:
+        raise TypeMismatch("the format of strftime must not be empty")
     pieces = _pieces(str(form))
 
     def kernel(args: Sequence[Value], rows: int) -> pa.Array:
         moments = args[0]
         written = [p if isinstance(p, pa.Scalar) else p(moments) for p in pieces]
-        text = pc.binary_join_element_wise(*written, pa.scalar(""), "") if written else pa.scalar("")
+        text = pc.binary_join_element_wise(*written, "")
         if isinstance(text, pa.Scalar):
             text = pa.repeat(text, rows)
         return pc.if_else(moments.is_valid(), text, pa.scalar(None, t.STRING)) if moments.null_count else text
@@ -226,7 +228,7 @@ FUNCTIONS = (
     _entry("date_diff", "date_diff('unit', x, y)", "BIGINT", f"How many starts of a unit lie between x and y: {', '.join(_CROSS)}.", _date_diff, {"datediff": ""}),
     _entry("time_bucket", "time_bucket(INTERVAL 'n' UNIT, x)", "the type of x", "The start of the bucket of constant width, counted from 2000-01-03.", _time_bucket),
     _entry("epoch", "epoch(x)", "DOUBLE", "Seconds since 1970, or of an interval.", _epoch),
-    _entry("epoch_ms", "epoch_ms(x)", "BIGINT", "Milliseconds since 1970.", _from_moment("epoch_ms", lambda m: m // 1000, t.INT64)),
+    _entry("epoch_ms", "epoch_ms(x)", "BIGINT", "Milliseconds since 1970, rounded.", _from_moment("epoch_ms", lambda m: decimals.rescale(m, -3, 19), t.INT64)),
     _entry("epoch_us", "epoch_us(x)", "BIGINT", "Microseconds since 1970.", _from_moment("epoch_us", np.asarray, t.INT64)),
     _entry("make_timestamp", "make_timestamp(us)", "TIMESTAMP", "The moment so many microseconds after 1970.", _make_timestamp),
     _entry("last_day", "last_day(x)", "DATE", "The last day of the month.", _from_moment("last_day", calendar.last_day, t.DATE)),

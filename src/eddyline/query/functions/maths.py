@@ -70,8 +70,8 @@ def _round(args: tuple[Expr, ...], variant: str) -> Expr:
         rounded = decimals.rescale(values, min(digits, type.scale) - type.scale, type.precision)
         return rounded * 10**-digits if digits < 0 else rounded
 
-    if digits < -37:
-        raise refuse("round", args, "at most 37 digits before the point")
+    if digits <= type.scale - type.precision:
+        raise TypeMismatch(f"{t.sql_type(type)} has no digit that round(x, {digits}) would keep")
     return make("round", [value], result, strict(to_digits, result), f"{digits}")
 
 
@@ -96,7 +96,7 @@ def _round_float(digits: int) -> Callable[[Values], Values]:
             return half_away(values)
         power = np.float64(10.0) ** abs(digits)
         rounded = half_away(wide * power) / power if digits > 0 else half_away(wide / power) * power
-        other = wide if digits > 0 else np.float64(0.0)
+        other = wide if digits > 0 else np.where(np.isfinite(wide), 0.0, wide)
         return np.where(np.isfinite(rounded), rounded, other).astype(values.dtype)
 
     return to_digits

@@ -31,6 +31,7 @@ _MOMENT = re.compile(rf"\s*{_DATE}(?:(?:T|\s+){_TIME}{_ZONE}\s*)?", re.ASCII)
 _CLOCK = re.compile(rf"\s*{_TIME}\s*", re.ASCII)
 _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
 _EPOCH = datetime(1970, 1, 1)
+_DAY = 86_400_000_000
 _TRUE, _FALSE = frozenset({"true", "t", "1", "yes", "y"}), frozenset({"false", "f", "0", "no", "n"})
 
 _PLAIN = {
@@ -196,7 +197,7 @@ def _offset(zone: str | None) -> timedelta:
 def _clock(text: str) -> int:
     found = _CLOCK.fullmatch(text)
     if not found:
-        raise _Unreadable
+        return _timestamp(text, False) % _DAY
     time = _time(found)
     if time >= timedelta(days=1):
         raise _Unreadable

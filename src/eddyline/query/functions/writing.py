@@ -1,4 +1,4 @@
-"""Values written as strings, in DuckDB's spelling; types whose spelling is not the same everywhere are left out."""
+"""Values written as strings, in DuckDB's spelling; types with a spelling that is not ours (FLOAT, INTERVAL) are left out."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def writer(source: pa.DataType) -> Kernel | None:
     """The kernel that writes values of `source`; None when there is none."""
     if t.is_integer(source) or source == t.BOOL:
         return lambda args, rows: args[0].cast(t.STRING)
-    if source in t.FLOATS:
-        return _float
+    if source == t.DOUBLE:
+        return _double
     if pa.types.is_decimal128(source):
         return _decimal
     if source == t.DATE:
@@ -35,11 +35,11 @@ def writer(source: pa.DataType) -> Kernel | None:
     return None
 
 
-def _float(args: Sequence[Value], rows: int) -> pa.Array:
+def _double(args: Sequence[Value], rows: int) -> pa.Array:
     values = to_numpy(args[0])
-    if values.dtype == np.float32:  # the fewest digits that make it, in the notation of a double
-        values = values.astype("U32").astype(np.float64)
     text: NDArray[Any] = values.astype("U32")
+    if np.isnan(values).any():
+        text = np.where(np.isnan(values) & np.signbit(values), "-nan", text)
     return pa.array(text, t.STRING, mask=nulls_of(args))
 
 

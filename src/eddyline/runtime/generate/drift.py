@@ -48,13 +48,11 @@ def segments(settings: Mapping[str, Value], script: str) -> tuple[Segment, ...]:
     """
     points = {key: [_Point(0, value, False)] for key, value in settings.items()}
     times = [0]
-    for time, steps in _steps(script):
+    for time, steps in _steps(script, settings):
         if time <= times[-1]:
             raise SettingError("drift: its times must be above 0 and grow")
         times.append(time)
         for key, gradual, value in steps:
-            if key not in points:
-                raise SettingError(f"drift: nothing is called '{key}'{did_you_mean(key, points)}")
             points[key].append(_Point(time, value, gradual))
     return tuple(
         Segment(
@@ -67,7 +65,7 @@ def segments(settings: Mapping[str, Value], script: str) -> tuple[Segment, ...]:
     )
 
 
-def _steps(script: str) -> list[tuple[int, list[tuple[str, bool, Value]]]]:
+def _steps(script: str, known: Mapping[str, Value]) -> list[tuple[int, list[tuple[str, bool, Value]]]]:
     found = []
     for part in filter(None, (part.strip() for part in script.split(";"))):
         time, colon, changes = part.partition(":")
@@ -81,6 +79,8 @@ def _steps(script: str) -> list[tuple[int, list[tuple[str, bool, Value]]]]:
                     f"drift: '{change.strip()}' is not a change such as 'rate = 50000' or 'rate ~ 50000'"
                 )
             key = match[1].lower()
+            if key not in known:
+                raise SettingError(f"drift: nothing is called '{key}'{did_you_mean(key, known)}")
             steps.append((key, match[2] == "~", read_value(key, match[3])))
         found.append((duration(time, "the time of a drift step"), steps))
     return found

@@ -1,0 +1,173 @@
+"""The loop: counts that add up, late rows, streams side by side, stopping, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eddyline.errors import InternalError, JobError, ScriptError
+from eddyline.runtime.batch_size import BatchSize
+from eddyline.runtime.job import Given, prepare
+from eddyline.runtime.reading import StreamReader, gather
+from eddyline.runtime.runner import LocalRunner
+from eddyline.runtime.sinks.callback import CallbackSink
+from eddyline.runtime.sources.batches import BatchSource
+from eddyline.runtime.summary import Progress
+from eddyline.settings import Settings, from_mapping
+from tests.conftest import Ran, at
+
+Run = Callable[..., Ran]
+Table = Callable[..., pa.Table]
+_TWO = (
+    "CREATE STREAM a (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 20000, rate 1000, k.domain '0..99') TIMESTAMP BY ts;"
+    "CREATE STREAM b (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows {rows}, rate 100, k.domain '0..99') TIMESTAMP BY ts;"
+    "SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
+)
+
+
+def test_the_result_does_not_depend_on_the_batches(run_script: Run) -> None:
+    results = [
+        sorted(row["k"] for row in run_script(_TWO.format(rows=2000), {"batch_rows": rows, "router": router}).rows)
+        for rows, router in ((50, "fixed"), (700, "random"), (100_000, "fixed"))
+    ]
+    assert results[0] == results[1] == results[2] != []
+
+
+def test_streams_are_read_side_by_side(run_script: Run) -> None:
+    """Stream a has ten times the rate of b, so the state stays near what one second of both has."""
+    ran = run_script(_TWO.format(rows=2000), {"batch_rows": 440})
+    assert ran.summary.rows_in == 22_000
+    assert ran.summary.peak_state_rows < 3 * 1100
+
+
+def test_watermarks_stay_close() -> None:
+    job = prepare(_TWO.format(rows=2000), sink=CallbackSink(id))
+    a, b = (StreamReader(i) for i in job.inputs)
+    while not (a.ended or b.ended):
+        assert gather([a, b], 1100) <= 1100
+        if not (a.ended or b.ended):
+            assert a.watermark is not None and b.watermark is not None
+            assert abs(a.watermark - b.watermark) < 1_500_000
+            assert sum(batch.num_rows for batch in a.hand_over()[0] + b.hand_over()[0]) <= 1100
+
+
+def test_pieces_of_a_chunk_are_handed_over_as_one(table: Table) -> None:
+    source = BatchSource(table("k", *((i, i) for i in range(100))))
+    job = prepare("SELECT k FROM s", {"s": Given(source, "ts")}, CallbackSink(id))
+    reader = StreamReader(job.inputs[0])
+    assert [reader.take(30), reader.take(30)] == [30, 30]
+    batches, _ = reader.hand_over()
+    assert [batch.num_rows for batch in batches] == [60]
+    assert [reader.take(50), reader.take(50), reader.ended] == [40, 0, True]
+
+
+def test_late_rows_go_where_they_are_sent(in_tmp: Path, run_script: Run, table: Table) -> None:
+    pq.write_table(table("k note", (10, 1, "x"), (2, 2, "late"), (11, 3, "y"), (1, 4, "late")), "d.parquet")
+    declaration = "CREATE STREAM s USING parquet OPTIONS (path 'd.parquet') TIMESTAMP BY ts LATENESS 5 SECONDS"
+    sink = " LATE INTO late; CREATE SINK late USING parquet OPTIONS (path 'late');"
+    ran = run_script(declaration + sink + "SELECT k FROM s", {"batch_rows": 1})
+    assert [row["k"] for row in ran.rows] == [1, 3]
+    assert (ran.summary.rows_in, ran.summary.rows_used, ran.summary.rows_late) == (4, 2, 2)
+    late = pq.read_table("late")
+    assert late.column_names == ["ts", "k", "note"]
+    assert late["note"].to_pylist() == ["late", "late"]
+    assert run_script(declaration + "; SELECT k FROM s", {"batch_rows": 4}).summary.rows_late == 0
+
+
+def test_counts_add_up(in_tmp: Path, run_script: Run) -> None:
+    Path("d.csv").write_text("ts,k\n" + "".join(f"2026-01-01 00:00:{s},{k}\n" for s, k in [("30", 1), ("01", 2), ("31", "x"), ("", 4)]))
+    ran = run_script(
+        "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING csv OPTIONS (path 'd.csv') TIMESTAMP BY ts; SELECT k / 0 AS y FROM s",
+        {"batch_rows": 1},
+    )
+    s = ran.summary
+    assert s.rows_in == s.rows_used + s.rows_late + s.rows_dead == 4
+    assert (s.rows_used, s.rows_late, s.rows_dead, s.rows_out, s.expression_errors) == (1, 1, 2, 1, 1)
+    assert s.plan and s.seconds >= 0 and s.start_seconds >= 0 and not s.stopped
+
+
+def test_group_by_is_flushed_at_the_end(run_script: Run) -> None:
+    ran = run_script(
+        "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 100, rate 10) TIMESTAMP BY ts;"
+        "SELECT window_end() AS t, COUNT(*) AS n FROM s [RANGE 5 SECONDS SLIDE 5 SECONDS]"
+    )
+    assert [(row["t"], row["n"]) for row in ran.rows] == [(at(0), 1), (at(5), 50), (at(10), 49)]
+
+
+def test_stop_between_batches(in_tmp: Path, run_script: Run) -> None:
+    seen: list[Progress] = []
+    script = _TWO.format(rows=2000).replace(
+        "SELECT", "CREATE SINK out USING parquet OPTIONS (path 'out'); INSERT INTO out SELECT"
+    )
+    ran = run_script(script, {"batch_rows": 500}, stop=lambda: len(seen) >= 3, watch=seen.append)
+    assert ran.summary.stopped
+    assert ran.summary.batches == 3
+    assert ran.summary.rows_in == seen[-1].rows_in == 1500
+    assert seen[-1].watermark is not None
+    assert pq.read_table("out").num_rows == ran.summary.rows_out > 0
+
+
+def test_memory_limit(in_tmp: Path, run_script: Run) -> None:
+    with pytest.raises(JobError, match=r"^the state takes .* MB, more than memory=0.1MB, after .* rows; ") as stopped:
+        run_script(_TWO.format(rows=2000).replace("1 SECOND", "1 HOUR"), {"memory": "100KB", "batch_rows": 1000})
+    assert "\n" not in str(stopped.value)
+    assert run_script(_TWO.format(rows=2000), {"memory": "1GB"}).summary.peak_memory_bytes > 0
+
+
+def test_endless_sources(run_script: Run) -> None:
+    with pytest.raises(ScriptError, match="an aggregate without SLIDE is emitted at the end, and s never ends"):
+        run_script(
+            "CREATE STREAM s (ts TIMESTAMP) USING generate OPTIONS (rate 5) TIMESTAMP BY ts; SELECT COUNT(*) AS n FROM s"
+        )
+
+
+def _run(batches: Any, sink: Any = id, sql: str = "SELECT k FROM s", settings: Settings | None = None) -> Any:
+    job = prepare(sql, {"s": Given(BatchSource(batches), "ts")}, CallbackSink(sink))
+    return LocalRunner(job, settings or Settings()).run()
+
+
+def test_failures_are_told_apart(table: Table) -> None:
+    batch = table("k", (1, 1)).to_batches()[0]
+
+    def broken() -> Any:
+        yield batch
+        raise OSError("the wire is cut")
+
+    with pytest.raises(JobError, match="stream s raised OSError: the wire is cut"):
+        _run(broken())
+    with pytest.raises(JobError, match="a stream yields pyarrow record batches, not int"):
+        _run([batch, 5])
+    with pytest.raises(JobError, match="a batch has no column k; it has ts"):
+        _run([batch, batch.select(["ts"])])
+    with pytest.raises(JobError, match="the sink raised ZeroDivisionError"):
+        _run([batch], sink=lambda rows: 1 // 0)
+
+
+def test_a_bug_is_called_a_bug(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eddyline.engine.batch.LocalEngine.batch", lambda *args: 1 // 0)
+    with pytest.raises(InternalError, match="ZeroDivisionError"):
+        _run(table("k", (1, 1)))
+
+
+def test_silent_streams(table: Table) -> None:
+    """An empty batch means that nothing is there now: the batch goes on without that stream."""
+    batch = table("k", (1, 1)).to_batches()[0]
+    rows: list[Any] = []
+    summary = _run([batch, batch.slice(0, 0), batch], sink=lambda b: rows.extend(b["k"].to_pylist()))
+    assert (rows, summary.rows_in, summary.batches) == ([1, 1], 2, 2)
+
+
+def test_batch_size() -> None:
+    size = BatchSize(from_mapping({"batch_seconds": 1}))
+    for seconds, rows in ((2, 65536), (2, 32768), (0.5, 32768), (2, 32768), (2, 16384), (0.1, 32768), (0.1, 65536), (0.1, 65536)):
+        size.observe(seconds)
+        assert size.rows == rows
+    fixed = BatchSize(from_mapping({"batch_rows": 10}))
+    for _ in range(5):
+        fixed.observe(100)
+    assert fixed.rows == 10
