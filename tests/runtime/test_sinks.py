@@ -117,7 +117,6 @@ def test_modes(in_tmp: Path, run_script: Callable[..., Ran]) -> None:
     [
         (_SCRIPT.replace("USING parquet", "USING kafka"), "the local engine does not write 'kafka'"),
         (_SCRIPT.format(", mod 'x'"), "parquet has no option 'mod'"),
-        (_SCRIPT.replace("SELECT k", "SELECT k, k"), "two columns are called 'k'"),
         (_SCRIPT.replace("BY ts;", "BY ts LATE INTO more; CREATE SINK more USING csv OPTIONS (path 'out');"), "is used twice"),
     ],
 )

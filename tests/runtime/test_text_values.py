@@ -51,3 +51,11 @@ def test_many_bad_values_are_quick() -> None:
     assert mask is not None
     assert mask.sum() == 100_000
     assert result.null_count == 100_000
+
+
+def test_decimals_that_do_not_fit_are_quick() -> None:
+    values = pa.array(["1.234", "1.2", "100000", "12.50000"] * 20_000)
+    result, mask = cast_text(values, pa.decimal128(5, 2))
+    assert mask is not None
+    assert mask.sum() == 40_000
+    assert result[3].as_py() == Decimal("12.50")

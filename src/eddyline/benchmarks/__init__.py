@@ -38,7 +38,7 @@ def _module(name: str) -> Callable[[], list[Result]]:
     return run_module
 
 
-BENCHMARKS: dict[str, Callable[[], list[Result]]] = {name: _module(name) for name in ("core", "memory")}
+BENCHMARKS: dict[str, Callable[[], list[Result]]] = {name: _module(name) for name in ("core", "memory", "profile")}
 
 
 def run(name: str) -> list[Result]:

@@ -45,10 +45,9 @@ def take_in(stream: Stream, batch: pa.RecordBatch, late_before: int | None) -> I
 
 def event_times(times: pa.Array) -> NDArray[np.int64]:
     """Event times in microseconds; arbitrary where they are NULL."""
-    micros: NDArray[np.int64] = np.asarray(
-        times.cast(pa.timestamp("us", times.type.tz), safe=False).view(pa.int64()).fill_null(0)
-    )
-    return micros
+    micros = times.cast(pa.timestamp("us", times.type.tz), safe=False).view(pa.int64())
+    values: NDArray[np.int64] = np.asarray(micros.fill_null(0) if micros.null_count else micros)
+    return values
 
 
 def columns_for(stream: Stream, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:

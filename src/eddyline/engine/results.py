@@ -17,6 +17,7 @@ from eddyline.engine.group_by import Grouping
 from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Expr
 from eddyline.query.model import GroupBy, Query, WindowKind
+from eddyline.routing.eddy import newest
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import Clock
 from eddyline.state.stem import SteM
@@ -31,14 +32,14 @@ Values = Mapping[Expr, pa.Array]
 class Results(Protocol):
     """Takes complete tuples, gives result rows."""
 
-    def add(self, packet: Packet, values: Values, newest: Times) -> None:
-        """Complete tuples, the columns they need, and the newest time of each."""
+    def add(self, packet: Packet, values: Values) -> None:
+        """Complete tuples and the columns they need."""
 
     def advance(self, watermark: int) -> None:
         """The query's watermark is now this: everything below it is final."""
 
-    def end(self, newest: int | None) -> None:
-        """The streams ended; `newest` is the newest time of any readable row."""
+    def end(self, latest: int | None) -> None:
+        """The streams ended; `latest` is the newest time of any readable row."""
 
     def drain(self) -> list[pa.RecordBatch]:
         """The result rows since the last call."""
@@ -67,7 +68,7 @@ class Rows:
         self._outputs, self._schema, self._errors = query.outputs, query.schema, errors
         self._out: list[pa.RecordBatch] = []
 
-    def add(self, packet: Packet, values: Values, newest: Times) -> None:
+    def add(self, packet: Packet, values: Values) -> None:
         arrays = []
         for output, field in zip(self._outputs, self._schema, strict=True):
             array = evaluate(output.expr, values, packet.size, self._errors)
@@ -77,7 +78,7 @@ class Rows:
     def advance(self, watermark: int) -> None:
         pass
 
-    def end(self, newest: int | None) -> None:
+    def end(self, latest: int | None) -> None:
         pass
 
     def drain(self) -> list[pa.RecordBatch]:
@@ -108,12 +109,12 @@ class Groups:
         self._waiting: tuple[_Waiting, ...] = ()
         self._committed: tuple[_Waiting, ...] = ()
 
-    def add(self, packet: Packet, values: Values, newest: Times) -> None:
+    def add(self, packet: Packet, values: Values) -> None:
         if self._slide is None:
             nowhere = np.zeros(packet.size, np.int64)
             self._grouping.add(values, packet.size, nowhere, nowhere)
             return
-        first = -(-newest // self._slide) * self._slide
+        first = -(-newest(self._stems, packet) // self._slide) * self._slide
         last = np.full(packet.size, _NEVER_ENDS)
         for source, rows in packet.rows.items():
             window = self._query.sources[source].window
@@ -130,11 +131,11 @@ class Groups:
         if self._slide is not None:
             self._emit((watermark - 1) // self._slide * self._slide)
 
-    def end(self, newest: int | None) -> None:
+    def end(self, latest: int | None) -> None:
         if self._slide is None:
             self._out += self._grouping.emit(0)
-        elif newest is not None:
-            self._emit(-(-newest // self._slide) * self._slide)
+        elif latest is not None:
+            self._emit(-(-latest // self._slide) * self._slide)
 
     def _emit(self, upto: int) -> None:
         while self._waiting and (at := min(int(w.first.min()) for w in self._waiting)) <= upto:

@@ -144,7 +144,7 @@ class Slot:
         ready, self._ready, self._ready_rows = self._ready, [], 0
         rows = {s: np.concatenate([p.rows[s] for p in ready]) for s in ready[0].rows}
         packet = Packet(rows, ready[0].done, 0)
-        self._results.add(packet, self.eddy.gather(packet, self.plan.gathered), self.eddy.newest(packet))
+        self._results.add(packet, self.eddy.gather(packet, self.plan.gathered))
 
     def drain(self) -> list[pa.RecordBatch]:
         """The results since the last call."""

@@ -145,20 +145,12 @@ class Eddy:
         return packet
 
     def _in_rows_windows(self, packet: Packet) -> Packet:
-        newest = self.newest(packet)
+        times = newest(self._stems, packet)
         keep = np.ones(packet.size, np.bool_)
         for source, clock in self._clocks.items():
             if source in packet.rows:
-                keep &= self._stems[source].ordinals.values[packet.rows[source]] >= clock.least(newest)
+                keep &= self._stems[source].ordinals.values[packet.rows[source]] >= clock.least(times)
         return _kept(packet, keep)
-
-    def newest(self, packet: Packet) -> Rows:
-        """The newest time among the components of each tuple."""
-        newest = np.full(packet.size, _LEAST)
-        for source, rows in packet.rows.items():
-            if self._stems[source].layout.timed:
-                np.maximum(newest, self._stems[source].times.values[rows], out=newest)
-        return newest
 
     def gather(self, packet: Packet, exprs: Sequence[Expr]) -> dict[Expr, pa.Array]:
         """The values of stored columns for the tuples of a packet."""
@@ -171,6 +163,15 @@ class Eddy:
 
     def _mask(self, predicate: Expr, packet: Packet) -> NDArray[np.bool_]:
         return mask(predicate, self.gather(packet, [predicate]), packet.size, self._errors)
+
+
+def newest(stems: Sequence[SteM], packet: Packet) -> Rows:
+    """The newest time among the components of each tuple."""
+    times = np.full(packet.size, _LEAST)
+    for source, rows in packet.rows.items():
+        if stems[source].layout.timed:
+            np.maximum(times, stems[source].times.values[rows], out=times)
+    return times
 
 
 def _kept(packet: Packet, keep: NDArray[np.bool_]) -> Packet:

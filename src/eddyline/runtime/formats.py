@@ -58,9 +58,6 @@ def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
         return PrintSink(out, schema, style, limit)
     from eddyline.runtime.sinks.files import FileOptions, FileSink
 
-    repeated = [name for name in schema.names if schema.names.count(name) > 1]
-    if repeated:
-        raise SettingError(f"two columns are called '{repeated[0]}'; give one another name with AS")
     return FileSink(FileOptions.read(format_, options), schema)
 
 

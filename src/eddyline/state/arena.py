@@ -12,8 +12,13 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-REGION = 1 << 40
-"""Bytes between the starts of two regions: the most one column may hold before it would run into the next."""
+from eddyline.errors import JobError
+
+REGION = 1 << 52
+"""Bytes between the starts of two regions: what one column may have written in its whole life."""
+
+REGIONS = 1 << 11
+"""Regions that fit into the file."""
 
 
 class _Window:
@@ -34,6 +39,8 @@ class Arena:
 
     def region(self) -> int:
         """A new region, by its number."""
+        if self._regions == REGIONS:
+            raise JobError(f"the query needs more than {REGIONS} columns of state in one slot")
         self._regions += 1
         return self._regions - 1
 
@@ -43,6 +50,8 @@ class Arena:
         `first` is a multiple of the page size. The array pretends to begin at offset 0; what lies before `first` is not
         mapped and must not be touched. That is what lets rows keep their numbers for ever while the mapping moves on.
         """
+        if last > REGION:
+            raise JobError("a column has outgrown its region: restart the job from its checkpoint")
         start = region * REGION
         if start + last > self._size:
             self._size = start + last

@@ -32,11 +32,14 @@ class HashIndex:
     def __init__(self, arena: Arena, keys: Column) -> None:
         self._arena, self._keys = arena, keys
         self._after = Column(arena, "i8")
+        self._regions = arena.region(), arena.region()
         self._table = self._new_table(SMALLEST)
         self._used = 0
 
     def _new_table(self, slots: int) -> NDArray[np.int64]:
-        window, self._mapping = self._arena.map(self._arena.region(), 0, 16 * slots)
+        """An empty table in the region that the table of now does not use."""
+        self._regions = self._regions[1], self._regions[0]
+        window, self._mapping = self._arena.map(self._regions[0], 0, 16 * slots)
         table = window.view(np.int64)
         table[1::2] = kernels.EMPTY
         return table

@@ -221,8 +221,12 @@ def _concat_ws(args: tuple[Expr, ...], variant: str) -> Expr:
     if separator is None:
         return Literal(None, t.STRING)
 
+    before = pa.scalar(str(separator))
+
     def kernel(args: Sequence[Value], rows: int) -> pa.Array:
-        return pc.binary_join_element_wise(*args, separator, null_handling="skip")
+        # each with the separator before it; Arrow's own null_handling="skip" loses rows where all are NULL
+        parts = [pc.coalesce(pc.binary_join_element_wise(before, a, ""), "") for a in args]
+        return pc.utf8_slice_codeunits(pc.binary_join_element_wise(*parts, ""), len(before.as_py()))
 
     return Call("concat_ws", tuple(_text("concat_ws", a) for a in args[1:]), t.STRING, kernel, str(separator))
 

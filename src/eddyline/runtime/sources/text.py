@@ -8,6 +8,7 @@ a clean column costs one cast, and a column full of rubbish still no Python step
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +17,16 @@ from numpy.typing import NDArray
 
 Bad = NDArray[np.bool_]
 
+_DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_CLOCK = r"([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?)?"
+_NUMBER = r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?"
 _SHAPES = (
-    (pa.types.is_integer, r"^-?(0[xX][0-9a-fA-F]+|[0-9]+)$"),
-    (pa.types.is_floating, r"^(?i:[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?nan|[+-]?inf(inity)?)$"),
-    (pa.types.is_decimal, r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"),
+    (pa.types.is_integer, r"^-?(0[xX][0-9a-fA-F]+|[0-9]{1,37})$"),
+    (pa.types.is_floating, rf"^(?i:[+-]?({_NUMBER}|nan|inf(inity)?))$"),
+    (pa.types.is_decimal, rf"^(?i:[+-]?{_NUMBER})$"),
     (pa.types.is_boolean, r"^(?i:true|false|0|1)$"),
-    (pa.types.is_date, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
-    (pa.types.is_timestamp, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+)?(Z|[+-][0-9:]+)?$"),
+    (pa.types.is_date, rf"^{_DAY}$"),
+    (pa.types.is_timestamp, rf"^{_DAY}([ T]{_CLOCK})?(Z|[+-][0-9:]+)?$"),
 )
 _ZONED = r":[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 
@@ -47,8 +51,7 @@ def cast_text(values: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad | Non
     try:
         return convert(trimmed, type_), None
     except pa.ArrowInvalid:
-        pattern = next(pattern for matches, pattern in _SHAPES if matches(type_))
-        misshapen = pc.invert(pc.match_substring_regex(trimmed, pattern)).fill_null(False)
+        misshapen = _misshapen(trimmed, type_)
         shaped = pc.if_else(misshapen, pa.scalar(None, pa.string()), trimmed)
         result, out_of_range = cast_or_null(lambda part: convert(part, type_), shaped, type_)
         bad = misshapen.to_numpy(zero_copy_only=False)
@@ -76,6 +79,26 @@ def cast_or_null(
                 todo += [(low, middle), (middle, high)]
     kept = pc.if_else(pa.array(bad), pa.scalar(None, values.type), values)
     return convert(kept), bad
+
+
+def _misshapen(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Where a value cannot be of the type by its looks, or is a number that does not fit in."""
+    pattern = next(pattern for matches, pattern in _SHAPES if matches(type_))
+    wrong = pc.invert(pc.match_substring_regex(values, pattern))
+    if pa.types.is_integer(type_):
+        plain = pc.match_substring_regex(values, r"^-?[0-9]{1,37}$")
+        numbers = pc.cast(pc.if_else(plain, values, pa.scalar(None, pa.string())), pa.decimal128(38, 0))
+        bits = type_.bit_width if pa.types.is_unsigned_integer(type_) else type_.bit_width - 1
+        least = 0 if pa.types.is_unsigned_integer(type_) else -(1 << bits)
+        low, high = (pa.scalar(Decimal(bound), pa.decimal128(38, 0)) for bound in (least, (1 << bits) - 1))
+        outside = pc.or_(pc.less(numbers, low), pc.greater(numbers, high)).fill_null(False)
+        wrong = pc.or_(wrong, outside)
+    elif pa.types.is_decimal(type_):
+        whole, scale = type_.precision - type_.scale, type_.scale
+        fits = rf"^[+-]?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{scale}}}0*)?$"
+        plain = pc.match_substring_regex(values, r"^[+-]?[0-9.]+$")
+        wrong = pc.or_(wrong, pc.and_(plain, pc.invert(pc.match_substring_regex(values, fits))))
+    return wrong.fill_null(False)
 
 
 def _is_text(type_: pa.DataType) -> bool:
