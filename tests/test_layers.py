@@ -1,7 +1,7 @@
 """Imports point downwards only, and only `spark/` knows pyspark.
 
-The order is that of ARCHITECTURE.md. A module may import what is of its own height or below; `import` statements inside functions
-count too, since they run in the end.
+The order is that of ARCHITECTURE.md. A module may import what is of its own height or below; `import` statements
+inside functions count too, since they run in the end.
 """
 
 from __future__ import annotations

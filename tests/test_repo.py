@@ -19,7 +19,9 @@ import eddyline
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(
-    module.name for module in pkgutil.walk_packages(eddyline.__path__, "eddyline.") if not module.name.endswith("__main__")
+    module.name
+    for module in pkgutil.walk_packages(eddyline.__path__, "eddyline.")
+    if not module.name.endswith("__main__")
 )
 _TEXT = {".py", ".md", ".toml", ".lock", ".sql", ".txt", ""}
 
@@ -42,7 +44,11 @@ def test_files_are_small() -> None:
 
 def _files() -> list[Path]:
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if listed.returncode:
         pytest.skip("not a git checkout")
@@ -51,7 +57,9 @@ def _files() -> list[Path]:
 
 def test_no_file_names_a_machine() -> None:
     """No path of a developer's machine and no package registry; what such a thing looks like is put together here."""
-    wrong = re.compile("|".join(["/wo" + "rk/", "/ho" + "me/", "pypi" + r"\.org", "files.python" + "hosted", "file:" + "//"]))
+    wrong = re.compile(
+        "|".join(["/wo" + "rk/", "/ho" + "me/", "pypi" + r"\.org", "files.python" + "hosted", "file:" + "//"])
+    )
     for path in _files():
         if path.suffix in _TEXT:
             found = wrong.search(path.read_text(encoding="utf-8"))

@@ -2,8 +2,9 @@
 
 A value is found in this order: `--set KEY=VALUE`, the `[eddyline]` table of the file named by `--config`, the
 environment variable EDDYLINE_KEY, the default. Text from all three goes through the same parser, so a setting means
-the same wherever it was written. A key is in `TABLE` from the day the interface names it; until its mechanism exists
-its parser is None and any use of it is refused, so that nobody believes that a setting had an effect.
+the same wherever it was written. (Variables such as EDDYLINE_DEBUG, whose names are not nearly those of settings, are
+not looked at.) A key is in `TABLE` from the day the interface names it; until its mechanism exists its parser is None
+and any use of it is refused, so that nobody believes that a setting had an effect.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from typing import Any
 from eddyline.errors import SettingError
 
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-_NOT_SETTINGS = frozenset({"DEBUG"})
-"""EDDYLINE_ variables that are no settings: EDDYLINE_DEBUG=1 shows tracebacks."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +149,9 @@ def parse(
     """
     found: dict[str, tuple[str, str]] = {}
     for name, value in (environ or {}).items():
-        if name.startswith("EDDYLINE_") and (key := name.removeprefix("EDDYLINE_")) not in _NOT_SETTINGS:
-            found[_known(key.lower(), name)] = (value, name)
+        key = name.removeprefix("EDDYLINE_").lower()
+        if name.startswith("EDDYLINE_") and difflib.get_close_matches(key, _BY_KEY, cutoff=0.8):
+            found[_known(key, name)] = (value, name)
     for key, value in _from_toml(config).items() if config is not None else ():
         found[_known(key, str(config))] = (value, str(config))
     for assignment in assignments:

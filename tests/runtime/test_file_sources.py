@@ -51,8 +51,8 @@ def test_declared_types_and_columns_that_nobody_reads(in_tmp: Path, run_script: 
     source = pa.table({"ts": ["2026-01-01 00:00:01", "2026-01-01 00:00:02"], "k": ["1", "2"], "junk": ["a", "b"]})
     pq.write_table(source, "d.parquet")
     ran = run_script(
-        "CREATE STREAM s (ts TIMESTAMP, k BIGINT, junk BIGINT) USING parquet OPTIONS (path 'd.parquet') TIMESTAMP BY ts;"
-        "SELECT k FROM s"
+        "CREATE STREAM s (ts TIMESTAMP, k BIGINT, junk BIGINT) USING parquet OPTIONS (path 'd.parquet')"
+        "TIMESTAMP BY ts; SELECT k FROM s"
     )
     assert _rows(ran, "k") == [(1,), (2,)]
     assert ran.summary.rows_dead == 0
@@ -63,7 +63,9 @@ def test_schema_that_changes_between_files(in_tmp: Path, run_script: Run, table:
     pq.write_table(table("k", (1, 1)), "d/a.parquet")
     pq.write_table(table("k", (2, "two")), "d/b.parquet")
     script = "CREATE STREAM s {} USING parquet OPTIONS (path 'd') TIMESTAMP BY ts; SELECT k FROM s"
-    with pytest.raises(JobError, match=r"column k is string in d/b.parquet but int64 in d/a.parquet; declare the columns"):
+    with pytest.raises(
+        JobError, match=r"column k is string in d/b.parquet but int64 in d/a.parquet; declare the columns"
+    ):
         run_script(script.format(""))
     ran = run_script(script.format("(ts TIMESTAMP, k BIGINT)"))
     assert (ran.summary.rows_used, ran.summary.rows_dead) == (1, 1)
@@ -92,7 +94,9 @@ def test_broken_files(in_tmp: Path, run_script: Run) -> None:
     Path("d.gz").write_bytes(b"no gzip")
     for format_ in ("csv", "json"):
         with pytest.raises(JobError, match=rf"^d.gz cannot be read as {format_}: "):
-            run_script(f"CREATE STREAM s (ts TIMESTAMP) USING {format_} OPTIONS (path 'd.gz') TIMESTAMP BY ts; SELECT ts FROM s")
+            run_script(
+                f"CREATE STREAM s (ts TIMESTAMP) USING {format_} OPTIONS (path 'd.gz') TIMESTAMP BY ts;SELECT ts FROM s"
+            )
 
 
 def test_empty_folder_with_declared_columns(in_tmp: Path, run_script: Run) -> None:
@@ -204,7 +208,10 @@ def test_static_tables(in_tmp: Path, run_script: Run, table: Table) -> None:
 @pytest.mark.parametrize(
     ("declaration", "answer"),
     [
-        ("USING kafka OPTIONS (topic 't')", "the local engine does not read 'kafka'; there is parquet, csv, json, generate"),
+        (
+            "USING kafka OPTIONS (topic 't')",
+            "the local engine does not read 'kafka'; there is parquet, csv, json, generate",
+        ),
         ("USING parquet", "parquet needs an option path, as in OPTIONS (path 'data/s')"),
         ("USING parquet OPTIONS (pth 'x', path 'd')", "parquet has no option 'pth'; did you mean 'path'?"),
         ("USING csv OPTIONS (path 'd', header 'maybe')", "option header is auto or true or false, not 'maybe'"),

@@ -63,8 +63,9 @@ def test_a_columns_values_do_not_depend_on_the_columns_read() -> None:
 
 def test_domains_and_distributions() -> None:
     made = _table(
-        "rows 40000, a.domain '10..19', b.distribution 'sequence', b.domain '0..6', c.distribution 'constant', c.domain '5..9',"
-        "d.distribution 'zipf(1.0)', d.domain '0..99', e.domain 'x|y|z', f.domain '-1..1', h.domain '0.5..1.5'",
+        "rows 40000, a.domain '10..19', b.distribution 'sequence', b.domain '0..6', c.distribution 'constant',"
+        "c.domain '5..9', d.distribution 'zipf(1.0)', d.domain '0..99', e.domain 'x|y|z', f.domain '-1..1',"
+        "h.domain '0.5..1.5'",
         "a BIGINT, b INTEGER, c SMALLINT, d BIGINT, e VARCHAR, f DOUBLE, g BOOLEAN, h DECIMAL(6, 3), i DATE, j VARCHAR",
     )
     assert set(made["a"].unique().to_pylist()) == set(range(10, 20))
@@ -82,8 +83,8 @@ def test_domains_and_distributions() -> None:
 
 
 def test_nulls_and_selectivity() -> None:
-    options = "rows 40000, a.nulls 0.2, k.selectivity 0.25, k.domain '0..9', w.selectivity 0.5, w.domain 'p|q', b.selectivity 0.1"
-    made = _table(options, "a BIGINT, k BIGINT, w VARCHAR, b BOOLEAN")
+    options = "rows 40000, a.nulls 0.2, k.selectivity 0.25, k.domain '0..9', w.selectivity 0.5, w.domain 'p|q'"
+    made = _table(options + ", b.selectivity 0.1", "a BIGINT, k BIGINT, w VARCHAR, b BOOLEAN")
     assert abs(made["a"].null_count / 40000 - 0.2) < 0.01
     keys = made["k"].to_numpy()
     assert abs((keys >= 0).mean() - 0.25) < 0.01
@@ -103,14 +104,18 @@ def test_disorder_and_late_rows() -> None:
 
 
 def test_drift_of_rate_and_domain() -> None:
-    made = _table("duration '40 s', rate 100, k.domain '0..9', drift '10 s: rate = 200, k.domain = 50..59; 30 s: rate ~ 400'")
+    made = _table(
+        "duration '40 s', rate 100, k.domain '0..9', drift '10 s: rate = 200, k.domain = 50..59; 30 s: rate ~ 400'"
+    )
     times, keys = _seconds(made), made["k"].to_numpy()
     counts = np.histogram(times, bins=[0, 10, 20, 30, 40])[0]
     assert counts.tolist() == [1000, 2500, 3500, 4000]
     assert np.all(np.diff(times) >= 0)
     assert keys[times < 10].max() == 9
     assert keys[times >= 10].min() >= 50
-    ramp = _table("duration '10 s', rate 1000, k.domain '0..0', k.distribution 'uniform', drift '10 s: k.domain ~ 0..100'")
+    ramp = _table(
+        "duration '10 s', rate 1000, k.domain '0..0', k.distribution 'uniform', drift '10 s: k.domain ~ 0..100'"
+    )
     halves = ramp["k"].to_numpy()[:5000], ramp["k"].to_numpy()[5000:]
     assert halves[0].max() <= 50 < halves[1].max()
 
@@ -148,7 +153,10 @@ def test_pace_is_the_inverse_of_the_rows() -> None:
         ("drift '5 s: rate 5'", "drift: 'rate 5' is not a change such as 'rate = 50000' or 'rate ~ 50000'"),
         ("drift '5 s: rat = 5'", "drift: nothing is called 'rat'; did you mean 'rate'?"),
         ("drift '5 s: rate = 5; 5 s: rate = 6'", "drift: its times must be above 0 and grow"),
-        ("drift '5 s: k.distribution ~ constant'", "drift: k.distribution cannot move gradually; write = in place of ~"),
+        (
+            "drift '5 s: k.distribution ~ constant'",
+            "drift: k.distribution cannot move gradually; write = in place of ~",
+        ),
     ],
 )
 def test_wrong_options(options: str, answer: str) -> None:

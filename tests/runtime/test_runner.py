@@ -24,8 +24,10 @@ from tests.conftest import Ran, at
 Run = Callable[..., Ran]
 Table = Callable[..., pa.Table]
 _TWO = (
-    "CREATE STREAM a (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 20000, rate 1000, k.domain '0..99') TIMESTAMP BY ts;"
-    "CREATE STREAM b (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows {rows}, rate 100, k.domain '0..99') TIMESTAMP BY ts;"
+    "CREATE STREAM a (ts TIMESTAMP, k BIGINT)"
+    "  USING generate OPTIONS (rows 20000, rate 1000, k.domain '0..99') TIMESTAMP BY ts;"
+    "CREATE STREAM b (ts TIMESTAMP, k BIGINT)"
+    "  USING generate OPTIONS (rows {rows}, rate 100, k.domain '0..99') TIMESTAMP BY ts;"
     "SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
 )
 
@@ -80,9 +82,12 @@ def test_late_rows_go_where_they_are_sent(in_tmp: Path, run_script: Run, table: 
 
 
 def test_counts_add_up(in_tmp: Path, run_script: Run) -> None:
-    Path("d.csv").write_text("ts,k\n" + "".join(f"2026-01-01 00:00:{s},{k}\n" for s, k in [("30", 1), ("01", 2), ("31", "x"), ("", 4)]))
+    Path("d.csv").write_text(
+        "ts,k\n" + "".join(f"2026-01-01 00:00:{s},{k}\n" for s, k in [("30", 1), ("01", 2), ("31", "x"), ("", 4)])
+    )
     ran = run_script(
-        "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING csv OPTIONS (path 'd.csv') TIMESTAMP BY ts; SELECT k / 0 AS y FROM s",
+        "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING csv OPTIONS (path 'd.csv') TIMESTAMP BY ts;"
+        "SELECT k / 0 AS y FROM s",
         {"batch_rows": 1},
     )
     s = ran.summary
@@ -122,7 +127,7 @@ def test_memory_limit(in_tmp: Path, run_script: Run) -> None:
 def test_endless_sources(run_script: Run) -> None:
     with pytest.raises(ScriptError, match="an aggregate without SLIDE is emitted at the end, and s never ends"):
         run_script(
-            "CREATE STREAM s (ts TIMESTAMP) USING generate OPTIONS (rate 5) TIMESTAMP BY ts; SELECT COUNT(*) AS n FROM s"
+            "CREATE STREAM s (ts TIMESTAMP) USING generate OPTIONS (rate 5) TIMESTAMP BY ts;SELECT COUNT(*) AS n FROM s"
         )
 
 
@@ -164,7 +169,16 @@ def test_silent_streams(table: Table) -> None:
 
 def test_batch_size() -> None:
     size = BatchSize(from_mapping({"batch_seconds": 1}))
-    for seconds, rows in ((2, 65536), (2, 32768), (0.5, 32768), (2, 32768), (2, 16384), (0.1, 32768), (0.1, 65536), (0.1, 65536)):
+    for seconds, rows in (
+        (2, 65536),
+        (2, 32768),
+        (0.5, 32768),
+        (2, 32768),
+        (2, 16384),
+        (0.1, 32768),
+        (0.1, 65536),
+        (0.1, 65536),
+    ):
         size.observe(seconds)
         assert size.rows == rows
     fixed = BatchSize(from_mapping({"batch_rows": 10}))

@@ -18,7 +18,13 @@ def test_defaults() -> None:
 def test_precedence(tmp_path: Path) -> None:
     config = tmp_path / "job.toml"
     config.write_text('[eddyline]\nseed = 2\npacket = "2"\n')
-    environ = {"EDDYLINE_SEED": "1", "EDDYLINE_PACKET": "1", "EDDYLINE_ROUTER": "random", "EDDYLINE_DEBUG": "1", "HOME": "x"}
+    environ = {
+        "EDDYLINE_SEED": "1",
+        "EDDYLINE_PACKET": "1",
+        "EDDYLINE_ROUTER": "random",
+        "EDDYLINE_DEBUG": "1",
+        "HOME": "x",
+    }
     settings = parse(["seed=3"], config, environ)
     assert (settings.seed, settings.packet, settings.router) == (3, 2, "random")
 
@@ -68,7 +74,11 @@ def test_everything_not_built_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("text", "answer"),
-    [("x = ", "cannot read the settings in"), ("[other]\n", "has no [eddyline] table"), ("[eddyline]\nsead = 1", "did you mean")],
+    [
+        ("x = ", "cannot read the settings in"),
+        ("[other]\n", "has no [eddyline] table"),
+        ("[eddyline]\nsead = 1", "did you mean"),
+    ],
 )
 def test_wrong_files(tmp_path: Path, text: str, answer: str) -> None:
     config = tmp_path / "job.toml"

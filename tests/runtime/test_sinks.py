@@ -46,8 +46,8 @@ def _sink(path: Path, format_: str, schema: pa.Schema, **options: str) -> FileSi
 def test_json_lines() -> None:
     rows = [json.loads(line) for line in lines(_BATCH).to_pylist()]
     assert rows[0] == {
-        "i": 1, "f": 0.5, "s": 'say "hi"\n', "b": True, "d": 1.5, "t": "2026-01-01 01:02:03.000000", "day": "2026-01-01",
-        "l": [1, 2], "e": "x",
+        "i": 1, "f": 0.5, "s": 'say "hi"\n', "b": True, "d": 1.5, "t": "2026-01-01 01:02:03.000000",
+        "day": "2026-01-01", "l": [1, 2], "e": "x",
     }  # fmt: skip
     assert rows[1]["f"] == "nan"
     assert [rows[1][name] for name in "ibdl"] == [None] * 4
@@ -67,7 +67,9 @@ def test_csv(tmp_path: Path) -> None:
     sink = _sink(tmp_path / "out", "csv", _BATCH.schema, sep=";")
     sink.write(_BATCH)
     sink.close()
-    back = pcsv.read_csv(tmp_path / "out" / "part-00000.csv", parse_options=pcsv.ParseOptions(delimiter=";", newlines_in_values=True))
+    back = pcsv.read_csv(
+        tmp_path / "out" / "part-00000.csv", parse_options=pcsv.ParseOptions(delimiter=";", newlines_in_values=True)
+    )
     assert back.column_names == _BATCH.schema.names
     assert back["s"].to_pylist() == ['say "hi"\n', "a\\b"]
     assert back["l"][0].as_py() == "[1, 2]"
@@ -117,7 +119,10 @@ def test_modes(in_tmp: Path, run_script: Callable[..., Ran]) -> None:
     [
         (_SCRIPT.replace("USING parquet", "USING kafka"), "the local engine does not write 'kafka'"),
         (_SCRIPT.format(", mod 'x'"), "parquet has no option 'mod'"),
-        (_SCRIPT.replace("BY ts;", "BY ts LATE INTO more; CREATE SINK more USING csv OPTIONS (path 'out');"), "is used twice"),
+        (
+            _SCRIPT.replace("BY ts;", "BY ts LATE INTO more; CREATE SINK more USING csv OPTIONS (path 'out');"),
+            "is used twice",
+        ),
     ],
 )
 def test_wrong_sinks(in_tmp: Path, run_script: Callable[..., Ran], script: str, answer: str) -> None:
@@ -137,5 +142,7 @@ def test_print() -> None:
 
 
 def test_print_json(run_script: Callable[..., Ran]) -> None:
-    ran = run_script(_SCRIPT.replace("USING parquet OPTIONS (path 'out'{})", "USING print OPTIONS (format json, limit 2)"))
+    ran = run_script(
+        _SCRIPT.replace("USING parquet OPTIONS (path 'out'{})", "USING print OPTIONS (format json, limit 2)")
+    )
     assert [list(json.loads(line)) for line in ran.printed.splitlines()] == [["k"], ["k"]]

@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from eddyline.cql.places import place_at, shown, wrong
 from eddyline.cql.sources import FromItem
-from eddyline.cql.tokens import depth_change, is_quoted
+from eddyline.cql.tokens import depth_change, is_quoted, is_word
 from eddyline.errors import ScriptError
 
 _QUERY = "a query is SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ..."
@@ -33,6 +33,11 @@ _CLAUSES = {
 _KNOWN = ("expressions", "from_", "joins", "where", "group", "having")
 _SET_OPERATIONS = (TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT)
 _OPENS = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.SELECT, TokenType.GROUP_BY)
+_OPERATORS = (
+    TokenType.PLUS, TokenType.DASH, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE, TokenType.EQ, TokenType.NEQ,
+    TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.DCOLON, TokenType.AND, TokenType.OR,
+    TokenType.NOT, TokenType.LIKE, TokenType.ILIKE, TokenType.BETWEEN, TokenType.IN,
+)  # fmt: skip
 _BEFORE_VALUE = (
     TokenType.WHERE, TokenType.ON, TokenType.HAVING, TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.L_PAREN,
     TokenType.SELECT, TokenType.COMMA,
@@ -68,6 +73,8 @@ def _wrong_token(text: str, index: int, token: Token, after: Token | None) -> st
         return f"the pipe |> is not supported; {_QUERY}"
     if type == TokenType.COMMA and (after is None or after.token_type in _LIST_ENDS):
         return "nothing follows this comma; remove it, or write what belongs there"
+    if type in _OPERATORS and (after is None or after.token_type in _LIST_ENDS):
+        return f"nothing follows this {shown(token.text)}; write the value that belongs there"
     if type in _BEFORE_VALUE and after is not None and after.token_type in (TokenType.AND, TokenType.OR):
         return f"{shown(after.text)} has nothing before it; remove it, or write the condition that belongs there"
     if type in _OPENS and after is not None and after.token_type == TokenType.COMMA:
@@ -87,7 +94,19 @@ def _wrong_token(text: str, index: int, token: Token, after: Token | None) -> st
     return ""
 
 
-def check_select(text: str, tokens: Sequence[Token], tree: exp.Expr, items: Sequence[FromItem]) -> exp.Select:
+def check_lists(text: str, tokens: Sequence[Token]) -> None:
+    """Refuse the brackets that are left when the windows are out: they would make or open lists."""
+    for index, token in enumerate(tokens):
+        if token.token_type == TokenType.L_BRACKET:
+            message = "lists and structs cannot be made or opened here; select them whole"
+            if is_word(tokens[index + 1], "RANGE", "ROWS", "UNBOUNDED"):
+                message = "a window stands behind its stream, as in FROM s [RANGE 30 MINUTES] AS a"
+            raise wrong(text, place_at(text, token.start), message)
+
+
+def check_select(
+    text: str, tokens: Sequence[Token], tree: exp.Expr, sources: Sequence[FromItem], items: Sequence[str]
+) -> exp.Select:
     """The tree as a SELECT in which every clause is one that is understood."""
     if not isinstance(tree, exp.Select):
         raise wrong(text, place_at(text, tokens[0].start), f"this is no query; {_QUERY}")
@@ -98,7 +117,11 @@ def check_select(text: str, tokens: Sequence[Token], tree: exp.Expr, items: Sequ
             )
     if not tree.expressions:
         raise _at_word(text, tokens, "SELECT", "SELECT names no columns; write what is wanted, or *")
-    _check_from(text, tree, items)
+    if len(tree.expressions) != len(items):
+        raise _at_word(
+            text, tokens, "SELECT", "the list after SELECT cannot be understood; look for a missing value in it"
+        )
+    _check_from(text, tree, sources)
     group = tree.args.get("group")
     if group is not None:
         if group.args.get("all"):
@@ -123,7 +146,8 @@ def check_select(text: str, tokens: Sequence[Token], tree: exp.Expr, items: Sequ
 def _check_from(text: str, tree: exp.Select, items: Sequence[FromItem]) -> None:
     """Refuse whatever sqlglot found in FROM beyond the items that were read from it."""
     joins: list[exp.Expr] = tree.args.get("joins") or []
-    tables = [tree.args["from_"].this, *(join.this for join in joins)]
+    first: exp.Expr | None = tree.args.get("from_")
+    tables = [*([first.this] if first is not None else []), *(join.this for join in joins)]
     form = "write FROM s [RANGE 30 MINUTES] AS a, t [RANGE 30 MINUTES] AS b WHERE ..."
     for table, item in zip(tables, items, strict=False):
         alias = table.args.get("alias")

@@ -21,7 +21,7 @@ from eddyline.cql.declarations import Declaration, read_declaration
 from eddyline.cql.dialect import parse_query
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, place_at, shown, wrong
-from eddyline.cql.refusals import check_select, check_tokens
+from eddyline.cql.refusals import check_lists, check_select, check_tokens
 from eddyline.cql.sources import FromItem, read_sources
 from eddyline.cql.tokens import Cursor, check_brackets, depth_change, is_quoted, is_word, tokenize
 from eddyline.cql.windows import WindowClause
@@ -88,8 +88,10 @@ def _read_query(cursor: Cursor) -> Script:
     tokens = list(cursor.tokens[cursor.at :])
     check_tokens(cursor.text, tokens)
     sources, tokens = read_sources(cursor.text, tokens)
-    select = check_select(cursor.text, tokens, parse_query(cursor.text, tokens), sources)
-    return Script(cursor.text, (), sink, select, sources, place, _item_texts(cursor.text, tokens))
+    check_lists(cursor.text, tokens)
+    items = _item_texts(cursor.text, tokens)
+    select = check_select(cursor.text, tokens, parse_query(cursor.text, tokens), sources, items)
+    return Script(cursor.text, (), sink, select, sources, place, items)
 
 
 def _item_texts(text: str, tokens: list[Token]) -> tuple[str, ...]:

@@ -27,6 +27,9 @@ _CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 def tokenize(text: str) -> list[Token]:
     """The tokens of a script; ScriptError when a quote or a comment never ends."""
+    broken = next((offset for offset, c in enumerate(text) if "\ud800" <= c <= "\udfff"), None)
+    if broken is not None:
+        raise wrong(text, place_at(text, broken), "this is half a character; write the script in UTF-8")
     try:
         return list(EDDYLINE.tokenize(text))
     except Exception as error:  # sqlglot's tokenizer has no closed set of errors; whatever it was, the text is at fault

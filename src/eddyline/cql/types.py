@@ -49,6 +49,9 @@ _KNOWN = (
 """The types, those first that a list of a few should name."""
 
 
+_DEEPEST = 20
+
+
 def read_type(text: str, tokens: Sequence[Token]) -> pa.DataType:
     """The type that these tokens of the script name."""
     try:
@@ -58,15 +61,17 @@ def read_type(text: str, tokens: Sequence[Token]) -> pa.DataType:
     return arrow_type(text, node, tokens[0].start)
 
 
-def arrow_type(text: str, node: exp.Expr, offset: int) -> pa.DataType:
+def arrow_type(text: str, node: exp.Expr, offset: int, depth: int = 0) -> pa.DataType:
     """The Arrow type of a type in the syntax tree; `offset` is its place should it know none itself."""
     kind = node.this if isinstance(node, exp.DataType) else None
     if isinstance(kind, exp.Interval) or (isinstance(node, exp.Interval) and node.this is None):
         kind = _D.INTERVAL
     if kind in _SIMPLE and not node.args.get("nested") and not node.expressions:
         return _SIMPLE[kind]
-    start = start_of(node)
-    place = place_at(text, offset if start is None else max(start, offset))
+    if depth > _DEEPEST:
+        raise wrong(
+            text, place_at(text, offset), f"this type is nested more than {_DEEPEST} levels deep; use a simpler one"
+        )
     parts = node.expressions
     if kind == _D.DECIMAL:
         digits = [int(p.name) if p.name.isdecimal() and len(p.name) < 4 else 0 for p in parts] or [18, 3]
@@ -75,18 +80,23 @@ def arrow_type(text: str, node: exp.Expr, offset: int) -> pa.DataType:
             return pa.decimal128(precision, scale)
         raise wrong(
             text,
-            place,
+            _place(text, node, offset),
             "DECIMAL has 1 to 38 digits and not more of them behind the point; write it as in DECIMAL(18, 3)",
         )
     if kind in (_D.ARRAY, _D.LIST) and len(parts) == 1 and isinstance(parts[0], exp.DataType):
-        return pa.list_(arrow_type(text, parts[0], offset))
+        return pa.list_(arrow_type(text, parts[0], offset, depth + 1))
     if kind == _D.MAP and len(parts) == 2 and all(isinstance(p, exp.DataType) for p in parts):
-        return pa.map_(arrow_type(text, parts[0], offset), arrow_type(text, parts[1], offset))
+        return pa.map_(arrow_type(text, parts[0], offset, depth + 1), arrow_type(text, parts[1], offset, depth + 1))
     if kind == _D.STRUCT and parts and all(isinstance(p, exp.ColumnDef) and p.args.get("kind") for p in parts):
-        return pa.struct([(p.name, arrow_type(text, p.args["kind"], offset)) for p in parts])
+        return pa.struct([(p.name, arrow_type(text, p.args["kind"], offset, depth + 1)) for p in parts])
     if kind in (_D.INT128, _D.UINT128):
-        raise wrong(text, place, "there are no integers of 128 bits; write DECIMAL(38, 0)")
-    raise _no_type(text, place, node.sql("duckdb"))
+        raise wrong(text, _place(text, node, offset), "there are no integers of 128 bits; write DECIMAL(38, 0)")
+    raise _no_type(text, _place(text, node, offset), str(node.args.get("kind") or getattr(kind, "value", "?")))
+
+
+def _place(text: str, node: exp.Expr, offset: int) -> Place:
+    start = start_of(node)
+    return place_at(text, offset if start is None else max(start, offset))
 
 
 def _no_type(text: str, place: Place, written: str) -> ScriptError:

@@ -68,8 +68,9 @@ class LocalEngine:
             if s.stream.name == stream
             for n in self.query.columns_of_source(i)
         }
-        time = self._streams[stream].time
-        return tuple(n for n in self._streams[stream].schema.names if n in used or n == time)
+        names, time = self._streams[stream].schema.names, self._streams[stream].time
+        needed = tuple(n for n in names if n in used or n == time)
+        return needed or tuple(names[:1])  # a batch without columns would have no rows
 
     def load_table(self, stream: str, batch: pa.RecordBatch) -> None:
         """Rows of a static table, before the first batch."""
@@ -77,6 +78,8 @@ class LocalEngine:
         if self.slot.version:
             raise InternalError("a table came after the first batch")
         self.slot.feed(stream, columns_for(table, batch, self._needed[stream]))
+        self.slot.commit(self.slot.version)
+        self._committed = (copy(self._watermarks), copy(self.stats), self.slot.errors.count)
 
     def batch(
         self, rows: Sequence[tuple[str, pa.RecordBatch]], ended: Collection[str] = (), commit: bool = True

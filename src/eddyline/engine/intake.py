@@ -34,20 +34,32 @@ class Intake:
 def take_in(stream: Stream, batch: pa.RecordBatch, late_before: int | None) -> Intake:
     """Sort the rows of a batch: those without a usable time are dead, those older than `late_before` are late."""
     assert stream.time is not None
-    times = batch.column(stream.time)
-    readable = pc.is_valid(times).to_numpy(zero_copy_only=False) if times.null_count else np.ones(len(times), np.bool_)
+    times = columns_for(stream, batch, [stream.time]).column(0)
     micros = event_times(times)
-    readable &= (micros >= -LARGEST_TIME) & (micros <= LARGEST_TIME)
+    readable = (micros >= -LARGEST_TIME) & (micros <= LARGEST_TIME)
+    if times.null_count:
+        readable &= pc.is_valid(times).to_numpy(zero_copy_only=False)
     late = readable & (micros < late_before) if late_before is not None else np.zeros(len(times), np.bool_)
     newest = int(micros[readable].max()) if readable.any() else None
     return Intake(_only(batch, readable & ~late), _only(batch, late), _only(batch, ~readable), newest)
 
 
+_UNREADABLE = np.iinfo(np.int64).max
+_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
 def event_times(times: pa.Array) -> NDArray[np.int64]:
-    """Event times in microseconds; arbitrary where they are NULL."""
-    micros = times.cast(pa.timestamp("us", times.type.tz), safe=False).view(pa.int64())
-    values: NDArray[np.int64] = np.asarray(micros.fill_null(0) if micros.null_count else micros)
-    return values
+    """Event times in microseconds, ns rounded towards the past; beyond LARGEST_TIME where too large, any where NULL."""
+    raw: NDArray[np.int64] = np.asarray(
+        times.view(pa.int64()).fill_null(_UNREADABLE) if times.null_count else times.view(pa.int64())
+    )
+    if times.type.unit == "ns":
+        return raw // 1000
+    factor = _PER_UNIT[times.type.unit]
+    if factor == 1:
+        return raw
+    most = LARGEST_TIME // factor
+    return np.where((raw >= -most) & (raw <= most), raw * factor, LARGEST_TIME + 1)
 
 
 def columns_for(stream: Stream, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:

@@ -123,7 +123,7 @@ def _at_most_sum(left: Expr, right: Expr, slack: int, query: Query, negate: bool
 def _linear(expr: Expr, query: Query) -> Linear | None:
     if isinstance(expr, Column) and expr.source >= 0:
         stream = query.sources[expr.source].stream
-        exact = pa.types.is_timestamp(expr.type) and expr.type.unit == "us"
+        exact = pa.types.is_timestamp(expr.type) and expr.type.unit != "ns"
         return ({expr.source: 1}, 0) if exact and expr.name == stream.time else None
     if isinstance(expr, Literal):
         exact = expr.value is not None and pa.types.is_duration(expr.type)

@@ -18,8 +18,9 @@ import pyarrow as pa
 from eddyline.plan.bounds import Bounds, Difference, differences_in, time_bounds
 from eddyline.query.evaluate import ErrorCount, mask
 from eddyline.query.expr import Call, Expr, Literal, is_expensive, sources_of
-from eddyline.query.functions import call
+from eddyline.query.functions import TypeMismatch, call
 from eddyline.query.model import Query
+from eddyline.query.types import physical
 from eddyline.state.keys import has_order
 
 LARGEST_OFFSET = 1 << 60
@@ -119,7 +120,7 @@ def join_graph(query: Query) -> JoinGraph:
             (left_expr, right_expr), op = predicate.args, predicate.name
             if op == "=":
                 equalities.append(Equality(left, left_expr, right, right_expr))
-            elif op in ("<", "<=", ">", ">=") and has_order(left_expr.type):
+            elif op in ("<", "<=", ">", ">=") and has_order(physical(left_expr.type)):
                 ranges.append(
                     Range(left, *_key_and_offset(left_expr), op, right, *_key_and_offset(right_expr), predicate)
                 )
@@ -148,12 +149,19 @@ def _conjuncts(query: Query) -> list[Expr]:
     for predicate in query.predicates:
         several = len(sources_of(predicate)) > 1 and not is_expensive(predicate)
         split = isinstance(predicate, Call) and predicate.name == "between" and several
-        if split and differences_in(predicate, query) is None:
-            x, low, high = predicate.args  # type: ignore[union-attr]
-            conjuncts += [call(">=", [x, low]), call("<=", [x, high])]
-        else:
-            conjuncts.append(predicate)
+        halves = _halves(predicate) if split and differences_in(predicate, query) is None else None
+        conjuncts += halves or [predicate]
     return conjuncts
+
+
+def _halves(predicate: Expr) -> list[Expr] | None:
+    """x BETWEEN low AND high as two comparisons, where they can be written."""
+    assert isinstance(predicate, Call)
+    x, low, high = predicate.args
+    try:
+        return [call(">=", [x, low]), call("<=", [x, high])]
+    except TypeMismatch:
+        return None
 
 
 def _between_two(predicate: Expr) -> tuple[int, int] | None:
@@ -161,7 +169,9 @@ def _between_two(predicate: Expr) -> tuple[int, int] | None:
     if not isinstance(predicate, Call) or len(predicate.args) != 2:
         return None
     left, right = (sources_of(arg) for arg in predicate.args)
-    comparable = predicate.name in ("=", "<", "<=", ">", ">=") and predicate.args[0].type == predicate.args[1].type
+    comparable = predicate.name in ("=", "<", "<=", ">", ">=") and physical(predicate.args[0].type) == physical(
+        predicate.args[1].type
+    )
     if not comparable or len(left) != 1 or len(right) != 1 or left == right:
         return None
     return next(iter(left)), next(iter(right))
@@ -178,7 +188,10 @@ def _key_and_offset(expr: Expr) -> tuple[Expr, int]:
             base, constant = constant, base
         while isinstance(constant, Call) and constant.name == "cast" and _is_whole(constant.type):
             constant = constant.args[0]
-        if isinstance(constant, Literal) and isinstance(constant.value, int) and abs(constant.value) < LARGEST_OFFSET:
+        small = (
+            isinstance(constant, Literal) and isinstance(constant.value, int) and abs(constant.value) < LARGEST_OFFSET
+        )
+        if small and _is_whole(base.type):
             key, offset = _key_and_offset(base)
             return key, offset + (constant.value if expr.name == "+" else -constant.value)
     return expr, 0
@@ -204,7 +217,7 @@ def _closure(equalities: Sequence[Equality]) -> list[Equality]:
     classes: list[tuple[pa.DataType, dict[tuple[int, Expr], None]]] = []
     for e in equalities:
         nodes = {(e.left, e.left_expr): None, (e.right, e.right_expr): None}
-        type = e.left_expr.type
+        type = physical(e.left_expr.type)
         for old in [c for c in classes if c[0] == type and c[1].keys() & nodes.keys()]:
             classes.remove(old)
             nodes = {**old[1], **nodes}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from eddyline.plan.graph import Equality, JoinGraph, join_graph
 from eddyline.query.expr import Column, Expr, columns_of, sources_of
 from eddyline.query.model import Query, WindowKind
+from eddyline.query.types import physical
 from eddyline.state.keys import is_exact
 from eddyline.state.stem import Layout
 
@@ -141,7 +142,7 @@ class Plan:
             if target in (e.left, e.right):
                 mine, partner, theirs = e.seen_from(target)
                 looked_up = isinstance(access, KeyAccess) and partner == access.partner
-                decided = access == KeyAccess((mine,), partner, (theirs,)) and is_exact(mine.type)
+                decided = access == KeyAccess((mine,), partner, (theirs,)) and is_exact(physical(mine.type))
                 if span >> partner & 1 and not decided and (looked_up or not e.derived):
                     equalities.append(e)
         decided_ranges = {

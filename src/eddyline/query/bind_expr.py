@@ -165,8 +165,17 @@ class Binder:
     def like(self, node: exp.Expr, clause: Clause) -> Expr:
         """LIKE and ILIKE."""
         _only(self.scope, node, "this", "expression", "negate")
+        return self._like(node, [], clause)
+
+    def escape(self, node: exp.Expr, clause: Clause) -> Expr:
+        """LIKE and ILIKE with ESCAPE."""
+        if not isinstance(node.this, exp.Like | exp.ILike):
+            raise self.scope.wrong(node, "ESCAPE belongs to LIKE, as in a LIKE '10!%' ESCAPE '!'")
+        return self._like(node.this, [self.bind(node.expression, clause)], clause)
+
+    def _like(self, node: exp.Expr, escape: list[Expr], clause: Clause) -> Expr:
         name = "like" if isinstance(node, exp.Like) else "ilike"
-        found = functions.call(name, [self.bind(node.this, clause), self.bind(node.expression, clause)])
+        found = functions.call(name, [self.bind(node.this, clause), self.bind(node.expression, clause), *escape])
         return functions.call("not", [found]) if node.args.get("negate") else found
 
     def between(self, node: exp.Expr, clause: Clause) -> Expr:
@@ -312,6 +321,7 @@ _HANDLERS: dict[type[exp.Expr], Handler] = {
     exp.Is: Binder.is_,
     exp.Like: Binder.like,
     exp.ILike: Binder.like,
+    exp.Escape: Binder.escape,
     exp.Between: Binder.between,
     exp.In: Binder.in_,
     exp.Case: Binder.case,

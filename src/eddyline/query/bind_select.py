@@ -155,7 +155,8 @@ def _place_of_column(scope: Scope, node: exp.Expr, column: Column) -> Place:
     """Where a node mentions a column: the first such name outside aggregates, as far as the tree shows it."""
     named = [n for n in node.find_all(exp.Column) if n.name.lower() == column.name.lower()]
     named = [n for n in named if not n.table or scope.source(n.args["table"]) == column.source]
-    outside = [n for n in named if (call := n.find_ancestor(exp.Anonymous)) is None or call.name.lower() not in AGGREGATES]
+    calls = [n.find_ancestor(exp.Anonymous) for n in named]
+    outside = [n for n, call in zip(named, calls, strict=True) if call is None or call.name.lower() not in AGGREGATES]
     return min((scope.place(n) for n in outside or named), default=scope.place(node))
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.errors import InternalError
 from eddyline.kernels import values as kernels
+from eddyline.query.types import decode
 
 Keys = NDArray[np.int64]
 
@@ -35,13 +35,17 @@ def has_order(type: pa.DataType) -> bool:
 
 
 def encode(array: pa.Array) -> Keys:
-    """One integer per value; the array has no NULL."""
-    if array.null_count:
-        raise InternalError("a key is NULL")
+    """One integer per value, whatever the storage of its type; arbitrary where it is NULL."""
+    if not len(array):
+        return np.empty(0, np.int64)
     t, type = pa.types, array.type
     if t.is_dictionary(type):
-        keys: Keys = encode(array.dictionary.fill_null(""))[np.asarray(array.indices)]
+        if array.dictionary.null_count:
+            return encode(array.dictionary_decode())
+        keys: Keys = encode(array.dictionary)[np.asarray(array.indices)]
         return keys
+    array = decode(array)
+    type = array.type
     if t.is_boolean(type):
         return _int64(array.cast(pa.int64()))
     if t.is_floating(type):
@@ -49,9 +53,9 @@ def encode(array: pa.Array) -> Keys:
         values[np.isnan(values)] = np.nan
         return values.view(np.int64)
     if t.is_decimal(type):
-        words = np.frombuffer(array.cast(pa.decimal128(38, type.scale)).buffers()[1], np.int64).reshape(-1, 2)
-        words = words[: len(array)]
-        return words[:, 0].copy() if is_exact(type) else _combined(words[:, 0], words[:, 1])
+        per_row, end = type.bit_width // 64, array.offset + len(array)
+        words = np.frombuffer(array.buffers()[1], np.int64, per_row * end).reshape(-1, per_row)[array.offset :]
+        return words[:, 0].copy() if is_exact(type) else combine([words[:, i] for i in range(per_row)])
     if t.is_integer(type):
         return _int64(array.cast(pa.int64())) if type != pa.uint64() else np.asarray(array).view(np.int64)
     if t.is_temporal(type):
@@ -60,15 +64,15 @@ def encode(array: pa.Array) -> Keys:
     if array.offset:
         array = pa.concat_arrays([array])
     out = np.empty(len(array), np.int64)
-    if len(array):
-        data = array.buffers()[2]
-        text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-        kernels.hash_bytes(text, np.frombuffer(array.buffers()[1], np.int32), out)
+    data = array.buffers()[2]
+    text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    kernels.hash_bytes(text, np.frombuffer(array.buffers()[1], np.int32, len(array) + 1), out)
     return out
 
 
 def in_order(array: pa.Array) -> Keys:
     """Like `encode`, for exact types, and a < b exactly if their integers are so."""
+    array = decode(array)
     keys = encode(array)
     if pa.types.is_floating(array.type):
         return np.where(keys < 0, ~keys ^ _SIGN, keys)
@@ -98,7 +102,19 @@ def without_null(arrays: list[pa.Array]) -> NDArray[np.bool_] | None:
     """Which rows have a value in every array; None if all do."""
     valid = None
     for array in arrays:
-        if array.null_count:
-            here = pc.is_valid(array).to_numpy(zero_copy_only=False)
+        here = _valid(array)
+        if here is not None:
             valid = here if valid is None else valid & here
+    return valid
+
+
+def _valid(array: pa.Array) -> NDArray[np.bool_] | None:
+    """Which values are not NULL, None if all are; a NULL may also stand in a dictionary."""
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        array = pc.is_valid(array.dictionary).take(array.indices).fill_null(False)
+    elif array.null_count:
+        array = pc.is_valid(array)
+    else:
+        return None
+    valid: NDArray[np.bool_] = array.to_numpy(zero_copy_only=False)
     return valid

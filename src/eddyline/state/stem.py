@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from eddyline.kernels import scan
 from eddyline.kernels.values import same_bytes
 from eddyline.query.expr import Expr
+from eddyline.query.types import decode, physical
 from eddyline.state import keys as key_codes
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
@@ -74,13 +75,13 @@ class _Key:
 
     def __init__(self, arena: Arena, expr: Expr) -> None:
         self.codes = Column(arena, "i8")
-        type = expr.type.value_type if pa.types.is_dictionary(expr.type) else expr.type
+        type = physical(expr.type)
         self.exact: Store | None = None if key_codes.is_exact(type) else store(arena, type)
 
     def append(self, array: pa.Array) -> None:
         self.codes.append(key_codes.encode(array))
         if self.exact is not None:
-            self.exact.append(array.cast(self.exact.type))
+            self.exact.append(decode(array))
 
 
 class SteM:
@@ -212,7 +213,8 @@ class SteM:
         if isinstance(mine, BytesStore) and isinstance(theirs, BytesStore):
             same_bytes(mine.heap, mine.starts, rows, theirs.heap, theirs.starts, other_rows, same)
         elif isinstance(mine, FixedStore) and isinstance(theirs, FixedStore):
-            same &= (mine.words[rows] == theirs.words[other_rows]).reshape(rows.size, -1).all(axis=1)
+            alike = mine.words[rows] == theirs.words[other_rows]
+            same &= alike if alike.ndim == 1 else alike.all(axis=1)
         return same
 
     # Expiry, commit, wind-back

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from eddyline.cql.script import parse
 from eddyline.query.expr import Aggregate, Call, walk
 from eddyline.query.functions import table as function_table
 from eddyline.query.model import Query
@@ -120,9 +121,10 @@ class Fuzzer:
         """None if all is well, else the kind of failure and the details."""
         stage = "the script is refused"
         try:
-            query = bound(case)
+            script = parse(case.script)
+            query = bound(case, script)
             stage = "the oracle fails"
-            expected = expected_of(case, self._oracle)
+            expected = expected_of(case, self._oracle, script)
             if report is not None:
                 report.empty += not expected.table.num_rows
                 report.functions.update(_functions(query))

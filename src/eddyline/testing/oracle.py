@@ -110,7 +110,7 @@ class _Text:
         self.outputs = [self.names.qualify(e.unalias(), named) for e in raw]
         conditions = [j.args["on"] for j in select.args.get("joins") or [] if j.args.get("on")]
         conditions += [select.args["where"].this] if select.args.get("where") else []
-        self.where = [self.names.qualify(c, {}) for c in conditions]
+        self.where = [self.names.qualify(c, named) for c in conditions]
         group = select.args.get("group")
         self.keys = [self._key(e, named) for e in (group.expressions if group else [])]
         having = select.args.get("having")

@@ -25,10 +25,13 @@ class Alias:
     columns: Mapping[str, pa.DataType]
     keys: tuple[str, ...]
     time: str | None
+    style: str = ""
 
     def ref(self, column: str) -> str:
         """The column as it is written."""
-        return f"{self.name}.{column}"
+        if self.style == "bare":
+            return column
+        return f"{self.name}.{column}".upper() if self.style == "upper" else f"{self.name}.{column}"
 
 
 def interval(rng: random.Random, micros: int) -> str:
@@ -94,7 +97,7 @@ def filter_of(rng: random.Random, alias: Alias, depth: int) -> str:
     column, type_ = rng.choice(list(alias.columns.items()))
     ref = alias.ref(column)
     if rng.random() < 0.4:
-        return random_expr(rng, pa.bool_(), _plain([alias]), depth)
+        return _arbitrary(rng, [alias], depth)
     if is_opaque(type_) or rng.random() < 0.1:
         return f"{ref} IS NOT NULL"
     kind = logical(type_)
@@ -118,7 +121,7 @@ def across(rng: random.Random, aliases: Sequence[Alias], depth: int) -> str:
     some = rng.sample(list(aliases), min(len(aliases), rng.choice([2, 2, 3])))
     numbers = [next((a.ref(c) for c, t in a.columns.items() if is_number(t)), "1") for a in some]
     if rng.random() < 0.5:
-        return random_expr(rng, pa.bool_(), _plain(some), depth)
+        return _arbitrary(rng, some, depth)
     forms = [
         f"{' + '.join(numbers)} > {rng.randint(-5, 10)}",
         f"{numbers[0]} = {numbers[-1]} OR {numbers[0]} > 2",
@@ -127,6 +130,14 @@ def across(rng: random.Random, aliases: Sequence[Alias], depth: int) -> str:
         f"COALESCE({numbers[0]} / ({numbers[-1]} - 2), 1) > -3",
     ]
     return rng.choice(forms)
+
+
+def _arbitrary(rng: random.Random, aliases: Sequence[Alias], depth: int) -> str:
+    """Any condition. Most are seldom true, so often it is written such that rows pass in other ways too."""
+    condition = random_expr(rng, pa.bool_(), _plain(aliases), depth)
+    ref, type_ = rng.choice(_plain(aliases))
+    other = f"{ref} > {rng.randint(0, 4)}" if is_number(logical(type_)) else f"{ref} IS NOT NULL"
+    return rng.choice([condition, condition, f"NOT coalesce({condition}, FALSE)", f"{condition} OR {other}", f"{condition} OR NOT {condition}", f"coalesce({condition}, TRUE)"])
 
 
 def value(rng: random.Random, aliases: Sequence[Alias], depth: int, type_: pa.DataType | None = None) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eddyline.cql.script import parse
+from eddyline.cql.script import Script, parse
 from eddyline.engine.batch import LocalEngine
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
@@ -25,10 +25,10 @@ class Outcome:
     counts: dict[str, int]
 
 
-def bound(case: Case) -> Query:
-    """The query of a case."""
+def bound(case: Case, script: Script | None = None) -> Query:
+    """The query of a case; `script` if it is parsed already."""
     udfs.register()
-    return bind(parse(case.script), lambda declaration: case.schema(declaration.name))
+    return bind(script or parse(case.script), lambda declaration: case.schema(declaration.name))
 
 
 def run(case: Case, query: Query | None = None) -> Outcome:
@@ -55,9 +55,9 @@ def run(case: Case, query: Query | None = None) -> Outcome:
     return Outcome(table, counts)
 
 
-def expected_of(case: Case, oracle: Oracle) -> Expected:
+def expected_of(case: Case, oracle: Oracle, script: Script | None = None) -> Expected:
     """What the oracle says to a case."""
-    return oracle.expected(parse(case.script), case.schema, case.batches, case.tables)
+    return oracle.expected(script or parse(case.script), case.schema, case.batches, case.tables)
 
 
 def wrong(outcome: Outcome, expected: Expected) -> str | None:

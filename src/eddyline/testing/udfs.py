@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from eddyline.query.udf import registered, udf
 
@@ -20,21 +22,20 @@ def register() -> None:
     if "fuzz_mix" in registered():
         return
 
-    @udf(returns=pa.int64(), name="fuzz_mix")
+    @udf(returns=pa.int64(), name="fuzz_mix", arrays="arrow")
     def mix(x: pa.Array) -> pa.Array:
         return pc.add(pc.multiply(x.cast(pa.int64()), 7), 3)
 
-    @udf(returns=pa.string(), name="fuzz_tag")
+    @udf(returns=pa.string(), name="fuzz_tag", arrays="arrow")
     def tag(s: pa.Array) -> pa.Array:
         return pc.binary_join_element_wise(s.cast(pa.string()), "#", "")
 
     @udf(returns=pa.int64(), name="fuzz_picky")
-    def picky(x: pa.Array) -> pa.Array:
-        numbers = x.cast(pa.int64())
-        if pc.any(pc.equal(pc.subtract(numbers, pc.multiply(pc.divide(numbers, 5), 5)), 0)).as_py():
+    def picky(x: NDArray[np.int64]) -> NDArray[np.int64]:
+        if (x % 5 == 0).any():
             raise ValueError("a multiple of 5")
-        return pc.add(numbers, 1)
+        return x + 1
 
     @udf(returns=pa.bool_(), name="fuzz_near")
-    def near(x: pa.Array, y: pa.Array) -> pa.Array:
-        return pc.less_equal(pc.abs(pc.subtract(x.cast(pa.int64()), y.cast(pa.int64()))), 2)
+    def near(x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.abs(x - y) <= 2

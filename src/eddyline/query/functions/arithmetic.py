@@ -57,9 +57,8 @@ def _result(name: str, args: Sequence[Expr]) -> pa.DataType:
         return t.DOUBLE
     a, b = t.as_decimal(left), t.as_decimal(right)
     if name == "%":
-        type = t.common([a, b])
-        assert type is not None
-        return type
+        type = t.comparable([a, b])
+        return t.DOUBLE if type is None or pa.types.is_decimal256(type) else type
     if name in "+-":
         scale = max(a.scale, b.scale)
         return pa.decimal128(min(38, max(a.precision - a.scale, b.precision - b.scale) + scale + 1), scale)
@@ -195,11 +194,9 @@ def _modulo(name: str, type: pa.DataType) -> tuple[pa.DataType | None, Kernel]:
 
 def _sign(name: str, arg: Expr) -> Expr:
     type = t.logical(arg.type)
-    if not (t.is_number(type) or type == t.INTERVAL or is_null(arg)):
-        raise refuse(name, [arg], "a number or an interval")
+    if not (t.is_number(type) or type == t.NULL or (type == t.INTERVAL and name == "-")):
+        raise refuse(name, [arg], "a number" if name == "+" else "a number or an interval")
     if name == "+" or is_null(arg):
-        if type == t.INTERVAL:
-            raise refuse(name, [arg], "a number")
         return arg
     if isinstance(arg, Literal):
         value = -arg.value  # type: ignore[operator]

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from eddyline.query import types as t
 from eddyline.query.expr import Call, Expr, Literal, Value
-from eddyline.query.functions.build import count, is_null, unify
+from eddyline.query.functions.build import count, is_null, refuse, unify
 from eddyline.query.functions.comparison import compare
 from eddyline.query.functions.logic import condition
 from eddyline.query.functions.table import Function, Resolve
@@ -73,6 +73,8 @@ def _extreme(name: str, order: str) -> Resolve:
     def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
         count(name, args, 1, 10_000)
         values, type = unify(name, args)
+        if type == t.INTERVAL:  # DuckDB does not order intervals here as it does elsewhere
+            raise refuse(name, args, "numbers, strings, dates and timestamps")
         test = compare(order, type)
 
         def kernel(args: Sequence[Value], rows: int) -> pa.Array:

@@ -68,7 +68,7 @@ def _date_trunc(args: tuple[Expr, ...], variant: str) -> Expr:
     unit, rest = _unit("date_trunc", args, variant, _TRUNCATE)
     count("date_trunc", rest, 1)
     value = moment("date_trunc", rest[0])
-    return make("date_trunc", [value], value.type, strict(calendar.start(unit), t.TIMESTAMP), unit)
+    return make("date_trunc", [value], t.logical(value.type), strict(calendar.start(unit), t.TIMESTAMP), unit)
 
 
 def _extract(args: tuple[Expr, ...], variant: str) -> Expr:
@@ -136,7 +136,7 @@ def _time_bucket(args: tuple[Expr, ...], variant: str) -> Expr:
         since = moments - _BUCKET_ORIGIN
         return since - since % width + _BUCKET_ORIGIN
 
-    return make("time_bucket", [value], value.type, strict(bucket, t.TIMESTAMP), f"{width}")
+    return make("time_bucket", [value], t.logical(value.type), strict(bucket, t.TIMESTAMP), f"{width}")
 
 
 def _number(index: Callable[[Values], Values], width: int) -> Callable[[pa.Array], pa.Array]:

@@ -7,8 +7,9 @@ underscores, short dates, zones) is read by `_slow`, one distinct string at a ti
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import date
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -16,21 +17,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.query import types as t
-from eddyline.query.expr import Kernel, Value
-from eddyline.query.functions.arrays import Partial
+from eddyline.query.expr import Kernel, Partial, Value
 
 SPACE = " \t\n\v\f\r"
 _DIGITS = r"\d+(?:_\d+)*"
 _NUMBER = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?", re.ASCII)
 _SPECIAL = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII)
-_DATE = r"(?P<y>\d+)(?P<sep>[-/\\ ])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})"
-_TIME = r"(?P<H>\d{1,2}):(?P<M>\d{1,2})(?::(?P<S>\d{1,2})?(?:\.(?P<f>\d*))?)?"
+_DATE = r"(?P<y>-?\d+)(?P<sep>[-/\\ ])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})(?P<bc>\s*\(BC\))?"
+_TIME = r"(?P<H>\d{1,2}):(?:(?P<M>\d{1,2})(?::(?:(?P<S>\d{1,2})(?:\.(?P<f>\d*))?)?)?)?"
 _ZONE = r"(?:\s*(?P<zone>Z|UTC|[+-]\d{2}(?::?\d{2}(?::\d{2})?)?))?"
 _DAY_ONLY = re.compile(rf"\s*{_DATE}\s*", re.ASCII)
 _MOMENT = re.compile(rf"\s*{_DATE}(?:(?:T|\s+){_TIME}{_ZONE}\s*)?", re.ASCII)
 _CLOCK = re.compile(rf"\s*{_TIME}\s*", re.ASCII)
 _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
-_EPOCH = datetime(1970, 1, 1)
+_EPOCH = date(1970, 1, 1).toordinal()
+_DAYS_OF_400_YEARS = 146_097
 _DAY = 86_400_000_000
 _TRUE, _FALSE = frozenset({"true", "t", "1", "yes", "y"}), frozenset({"false", "f", "0", "no", "n"})
 
@@ -151,47 +152,54 @@ def _boolean(text: str) -> bool:
     raise _Unreadable
 
 
-def _day(found: re.Match[str]) -> datetime:
-    try:
-        return datetime(int(found["y"]), int(found["m"]), int(found["d"]))
-    except (ValueError, OverflowError) as error:
-        raise _Unreadable from error
+def _day(found: re.Match[str]) -> int:
+    """Days since 1970; years may have more digits than Python's dates take."""
+    year, month, day = int(found["y"]), int(found["m"]), int(found["d"])
+    year = 1 - year if found["bc"] else year
+    if len(found["y"]) > 7 or not 1 <= month <= 12 or not 1 <= day <= monthrange(2000 + year % 400, month)[1]:
+        raise _Unreadable
+    return date(2000 + year % 400, month, day).toordinal() - _EPOCH + (year // 400 - 5) * _DAYS_OF_400_YEARS
 
 
-def _time(found: re.Match[str]) -> timedelta:
-    hour, minute, second = int(found["H"]), int(found["M"]), int(found["S"] or 0)
+def _time(found: re.Match[str]) -> int:
+    """Microseconds since midnight."""
+    hour, minute, second = int(found["H"]), int(found["M"] or 0), int(found["S"] or 0)
     micro = int((found["f"] or "")[:6].ljust(6, "0"))
     if minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second or micro)):
         raise _Unreadable
-    return timedelta(hours=hour, minutes=minute, seconds=second, microseconds=micro)
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000 + micro
 
 
-def _date(text: str) -> object:
+def _date(text: str) -> int:
     found = _DAY_ONLY.fullmatch(text) or _MOMENT.fullmatch(text)
     if not found:
         raise _Unreadable
     if found.re is _MOMENT:
         _time(found)
-    return _day(found).date()
+    days = _day(found)
+    if not -(2**31) < days < 2**31 - 1:
+        raise _Unreadable
+    return days
 
 
 def _timestamp(text: str, zoned: bool) -> int:
     found = _MOMENT.fullmatch(text)
     if not found:
         raise _Unreadable
-    moment = _day(found) - _EPOCH
+    moment = _day(found) * _DAY
     if found["H"] is not None:
-        moment += _time(found) - (_offset(found["zone"]) if zoned else timedelta(0))
-    return moment // timedelta(microseconds=1)
+        moment += _time(found) - (_offset(found["zone"]) if zoned else 0)
+    if not -(2**63) < moment < 2**63 - 1:
+        raise _Unreadable
+    return moment
 
 
-def _offset(zone: str | None) -> timedelta:
-    if zone in (None, "Z", "UTC"):
-        return timedelta(0)
-    assert zone is not None
-    digits = re.findall(r"\d\d", zone)
-    size = timedelta(**dict(zip(("hours", "minutes", "seconds"), map(int, digits), strict=False)))
-    return -size if zone[0] == "-" else size
+def _offset(zone: str | None) -> int:
+    """Microseconds that a zone is ahead of UTC."""
+    if zone is None or zone in ("Z", "UTC"):
+        return 0
+    seconds = sum(int(part) * unit for part, unit in zip(re.findall(r"\d\d", zone), (3600, 60, 1), strict=False))
+    return (-seconds if zone[0] == "-" else seconds) * 1_000_000
 
 
 def _clock(text: str) -> int:
@@ -199,6 +207,6 @@ def _clock(text: str) -> int:
     if not found:
         return _timestamp(text, False) % _DAY
     time = _time(found)
-    if time >= timedelta(days=1):
+    if time >= _DAY:
         raise _Unreadable
-    return time // timedelta(microseconds=1)
+    return time

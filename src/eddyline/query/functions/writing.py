@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from eddyline.query import types as t
 from eddyline.query.expr import Kernel, Value
-from eddyline.query.functions.arrays import Partial, nulls_of, to_numpy, without
+from eddyline.query.functions import calendar
+from eddyline.query.functions.arrays import nulls_of, to_numpy
 
-_ERA = pa.scalar(-62_135_596_800_000_000, t.TIMESTAMP)
-"""The first moment of the year 1: years before it have another spelling."""
-_END = pa.scalar(253_402_300_800_000_000, t.TIMESTAMP)
-"""The first moment of the year 10000."""
+_FIRST_DAY, _YEAR_10000 = -719_162, 2_932_897
+"""Between them every year has four digits, and Arrow's spelling is DuckDB's."""
 
 
 def writer(source: pa.DataType) -> Kernel | None:
@@ -54,25 +53,36 @@ def _decimal(args: Sequence[Value], rows: int) -> pa.Array:
     return pc.binary_join_element_wise(text, fraction, ".")
 
 
-def _date(args: Sequence[Value], rows: int) -> pa.Array | Partial:
-    days = args[0]
-    moments = days.view(pa.int32()).cast(pa.int64())
-    low, high = (pa.scalar(edge.value // 86_400_000_000, pa.int64()) for edge in (_ERA, _END))
-    far = pc.or_(pc.less(moments, low), pc.greater_equal(moments, high))
-    if not pc.any(far).as_py():
+def _date(args: Sequence[Value], rows: int) -> pa.Array:
+    return _days(args[0])
+
+
+def _days(days: pa.Array) -> pa.Array:
+    """Dates; a year before 1 is counted backwards and marked."""
+    bounds = pc.min_max(days.view(pa.int32()))
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    if low is None or (low >= _FIRST_DAY and high < _YEAR_10000):
         return days.cast(t.STRING)
-    return without(pc.if_else(far, pa.scalar(0, t.DATE), days).cast(t.STRING), far)
+    moments = to_numpy(days).astype(np.int64) * calendar.DAY
+    year = calendar.year(moments)
+    parts = [
+        pc.utf8_lpad(pa.array(part, mask=nulls_of([days])).cast(t.STRING), width, "0")
+        for part, width in (
+            (np.where(year > 0, year, 1 - year), 4),
+            (calendar.month(moments), 2),
+            (calendar.day(moments), 2),
+        )
+    ]
+    return pc.binary_join_element_wise(pc.binary_join_element_wise(*parts, "-"), pa.array(np.where(year > 0, "", " (BC)")), "")
 
 
-def _timestamp(args: Sequence[Value], rows: int) -> pa.Array | Partial:
-    moments = args[0]
-    far = pc.or_(pc.less(moments, _ERA), pc.greater_equal(moments, _END))
-    safe = pc.if_else(far, _ERA, moments)
-    return without(pc.replace_substring_regex(safe.cast(t.STRING), r"\.?0+$", ""), far)
+def _timestamp(args: Sequence[Value], rows: int) -> pa.Array:
+    days, rest = to_numpy(args[0]) // calendar.DAY, to_numpy(args[0]) % calendar.DAY
+    null = nulls_of(args)
+    clock = pa.array(rest).view(pa.time64("us")).cast(t.STRING)
+    clock = pc.replace_substring_regex(clock, r"\.?0+$", "")
+    return pc.binary_join_element_wise(_days(pa.array(days.astype(np.int32), mask=null).view(t.DATE)), clock, " ")
 
 
-def _zoned(args: Sequence[Value], rows: int) -> pa.Array | Partial:
-    plain = _timestamp(args, rows)
-    values = plain.values if isinstance(plain, Partial) else plain
-    values = pc.binary_join_element_wise(values, "+00", "")
-    return Partial(values, plain.failed) if isinstance(plain, Partial) else values
+def _zoned(args: Sequence[Value], rows: int) -> pa.Array:
+    return pc.binary_join_element_wise(_timestamp(args, rows), "+00", "")

@@ -79,8 +79,27 @@ def dead_rows(schema: pa.Schema, rows: pa.RecordBatch, reasons: pa.Array) -> pa.
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Any array as strings: by a cast where Arrow has one, else one by one (dead rows are few)."""
+    """Any array as strings: by a cast where Arrow has a good one, else one by one (dead rows are few)."""
+    if pa.types.is_duration(values.type):
+        return _durations(values)
     try:
         return pc.cast(values, pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return pa.array([None if v is None else str(v) for v in values.to_pylist()], pa.string())
+
+
+def _durations(values: pa.Array) -> pa.Array:
+    """Lengths of time as hours:minutes:seconds.
+
+    >>> _durations(pa.array([-61_500_000, None], pa.duration("us"))).to_pylist()
+    ['-00:01:01.500000', None]
+    """
+    micros = pc.cast(pc.cast(values, pa.duration("us"), safe=False), pa.int64())
+    left = pc.abs(micros)
+    parts = []
+    for size in (3_600_000_000, 60_000_000, 1_000_000, 1):
+        whole = pc.divide(left, size)
+        left = pc.subtract(left, pc.multiply(whole, size))
+        parts.append(pc.utf8_lpad(pc.cast(whole, pa.string()), 6 if size == 1 else 2, "0"))
+    sign = pc.if_else(pc.less(micros, 0), "-", "")
+    return pc.binary_join_element_wise(sign, parts[0], ":", parts[1], ":", parts[2], ".", parts[3], "")

@@ -28,7 +28,7 @@ class DictionaryStore:
         self._codes.append(known.cast(pa.int32()).take(array.indices))
 
     def gather(self, rows: Rows) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(self._codes.gather(rows), self._dictionary)
+        return pa.DictionaryArray.from_arrays(self._codes.gather(rows), self._dictionary, ordered=self.type.ordered)
 
     def truncate(self, rows: int) -> None:
         self._codes.truncate(rows)

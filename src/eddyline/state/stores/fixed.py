@@ -38,8 +38,8 @@ class FixedStore:
         data = array.buffers()[1]
         if data is None:
             return np.zeros(len(array) * self._per_row, f"u{self._word}").reshape(self._shape(len(array)))
-        words = np.frombuffer(data, f"u{self._word}")
-        words = words[array.offset * self._per_row : (array.offset + len(array)) * self._per_row]
+        words = np.frombuffer(data, f"u{self._word}", (array.offset + len(array)) * self._per_row)
+        words = words[array.offset * self._per_row :]
         return words.reshape(self._shape(len(array)))
 
     def _shape(self, rows: int) -> tuple[int, ...]:

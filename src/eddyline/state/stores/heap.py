@@ -44,9 +44,10 @@ class BytesStore:
         self._validity = Validity(arena)
 
     def append(self, array: pa.Array) -> None:
+        if not len(array):
+            return
         self._validity.append(array)
-        offsets = np.frombuffer(array.buffers()[1], self._offset_type) if len(array) else np.zeros(1, np.int32)
-        offsets = offsets[array.offset : array.offset + len(array) + 1]
+        offsets = np.frombuffer(array.buffers()[1], self._offset_type, array.offset + len(array) + 1)[array.offset :]
         self._starts.append(np.diff(offsets).astype(np.int64))
         data = array.buffers()[2]
         if data is not None:

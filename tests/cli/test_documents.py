@@ -1,0 +1,86 @@
+"""README and guide: every script and program in them is run, in order, and prints what the page says it prints.
+
+The order of rows is not defined, so it does not count.
+`EDDYLINE_GOLDEN=1` writes what was printed into the pages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eddyline.cli.main import main
+from eddyline.settings import TABLE
+
+ROOT = Path(__file__).parent.parent.parent
+_BLOCK = re.compile(r"```(sql|python|text)\n(.*?)```\n", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+def test_pages_tell_the_truth(page: str, in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = ROOT / page
+    text = path.read_text(encoding="utf-8")
+    printed = ""
+
+    def run(block: re.Match[str]) -> str:
+        nonlocal printed
+        kind, content = block.groups()
+        if kind == "text":
+            same = sorted(content.splitlines()) == sorted(printed.splitlines())
+            return block[0] if same else f"```text\n{printed}```\n"
+        printed = _run_script(content, capsys) if kind == "sql" else _run_python(content)
+        return block[0]
+
+    actual = _BLOCK.sub(run, text)
+    if os.environ.get("EDDYLINE_GOLDEN") == "1":
+        path.write_text(actual, encoding="utf-8")
+    assert actual == text
+
+
+def _run_script(text: str, capsys: pytest.CaptureFixture[str]) -> str:
+    Path("page.sql").write_text(text)
+    assert main(["run", "page.sql"]) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def _run_python(text: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(text, "page", "exec"), {"__name__": "page"})
+    return out.getvalue()
+
+
+def test_settings_table_of_the_operations_page() -> None:
+    path = ROOT / "docs/operations.md"
+    head, line, rest = path.read_text(encoding="utf-8").partition(
+        "| key | values | default | meaning |\n| --- | --- | --- | --- |\n"
+    )
+    rows = "".join(f"| {s.key} | {s.values} | {s.default} | {s.meaning} |\n" for s in TABLE if s.parse is not None)
+    actual = head + line + rows + "\n" + rest[rest.index("Every other key") :]
+    if os.environ.get("EDDYLINE_GOLDEN") == "1":
+        path.write_text(actual, encoding="utf-8")
+    assert actual == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.sql")), ids=lambda p: p.name)
+def test_examples_run(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(script.parent)
+    monkeypatch.syspath_prepend(str(script.parent))
+    arguments = ["--udf", "my_functions"] if script.name == "udf.sql" else []
+    assert main(["run", script.name, *arguments]) == 0, capsys.readouterr().err
+    assert main(["explain", script.name]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 3
+
+
+def test_python_example() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "from_python.py"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "4000 rows in, 6 rows out"

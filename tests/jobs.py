@@ -1,0 +1,108 @@
+"""A job on the engine in few words: what the tests of plan, routing and engine share.
+
+>>> job = Job("SELECT a.k FROM a [RANGE 5 MICROSECONDS], b [RANGE 5 MICROSECONDS] WHERE a.k = b.k", a="k", b="k")
+>>> job.feed(a=[(1, 7)], b=[(2, 7)])
+[(7,)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from naive import naive
+
+from eddyline.cql.script import parse
+from eddyline.engine.batch import BatchResult, LocalEngine
+from eddyline.query.bind import bind
+from eddyline.query.model import Query
+from eddyline.settings import Settings
+from eddyline.testing.case import Batch, Case, SelectParts
+
+TIME = pa.timestamp("us")
+TYPES = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "decimal": pa.decimal128(38, 2),
+    "words": pa.dictionary(pa.int32(), pa.string()),
+    "time": TIME,
+}
+Row = tuple[Any, ...]
+Columns = str | pa.Schema
+"""`"k v:string"`: columns after the time, integers unless they say otherwise; or a schema."""
+
+
+def schema(columns: Columns, timed: bool = True) -> pa.Schema:
+    """The schema that a text of columns means; the event time `ts` comes first."""
+    if isinstance(columns, pa.Schema):
+        return columns
+    parts = [(name, TYPES[kind or "int"]) for name, _, kind in (c.partition(":") for c in columns.split())]
+    return pa.schema(([("ts", TIME)] if timed else []) + parts)
+
+
+def batch_of(columns: pa.Schema, rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows as a record batch."""
+    arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(columns)]
+    return pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def bound(
+    select: str, lateness: Mapping[str, int] | None = None, tables: Collection[str] = (), **columns: Columns
+) -> Query:
+    """The query of a SELECT over streams (and tables) with these columns; lateness in microseconds."""
+    schemas = {name: schema(text, name not in tables) for name, text in columns.items()}
+    lines = []
+    for name in schemas:
+        late = f" LATENESS {lateness[name]} MICROSECONDS" if lateness and name in lateness else ""
+        kind, time = ("TABLE", "") if name in tables else ("STREAM", f" TIMESTAMP BY ts{late}")
+        lines.append(f"CREATE {kind} {name} USING memory{time};")
+    return bind(parse("\n".join([*lines, select + ";"])), lambda declaration: schemas[declaration.name])
+
+
+def tuples(batches: Iterable[pa.RecordBatch]) -> list[Row]:
+    """Result rows in a fixed order."""
+    return sorted((tuple(row.values()) for batch in batches for row in batch.to_pylist()), key=repr)
+
+
+class Job:
+    """A query that is fed batch by batch, and remembers what it was fed for `expected`."""
+
+    def __init__(
+        self,
+        select: str,
+        settings: Settings | None = None,
+        lateness: Mapping[str, int] | None = None,
+        tables: Mapping[str, Sequence[Row]] | None = None,
+        **columns: Columns,
+    ) -> None:
+        tables = tables or {}
+        self.query = bound(select, lateness, tables, **columns)
+        self.engine = LocalEngine(self.query, settings or Settings(check=True))
+        self.schemas = {name: schema(text, name not in tables) for name, text in columns.items()}
+        self._tables = {name: batch_of(self.schemas[name], rows) for name, rows in tables.items()}
+        for name, batch in self._tables.items():
+            self.engine.load_table(name, batch)
+        self._fed: list[Batch] = []
+        self.last: BatchResult | None = None
+
+    def feed(self, ended: Collection[str] = (), commit: bool = True, **rows: Sequence[Row] | pa.RecordBatch) -> list[Row]:
+        """One micro-batch; returns its result rows. With commit=False it can be wound back."""
+        fed = tuple(
+            (name, r if isinstance(r, pa.RecordBatch) else batch_of(self.schemas[name], r)) for name, r in rows.items()
+        )
+        self.last = self.engine.batch(fed, ended, commit=commit)
+        if commit:
+            self._fed.append(Batch(fed))
+        return tuples(self.last.results)
+
+    def end(self) -> list[Row]:
+        """The end of all streams; returns what was waiting for it."""
+        return tuples(self.engine.end().results)
+
+    def expected(self) -> list[Row]:
+        """All rows that the job must give from its first batch to its end, done naively."""
+        case = Case((), SelectParts((), ()), tuple(self._fed), self._tables)
+        return tuples(naive(case, self.query).to_batches())

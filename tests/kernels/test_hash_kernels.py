@@ -1,0 +1,151 @@
+"""The chained hash index beside a dictionary of lists."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from eddyline.kernels import hash_index as kernels
+
+NO_TIME = np.empty(0, np.int64)
+EXTREMES = np.array([0, -1, 1, -(2**63), 2**63 - 1, 2**62, -2, 2**32, -(2**32)])
+
+
+def empty_table(slots: int) -> np.ndarray:
+    table = np.zeros(2 * slots, np.int64)
+    table[1::2] = kernels.EMPTY
+    return table
+
+
+class Twin:
+    """key -> rows, oldest first."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, list[int]] = defaultdict(list)
+
+    def build(self, keys: np.ndarray, first: int, last: int) -> None:
+        for row in range(first, last):
+            self.rows[int(keys[row])].append(row)
+
+    def pop(self, keys: np.ndarray, first: int, last: int) -> None:
+        for row in reversed(range(first, last)):
+            assert self.rows[int(keys[row])].pop() == row
+
+    def probe(self, keys, rows, times, low, high, before, min_live) -> list[tuple[int, int]]:
+        return [
+            (i, row)
+            for i in range(rows.size)
+            for row in reversed(self.rows[int(keys[rows[i]])])
+            if min_live <= row < before and (not low.size or low[i] <= times[row] <= high[i])
+        ]
+
+
+def probe_all(table, after, times, keys, rows, low, high, before, min_live, room) -> list[tuple[int, int]]:
+    """Every match, the kernel called again and again with output arrays of `room`."""
+    found, at, chain = [], 0, kernels.EMPTY
+    while at < rows.size:
+        out_tuple, out_row = np.full(room, -9), np.full(room, -9)
+        n, at, chain = kernels.probe(
+            table, after, times, keys, rows, low, high, before, min_live, at, chain, out_tuple, out_row
+        )
+        assert n <= room and (out_tuple[n:] == -9).all()
+        found += zip(out_tuple[:n].tolist(), out_row[:n].tolist(), strict=True)
+    return found
+
+
+def random_keys(rng: np.random.Generator, n: int, kind: str) -> np.ndarray:
+    if kind == "few":
+        return rng.integers(-3, 3, n)
+    if kind == "extreme":
+        return EXTREMES[rng.integers(0, EXTREMES.size, n)]
+    if kind == "floats":
+        return rng.integers(0, 50, n).astype(np.float64).view(np.int64)
+    return rng.integers(-(2**63), 2**63 - 1, n)
+
+
+@pytest.mark.parametrize("kind", ["few", "extreme", "floats", "many"])
+@pytest.mark.parametrize("room", [1, 3, 1000])
+def test_builds_pops_and_rehashes_as_the_twin(kind: str, room: int) -> None:
+    rng = np.random.default_rng([len(kind), room])
+    for _ in range(15):
+        n = 300
+        keys, times, after = random_keys(rng, n, kind), rng.integers(-20, 20, n), np.full(n, -7)
+        table, used, twin, rows, floor = empty_table(n + 3), 0, Twin(), 0, 0
+        for _ in range(12):
+            doing = rng.choice(["build", "pop", "rehash", "probe"])
+            if doing == "build":
+                last = min(n, rows + int(rng.integers(0, 60)))
+                used += kernels.build(table, after, keys, rows, last)
+                twin.build(keys, rows, last)
+                rows = last
+            elif doing == "pop":
+                first = int(rng.integers(floor, rows + 1))
+                kernels.pop(table, after, keys, first, rows)
+                twin.pop(keys, first, rows)
+                rows = first
+            elif doing == "rehash":
+                floor = int(rng.integers(floor, rows + 1))
+                live = sum(1 for r in twin.rows.values() if r and r[-1] >= floor)
+                assert kernels.live_keys(table, floor) == live
+                old, table = table, empty_table(n + int(rng.integers(1, 90)))
+                assert kernels.rehash(old, table, floor) == live
+                used = live
+                twin.rows = defaultdict(list, {k: r for k, r in twin.rows.items() if r and r[-1] >= floor})
+            assert used == np.count_nonzero(table[1::2] != kernels.EMPTY)
+            asked = rng.integers(0, n, 20)
+            low = rng.integers(-25, 10, 20) if rng.random() < 0.7 else NO_TIME
+            high = low + 15
+            before, min_live = int(rng.integers(0, rows + 1)), int(rng.integers(floor, rows + 1))
+            args = (keys, asked, times, low, high, before, min_live)
+            found = probe_all(table, after, times, keys, asked, low, high, before, min_live, room)
+            assert found == twin.probe(*args)
+
+
+def test_no_tuples_and_an_empty_table() -> None:
+    table, none = empty_table(8), np.empty(0, np.int64)
+    nothing = probe_all(table, none, none, none, none, none, none, 5, 0, 1)
+    assert nothing == []
+    keys = np.array([5, 5])
+    found = probe_all(table, none, none, keys, np.array([0, 1]), none, none, 9, 0, 4)
+    assert found == []
+    assert kernels.build(table, none, keys, 0, 0) == 0
+    assert kernels.live_keys(table, 0) == 0
+
+
+def test_a_table_without_a_free_slot_to_spare_wraps_round() -> None:
+    """Open addressing runs over the end of the table: 7 of 8 slots taken, whatever the keys."""
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        keys = rng.integers(-(2**63), 2**63 - 1, 7)
+        table, after = empty_table(8), np.zeros(7, np.int64)
+        assert kernels.build(table, after, keys, 0, 7) == 7
+        found = probe_all(table, after, NO_TIME, keys, np.arange(7), NO_TIME, NO_TIME, 7, 0, 2)
+        assert found == [(i, i) for i in range(7)]
+        kernels.pop(table, after, keys, 2, 7)
+        found = probe_all(table, after, NO_TIME, keys, np.arange(7), NO_TIME, NO_TIME, 7, 0, 2)
+        assert found == [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        np.arange(1000),
+        -np.arange(1000),
+        np.arange(1000.0).view(np.int64),
+        np.arange(0, 1000 * 1_000_000, 1_000_000),
+        np.arange(1000) << 32,
+        np.arange(1000) << 48,
+        np.linspace(0, 1, 1000).view(np.int64),
+    ],
+    ids=["ints", "negative", "whole floats", "seconds", "high half", "high bits", "floats"],
+)
+def test_usual_keys_are_spread_over_the_table(keys: np.ndarray) -> None:
+    """A hash that throws regular keys together makes every lookup a scan."""
+    table, after = empty_table(2000), np.zeros(keys.size, np.int64)
+    kernels.build(table, after, keys, 0, keys.size)
+    taken = table[1::2] != kernels.EMPTY
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], taken, [False]]).astype(np.int8)))
+    longest = int((edges[1::2] - edges[::2]).max())
+    assert longest < 200
