@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -161,8 +162,7 @@ def test_a_closed_pipe_is_no_drama(script: Path) -> None:
     script.write_text(_STREAM.replace("rows 3", "rows 300000") + "SELECT k FROM s;\n")
     command = f"{sys.executable} -m eddyline.cli run {script} | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "k"
-    assert "Traceback" not in done.stderr
+    assert (done.stdout.strip(), done.stderr) == ("k", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -191,10 +191,11 @@ def test_interrupts_end_cleanly(script: Path, number: signal.Signals) -> None:
 
 
 def test_second_run_answers_quickly(script: Path) -> None:
+    """The bar is 3 seconds on a quiet machine; time of the processor does not depend on who else uses it."""
     _eddyline("run", str(script))
-    began = time.perf_counter()
+    before = _child_seconds()
     assert _eddyline("run", str(script)).returncode == 0
-    assert time.perf_counter() - began < 6, "the bar is 3 s; twice that here, since other tests share the machine"
+    assert _child_seconds() - before < 3
 
 
 def test_demo(capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,6 +222,11 @@ def test_bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     capsys.readouterr()
     assert main(["bench"]) == 0
     assert capsys.readouterr().out.splitlines() == list(benchmarks.BENCHMARKS)
+
+
+def _child_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _eddyline(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

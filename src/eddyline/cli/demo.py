@@ -29,7 +29,7 @@ CREATE STREAM visits (ts TIMESTAMP, customer BIGINT, page VARCHAR) USING generat
     drift '{third} s: customer.domain ~ 0..999'
 ) TIMESTAMP BY ts;
 
-SELECT window_end() AS at, v.page, COUNT(*) AS orders, AVG(o.amount) AS mean_amount
+SELECT window_end() AS at, v.page, COUNT(*) AS orders, round(AVG(o.amount), 2) AS mean_amount
 FROM orders [RANGE 10 SECONDS SLIDE 10 SECONDS] AS o, payments [RANGE 10 SECONDS SLIDE 10 SECONDS] AS p,
      shipments [RANGE 10 SECONDS SLIDE 10 SECONDS] AS s, visits [RANGE 10 SECONDS SLIDE 10 SECONDS] AS v
 WHERE o.id = p.order_id AND o.id = s.order_id AND o.customer = v.customer AND p.method <> 'cash'

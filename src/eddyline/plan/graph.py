@@ -188,12 +188,10 @@ def _key_and_offset(expr: Expr) -> tuple[Expr, int]:
             base, constant = constant, base
         while isinstance(constant, Call) and constant.name == "cast" and _is_whole(constant.type):
             constant = constant.args[0]
-        small = (
-            isinstance(constant, Literal) and isinstance(constant.value, int) and abs(constant.value) < LARGEST_OFFSET
-        )
-        if small and _is_whole(base.type):
+        if isinstance(constant, Literal) and isinstance(constant.value, int) and _is_whole(base.type):
+            by = constant.value if expr.name == "+" else -constant.value
             key, offset = _key_and_offset(base)
-            return key, offset + (constant.value if expr.name == "+" else -constant.value)
+            return (key, offset + by) if abs(offset + by) < LARGEST_OFFSET else (expr, 0)
     return expr, 0
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from eddyline.errors import InternalError
 from eddyline.query import types as t
 from eddyline.query.expr import Call, Expr, Kernel, Literal, Partial, Value
+from eddyline.query.functions.arrays import truth
 
 
 class ErrorCount:
@@ -39,8 +40,7 @@ def mask(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount
         return np.full(rows, value.as_py() is True)
     if value.type == t.NULL:
         return np.zeros(rows, bool)
-    result: NDArray[np.bool_] = (value.fill_null(False) if value.null_count else value).to_numpy(zero_copy_only=False)
-    return result
+    return truth(value)
 
 
 def _value(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> Value:
@@ -51,7 +51,11 @@ def _value(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCou
         return _scalar(expr)
     if not isinstance(expr, Call):
         raise InternalError(f"no values for {expr}")
-    args = [_argument(a, env, rows, errors) for a in expr.args]
+    raw = [_value(a, env, rows, errors) for a in expr.args]
+    shortcut = _by_dictionary(expr, raw, rows)
+    if shortcut is not None:
+        return shortcut
+    args = [_decoded(value) for value in raw]
     constant = all(isinstance(a, pa.Scalar) for a in args)
     if constant:  # once, for all rows
         args, length = [pa.repeat(a, 1) for a in args], 1
@@ -59,16 +63,31 @@ def _value(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCou
         length = rows
     values, failed = _run(expr.kernel, args, length, t.physical(expr.type))
     errors.count += failed * rows if constant else failed
-    if values.type != expr.type:
-        values = _renamed(values, expr.type)
+    values = _typed(values, expr.type)
     return values[0] if constant else values
 
 
-def _argument(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> Value:
-    value = _value(expr, env, rows, errors)
-    if value.type == t.physical(expr.type):
-        return value
+def _decoded(value: Value) -> Value:
     return t.decode(pa.repeat(value, 1))[0] if isinstance(value, pa.Scalar) else t.decode(value)
+
+
+def _by_dictionary(expr: Call, args: Sequence[Value], rows: int) -> pa.Array | None:
+    """A function of one dictionary array: computed for its values and for NULL, then looked up; None if that is not it.
+
+    Rows that cannot be computed must be counted one by one, so that is left to the usual way.
+    """
+    arrays = [a for a in args if not isinstance(a, pa.Scalar)]
+    if len(arrays) != 1 or not pa.types.is_dictionary(arrays[0].type) or 2 * len(arrays[0].dictionary) > rows:
+        return None
+    known, codes = arrays[0].dictionary, arrays[0].indices
+    values = t.decode(pa.concat_arrays([known, pa.nulls(1, known.type)]))
+    try:
+        result = expr.kernel([_decoded(a) if isinstance(a, pa.Scalar) else values for a in args], len(values))
+    except (ValueError, ArithmeticError):
+        return None
+    if isinstance(result, Partial):
+        return None
+    return _typed(result, expr.type).take(codes.fill_null(len(known)) if codes.null_count else codes)
 
 
 @lru_cache(maxsize=4096)
@@ -76,8 +95,10 @@ def _scalar(literal: Literal) -> pa.Scalar:
     return pa.scalar(literal.value, literal.type)
 
 
-def _renamed(values: pa.Array, type: pa.DataType) -> pa.Array:
-    """The same values under the type of the expression: a zone that kernels do not see."""
+def _typed(values: pa.Array, type: pa.DataType) -> pa.Array:
+    """The same values under the type of the expression: kernels do not see zones."""
+    if values.type == type:
+        return values
     if pa.types.is_timestamp(type) and values.type == t.TIMESTAMP:
         return values.view(type)
     if values.type == t.NULL:

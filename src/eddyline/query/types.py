@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -91,6 +92,7 @@ def sql_type(type: pa.DataType) -> str:
     return "INTERVAL" if known == MONTHS else _NAMES[known][0] if known in _NAMES else str(type)
 
 
+@lru_cache(maxsize=4096)
 def logical(type: pa.DataType) -> pa.DataType:
     """The type that functions see for a column of this Arrow type."""
     if pa.types.is_dictionary(type):
@@ -114,6 +116,7 @@ def logical(type: pa.DataType) -> pa.DataType:
     return type
 
 
+@lru_cache(maxsize=4096)
 def physical(type: pa.DataType) -> pa.DataType:
     """The type that kernels see: logical, and without a zone."""
     known = logical(type)

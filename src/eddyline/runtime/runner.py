@@ -54,7 +54,7 @@ class LocalRunner:
                 raise JobError(
                     "out of memory; a smaller window or the setting memory keeps state within bounds"
                 ) from error
-            if isinstance(error, Exception) and not isinstance(error, EddylineError):
+            if isinstance(error, Exception) and not isinstance(error, EddylineError | BrokenPipeError):
                 raise InternalError(f"{type(error).__name__}: {error}") from error
             raise
         self._last = self._clock()

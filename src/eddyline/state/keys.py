@@ -42,12 +42,13 @@ def encode(array: pa.Array) -> Keys:
     if t.is_dictionary(type):
         if array.dictionary.null_count:
             return encode(array.dictionary_decode())
-        keys: Keys = encode(array.dictionary)[np.asarray(array.indices)]
+        codes = encode(array.dictionary) if len(array.dictionary) else np.zeros(1, np.int64)
+        keys: Keys = codes[_filled(array.indices)]
         return keys
     array = decode(array)
     type = array.type
     if t.is_boolean(type):
-        return _int64(array.cast(pa.int64()))
+        return _filled(array.cast(pa.int64()))
     if t.is_floating(type):
         values = np.asarray(array.cast(pa.float64())) + 0.0
         values[np.isnan(values)] = np.nan
@@ -57,9 +58,9 @@ def encode(array: pa.Array) -> Keys:
         words = np.frombuffer(array.buffers()[1], np.int64, per_row * end).reshape(-1, per_row)[array.offset :]
         return words[:, 0].copy() if is_exact(type) else combine([words[:, i] for i in range(per_row)])
     if t.is_integer(type):
-        return _int64(array.cast(pa.int64())) if type != pa.uint64() else np.asarray(array).view(np.int64)
+        return _filled(array.cast(pa.int64()) if type != pa.uint64() else array.view(pa.int64()))
     if t.is_temporal(type):
-        return _int64(array.view(pa.int32() if type.bit_width == 32 else pa.int64()).cast(pa.int64()))
+        return _filled(array.view(pa.int32() if type.bit_width == 32 else pa.int64()).cast(pa.int64()))
     array = array.cast(pa.binary())
     if array.offset:
         array = pa.concat_arrays([array])
@@ -93,8 +94,9 @@ def _combined(left: Keys, right: Keys) -> Keys:
     return out
 
 
-def _int64(array: pa.Array) -> Keys:
-    values: Keys = np.asarray(array)
+def _filled(array: pa.Array) -> Keys:
+    """Integers as they are, 0 for NULL: NumPy would make floats of them."""
+    values: Keys = np.asarray(array.fill_null(0) if array.null_count else array)
     return values
 
 

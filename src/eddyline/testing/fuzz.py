@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import re
 import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,6 +129,7 @@ class Fuzzer:
             if report is not None:
                 report.empty += not expected.table.num_rows
                 report.functions.update(_functions(query))
+                report.functions.update(_written(case.select.text, report.functions))
             stage = "the engine fails"
             different = wrong(run(case, query), expected)
         except Exception as error:
@@ -156,6 +158,13 @@ def _functions(query: Query) -> Iterator[str]:
         for node in walk(expr):
             if isinstance(node, Call | Aggregate):
                 yield node.name.lower()
+
+
+def _written(text: str, seen: Mapping[str, int]) -> Iterator[str]:
+    """Functions of which binding leaves no trace, such as NOT LIKE: found in the text."""
+    for function in function_table():
+        if function.name not in seen and re.search(rf"\b{re.escape(function.name)}\b", text, re.IGNORECASE):
+            yield function.name
 
 
 def naive_of_checkout() -> TieBreaker | None:

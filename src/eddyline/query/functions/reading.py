@@ -23,7 +23,7 @@ SPACE = " \t\n\v\f\r"
 _DIGITS = r"\d+(?:_\d+)*"
 _NUMBER = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?", re.ASCII)
 _SPECIAL = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII)
-_DATE = r"(?P<y>-?\d+)(?P<sep>[-/\\ ])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})(?P<bc>\s*\(BC\))?"
+_DATE = r"(?P<y>-?\d+)(?P<sep>[-/\\ ])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})(?P<bc>\s*\([bB][cC]\))?"
 _TIME = r"(?P<H>\d{1,2}):(?:(?P<M>\d{1,2})(?::(?:(?P<S>\d{1,2})(?:\.(?P<f>\d*))?)?)?)?"
 _ZONE = r"(?:\s*(?P<zone>Z|UTC|[+-]\d{2}(?::?\d{2}(?::\d{2})?)?))?"
 _DAY_ONLY = re.compile(rf"\s*{_DATE}\s*", re.ASCII)
