@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from naive import naive
 
 from eddyline.cql.script import parse
 from eddyline.engine.batch import BatchResult, LocalEngine
@@ -19,6 +18,7 @@ from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.testing.case import Batch, Case, SelectParts
+from naive import naive
 
 TIME = pa.timestamp("us")
 TYPES = {
@@ -88,7 +88,9 @@ class Job:
         self._fed: list[Batch] = []
         self.last: BatchResult | None = None
 
-    def feed(self, ended: Collection[str] = (), commit: bool = True, **rows: Sequence[Row] | pa.RecordBatch) -> list[Row]:
+    def feed(
+        self, ended: Collection[str] = (), commit: bool = True, **rows: Sequence[Row] | pa.RecordBatch
+    ) -> list[Row]:
         """One micro-batch; returns its result rows. With commit=False it can be wound back."""
         fed = tuple(
             (name, r if isinstance(r, pa.RecordBatch) else batch_of(self.schemas[name], r)) for name, r in rows.items()

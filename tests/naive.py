@@ -134,7 +134,9 @@ def _finish(query: Query, env: dict, count: int, end: int | None) -> pa.Table:
         out: dict = {k: v.take(first) for k, v in zip(query.group.keys, keys, strict=True)}
         out[WINDOW_END] = pa.array([end] * len(groups), pa.int64()).cast(WINDOW_END.type)
         for aggregate in query.group.aggregates:
-            values = [None] * count if aggregate.arg is None else evaluate(aggregate.arg, env, count, errors).to_pylist()
+            values = (
+                [None] * count if aggregate.arg is None else evaluate(aggregate.arg, env, count, errors).to_pylist()
+            )
             found = [_aggregate(aggregate, [values[i] for i in members]) for members in groups.values()]
             out[aggregate] = pa.array(found, aggregate.type)
         env, count = out, len(groups)
@@ -151,7 +153,11 @@ def _aggregate(aggregate: Aggregate, values: list) -> object:
         return len(values)
     values = [v for v in values if v is not None]
     if name == "count":
-        return len({repr(0.0 if v == 0 and isinstance(v, float) else v) for v in values}) if aggregate.distinct else len(values)
+        return (
+            len({repr(0.0 if v == 0 and isinstance(v, float) else v) for v in values})
+            if aggregate.distinct
+            else len(values)
+        )
     if not values or (name in ("stddev_samp", "var_samp") and len(values) < 2):
         return None
     if name in ("min", "max"):

@@ -19,4 +19,6 @@ def test_engine_gives_what_duckdb_gives(chunk: int) -> None:
     shown = "\n".join(f"case {f.index}: {f.kind}; {f.verdict}\n{f.message}\n{f.script}" for f in report.failures)
     assert not report.failures, f"seed {SEED}\n{shown}"
     assert report.cases == share
-    assert report.empty < 0.3 * share, f"seed {SEED}: {report.empty} of {share} results are empty, so little was compared"
+    assert report.empty < 0.3 * share, (
+        f"seed {SEED}: {report.empty} of {share} results are empty, so little was compared"
+    )

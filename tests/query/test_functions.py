@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from grid import VALUES, Case, col, differences, lit, table
 
-from eddyline.query import functions, types as t
+from eddyline.query import functions
+from eddyline.query import types as t
 from eddyline.query.expr import Column
 from eddyline.query.types import TypeMismatch
 
@@ -118,11 +119,30 @@ def cases() -> Iterator[Case]:
         yield Case("case", (col(t.BOOL), col(type, 1), lit(None)), "CASE WHEN a THEN b ELSE NULL END")
     args = (col(t.BOOL), col(t.INT8, 1), col(t.BOOL), lit(5), lit(1000))
     yield Case("case", args, "CASE WHEN a THEN b WHEN a THEN 5 ELSE 1000 END")
-    yield Case("case", (col(t.BOOL), lit(1), lit(Decimal("1.5"), pa.decimal128(2, 1))), "CASE WHEN a THEN 1 ELSE 1.5 END")
+    yield Case(
+        "case", (col(t.BOOL), lit(1), lit(Decimal("1.5"), pa.decimal128(2, 1))), "CASE WHEN a THEN 1 ELSE 1.5 END"
+    )
 
 
-_TARGETS = ["BOOLEAN", "TINYINT", "INTEGER", "BIGINT", "UTINYINT", "UBIGINT", "FLOAT", "DOUBLE", "DECIMAL(4,1)", "DECIMAL(18,3)",
-            "DECIMAL(38,10)", "DECIMAL(38,0)", "VARCHAR", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIME"]  # fmt: skip
+_TARGETS = [
+    "BOOLEAN",
+    "TINYINT",
+    "INTEGER",
+    "BIGINT",
+    "UTINYINT",
+    "UBIGINT",
+    "FLOAT",
+    "DOUBLE",
+    "DECIMAL(4,1)",
+    "DECIMAL(18,3)",
+    "DECIMAL(38,10)",
+    "DECIMAL(38,0)",
+    "VARCHAR",
+    "DATE",
+    "TIMESTAMP",
+    "TIMESTAMP WITH TIME ZONE",
+    "TIME",
+]
 
 
 def casts(name: str) -> Iterator[Case]:
@@ -132,8 +152,23 @@ def casts(name: str) -> Iterator[Case]:
 
 
 def parts() -> Iterator[Case]:
-    units = ["year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "isoyear", "hour", "minute", "second",
-             "millisecond", "microsecond", "epoch"]  # fmt: skip
+    units = [
+        "year",
+        "quarter",
+        "month",
+        "week",
+        "day",
+        "doy",
+        "dow",
+        "isodow",
+        "isoyear",
+        "hour",
+        "minute",
+        "second",
+        "millisecond",
+        "microsecond",
+        "epoch",
+    ]
     for unit in units:
         yield from unary("extract", f"extract({unit} FROM a)", MOMENTS, unit)
         yield Case("date_part", (lit(unit), col(t.TIMESTAMP)), f"date_part('{unit}', a)")
@@ -145,7 +180,11 @@ def spans(name: str, units: list[str], moments: int) -> Iterator[Case]:
         for type in MOMENTS:
             args = tuple(col(type, i) for i in range(moments))
             yield Case(name, args, f"{name}('{unit}', {', '.join('ab'[:moments])})", unit)
-        yield Case(name, (lit(unit), *(col(t.DATE, i) for i in range(moments))), f"{name}('{unit}', {', '.join('ab'[:moments])})")
+        yield Case(
+            name,
+            (lit(unit), *(col(t.DATE, i) for i in range(moments))),
+            f"{name}('{unit}', {', '.join('ab'[:moments])})",
+        )
 
 
 _FIXED = ["microsecond", "millisecond", "second", "minute", "hour", "day"]
@@ -167,7 +206,10 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
     "is not null": lambda: unary("is not null", "a IS NOT NULL"),
     "case": cases,
     "if": lambda: iter([Case("if", (col(t.BOOL), col(t.INT8, 1), lit(1000)), "if(a, b, 1000)")]),
-    **{name: (lambda name=name: conditionals(name, f"{name}(a, b)")) for name in ("coalesce", "ifnull", "greatest", "least")},
+    **{
+        name: (lambda name=name: conditionals(name, f"{name}(a, b)"))
+        for name in ("coalesce", "ifnull", "greatest", "least")
+    },
     "nullif": lambda: conditionals("nullif", "nullif(a, b)"),
     "cast": lambda: casts("cast"),
     "try_cast": lambda: casts("try_cast"),
@@ -179,31 +221,73 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
     ),
     **{
         name: (lambda name=name: unary(name, f"{name}(a)", NUMBERS))
-        for name in ("sign", "floor", "ceil", "trunc", "sqrt", "exp", "ln", "log10", "log2", "isnan", "isinf", "isfinite")
+        for name in (
+            "sign",
+            "floor",
+            "ceil",
+            "trunc",
+            "sqrt",
+            "exp",
+            "ln",
+            "log10",
+            "log2",
+            "isnan",
+            "isinf",
+            "isfinite",
+        )
     },
-    "pow": lambda: (Case("pow", (col(a), col(b, 1)), "pow(a, b)") for a in (t.INT32, t.DOUBLE) for b in (t.INT8, t.DOUBLE)),
+    "pow": lambda: (
+        Case("pow", (col(a), col(b, 1)), "pow(a, b)") for a in (t.INT32, t.DOUBLE) for b in (t.INT8, t.DOUBLE)
+    ),
     "pi": lambda: iter([Case("pi", (), "pi() + (a IS NULL)::int * 0")]),
     "||": lambda: binary("||", "a || b"),
     "concat": lambda: binary("concat", "concat(a, b)"),
-    "concat_ws": lambda: (Case("concat_ws", (lit("-"), A, col(x, 1), A), "concat_ws('-', a, b, a)") for x in (t.STRING, t.INT8)),
+    "concat_ws": lambda: (
+        Case("concat_ws", (lit("-"), A, col(x, 1), A), "concat_ws('-', a, b, a)") for x in (t.STRING, t.INT8)
+    ),
     **{name: (lambda name=name: unary(name, f"{name}(a)", [t.STRING])) for name in ("upper", "lower", "length")},
-    **{name: (lambda name=name: texts(name, (), ("a",), (" é",), ("",), ("\\",))) for name in ("trim", "ltrim", "rtrim")},
-    "substring": lambda: texts("substring", *((i,) for i in range(-3, 4)), *((i, n) for i in range(-4, 5) for n in range(-3, 5))),
+    **{
+        name: (lambda name=name: texts(name, (), ("a",), (" é",), ("",), ("\\",)))
+        for name in ("trim", "ltrim", "rtrim")
+    },
+    "substring": lambda: texts(
+        "substring", *((i,) for i in range(-3, 4)), *((i, n) for i in range(-4, 5) for n in range(-3, 5))
+    ),
     "left": lambda: texts("left", *((i,) for i in range(-4, 5))),
     "right": lambda: texts("right", *((i,) for i in range(-4, 5))),
     "replace": lambda: texts("replace", ("a", "xyz"), ("a", ""), ("", "x"), ("aa", "a"), ("é", "e"), (None, "a")),
     **{
-        name: (lambda name=name: iter([*texts(name, *_NEEDLES), Case(name, (A, B), f"{name}(a, b)"), Case(name, (lit("abc"), A), f"{name}('abc', a)")]))
+        name: (
+            lambda name=name: iter(
+                [
+                    *texts(name, *_NEEDLES),
+                    Case(name, (A, B), f"{name}(a, b)"),
+                    Case(name, (lit("abc"), A), f"{name}('abc', a)"),
+                ]
+            )
+        )
         for name in ("starts_with", "ends_with", "contains", "strpos")
     },
-    **{name: (lambda name=name: texts(name, *((i, c) for i in (-1, 0, 1, 3, 9) for c in "xé"))) for name in ("lpad", "rpad")},
+    **{
+        name: (lambda name=name: texts(name, *((i, c) for i in (-1, 0, 1, 3, 9) for c in "xé")))
+        for name in ("lpad", "rpad")
+    },
     "split_part": lambda: texts("split_part", *((c, i) for c in (",", "a", "ab") for i in (1, 2, 3, 4, 9))),
     **{
-        name: (lambda name=name: iter([Case(name, (A, lit(p)), f"a {name.upper()} {sql_literal(p)}") for p in _LIKES]
-            + [Case(name, (A, lit(p), lit("\\")), f"a {name.upper()} {sql_literal(p)} ESCAPE '\\'") for p in ("a\\%b", "a\\_b", "\\\\", "%\\%%")]))
+        name: (
+            lambda name=name: iter(
+                [Case(name, (A, lit(p)), f"a {name.upper()} {sql_literal(p)}") for p in _LIKES]
+                + [
+                    Case(name, (A, lit(p), lit("\\")), f"a {name.upper()} {sql_literal(p)} ESCAPE '\\'")
+                    for p in ("a\\%b", "a\\_b", "\\\\", "%\\%%")
+                ]
+            )
+        )
         for name in ("like", "ilike", "not like", "not ilike")
     },
-    "regexp_matches": lambda: texts("regexp_matches", ("a.b",), ("^a",), ("b$",), (r"\d+",), ("[é😀]",), ("(?i)A",), ("",), (None,)),
+    "regexp_matches": lambda: texts(
+        "regexp_matches", ("a.b",), ("^a",), ("b$",), (r"\d+",), ("[é😀]",), ("(?i)A",), ("",), (None,)
+    ),
     "date_trunc": lambda: spans("date_trunc", [*_FIXED, "week", "month", "quarter", "year"], 1),
     "extract": parts,
     "date_diff": lambda: spans("date_diff", [*_FIXED, "month", "quarter", "year"], 2),
@@ -220,9 +304,12 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
     "dayname": lambda: unary("dayname", "dayname(a)", MOMENTS),
     "monthname": lambda: unary("monthname", "monthname(a)", MOMENTS),
     "strftime": lambda: (
-        Case("strftime", (col(type), lit(f)), f"strftime(a, '{f}')") for type in MOMENTS for f in (_FORMAT, "plain", "%d")
+        Case("strftime", (col(type), lit(f)), f"strftime(a, '{f}')")
+        for type in MOMENTS
+        for f in (_FORMAT, "plain", "%d")
     ),
-}  # fmt: skip
+}
+
 
 def columns(case: Case) -> pa.Table:
     used = {a.name: a.type for a in case.args if isinstance(a, Column)}

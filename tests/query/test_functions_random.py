@@ -9,7 +9,8 @@ import sqlglot
 from grid import VALUES, plain, same
 
 from eddyline.cql.script import parse
-from eddyline.query import functions, types as t
+from eddyline.query import functions
+from eddyline.query import types as t
 from eddyline.query.bind import bind
 from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Call, Column, Expr, walk
@@ -62,7 +63,9 @@ def test_random_expressions_as_duckdb() -> None:
         for text, expr in zip(texts, bound(texts, table.schema), strict=True):
             drawn |= {e.name for e in walk(expr) if isinstance(e, Call)}
             mine = evaluate(expr, env, ROWS, ErrorCount())
-            answer = CONNECTION.sql(f"SELECT {guarded(text)} AS r, typeof({guarded(text)}) AS t FROM s").to_arrow_table()
+            answer = CONNECTION.sql(
+                f"SELECT {guarded(text)} AS r, typeof({guarded(text)}) AS t FROM s"
+            ).to_arrow_table()
             assert t.sql_type(mine.type) == answer["t"][0].as_py(), text
             for row, (a, b) in enumerate(zip(plain(mine), plain(answer["r"].combine_chunks()), strict=True)):
                 assert same(a, b), f"{text} at {table.slice(row, 1).to_pylist()}: {a!r}, DuckDB {b!r}"
@@ -73,7 +76,13 @@ def test_templates_draw_every_function() -> None:
     rng = random.Random(3)
     table = data(rng)
     columns = [(f"s.{f.name}", f.type) for f in table.schema]
-    assert {"pi"} | _drawn(rng, columns, table.schema) >= {f.name for f in functions.table()} - {"not like", "not ilike", "ifnull", "if", "epoch"}
+    assert {"pi"} | _drawn(rng, columns, table.schema) >= {f.name for f in functions.table()} - {
+        "not like",
+        "not ilike",
+        "ifnull",
+        "if",
+        "epoch",
+    }
     written = " ".join(template for kind in TEMPLATES.values() for template in kind).lower()
     for name in ("not like", "not ilike", "ifnull(", "if(", "epoch(", "pi()"):
         assert name in written

@@ -84,7 +84,9 @@ def test_too_many_regions_are_refused() -> None:
         arena.region()
 
 
-@pytest.mark.parametrize(("dtype", "width"), [("i8", 1), ("u1", 1), ("u2", 1), ("u8", 2), ("u8", 4), ("u1", 3), ("u1", 7)])
+@pytest.mark.parametrize(
+    ("dtype", "width"), [("i8", 1), ("u1", 1), ("u2", 1), ("u8", 2), ("u8", 4), ("u1", 3), ("u1", 7)]
+)
 @pytest.mark.parametrize("start", [0, 1, 123_456_789, 10**11])
 def test_a_column_beside_a_plain_array(dtype: str, width: int, start: int) -> None:
     """Append, release and truncate at random; rows far from 0 as well, and rows that straddle pages."""

@@ -74,7 +74,7 @@ def test_a_hash_index_wound_back_at_any_point() -> None:
                 index.build(rows, rows + n, floor)
                 rows += n
             if rng.random() < 0.5:
-                index.pop(committed, rows)
+                index.pop(committed)
                 keys.truncate(committed)
                 rows = committed
             else:
@@ -99,7 +99,7 @@ def test_a_sorted_index_beside_brute_force(seed: int) -> None:
             index.build(rows, rows + n, floor)
             rows += n
         if rng.random() < 0.4:
-            index.pop(committed, rows)
+            index.pop(committed)
             keys.truncate(committed)
             rows = committed
         elif rng.random() < 0.8:

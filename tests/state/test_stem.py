@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from eddyline.query.expr import Column
 from eddyline.state.arena import Arena
 from eddyline.state.probing import NO_BOUND, Limits
+from eddyline.state.sorted_index import SortedIndex
 from eddyline.state.stem import TINY, Layout, SteM
 
 K, S, D, X, L = (
@@ -157,9 +158,7 @@ class Life(RuleBasedStateMachine):
     def probe_all(self, tuples: int, low: int | None, room: int) -> None:
         limits, before = self.limits(tuples, low, room)
         found = [
-            (int(t), int(r))
-            for ts, rows in self.stem.probe_all(tuples, limits)
-            for t, r in zip(ts, rows, strict=True)
+            (int(t), int(r)) for ts, rows in self.stem.probe_all(tuples, limits) for t, r in zip(ts, rows, strict=True)
         ]
         wanted = [
             (i, r) for i in range(tuples) for r in range(self.min_live, len(self.rows)) if self.joins(r, before, low)
@@ -246,15 +245,12 @@ def test_a_build_that_fails_half_way_can_be_wound_back(faulty: str, monkeypatch:
     times, ordinals = np.zeros(100, np.int64), np.arange(100)
     stem.build(0, values, times, ordinals)
     stem.commit()
-    part = {
-        "hash": list(stem._hashed.values())[2],
-        "sorted": stem._sorted[X],
-        "store": stem._stores[L],
-    }[faulty]
+    part = {"hash": stem._hashed[K,], "sorted": stem._sorted[X], "store": stem._stores[L]}[faulty]
     with monkeypatch.context() as patch:
-        patch.setattr(type(part), "append" if faulty == "store" else "build", no_memory)
         if faulty == "hash":  # the first two indexes are built
             patch.setattr(type(part), "build", failing_after(type(part), 2))
+        else:
+            patch.setattr(type(part), "append" if faulty == "store" else "build", no_memory)
         with pytest.raises(MemoryError):
             stem.build(100, values, times, ordinals + 100)
     stem.wind_back()
@@ -267,6 +263,21 @@ def test_a_build_that_fails_half_way_can_be_wound_back(faulty: str, monkeypatch:
     rows = np.concatenate([r for _, r in stem.probe_range(X, one, one, limits)])
     assert sorted(rows.tolist()) == list(range(200))
     assert stem.gather(L, np.arange(200)).to_pylist() == [["a"]] * 200
+
+
+def test_a_sorted_index_whose_making_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stem = SteM(Arena(), Layout(True, False, (), (), (), (X,)))
+    ones, times = {X: pa.array([1.0] * TINY)}, np.zeros(TINY, np.int64)
+    stem.build(0, ones, times, None)
+    stem.commit()
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(SortedIndex, "build", no_memory)
+        stem.build(TINY, ones, times, None)
+    stem.wind_back()
+    stem.build(TINY, ones, times, None)
+    one, limits = np.array([1.0]).view(np.int64), Limits(NO_BOUND, NO_BOUND, 2 * TINY, 0, 1000)
+    rows = np.concatenate([r for _, r in stem.probe_range(X, one, one, limits)])
+    assert sorted(rows.tolist()) == list(range(2 * TINY))
 
 
 def no_memory(*_: object) -> None:

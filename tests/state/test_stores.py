@@ -45,7 +45,7 @@ VALUES: dict[pa.DataType, list[object]] = {
     pa.binary(3): [b"abc", b"\0\0\0", b"xyz", b"abc", b"\xff\xff\xff"],
     pa.binary(16): [bytes([i]) * 16 for i in range(5)],
     pa.uuid(): [bytes([i]) * 16 for i in range(5)],
-    **{t: WORDS for t in (pa.string(), pa.large_string(), pa.string_view())},
+    **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), WORDS),
     **{t: [w.encode() for w in WORDS] for t in (pa.binary(), pa.large_binary(), pa.binary_view())},
     pa.list_(pa.int64()): LISTS,
     pa.large_list(pa.int16()): LISTS,

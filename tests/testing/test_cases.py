@@ -10,11 +10,11 @@ import pytest
 from eddyline.cql.script import parse
 from eddyline.testing import clock, reproduce, sources, timeline
 from eddyline.testing.case import Case
+from eddyline.testing.compare import difference
 from eddyline.testing.fuzz import Report, case_seed, naive_of_checkout
 from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
 from eddyline.testing.run import bound, expected_of
-from eddyline.testing.compare import difference
 from eddyline.testing.shrink import shrink
 
 
@@ -34,7 +34,9 @@ def test_a_printed_case_is_the_case(index: int) -> None:
     for mine, theirs in zip(case.batches, again.batches, strict=True):
         assert mine.ended == theirs.ended
         assert repr([(n, b.to_pylist()) for n, b in mine.rows]) == repr([(n, b.to_pylist()) for n, b in theirs.rows])
-    assert repr({n: t.to_pylist() for n, t in case.tables.items()}) == repr({n: t.to_pylist() for n, t in again.tables.items()})
+    assert repr({n: t.to_pylist() for n, t in case.tables.items()}) == repr(
+        {n: t.to_pylist() for n, t in again.tables.items()}
+    )
 
 
 def test_a_seed_is_a_case() -> None:
@@ -64,7 +66,9 @@ def test_oracle_and_naive_engine_agree() -> None:
 
 
 def test_shrinking_keeps_what_fails_and_little_else() -> None:
-    case = next(c for c in map(generate, range(1000)) if len(c.select.sources) == 3 and len(c.select.where) > 2 and not c.tables)
+    case = next(
+        c for c in map(generate, range(1000)) if len(c.select.sources) == 3 and len(c.select.where) > 2 and not c.tables
+    )
 
     def fails(candidate: Case) -> bool:
         return any(rows.num_rows for batch in candidate.batches for _, rows in batch.rows)

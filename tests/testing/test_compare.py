@@ -31,7 +31,13 @@ def test_types_count_but_not_their_layout() -> None:
     assert "type" in str(difference(table(pa.array([1])), table(pa.array([1.0]))))
     seconds = pa.array([5], pa.timestamp("s"))
     assert difference(table(seconds), table(seconds.cast(pa.timestamp("us")))) is None
-    assert difference(table(pa.array([86_400_000_000], pa.duration("us"))), table(pa.array([(0, 1, 0)], pa.month_day_nano_interval()))) is None
+    assert (
+        difference(
+            table(pa.array([86_400_000_000], pa.duration("us"))),
+            table(pa.array([(0, 1, 0)], pa.month_day_nano_interval())),
+        )
+        is None
+    )
 
 
 def test_floats_are_near_relative_to_the_sum_of_absolute_values() -> None:

@@ -24,11 +24,17 @@ def oracle() -> Oracle:
 
 def rows(*given: tuple[int | None, int | None, int | None]) -> pa.RecordBatch:
     columns = list(zip(*given, strict=True)) if given else [[], [], []]
-    arrays = [pa.array(columns[0], pa.int64()).cast(SCHEMA.types[0]), pa.array(columns[1], pa.int64()), pa.array(columns[2], pa.int64())]
+    arrays = [
+        pa.array(columns[0], pa.int64()).cast(SCHEMA.types[0]),
+        pa.array(columns[1], pa.int64()),
+        pa.array(columns[2], pa.int64()),
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def ask(oracle: Oracle, select: str, *batches: dict[str, pa.RecordBatch], table: pa.RecordBatch | None = None) -> list[tuple]:
+def ask(
+    oracle: Oracle, select: str, *batches: dict[str, pa.RecordBatch], table: pa.RecordBatch | None = None
+) -> list[tuple]:
     cut = [Batch(tuple(batch.items())) for batch in batches]
     found = oracle.expected(parse(DECLARED + select), lambda _: SCHEMA, cut, {"d": table or rows()})
     return sorted(zip(*[c.to_pylist() for c in found.table.columns], strict=True))

@@ -81,7 +81,8 @@ def _lifetime(plan: Plan, number: int) -> str:
     limits = {i: plan.graph.bounds.most[i][number] for i in others if plan.graph.bounds.most[i][number] < UNBOUND}
     if not limits:
         return "expires at once: no other stream joins it"
-    ends = ", ".join(f"{duration(limit)} behind {sources[i].alias}" for i, limit in limits.items())
+    sliding = plan.query.group is not None and plan.query.group.slide is not None  # then T - W < ts: W leaves already
+    ends = ", ".join(f"{duration(limit + sliding)} behind {sources[i].alias}" for i, limit in limits.items())
     return f"expires {ends}"
 
 

@@ -32,7 +32,7 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.IntDiv: "//",
     exp.Mod: "%",
-    exp.Pow: "^",
+    exp.Pow: "pow",
     exp.DPipe: "||",
     exp.EQ: "=",
     exp.NEQ: "<>",

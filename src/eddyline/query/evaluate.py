@@ -1,8 +1,8 @@
 """Evaluating expressions over columns: whole arrays at once, never a traceback for a row.
 
-Every node is one kernel call. Rows a kernel cannot compute are NULL at that node and counted, so that the order in which
-predicates are applied never matters. A kernel that raises is run again on halves until the rows that make it raise are
-alone; kernels where many rows may fail tell them apart themselves.
+Every node is one kernel call. Rows a kernel cannot compute are NULL at that node and counted, so that the order in
+which predicates are applied never matters. A kernel that raises is run again on halves until the rows that make it
+raise are alone; kernels where many rows may fail tell them apart themselves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ErrorCount:
 
 
 def evaluate(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> pa.Array:
-    """The values of an expression for `rows` rows; `env` holds those of columns, and of any other node already known."""
+    """The values of an expression for `rows` rows; `env` holds those of columns and any others already known."""
     value = _value(expr, env, rows, errors)
     return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
 

@@ -1,16 +1,16 @@
 """DuckDB's types over Arrow types: names, the common type of several, and how values are decoded for evaluation.
 
-A *logical* type is one that functions know: dictionaries and the other layouts of strings are strings, every timestamp is
-in microseconds. Everything else (lists, structs, ...) is opaque: it can be selected, counted and tested for NULL only.
-Kernels see timestamps without their zone, as instants in UTC; the zone lives in the type of the expression alone.
+A *logical* type is one that functions know: dictionaries and the other layouts of strings are strings, every timestamp
+is in microseconds. Everything else (lists, structs, ...) is opaque: it can be selected, counted and tested for NULL
+only. Kernels see timestamps without their zone, as instants in UTC; the zone lives in the type of the expression alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from functools import lru_cache
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,8 @@ FLOAT, DOUBLE = pa.float32(), pa.float64()
 DATE, TIMESTAMP, TIMESTAMPTZ, TIME = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.time64("us")
 INTERVAL, MONTHS = pa.duration("us"), pa.month_day_nano_interval()
 HUGEINT = pa.decimal128(38, 0)
-"""DuckDB's 128-bit integer is not a type of ours; where two 64-bit integers only meet in it they are compared as this."""
+"""DuckDB's 128-bit integer is not a type of ours; where two 64-bit integers only meet in it they are compared as
+this."""
 
 SIGNED, UNSIGNED = (INT8, INT16, INT32, INT64), (UINT8, UINT16, UINT32, UINT64)
 INTEGERS, FLOATS = (*SIGNED, *UNSIGNED), (FLOAT, DOUBLE)
@@ -55,7 +56,8 @@ _SIZED = re.compile(r"(VARCHAR|CHAR|BPCHAR|STRING|TEXT)\s*\(\s*\d+\s*\)")
 
 
 class TypeMismatch(Exception):
-    """A call that cannot be typed; the message says what is wrong and what would be right. The binder adds the place."""
+    """A call that cannot be typed; the message says what is wrong and what would be right. The binder adds the
+    place."""
 
 
 def arrow_type(sql_name: str) -> pa.DataType:
@@ -75,7 +77,9 @@ def arrow_type(sql_name: str) -> pa.DataType:
         raise TypeMismatch(f"{sql_name} is no type: DECIMAL(p, s) takes 1 <= p <= 38 and s <= p")
     if _SIZED.fullmatch(name):
         return STRING
-    raise TypeMismatch(f"there is no type {sql_name}: the types are {', '.join(n[0] for n in _NAMES.values())}, DECIMAL(p, s)")
+    raise TypeMismatch(
+        f"there is no type {sql_name}: the types are {', '.join(n[0] for n in _NAMES.values())}, DECIMAL(p, s)"
+    )
 
 
 def sql_type(type: pa.DataType) -> str:
@@ -170,7 +174,8 @@ def int_bounds(type: pa.DataType) -> tuple[int, int]:
 
 
 def common(types: Sequence[pa.DataType]) -> pa.DataType | None:
-    """The type that values of all these types are brought to in CASE, COALESCE and comparisons; None when there is none.
+    """The type that values of all these types are brought to in CASE, COALESCE and comparisons; None when there is
+    none.
 
     >>> common([pa.int64(), pa.float64()]), common([pa.date32(), pa.timestamp("us")]), common([pa.string(), pa.int8()])
     (DataType(double), TimestampType(timestamp[us]), None)

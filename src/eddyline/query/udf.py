@@ -1,8 +1,9 @@
 """User functions: vectorised Python functions that scripts call by name.
 
-They must be deterministic: a row may be evaluated again, alone or among others, and must give the same. One that raises is
-run again on fewer rows until those that make it raise are alone; they are NULL and counted, like any value that cannot be
-computed. A function that breaks its promise for whole arrays (wrong length, wrong type) stops the job with a sentence.
+They must be deterministic: a row may be evaluated again, alone or among others, and must give the same. One that raises
+is run again on fewer rows until those that make it raise are alone; they are NULL and counted, like any value that
+cannot be computed. A function that breaks its promise for whole arrays (wrong length, wrong type) stops the job with a
+sentence.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ class Udf:
             result = result.combine_chunks()
         if not isinstance(result, (pa.Array, np.ndarray, list)) or len(result) != rows:
             got = f"{len(result)} values" if hasattr(result, "__len__") else type(result).__name__
-            raise JobError(f"the user function {self.name} gave {got} for {rows} rows: it must give an array of that length")
+            raise JobError(
+                f"the user function {self.name} gave {got} for {rows} rows: it must give an array of that length"
+            )
         try:
             array = result if isinstance(result, pa.Array) else pa.array(result)
             return t.decode(array).cast(t.physical(self.returns))
@@ -92,9 +95,9 @@ _REGISTERED: dict[str, Udf] = {}
 def udf(*, returns: str | pa.DataType, name: str | None = None, arrays: str = "numpy") -> Callable[[F], F]:
     """Register a function under its own name, or `name`; scripts may then call it.
 
-    With `arrays="numpy"` it gets NumPy arrays (times as datetime64 and timedelta64, strings and decimals as objects) of the
-    rows in which no argument is NULL; the other rows are NULL. With `arrays="arrow"` it gets pyarrow arrays of all rows,
-    NULLs as they are. It gives an array of the same length, NumPy or pyarrow, that is cast to `returns`.
+    With `arrays="numpy"` it gets NumPy arrays (times as datetime64 and timedelta64, strings and decimals as objects) of
+    the rows in which no argument is NULL; the other rows are NULL. With `arrays="arrow"` it gets pyarrow arrays of all
+    rows, NULLs as they are. It gives an array of the same length, NumPy or pyarrow, that is cast to `returns`.
 
     >>> import numpy as np
     >>> @udf(returns="DOUBLE")
@@ -115,7 +118,9 @@ def udf(*, returns: str | pa.DataType, name: str | None = None, arrays: str = "n
     def register(function: F) -> F:
         known = name or function.__name__
         if not known.isidentifier():
-            raise SettingError(f"{known!r} is no name for a function: letters, digits and _ make one; give one with name=...")
+            raise SettingError(
+                f"{known!r} is no name for a function: letters, digits and _ make one; give one with name=..."
+            )
         if known.lower() in names():
             raise SettingError(f"{known} is a function of Eddyline already: give yours another name")
         made = Udf(known, type, arrays, function)

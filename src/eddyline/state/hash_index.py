@@ -38,8 +38,9 @@ class HashIndex:
 
     def _new_table(self, slots: int) -> NDArray[np.int64]:
         """An empty table in the region that the table of now does not use."""
-        self._regions = self._regions[1], self._regions[0]
-        window, self._mapping = self._arena.map(self._regions[0], 0, 16 * slots)
+        used, free = self._regions
+        window, self._mapping = self._arena.map(free, 0, 16 * slots)
+        self._regions = free, used
         table = window.view(np.int64)
         table[1::2] = kernels.EMPTY
         return table
@@ -71,9 +72,9 @@ class HashIndex:
 
         return chunks(step, rows.size, kernels.EMPTY, limits.room)
 
-    def pop(self, first: int, last: int) -> None:
-        """Undo the build of rows first..last-1."""
-        kernels.pop(self._table, self._after.values, self._keys.values, first, last)
+    def pop(self, first: int) -> None:
+        """Undo the build of the rows from number `first` on: those that came so far, if a build failed half way."""
+        kernels.pop(self._table, self._after.values, self._keys.values, first, self._after.rows)
         self._after.truncate(first)
 
     def release(self, row: int) -> None:

@@ -59,8 +59,8 @@ class SortedIndex:
 
             yield from chunks(step, least.size, -1, limits.room)
 
-    def pop(self, first: int, last: int) -> None:
-        """Undo the build of rows first..last-1."""
+    def pop(self, first: int) -> None:
+        """Undo the build of the rows from number `first` on."""
         kept = ((keys[rows < first], rows[rows < first]) for keys, rows in self._runs)
         self._runs = [run for run in kept if run[0].size]
 

@@ -132,14 +132,15 @@ class SteM:
             if not self._is_key_store(expr, kept):
                 kept.append(values[expr])
         floor = self._committed.min_live
-        for index in self._hashed.values():
-            index.build(first, last, floor)
+        for hashed in self._hashed.values():
+            hashed.build(first, last, floor)
         for expr, column in self._order.items():
             if expr in self._sorted:
                 self._sorted[expr].build(first, last, floor)
             elif last - floor > TINY:
-                self._sorted[expr] = SortedIndex(column)
-                self._sorted[expr].build(floor, last, floor)
+                index = SortedIndex(column)
+                index.build(floor, last, floor)
+                self._sorted[expr] = index
         self._runs.append((number, first))
         self.rows = last
         return first, last
@@ -241,7 +242,7 @@ class SteM:
         mark = self._committed
         for part in self._parts:
             if isinstance(part, HashIndex | SortedIndex):
-                part.pop(mark.rows, self.rows)
+                part.pop(mark.rows)
         for part in self._parts:
             if not isinstance(part, HashIndex | SortedIndex):
                 part.truncate(mark.rows)

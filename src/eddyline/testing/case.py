@@ -24,13 +24,15 @@ class StreamDecl:
     schema: pa.Schema
     time: str | None = None
     lateness: int = 0
+    listed: bool = True
+    """Whether the script lists the columns; a source that knows its schema needs no list."""
 
     @property
     def text(self) -> str:
         """Its CREATE statement."""
         columns = ", ".join(f"{f.name} {sql_type(f.type)}" for f in self.schema)
         kind = "TABLE" if self.time is None else "STREAM"
-        text = f"CREATE {kind} {self.name} ({columns}) USING memory"
+        text = f"CREATE {kind} {self.name}{f' ({columns})' if self.listed else ''} USING memory"
         if self.time is not None:
             text += f" TIMESTAMP BY {self.time}"
             text += f" LATENESS {self.lateness} MICROSECONDS" if self.lateness else ""

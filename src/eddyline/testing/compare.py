@@ -26,7 +26,9 @@ def difference(got: pa.Table, expected: pa.Table, scale: Mapping[int, np.ndarray
         return f"{got.num_columns} columns in place of {expected.num_columns}"
     kinds = [(kind(g.type), kind(e.type)) for g, e in zip(got.columns, expected.columns, strict=True)]
     for i, (ours, theirs) in enumerate(kinds):
-        if ours != theirs and not (expected.column(i).null_count == len(expected.column(i)) == got.column(i).null_count):
+        if ours != theirs and not (
+            expected.column(i).null_count == len(expected.column(i)) == got.column(i).null_count
+        ):
             return f"column {i} has type {got.column(i).type} in place of {expected.column(i).type}"
     mine, theirs_rows = _rows(got), _rows(expected)
     missing = defaultdict(list)
@@ -86,12 +88,19 @@ def _values(column: pa.ChunkedArray) -> list[object]:
     if pa.types.is_floating(type_):
         return ["NaN" if v is not None and math.isnan(v) else v for v in values]
     if pa.types.is_interval(type_):
-        return [None if v is None else ("months", v[0]) if v[0] else v[1] * 86_400_000_000 + v[2] // 1000 for v in values]
+        return [
+            None if v is None else ("months", v[0]) if v[0] else v[1] * 86_400_000_000 + v[2] // 1000 for v in values
+        ]
     return [repr(v) for v in values] if pa.types.is_nested(type_) else values
 
 
 def _matched(
-    extra: list[Row], left: list[int], expected: Sequence[Row], floats: list[int], allowed: list[float], scale: Mapping[int, np.ndarray]
+    extra: list[Row],
+    left: list[int],
+    expected: Sequence[Row],
+    floats: list[int],
+    allowed: list[float],
+    scale: Mapping[int, np.ndarray],
 ) -> tuple[list[Row], list[int]]:
     """What is still left over when floats need only be near each other."""
     candidates = defaultdict(list)

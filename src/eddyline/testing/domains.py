@@ -27,7 +27,28 @@ TYPES: dict[str, list[pa.DataType]] = {
     "decimal": [pa.decimal128(9, 2), pa.decimal128(18, 4), pa.decimal128(38, 3)],
     "binary": [pa.binary()],
 }  # fmt: skip
-_WORDS = ["", "a", "A", "b", "ab", "abc", "Abc", "ba", "é", "日本", "zz", "a b", "x_y", "a%", "10", "7", "a somewhat longer word", "-3", " a ", "ß"]
+_WORDS = [
+    "",
+    "a",
+    "A",
+    "b",
+    "ab",
+    "abc",
+    "Abc",
+    "ba",
+    "é",
+    "日本",
+    "zz",
+    "a b",
+    "x_y",
+    "a%",
+    "10",
+    "7",
+    "a somewhat longer word",
+    "-3",
+    " a ",
+    "ß",
+]
 _SPECIAL = [float("nan"), float("inf"), float("-inf"), -0.0, 0.0]
 _EPOCH_DAY = 19_700
 

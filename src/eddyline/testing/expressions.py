@@ -1,8 +1,8 @@
 """Random SQL expressions that draw on every function of the table.
 
 An expression is put together from templates. Each hole of a template names a kind of value, and what fills it has that
-type exactly, by a cast where the functions' own rule would give another; so every expression is well typed. The templates
-stay where DuckDB and we mean the same: years of four digits, formats and constants that both know.
+type exactly, by a cast where the functions' own rule would give another; so every expression is well typed. The
+templates stay where DuckDB and we mean the same: years of four digits, formats and constants that both know.
 """
 
 from __future__ import annotations
@@ -30,61 +30,72 @@ _UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "mont
 
 TEMPLATES: dict[str, tuple[str, ...]] = {
     "b": (
-        "{c} = {c}", "{c} <> {c}", "{c} < {c}", "{c} <= {c}", "{c} > {c}", "{c} >= {c}", "{n} > {k}", "{s} = {w}", "{s} < {s}",
-        "{c} IS DISTINCT FROM {c}", "{s} IS NOT DISTINCT FROM {s}", "{n} BETWEEN {k} AND {n}", "{n} NOT BETWEEN {n} AND {k}",
-        "{c} IN ({k}, {k}, {c})", "{s} IN ({w}, {w}, NULL)", "{s} NOT IN ({w}, {w})", "{b} AND {b}", "{b} OR {b}", "NOT {b}",
-        "{c} IS NULL", "{s} IS NOT NULL", "{s} LIKE {p}", "{s} NOT LIKE {p}", "{s} ILIKE {p}", "{s} NOT ILIKE {p}",
-        "{s} LIKE 'x!_%' ESCAPE '!'", "starts_with({s}, {w})", "ends_with({s}, {s})", "contains({s}, {w})", "contains({s}, {s})",
-        "regexp_matches({s}, '^[ab]+')", "isnan({d})", "isinf({d})", "isfinite({d})", "{D} < {D}", "{t} >= {t}", "{D} <= {t}",
-        "{v} < {v}", "{t} > '2023-12-09 10:00:00'", "{D} = '2023-12-09'", "CASE WHEN {b} THEN {b} ELSE {b} END",
+        "{c} = {c}", "{c} <> {c}", "{c} < {c}", "{c} <= {c}", "{c} > {c}", "{c} >= {c}", "{n} > {k}", "{s} = {w}",
+        "{s} < {s}", "{c} IS DISTINCT FROM {c}", "{s} IS NOT DISTINCT FROM {s}", "{n} BETWEEN {k} AND {n}",
+        "{n} NOT BETWEEN {n} AND {k}", "{c} IN ({k}, {k}, {c})", "{s} IN ({w}, {w}, NULL)", "{s} NOT IN ({w}, {w})",
+        "{b} AND {b}", "{b} OR {b}", "NOT {b}", "{c} IS NULL", "{s} IS NOT NULL", "{s} LIKE {p}", "{s} NOT LIKE {p}",
+        "{s} ILIKE {p}", "{s} NOT ILIKE {p}", "{s} LIKE 'x!_%' ESCAPE '!'", "starts_with({s}, {w})",
+        "ends_with({s}, {s})", "contains({s}, {w})", "contains({s}, {s})", "regexp_matches({s}, '^[ab]+')",
+        "isnan({d})", "isinf({d})", "isfinite({d})", "{D} < {D}", "{t} >= {t}", "{D} <= {t}", "{v} < {v}",
+        "{t} > '2023-12-09 10:00:00'", "{D} = '2023-12-09'", "CASE WHEN {b} THEN {b} ELSE {b} END",
         "coalesce({b}, {b})", "{same}", "CAST({i} AS BOOLEAN)", "TRY_CAST({s} AS BOOLEAN)", "if({b}, {b}, {b})",
         "CASE {i} WHEN {k} THEN {b} WHEN {i} THEN {b} END", "nullif({d}, {d}) IS NULL", "{m} = ANYNUMBER",
     ),
     "i": (
-        "{n} + {n}", "{n} - {n}", "{n} * {k}", "{i} * {i}", "{i} // {k}", "{i} // {i}", "{i} % {k}", "mod({i}, {i})", "-{i}", "abs({i})",
-        "sign({n})", "round({d})", "round({i}, -1)", "floor({m})", "ceil({d})", "trunc({m})", "length({s})", "strpos({s}, {w})",
-        "strpos({s}, {s})", "greatest({n}, {k}, {n})", "least({n}, {n})", "coalesce({n}, {k})", "ifnull({i}, {n})", "nullif({i}, {k})",
-        "if({b}, {n}, {k})", "CASE WHEN {b} THEN {n} WHEN {b} THEN {k} END", "CASE {n} WHEN {k} THEN {i} ELSE {n} END", "CAST({d} AS INTEGER)",
-        "CAST({s} AS BIGINT)", "TRY_CAST({s} AS SMALLINT)", "CAST({m} AS TINYINT)", "CAST({b} AS INTEGER)", "extract({u} FROM {t})",
-        "date_part('dow', {D})", "extract(isodow FROM {D})", "extract(doy FROM {t})", "week({D})", "extract(isoyear FROM {D})", "month({t})",
-        "date_diff('{u}', {t}, {t})", "date_diff('{u}', {D}, {D})", "epoch_ms({t})", "epoch_us({t})", "{D} - {D}", "dayofweek({t})",
+        "{n} + {n}", "{n} - {n}", "{n} * {k}", "{i} * {i}", "{i} // {k}", "{i} // {i}", "{i} % {k}", "mod({i}, {i})",
+        "-{i}", "abs({i})", "sign({n})", "round({d})", "round({i}, -1)", "floor({m})", "ceil({d})", "trunc({m})",
+        "length({s})", "strpos({s}, {w})", "strpos({s}, {s})", "greatest({n}, {k}, {n})", "least({n}, {n})",
+        "coalesce({n}, {k})", "ifnull({i}, {n})", "nullif({i}, {k})", "if({b}, {n}, {k})",
+        "CASE WHEN {b} THEN {n} WHEN {b} THEN {k} END", "CASE {n} WHEN {k} THEN {i} ELSE {n} END",
+        "CAST({d} AS INTEGER)", "CAST({s} AS BIGINT)", "TRY_CAST({s} AS SMALLINT)", "CAST({m} AS TINYINT)",
+        "CAST({b} AS INTEGER)", "extract({u} FROM {t})", "date_part('dow', {D})", "extract(isodow FROM {D})",
+        "extract(doy FROM {t})", "week({D})", "extract(isoyear FROM {D})", "month({t})", "date_diff('{u}', {t}, {t})",
+        "date_diff('{u}', {D}, {D})", "epoch_ms({t})", "epoch_us({t})", "{D} - {D}", "dayofweek({t})",
     ),
     "d": (
-        "{n} / {n}", "{n} / {k}", "{d} // {d}", "{d} + {n}", "{d} - {d}", "{d} * {n}", "{d} % {k}", "-{d}", "abs({d})", "round({d}, 2)",
-        "round({d}, -1)", "floor({d})", "ceil({i})", "trunc({d})", "sqrt({n})", "exp({m} / 100)", "ln({n})", "log10({n})", "log2({i})",
-        "pow({k}, {k})", "pi()", "epoch({t})", "epoch({v})", "extract(epoch FROM {D})", "CAST({s} AS DOUBLE)", "CAST({i} AS FLOAT)",
-        "CAST({m} AS DOUBLE)", "coalesce({d}, {n})", "greatest({d}, {d})", "least({d}, {n})", "nullif({d}, {n})", "CASE WHEN {b} THEN {d} ELSE {k} END",
+        "{n} / {n}", "{n} / {k}", "{d} // {d}", "{d} + {n}", "{d} - {d}", "{d} * {n}", "{d} % {k}", "-{d}", "abs({d})",
+        "round({d}, 2)", "round({d}, -1)", "floor({d})", "ceil({i})", "trunc({d})", "sqrt({n})", "exp({m} / 100)",
+        "ln({n})", "log10({n})", "log2({i})", "pow({k}, {k})", "pi()", "epoch({t})", "epoch({v})",
+        "extract(epoch FROM {D})", "CAST({s} AS DOUBLE)", "CAST({i} AS FLOAT)", "CAST({m} AS DOUBLE)",
+        "coalesce({d}, {n})", "greatest({d}, {d})", "least({d}, {n})", "nullif({d}, {n})",
+        "CASE WHEN {b} THEN {d} ELSE {k} END",
     ),
     "m": (
-        "{m} + {m}", "{m} - {k}", "{m} * {k}", "{m} * 1.5", "{m} % 0.7", "{m} % {m}", "-{m}", "abs({m})", "round({m}, 1)", "floor({m})", "ceil({m})",
-        "trunc({m})", "CAST({i} AS DECIMAL(10,2))", "CAST({d} AS DECIMAL(12,4))", "CAST({s} AS DECIMAL(8,2))", "coalesce({m}, {k})",
-        "greatest({m}, 2.5)", "least({m}, {i})", "nullif({m}, {k})", "CASE WHEN {b} THEN {m} ELSE 0.25 END",
+        "{m} + {m}", "{m} - {k}", "{m} * {k}", "{m} * 1.5", "{m} % 0.7", "{m} % {m}", "-{m}", "abs({m})",
+        "round({m}, 1)", "floor({m})", "ceil({m})", "trunc({m})", "CAST({i} AS DECIMAL(10,2))",
+        "CAST({d} AS DECIMAL(12,4))", "CAST({s} AS DECIMAL(8,2))", "coalesce({m}, {k})", "greatest({m}, 2.5)",
+        "least({m}, {i})", "nullif({m}, {k})", "CASE WHEN {b} THEN {m} ELSE 0.25 END",
     ),
     "s": (
-        "{s} || {s}", "{s} || {i}", "{s} || {m}", "concat({s}, {w}, {D})", "concat_ws('-', {s}, {i}, {s})", "upper({s})", "lower({s})", "trim({s})",
-        "ltrim({s}, 'a ')", "rtrim({s}, 'b')", "substring({s}, 2)", "substring({s}, -2, 1)", "substr({s}, 1, 2)", "left({s}, 2)", "left({s}, -1)",
-        "right({s}, 1)", "right({s}, -2)", "replace({s}, 'a', 'xy')", "lpad({s}, 4, '.')", "rpad({s}, 3, 'é')", "split_part({s}, 'a', 1)",
-        "split_part({s}, ' ', 2)", "strftime({t}, '%Y-%m-%d %H:%M:%S.%f %a %j')", "strftime({D}, '%d %B %y')", "dayname({D})", "monthname({t})",
-        "CAST({i} AS VARCHAR)", "CAST({m} AS VARCHAR)", "CAST({D} AS VARCHAR)", "CAST({t} AS VARCHAR)", "CAST({b} AS VARCHAR)", "coalesce({s}, {w})",
-        "nullif({s}, {w})", "greatest({s}, {s})", "least({s}, {w})", "if({b}, {s}, {s})", "CASE {s} WHEN {w} THEN {s} ELSE {w} END",
+        "{s} || {s}", "{s} || {i}", "{s} || {m}", "concat({s}, {w}, {D})", "concat_ws('-', {s}, {i}, {s})",
+        "upper({s})", "lower({s})", "trim({s})", "ltrim({s}, 'a ')", "rtrim({s}, 'b')", "substring({s}, 2)",
+        "substring({s}, -2, 1)", "substr({s}, 1, 2)", "left({s}, 2)", "left({s}, -1)", "right({s}, 1)",
+        "right({s}, -2)", "replace({s}, 'a', 'xy')", "lpad({s}, 4, '.')", "rpad({s}, 3, 'é')",
+        "split_part({s}, 'a', 1)", "split_part({s}, ' ', 2)", "strftime({t}, '%Y-%m-%d %H:%M:%S.%f %a %j')",
+        "strftime({D}, '%d %B %y')", "dayname({D})", "monthname({t})", "CAST({i} AS VARCHAR)", "CAST({m} AS VARCHAR)",
+        "CAST({D} AS VARCHAR)", "CAST({t} AS VARCHAR)", "CAST({b} AS VARCHAR)", "coalesce({s}, {w})",
+        "nullif({s}, {w})", "greatest({s}, {s})", "least({s}, {w})", "if({b}, {s}, {s})",
+        "CASE {s} WHEN {w} THEN {s} ELSE {w} END",
     ),
     "D": (
-        "{D} + {k}", "{D} - {k}", "last_day({D})", "last_day({t})", "CAST({t} AS DATE)", "CAST(lower({s}) AS DATE)", "coalesce({D}, {D})",
-        "greatest({D}, {D})", "least({D}, {D})", "nullif({D}, {D})", "CASE WHEN {b} THEN {D} END",
+        "{D} + {k}", "{D} - {k}", "last_day({D})", "last_day({t})", "CAST({t} AS DATE)", "CAST(lower({s}) AS DATE)",
+        "coalesce({D}, {D})", "greatest({D}, {D})", "least({D}, {D})", "nullif({D}, {D})",
+        "CASE WHEN {b} THEN {D} END",
     ),
     "t": (
-        "{t} + INTERVAL '90' MINUTE", "{t} - INTERVAL '1' MONTH", "{t} + INTERVAL '13' MONTH", "{t} + {v}", "{t} - {v}", "{D} + INTERVAL '1' DAY",
-        "{D} + {v}", "date_trunc('{u}', {t})", "date_trunc('week', {D})", "time_bucket(INTERVAL '7' MINUTE, {t})", "CAST({D} AS TIMESTAMP)",
-        "make_timestamp({i} % 1000 * 86399000001)", "CAST(upper({s}) AS TIMESTAMP)", "coalesce({t}, {D})", "greatest({t}, {t})", "least({t}, {D})",
+        "{t} + INTERVAL '90' MINUTE", "{t} - INTERVAL '1' MONTH", "{t} + INTERVAL '13' MONTH", "{t} + {v}",
+        "{t} - {v}", "{D} + INTERVAL '1' DAY", "{D} + {v}", "date_trunc('{u}', {t})", "date_trunc('week', {D})",
+        "time_bucket(INTERVAL '7' MINUTE, {t})", "CAST({D} AS TIMESTAMP)", "make_timestamp({i} % 1000 * 86399000001)",
+        "CAST(upper({s}) AS TIMESTAMP)", "coalesce({t}, {D})", "greatest({t}, {t})", "least({t}, {D})",
         "nullif({t}, {D})", "CASE WHEN {b} THEN {t} ELSE {D} END",
     ),
     "v": (
-        "{t} - {t}", "{t} - {D}", "{v} + {v}", "{v} - {v}", "-{v}", "coalesce({v}, {v})", "INTERVAL '3' HOUR", "INTERVAL '-5' SECOND",
-        "nullif({v}, {v})", "CASE WHEN {b} THEN {v} END",
+        "{t} - {t}", "{t} - {D}", "{v} + {v}", "{v} - {v}", "-{v}", "coalesce({v}, {v})", "INTERVAL '3' HOUR",
+        "INTERVAL '-5' SECOND", "nullif({v}, {v})", "CASE WHEN {b} THEN {v} END",
     ),
 }  # fmt: skip
-"""By the kind of the result. Holes: the kinds, n any number but UBIGINT, c any number, k a small whole number, w a word,
-p a LIKE pattern, u a unit of time."""
+"""By the kind of the result. Holes: the kinds, n any number but UBIGINT, c any number, k a small whole number, w a
+word, p a LIKE pattern, u a unit of time."""
 
 _CAST_AFTER = frozenset("idmtD")
 """Kinds whose templates may give another type of the same family."""
@@ -97,7 +108,7 @@ def random_expr(rng: random.Random, type: pa.DataType, columns: Sequence[tuple[s
     """The text of a random expression of the type over the columns, at most `depth` calls deep.
 
     >>> random_expr(random.Random(1), pa.bool_(), [("a.x", pa.int64()), ("a.s", pa.string())], 0)
-    'TRUE'
+    'FALSE'
     """
     return _Writer(rng, columns).typed(type, depth)
 
@@ -144,7 +155,9 @@ class _Writer:
     def any_number(self, depth: int, unsigned: bool = False) -> str:
         """A number of any type, as it is."""
         known = [
-            text for text, _, type in self.columns if t.is_number(type) and (unsigned or type != t.UINT64) and not _is_wide(type)
+            text
+            for text, _, type in self.columns
+            if t.is_number(type) and (unsigned or type != t.UINT64) and not _is_wide(type)
         ]
         if known and self.rng.random() < 0.5:
             return self.rng.choice(known)
@@ -177,7 +190,8 @@ class _Writer:
         if kind == "D":
             return f"DATE '20{self.rng.randint(10, 30)}-0{self.rng.randint(1, 9)}-2{self.rng.randint(0, 8)}'"
         if kind == "t":
-            return f"TIMESTAMP '2023-12-0{self.rng.randint(1, 9)} 1{self.rng.randint(0, 9)}:00:0{self.rng.randint(0, 9)}.5'"
+            day, hour, second = (self.rng.randint(1, 9) for _ in range(3))
+            return f"TIMESTAMP '2023-12-0{day} 1{hour}:00:0{second}.5'"
         return f"CAST({number / 8 if kind in 'dm' else number} AS {t.sql_type(_KINDS[kind])})"
 
 
@@ -191,5 +205,5 @@ def _castable(source: pa.DataType, target: pa.DataType) -> bool:
     if t.is_number(source) and t.is_number(target):
         return True
     if target == t.TIMESTAMP:
-        return source == t.DATE or pa.types.is_timestamp(source)
-    return source == target
+        return bool(source == t.DATE or pa.types.is_timestamp(source))
+    return bool(source == target)

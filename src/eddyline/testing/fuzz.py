@@ -147,7 +147,12 @@ class Fuzzer:
             with_engine = difference(run(case).table, third, {}) is None
         except Exception as error:
             return f"the tie-breaker fails: {type(error).__name__}: {error}"
-        agrees = {(True, False): "the oracle", (False, True): "the engine", (True, True): "both", (False, False): "neither"}
+        agrees = {
+            (True, False): "the oracle",
+            (False, True): "the engine",
+            (True, True): "both",
+            (False, False): "neither",
+        }
         return f"the naive engine agrees with {agrees[with_oracle, with_engine]}"
 
 
@@ -236,7 +241,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
-    parser.add_argument("--show", action="store_true", help="with --only: print the case as a script, whatever it gives")
+    parser.add_argument(
+        "--show", action="store_true", help="with --only: print the case as a script, whatever it gives"
+    )
     parser.add_argument("--out", type=Path, default=None, help="a folder for the scripts of failing cases")
     given = parser.parse_args(arguments)
 
@@ -259,7 +266,6 @@ def main(arguments: list[str] | None = None) -> int:
             (given.out / f"case_{given.seed}_{failure.index}.py").write_text(failure.script)
     sys.stdout.write(report.summary() + "\n")
     return 1 if report.failures else 0
-
 
 
 if __name__ == "__main__":

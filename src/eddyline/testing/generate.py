@@ -68,7 +68,9 @@ class _Generator:
         aggregate = rng.random() < 0.4
         slide = self._slide(width) if aggregate and rng.random() < 0.65 else None
         sources = [self._window(a, width, slide, len(rows.get(a.stream, ()))) for a in aliases]
-        aliases = [self._ordered(a) if s.window.startswith("ROWS") else a for a, s in zip(aliases, sources, strict=True)]
+        aliases = [
+            self._ordered(a) if s.window.startswith("ROWS") else a for a, s in zip(aliases, sources, strict=True)
+        ]
         if slide and not any("SLIDE" in s.window for s in sources):
             slide = None
         where = self._where(edges, aliases, shape, filters, width)
@@ -157,7 +159,9 @@ class _Generator:
 
     def _streams(
         self, places: int, sized: _Sized
-    ) -> tuple[list[StreamDecl], list[Alias], dict[str, pa.RecordBatch], dict[str, pa.RecordBatch], dict[str, list[int | None]]]:
+    ) -> tuple[
+        list[StreamDecl], list[Alias], dict[str, pa.RecordBatch], dict[str, pa.RecordBatch], dict[str, list[int | None]]
+    ]:
         rng = self.rng
         pools = [domains.domain(rng, f, n) for f, n in zip(sized.families, sized.pools, strict=True)]
         nulls = self.nulls
@@ -186,7 +190,7 @@ class _Generator:
                     columns.insert(rng.randint(0, len(columns)), (time, domains.make(times[name], self._time_type())))
                 batch = pa.RecordBatch.from_arrays([c for _, c in columns], names=[n for n, _ in columns])
                 lateness = rng.choice([0, 1, 2, 5, 20]) * self.clock.step if time else 0
-                declared = StreamDecl(name, batch.schema, time, lateness)
+                declared = StreamDecl(name, batch.schema, time, lateness, rng.random() < 0.3)
                 (tables if is_table else rows)[name] = batch
                 streams.append(declared)
                 self._note(*(["empty stream"] if not count else []), *(["lateness"] if lateness else []))
@@ -210,14 +214,26 @@ class _Generator:
             (f"k{i}", domains.column(rng, pool, domains.concrete(rng, pool.family), count, nulls, skew))
             for i, pool in enumerate(pools)
         ]
-        payload = {"x": "int", "y": "float", "s": "string", "d": "date", "f": "bool", "m": "decimal", "w": "timestamp", "z": "number", "v": "binary"}
+        payload = {
+            "x": "int",
+            "y": "float",
+            "s": "string",
+            "d": "date",
+            "f": "bool",
+            "m": "decimal",
+            "w": "timestamp",
+            "z": "number",
+            "v": "binary",
+        }
         for name in rng.sample(list(payload), rng.randint(1, 4)):
             pool = domains.domain(rng, payload[name], rng.randint(2, 20))
             columns.append((name, domains.column(rng, pool, domains.concrete(rng, payload[name]), count, nulls, False)))
         if rng.random() < 0.1:
             self._note("nested payload")
             lists = pa.array([[i, None][: rng.randint(0, 2)] for i in range(count)], pa.list_(pa.int64()))
-            structs = pa.array([{"a": i, "b": "x" * (i % 3)} for i in range(count)], pa.struct([("a", pa.int64()), ("b", pa.string())]))
+            structs = pa.array(
+                [{"a": i, "b": "x" * (i % 3)} for i in range(count)], pa.struct([("a", pa.int64()), ("b", pa.string())])
+            )
             columns.append(("p", rng.choice([lists, structs])))
         for _, values in columns:
             self._note(f"type {values.type}")
@@ -227,7 +243,9 @@ class _Generator:
         units = ["us", "us", "us", "ns"]
         units += ["ms"] if self.clock.step % 1_000 == 0 else []
         units += ["s"] if self.clock.step % 1_000_000 == 0 else []
-        return pa.timestamp(self.rng.choice(units), "UTC" if self.clock.base > 10**15 and self.rng.random() < 0.15 else None)
+        return pa.timestamp(
+            self.rng.choice(units), "UTC" if self.clock.base > 10**15 and self.rng.random() < 0.15 else None
+        )
 
     # the query
 
@@ -267,11 +285,21 @@ class _Generator:
 
     def _window_mix(self) -> list[float]:
         if not hasattr(self, "_mix"):
-            mixes = [[1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1], [0, 1, 0, 0], [3, 1, 1, 0.5], [3, 0, 1, 0.5]]
+            mixes = [
+                [1, 0, 0, 0],
+                [1, 0, 0, 0],
+                [1, 0, 0, 0],
+                [0, 0, 1, 1],
+                [0, 1, 0, 0],
+                [3, 1, 1, 0.5],
+                [3, 0, 1, 0.5],
+            ]
             self._mix = [float(w) for w in self.rng.choice(mixes)]
         return self._mix
 
-    def _where(self, edges: Sequence[Edge], aliases: Sequence[Alias], shape: str, filters: int, width: int) -> list[str]:
+    def _where(
+        self, edges: Sequence[Edge], aliases: Sequence[Alias], shape: str, filters: int, width: int
+    ) -> list[str]:
         rng = self.rng
         where = []
         for left, right, kind in edges:
@@ -285,7 +313,11 @@ class _Generator:
             self._note("time bound")
             for _ in range(rng.choice([1, 1, 2])):
                 one, other = rng.sample(timed, 2)
-                where.append(predicates.time_bound(rng, one.ref(str(one.time)), other.ref(str(other.time)), max(width, self.clock.step)))
+                where.append(
+                    predicates.time_bound(
+                        rng, one.ref(str(one.time)), other.ref(str(other.time)), max(width, self.clock.step)
+                    )
+                )
         where += [predicates.filter_of(rng, rng.choice(list(aliases)), rng.choice([1, 2])) for _ in range(filters)]
         self._note(*(["filter"] if filters else []))
         if len(aliases) > 1 and rng.random() < 0.2:
@@ -306,12 +338,24 @@ class _Generator:
             return SelectParts(_named(outputs), tuple(sources), tuple(where), joined=joined)
         self._note("aggregate")
         keys = self._group_keys(aliases)
-        outputs = [*(k for k in keys if rng.random() < 0.9), *(self._aggregate(aliases) for _ in range(rng.randint(1, 4)))]
+        outputs = [
+            *(k for k in keys if rng.random() < 0.9),
+            *(self._aggregate(aliases) for _ in range(rng.randint(1, 4))),
+        ]
         outputs += ["window_end()"] if slide and rng.random() < 0.8 else []
         having = None
         if rng.random() < 0.25:
             self._note("having")
-            having = rng.choice(["COUNT(*) > 1", "COUNT(*) BETWEEN 1 AND 20", "COUNT(*) % 2 = 1", "NOT COUNT(*) = 2", "MIN(1) = 1 AND COUNT(*) >= 1", "COUNT(*) <> 3"])
+            having = rng.choice(
+                [
+                    "COUNT(*) > 1",
+                    "COUNT(*) BETWEEN 1 AND 20",
+                    "COUNT(*) % 2 = 1",
+                    "NOT COUNT(*) = 2",
+                    "MIN(1) = 1 AND COUNT(*) >= 1",
+                    "COUNT(*) <> 3",
+                ]
+            )
         if keys and outputs[: len(keys)] == keys and rng.random() < 0.15:
             self._note("group by position or name")
             keys = [rng.choice([str(i + 1), f"o{i}"]) for i in range(len(keys))]
@@ -346,13 +390,26 @@ class _Generator:
         if rng.random() < 0.15:
             self._note("expression over aggregates")
             total = number if numbers else "1"
-            one = rng.choice([f"SUM({total}) / COUNT(*)", f"MAX({total}) - MIN({total})", f"COALESCE(SUM({total}), 0) + COUNT(*)", f"CASE WHEN COUNT(*) > 2 THEN 'many' ELSE 'few' END", "COUNT(*) * 2 + 1", "1 / (COUNT(*) - 2)"])
+            one = rng.choice(
+                [
+                    f"SUM({total}) / COUNT(*)",
+                    f"MAX({total}) - MIN({total})",
+                    f"COALESCE(SUM({total}), 0) + COUNT(*)",
+                    "CASE WHEN COUNT(*) > 2 THEN 'many' ELSE 'few' END",
+                    "COUNT(*) * 2 + 1",
+                    "1 / (COUNT(*) - 2)",
+                ]
+            )
         return one
 
     # how it is run
 
     def _batches(
-        self, streams: Sequence[StreamDecl], rows: dict[str, pa.RecordBatch], times: dict[str, list[int | None]], wide: int
+        self,
+        streams: Sequence[StreamDecl],
+        rows: dict[str, pa.RecordBatch],
+        times: dict[str, list[int | None]],
+        wide: int,
     ) -> tuple[timeline.Batch, ...]:
         rng = self.rng
         late = 0.15 if rng.random() < 0.2 else 0.0
@@ -364,10 +421,15 @@ class _Generator:
 
     def _settings(self) -> dict[str, object]:
         rng = self.rng
-        few = self.combinations < 300  # a packet of one row is slow, and shows what it can show on few rows too
-        packet = rng.choices([1, 3, 16, 65_536], [1, 2, 3, 20] if few else [0, 0, 1, 20])[0]
+        few = self.combinations < 150  # a packet of one row is slow, and shows what it can show on few rows too
+        packet = rng.choices([1, 3, 16, 65_536], [1, 1, 3, 20] if few else [0, 0, 1, 30])[0]
         self._note(f"packet {packet}")
-        return {"router": rng.choice(["fixed", "random"]), "packet": packet, "seed": rng.randrange(1000), "check": rng.random() < 0.3}
+        return {
+            "router": rng.choice(["fixed", "random"]),
+            "packet": packet,
+            "seed": rng.randrange(1000),
+            "check": rng.random() < 0.3,
+        }
 
 
 def _named(outputs: Sequence[str]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 
 import duckdb
 import numpy as np
@@ -42,7 +43,12 @@ class Oracle:
 
     def __init__(self) -> None:
         self._db = duckdb.connect(":memory:")
-        for statement in ("TimeZone='UTC'", "threads=1", "enable_progress_bar=false", "error_on_division_by_zero=false"):
+        for statement in (
+            "TimeZone='UTC'",
+            "threads=1",
+            "enable_progress_bar=false",
+            "error_on_division_by_zero=false",
+        ):
             self._db.execute(f"SET {statement}")
         for macro in MACROS:
             self._db.execute(macro)
@@ -61,29 +67,33 @@ class Oracle:
         streams = {d.name: (d.time, d.lateness) for d in sources.values() if d.time is not None}
         rows = sort_out(streams, schemas, batches)
         text = _Text(script, {a: schemas[d.name] for a, d in sources.items()}, {a: d.time for a, d in sources.items()})
+        given: dict[str, pa.Table] = {}
         for item in script.sources:
             name = sources[item.alias].name
             if name in rows:
                 columns = rows[name].used.append_column("__t", pa.array(rows[name].times))
             else:
                 columns = pa.Table.from_batches([(tables or {})[name]])
-            self._load(text.relation(item), _plain(columns.select(text.used[item.alias])), text.order(item), item)
+            given[text.relation(item)] = _plain(columns.select(text.used[item.alias]))
         if text.slide is not None:
-            self._load("__w", pa.table({"__end": text.boundaries(rows, sources)}), [], None)
+            given["__w"] = pa.table({"__end": text.boundaries(rows, sources)})
         sql = text.sql()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            result = self._db.execute(sql).to_arrow_table()
+        result = self._ask(sql, given)
         width = len(text.outputs)
         scale = {i: np.asarray(result.column(width + n), dtype=float) for n, i in enumerate(text.scaled)}
         return Expected(result.select(list(range(width))), scale, rows, sql)
 
-    def _load(self, name: str, given: pa.Table, order: Sequence[str], item: FromItem | None) -> None:
-        """A copy in DuckDB's own storage: scans of Arrow data would push filters down into Arrow's semantics."""
-        columns = "*"
-        if item is not None and item.window is not None and item.window.kind == "ROWS":
-            columns += f", lead(__t, {item.window.size}) OVER (ORDER BY {', '.join(order)}) AS __until"
-        self._db.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {columns} FROM given")
+    def _ask(self, sql: str, given: Mapping[str, pa.Table]) -> pa.Table:
+        """Run a query over Arrow tables. DuckDB finds them as globals of the function that calls it, which costs nothing,
+        where registering each would take as long as the query."""
+        ask = FunctionType(_execute.__code__, globals() | {f"{name}__given": table for name, table in given.items()})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ask(self._db, sql)
+
+
+def _execute(db: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    return db.execute(sql).to_arrow_table()
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -120,7 +130,7 @@ class _Text:
         self.scaled: list[int] = []
         self.used = self._used()
 
-    def _expanded(self, item: exp.Expression) -> list[exp.Expression]:
+    def _expanded(self, item: exp.Expr) -> list[exp.Expr]:
         """A star as the columns it stands for."""
         if not isinstance(item, exp.Star) and not (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
             return [item]
@@ -132,7 +142,7 @@ class _Text:
             for name in schema.names
         ]
 
-    def _key(self, key: exp.Expression, named: Mapping[str, exp.Expression]) -> exp.Expression:
+    def _key(self, key: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
         if isinstance(key, exp.Literal) and not key.is_string:
             return self.outputs[int(key.this) - 1].unnest()
         return self.names.qualify(key, named).unnest()
@@ -151,10 +161,6 @@ class _Text:
             timed = self.times[alias] is not None
             used[alias] = [*columns, "__t"] if timed else columns or schema.names[:1]
         return used
-
-    def order(self, item: FromItem) -> list[str]:
-        """The order of a ROWS window: time, then the used columns."""
-        return ["__t", *(f'"{n}"' for n in self.used[item.alias] if n != "__t")]
 
     def boundaries(self, rows: Mapping[str, Sorted], sources: Mapping[str, Declaration]) -> pa.Array:
         """The slide boundaries at which there may be a row, the last the first one >= the newest readable row."""
@@ -176,19 +182,31 @@ class _Text:
         """The whole query."""
         source = ", ".join(f'{self.relation(item)} AS "{item.alias}"' for item in self.items)
         source += ", __w" if self.slide is not None else ""
+        loaded = [self._loaded(item) for item in self.items]
+        loaded += ["__w AS MATERIALIZED (SELECT * FROM __w__given)"] if self.slide is not None else []
         conditions = [self._inner(c) for c in self.where] + self._windows()
         where = " AND ".join(f"({c})" for c in conditions) or "TRUE"
         if not self.grouped:
             outputs = ", ".join(f"{self._inner(e)} AS c{i}" for i, e in enumerate(self.outputs))
-            return f"SELECT {outputs} FROM {source} WHERE {where}"
-        return self._grouped(source, where)
+            return f"WITH {', '.join(loaded)} SELECT {outputs} FROM {source} WHERE {where}"
+        return f"WITH {', '.join(loaded)} {self._grouped(source, where)}"
 
-    def _inner(self, node: exp.Expression) -> str:
+    def _loaded(self, item: FromItem) -> str:
+        """The rows of an alias with its hidden columns. Materialised: else filters are pushed into Arrow's semantics."""
+        name, columns = self.relation(item), "*"
+        if item.window is not None and item.window.kind == "ROWS":
+            order = ", ".join(["__t", *(f'"{n}"' for n in self.used[item.alias] if n != "__t")])
+            columns += f", lead(__t, {item.window.size}) OVER (ORDER BY {order}) AS __until"
+        return f"{name} AS MATERIALIZED (SELECT {columns} FROM {name}__given)"
+
+    def _inner(self, node: exp.Expr) -> str:
         """An expression over the combinations."""
         return self._attempt(node, lambda _: None).sql("duckdb")
 
-    def _attempt(self, node: exp.Expression, known: Callable[[exp.Expression], exp.Expression | None]) -> exp.Expression:
-        def replace(part: exp.Expression) -> exp.Expression | None:
+    def _attempt(
+        self, node: exp.Expr, known: Callable[[exp.Expr], exp.Expr | None]
+    ) -> exp.Expr:
+        def replace(part: exp.Expr) -> exp.Expr | None:
             found = known(part)
             if found is not None:
                 return found
@@ -226,7 +244,7 @@ class _Text:
                 items.append(item)
             return items.index(item)
 
-        def known(part: exp.Expression) -> exp.Expression | None:
+        def known(part: exp.Expr) -> exp.Expr | None:
             if part.unnest() in self.keys:
                 return exp.column(f"__k{self.keys.index(part.unnest())}")
             if not is_aggregate(part):

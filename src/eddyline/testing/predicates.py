@@ -57,10 +57,20 @@ def equality(rng: random.Random, left: str, right: str, number: bool) -> str:
     if rng.random() < 0.5:
         left, right = right, left
     plain = f"{left} = {right}"
-    forms = [f"NOT ({left} <> {right})", f"{left} IN ({right})", f"{left} >= {right} AND {left} <= {right}", f"{left} BETWEEN {right} AND {right}"]
+    forms = [
+        f"NOT ({left} <> {right})",
+        f"{left} IN ({right})",
+        f"{left} >= {right} AND {left} <= {right}",
+        f"{left} BETWEEN {right} AND {right}",
+    ]
     forms += [f"{left} IS NOT DISTINCT FROM {right}"] * 3
     if number:
-        forms += [f"{left} + 1 = {right} + 1", f"{left} * 1 = {right}", f"CAST({left} AS DOUBLE) = {right}", f"{left} - {right} = 0"]
+        forms += [
+            f"{left} + 1 = {right} + 1",
+            f"{left} * 1 = {right}",
+            f"CAST({left} AS DOUBLE) = {right}",
+            f"{left} - {right} = 0",
+        ]
     return plain if rng.random() < 0.75 else rng.choice(forms)
 
 
@@ -68,7 +78,12 @@ def theta(rng: random.Random, left: str, right: str, number: bool) -> str:
     """Two columns of one domain that are not equal, or near each other."""
     forms = [f"{left} {op} {right}" for op in ("<", "<=", ">", ">=", "<>")] + [f"{left} IS DISTINCT FROM {right}"]
     if number:
-        forms += [f"{left} BETWEEN {right} AND {right} + 2", f"ABS({left} - {right}) <= 1", f"{left} < {right} + 1", f"{left} + {right} > 3"]
+        forms += [
+            f"{left} BETWEEN {right} AND {right} + 2",
+            f"ABS({left} - {right}) <= 1",
+            f"{left} < {right} + 1",
+            f"{left} + {right} > 3",
+        ]
     return rng.choice(forms)
 
 
@@ -103,16 +118,47 @@ def filter_of(rng: random.Random, alias: Alias, depth: int) -> str:
     kind = logical(type_)
     if is_number(kind):
         n = rng.randint(0, 9)
-        forms = [f"{ref} > {n - 6}", f"{ref} <= {n + 3}", f"{ref} <> {n}", f"{ref} BETWEEN {n - 8} AND {n + 8}", f"{ref} IN (0, 1, 2, 3, {n})"]
-        return rng.choice([*forms, f"{ref} NOT IN ({n}, {n + 1})", f"12 / {ref} > -100", f"fuzz_picky(CAST({ref} AS BIGINT)) > {n - 4}", f"NOT ({ref} < {n - 5})"])
+        forms = [
+            f"{ref} > {n - 6}",
+            f"{ref} <= {n + 3}",
+            f"{ref} <> {n}",
+            f"{ref} BETWEEN {n - 8} AND {n + 8}",
+            f"{ref} IN (0, 1, 2, 3, {n})",
+        ]
+        return rng.choice(
+            [
+                *forms,
+                f"{ref} NOT IN ({n}, {n + 1})",
+                f"12 / {ref} > -100",
+                f"fuzz_picky(CAST({ref} AS BIGINT)) > {n - 4}",
+                f"NOT ({ref} < {n - 5})",
+            ]
+        )
     if pa.types.is_string(kind):
-        return rng.choice([f"{ref} <> 'a'", f"{ref} LIKE '%a%'", f"{ref} NOT LIKE 'b%'", f"length({ref}) < 5", f"upper({ref}) >= 'A'", f"fuzz_tag({ref}) LIKE '%#'", f"{ref} IN ('a', 'b', 'ab', 'abc', '')"])
+        return rng.choice(
+            [
+                f"{ref} <> 'a'",
+                f"{ref} LIKE '%a%'",
+                f"{ref} NOT LIKE 'b%'",
+                f"length({ref}) < 5",
+                f"upper({ref}) >= 'A'",
+                f"fuzz_tag({ref}) LIKE '%#'",
+                f"{ref} IN ('a', 'b', 'ab', 'abc', '')",
+            ]
+        )
     if pa.types.is_boolean(kind):
         return rng.choice([ref, f"NOT {ref}", f"{ref} OR {ref} IS NULL", f"{ref} = TRUE"])
     if pa.types.is_date(kind):
         return rng.choice([f"{ref} >= DATE '2023-12-20'", f"{ref} <> DATE '2023-12-09'", f"year({ref}) > 2000"])
     if pa.types.is_timestamp(kind):
-        return rng.choice([f"{ref} > TIMESTAMP '1969-01-01 00:00:00'", f"extract(minute FROM {ref}) < 50", f"{ref} IS NOT NULL", f"date_trunc('hour', {ref}) <> TIMESTAMP '2024-01-01 01:00:00'"])
+        return rng.choice(
+            [
+                f"{ref} > TIMESTAMP '1969-01-01 00:00:00'",
+                f"extract(minute FROM {ref}) < 50",
+                f"{ref} IS NOT NULL",
+                f"date_trunc('hour', {ref}) <> TIMESTAMP '2024-01-01 01:00:00'",
+            ]
+        )
     return f"{ref} IS NOT NULL"
 
 
@@ -137,7 +183,16 @@ def _arbitrary(rng: random.Random, aliases: Sequence[Alias], depth: int) -> str:
     condition = random_expr(rng, pa.bool_(), _plain(aliases), depth)
     ref, type_ = rng.choice(_plain(aliases))
     other = f"{ref} > {rng.randint(0, 4)}" if is_number(logical(type_)) else f"{ref} IS NOT NULL"
-    return rng.choice([condition, condition, f"NOT coalesce({condition}, FALSE)", f"{condition} OR {other}", f"{condition} OR NOT {condition}", f"coalesce({condition}, TRUE)"])
+    return rng.choice(
+        [
+            condition,
+            condition,
+            f"NOT coalesce({condition}, FALSE)",
+            f"{condition} OR {other}",
+            f"{condition} OR NOT {condition}",
+            f"coalesce({condition}, TRUE)",
+        ]
+    )
 
 
 def value(rng: random.Random, aliases: Sequence[Alias], depth: int, type_: pa.DataType | None = None) -> str:
@@ -145,7 +200,9 @@ def value(rng: random.Random, aliases: Sequence[Alias], depth: int, type_: pa.Da
     if type_ is None and rng.random() < 0.7:
         alias = rng.choice(list(aliases))
         return alias.ref(rng.choice(list(alias.columns)))
-    wanted = type_ or rng.choice([pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.date32(), pa.timestamp("us"), pa.decimal128(18, 3)])
+    wanted = type_ or rng.choice(
+        [pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.date32(), pa.timestamp("us"), pa.decimal128(18, 3)]
+    )
     return random_expr(rng, wanted, _plain(aliases), depth)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from eddyline.testing.run import check, expected_of, run
 
 inf, nan = float("inf"), float("nan")
 '''
-_TAIL = '''
+_TAIL = """
 if __name__ == "__main__":
     oracle = Oracle()
     wanted = expected_of(case, oracle)
@@ -33,7 +32,7 @@ if __name__ == "__main__":
     wrong = check(case, oracle)
     sys.stdout.write((wrong or "no difference") + "\\n")
     sys.exit(wrong is not None)
-'''
+"""
 
 
 def reproduce(case: Case, title: str = "A case for Eddyline.") -> str:
@@ -48,9 +47,13 @@ def reproduce(case: Case, title: str = "A case for Eddyline.") -> str:
         return "(" + "".join(f"({n!r}, {_rows_text(b, names[n])}), " for n, b in rows) + ")"
 
     lines.append("case = Case(")
-    lines.append("    streams=(" + "".join(f"\n        {_stream_text(s, names[s.name])}," for s in case.streams) + "\n    ),")
+    lines.append(
+        "    streams=(" + "".join(f"\n        {_stream_text(s, names[s.name])}," for s in case.streams) + "\n    ),"
+    )
     lines.append(f"    select={case.select!r},")
-    lines.append("    batches=(" + "".join(f"\n        {_batch_text(b, batch_text)}," for b in case.batches) + "\n    ),")
+    lines.append(
+        "    batches=(" + "".join(f"\n        {_batch_text(b, batch_text)}," for b in case.batches) + "\n    ),"
+    )
     tables = "".join(f"\n        {n!r}: {_rows_text(b, names[n])}," for n, b in case.tables.items())
     lines.append("    tables={" + tables + "},")
     lines.append(f"    settings={dict(case.settings)!r},")
@@ -72,8 +75,8 @@ def schema_text(schema: pa.Schema) -> str:
 def type_text(type_: pa.DataType) -> str:
     """Python for an Arrow type.
 
-    >>> type_text(pa.dictionary(pa.int32(), pa.string())), type_text(pa.timestamp("ms", "UTC"))
-    ("pa.dictionary(pa.int32(), pa.string())", "pa.timestamp('ms', 'UTC')")
+    >>> type_text(pa.dictionary(pa.int32(), pa.list_(pa.decimal128(9, 2))))
+    'pa.dictionary(pa.int32(), pa.list_(pa.decimal128(9, 2)))'
     """
     if pa.types.is_dictionary(type_):
         return f"pa.dictionary({type_text(type_.index_type)}, {type_text(type_.value_type)})"
@@ -90,7 +93,7 @@ def type_text(type_: pa.DataType) -> str:
 
 
 def _stream_text(stream: StreamDecl, schema: str) -> str:
-    return f"StreamDecl({stream.name!r}, {schema}, {stream.time!r}, {stream.lateness})"
+    return f"StreamDecl({stream.name!r}, {schema}, {stream.time!r}, {stream.lateness}, {stream.listed})"
 
 
 def _batch_text(batch: Batch, text: Callable[[Rows], str]) -> str:
@@ -107,7 +110,4 @@ def _column_text(column: pa.Array) -> str:
         column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
     elif pa.types.is_date(column.type):
         column = column.cast(pa.int32())
-    values = column.to_pylist()
-    if pa.types.is_floating(column.type):
-        values = [v if v is None or math.isfinite(v) else v for v in values]
-    return repr(values)
+    return repr(column.to_pylist())

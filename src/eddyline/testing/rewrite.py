@@ -16,28 +16,28 @@ CAN_FAIL = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, ex
 NEVER_FAILS = (exp.Case, exp.If, exp.And, exp.Or, exp.TryCast, exp.Predicate)
 DIVIDES = ("mod", "fmod", "divide")
 AGGREGATES = ("count", "sum", "min", "max", "avg", "stddev_samp", "stddev", "var_samp", "variance")
-Replace = Callable[[exp.Expression], exp.Expression | None]
+Replace = Callable[[exp.Expr], exp.Expr | None]
 
 
-def attempt(node: exp.Expression, replace: Replace) -> exp.Expression:
-    """A copy of an expression with `replace` asked at every node, parents first, and the rest guarded."""
+def attempt(node: exp.Expr, replace: Replace) -> exp.Expr:
+    """An expression with `replace` asked at every node, parents first, and the rest guarded; it uses up what is given."""
     done = replace(node)
     if done is not None:
         return done
     if isinstance(node, exp.Interval | exp.DataType | exp.Literal | exp.Identifier | exp.Var):
-        return node.copy()
+        return node
     copy = type(node)()
     for key, value in node.args.items():
-        if isinstance(value, exp.Expression):
+        if isinstance(value, exp.Expr):
             copy.set(key, attempt(value, replace))
         elif isinstance(value, list):
-            copy.set(key, [attempt(v, replace) if isinstance(v, exp.Expression) else v for v in value])
+            copy.set(key, [attempt(v, replace) if isinstance(v, exp.Expr) else v for v in value])
         else:
             copy.set(key, value)
     return _guard(copy)
 
 
-def _guard(node: exp.Expression) -> exp.Expression:
+def _guard(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
         return node
     divisor = node.expression if isinstance(node, exp.Div | exp.IntDiv | exp.Mod) else None
@@ -54,12 +54,12 @@ def _guard(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def is_call(node: exp.Expression, *names: str) -> bool:
+def is_call(node: exp.Expr, *names: str) -> bool:
     """Whether a node is a call of one of these functions; the parser leaves all calls as name and arguments."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in names
 
 
-def is_aggregate(node: exp.Expression) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is a call of an aggregate."""
     return is_call(node, *AGGREGATES)
 
@@ -81,10 +81,10 @@ class Names:
         ]
         return found[0] if len(found) == 1 else None
 
-    def qualify(self, node: exp.Expression, named: Mapping[str, exp.Expression]) -> exp.Expression:
+    def qualify(self, node: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
         """The expression with every column written alias.column; other names are those of SELECT items."""
 
-        def one(part: exp.Expression) -> exp.Expression:
+        def one(part: exp.Expr) -> exp.Expr:
             if not isinstance(part, exp.Column):
                 return part
             found = self.find(part)
@@ -94,7 +94,7 @@ class Names:
 
         return node.transform(one)
 
-    def is_instant(self, node: exp.Expression) -> bool:
+    def is_instant(self, node: exp.Expr) -> bool:
         """Whether an expression is a timestamp, as far as the text tells: only these may be subtracted to a duration."""
         if isinstance(node, exp.Paren | exp.Try):
             return self.is_instant(node.this)
@@ -105,7 +105,7 @@ class Names:
             return self.is_instant(node.this) and isinstance(node.expression, exp.Interval)
         return isinstance(node, exp.Cast) and node.to.sql("duckdb").startswith("TIMESTAMP")
 
-    def duration_abs(self, node: exp.Expression) -> exp.Expression | None:
+    def duration_abs(self, node: exp.Expr) -> exp.Expr | None:
         """ABS(t - u) of two timestamps, which DuckDB does not have, as a CASE; None for any other node."""
         inner = node.expressions[0].unnest() if is_call(node, "abs") and len(node.expressions) == 1 else None
         if not isinstance(inner, exp.Sub) or not (self.is_instant(inner.this) and self.is_instant(inner.expression)):

@@ -52,7 +52,9 @@ def _fewer_parts(case: Case) -> Iterator[Case]:
     for i, gone in enumerate(select.sources):
         if len(select.sources) > 1:
             named = f"{gone.alias}."
-            outputs = tuple(o for o in select.outputs if named not in o) or ("COUNT(*) AS o0" if select.keys else "1 AS o0",)
+            outputs = tuple(o for o in select.outputs if named not in o) or (
+                "COUNT(*) AS o0" if select.keys else "1 AS o0",
+            )
             smaller = replace(
                 select,
                 sources=select.sources[:i] + select.sources[i + 1 :],

@@ -15,7 +15,14 @@ import pyarrow as pa
 
 from eddyline.testing.case import Batch, Rows
 
-UNITS = {"DAY": 86_400_000_000, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000, "MILLISECOND": 1_000, "MICROSECOND": 1}
+UNITS = {
+    "DAY": 86_400_000_000,
+    "HOUR": 3_600_000_000,
+    "MINUTE": 60_000_000,
+    "SECOND": 1_000_000,
+    "MILLISECOND": 1_000,
+    "MICROSECOND": 1,
+}
 
 
 def amount(micros: int) -> tuple[int, str]:
@@ -71,10 +78,10 @@ def cut(
     rng: random.Random, order: Sequence[tuple[str, int]], rows: Mapping[str, pa.RecordBatch], undo: bool
 ) -> tuple[Batch, ...]:
     """The rows in that order as batches, with streams that end early and batches that are wound back."""
-    count = rng.choice([1, 2, 3, 5, 8]) if rng.random() < 0.9 else max(1, min(len(order), 40))
-    places = sorted(rng.randint(0, len(order)) for _ in range(count - 1))
-    if count >= 40:
-        places = list(range(1, len(order)))
+    places = sorted(rng.randint(0, len(order)) for _ in range(rng.choice([0, 1, 1, 2, 2, 3, 5])))
+    if len(order) > 1 and rng.random() < 0.06:  # one row at a time, for a while
+        first = rng.randrange(1, len(order))
+        places = list(range(first, min(first + 15, len(order))))
     pieces = [order[a:b] for a, b in zip([0, *places], [*places, len(order)], strict=True)]
     last = {s: max((i for i, p in enumerate(pieces) if any(n == s for n, _ in p)), default=0) for s in rows}
     ended: list[list[str]] = [[] for _ in pieces]

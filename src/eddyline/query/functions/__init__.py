@@ -1,7 +1,7 @@
 """The closed table of functions, and the three ways to make a typed call from it.
 
-Whatever is built here is well typed: arguments already have the types their kernel takes (casts are calls of their own),
-so evaluation never looks at types again. What DuckDB would do differently is left out rather than approximated.
+Whatever is built here is well typed: arguments already have the types their kernel takes (casts are calls of their
+own), so evaluation never looks at types again. What DuckDB would do differently is left out rather than approximated.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ ALIASES: Mapping[str, str] = {alias: f.name for f in TABLE.values() for alias in
 
 
 def call(name: str, args: Sequence[Expr], variant: str = "") -> Expr:
-    """The function `name` applied to `args`, with the casts DuckDB would insert; TypeMismatch when there is no such call.
+    """The function `name` applied to `args`, with the casts DuckDB would insert; TypeMismatch when there is none.
 
-    `-` with one argument negates. CASE is `[condition, value, condition, value, ..., else]`, the else optional;
-    `CASE x WHEN v` is the caller's to write as `x = v`. The unit of date_trunc, extract and date_diff is `variant`, or the
+    `-` with one argument negates. CASE is `[condition, value, condition, value, ..., else]`, the else optional; `CASE x
+    WHEN v` is the caller's to write as `x = v`. The unit of date_trunc, extract and date_diff is `variant`, or the
     first argument when it is a string literal and `variant` is empty.
     """
     key = name.lower()

@@ -32,7 +32,7 @@ def _resolve(name: str) -> Resolve:
             return _sign(name, args[0])
         if any(pa.types.is_temporal(a.type) for a in args):
             return times.arithmetic(name, args)
-        if not all(t.is_number(t.logical(a.type)) or is_null(a) for a in args):
+        if not all(t.is_number(t.logical(a.type)) or a.type == t.NULL for a in args):
             raise refuse(name, args, _TAKES)
         type = _result(name, args)
         operands, kernel = _OPERATORS[name](name, type)
@@ -79,7 +79,9 @@ def _integer(name: str, args: Sequence[Expr], left: pa.DataType, right: pa.DataT
 def _product(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     width, scale = a.precision + b.precision, a.scale + b.scale
     if scale > 38:
-        raise TypeMismatch(f"the product of {t.sql_type(a)} and {t.sql_type(b)} needs {scale} decimals: cast one to DOUBLE")
+        raise TypeMismatch(
+            f"the product of {t.sql_type(a)} and {t.sql_type(b)} needs {scale} decimals: cast one to DOUBLE"
+        )
     if width > decimals.NARROW >= max(a.precision, b.precision) and scale < decimals.NARROW:
         width = decimals.NARROW
     return pa.decimal128(min(width, 38), scale)
@@ -129,7 +131,8 @@ def _overflowing(name: str) -> Callable[[Values, Values], tuple[Values, Bools]]:
 
 
 def _decimal(name: str, type: pa.DataType) -> Kernel:
-    """Arrow's exact kernel while its result has at most 38 digits, Python's integers beyond; then what fits the type."""
+    """Arrow's exact kernel while its result has at most 38 digits, Python's integers beyond; then what fits the
+    type."""
 
     def wide(a: Values, b: Values) -> tuple[Values, Bools]:
         a, b = a.astype(object), b.astype(object)
@@ -219,10 +222,22 @@ def _entry(name: str, doc: str, gives: str, takes: str = "", aliases: Sequence[s
 
 
 FUNCTIONS = (
-    _entry("+", "Sum; also a time plus an interval, a date plus days.", "the wider type; decimals one digit more", "a + b, +a"),
-    _entry("-", "Difference, or the negative; also between times.", "as +; timestamps: INTERVAL; dates: BIGINT", "a - b, -a"),
+    _entry(
+        "+",
+        "Sum; also a time plus an interval, a date plus days.",
+        "the wider type; decimals one digit more",
+        "a + b, +a",
+    ),
+    _entry(
+        "-",
+        "Difference, or the negative; also between times.",
+        "as +; timestamps: INTERVAL; dates: BIGINT",
+        "a - b, -a",
+    ),
     _entry("*", "Product.", "the wider type; decimals: digits and scales added"),
-    _entry("/", "Division of floats; by zero it cannot be computed.", "DOUBLE (FLOAT if one side is and none is DOUBLE)"),
+    _entry(
+        "/", "Division of floats; by zero it cannot be computed.", "DOUBLE (FLOAT if one side is and none is DOUBLE)"
+    ),
     _entry("//", "Division of integers, towards zero; of anything else the same as /.", "the wider integer; DOUBLE"),
     _entry("%", "Remainder, with the sign of the dividend.", "the wider type", aliases=["mod"]),
 )

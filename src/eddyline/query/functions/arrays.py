@@ -74,7 +74,8 @@ def nulls_of(args: Sequence[Value]) -> Bools | None:
 def strict(function: Callable[..., Values | tuple[Values, Bools]], type: pa.DataType) -> Kernel:
     """A kernel that is NULL where an argument is, and elsewhere what a NumPy function makes of the values.
 
-    The function may give a second array that says which rows cannot be computed. Constants come as arrays of length one.
+    The function may give a second array that says which rows cannot be computed. Constants come as arrays of length
+    one.
     """
 
     def kernel(args: Sequence[Value], rows: int) -> pa.Array | Partial:

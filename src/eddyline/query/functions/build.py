@@ -61,7 +61,8 @@ def is_written_string(expr: Expr) -> bool:
 
 
 def meet(name: str, args: Sequence[Expr], huge: bool = False) -> pa.DataType:
-    """The type in which all arguments meet. `huge`: they are only compared, so it may be one that no value is given in."""
+    """The type in which all arguments meet. `huge`: they are only compared, so it may be one that no value is given
+    in."""
     together = t.comparable if huge else t.common
     if any(t.is_opaque(a.type) for a in args):
         raise refuse(name, args, "values of the SQL types, not nested ones")

@@ -1,5 +1,5 @@
-"""CAST and TRY_CAST between scalar types, with DuckDB's meaning: floats round half to even, decimals half away from zero,
-what does not fit cannot be computed.
+"""CAST and TRY_CAST between scalar types, with DuckDB's meaning: floats round half to even, decimals half away from
+zero, what does not fit cannot be computed.
 
 A cast is chosen once, from the two types; `_kernel` is that table. Values that only change their name (a timestamp that
 gets a zone, a dictionary that is decoded) pass as they are.
@@ -43,7 +43,10 @@ def literal(expr: Literal, type: pa.DataType) -> Expr:
     made = cast(expr, type)
     if not isinstance(made, Call):
         return made
-    result = made.kernel([pa.array([expr.value], expr.type)], 1)
+    try:
+        result = made.kernel([pa.array([expr.value], expr.type)], 1)
+    except (ValueError, ArithmeticError):
+        result = Partial(pa.nulls(1, type), 1)
     if isinstance(result, Partial):
         raise TypeMismatch(f"{expr.value!r} is no {sql_type(type)}")
     value = result[0]
@@ -219,9 +222,11 @@ def _resolve(name: str) -> Resolve:
     return resolve
 
 
-_DOC = "As another type; a value that has none there cannot be computed. Floats round half to even, decimals away from zero."
+_DOC = "As another type, if it has such a value. Floats are rounded half to even, decimals half away from zero."
 
 FUNCTIONS = (
     Function("cast", "Casts", "CAST(a AS type), a::type", "the type", _DOC, _resolve("cast")),
-    Function("try_cast", "Casts", "TRY_CAST(a AS type)", "the type", "As CAST, but NULL is no error.", _resolve("try_cast")),
+    Function(
+        "try_cast", "Casts", "TRY_CAST(a AS type)", "the type", "As CAST, but NULL is no error.", _resolve("try_cast")
+    ),
 )

@@ -167,5 +167,12 @@ FUNCTIONS = (
     _entry("is distinct from", "Not equal, where NULL is a value like any other.", "a IS DISTINCT FROM b"),
     _entry("is not distinct from", "Equal, where NULL is a value like any other.", "a IS NOT DISTINCT FROM b"),
     Function("between", "Comparison", "a [NOT] BETWEEN low AND high", "BOOLEAN", "a >= low AND a <= high.", _between),
-    Function("in", "Comparison", "a [NOT] IN (b, c, ...)", "BOOLEAN", "Equal to one of them; NULL if not and one is NULL.", _in),
+    Function(
+        "in",
+        "Comparison",
+        "a [NOT] IN (b, c, ...)",
+        "BOOLEAN",
+        "Equal to one of them; NULL if not and one is NULL.",
+        _in,
+    ),
 )

@@ -91,11 +91,46 @@ def _extreme(name: str, order: str) -> Resolve:
 
 
 FUNCTIONS = (
-    Function("case", "Conditions", "CASE WHEN a THEN x ... ELSE y END", "the type of the values", "The value of the first condition that is true; `CASE a WHEN b` compares with =.", _case),
+    Function(
+        "case",
+        "Conditions",
+        "CASE WHEN a THEN x ... ELSE y END",
+        "the type of the values",
+        "The value of the first condition that is true; `CASE a WHEN b` compares with =.",
+        _case,
+    ),
     Function("if", "Conditions", "if(a, x, y)", "the type of the values", "x if a is true, else y.", _if),
-    Function("coalesce", "Conditions", "coalesce(x, ...)", "the type of the values", "The first value that is not NULL.", _coalesce("coalesce", 10_000)),
-    Function("ifnull", "Conditions", "ifnull(x, y)", "the type of the values", "x, or y if x is NULL.", _coalesce("ifnull", 2)),
+    Function(
+        "coalesce",
+        "Conditions",
+        "coalesce(x, ...)",
+        "the type of the values",
+        "The first value that is not NULL.",
+        _coalesce("coalesce", 10_000),
+    ),
+    Function(
+        "ifnull",
+        "Conditions",
+        "ifnull(x, y)",
+        "the type of the values",
+        "x, or y if x is NULL.",
+        _coalesce("ifnull", 2),
+    ),
     Function("nullif", "Conditions", "nullif(x, y)", "the type of x", "NULL if x = y, else x.", _nullif),
-    Function("greatest", "Conditions", "greatest(x, ...)", "the type of the values", "The greatest value that is not NULL.", _extreme("greatest", ">")),
-    Function("least", "Conditions", "least(x, ...)", "the type of the values", "The least value that is not NULL.", _extreme("least", "<")),
+    Function(
+        "greatest",
+        "Conditions",
+        "greatest(x, ...)",
+        "the type of the values",
+        "The greatest value that is not NULL.",
+        _extreme("greatest", ">"),
+    ),
+    Function(
+        "least",
+        "Conditions",
+        "least(x, ...)",
+        "the type of the values",
+        "The least value that is not NULL.",
+        _extreme("least", "<"),
+    ),
 )

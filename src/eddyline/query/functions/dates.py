@@ -133,8 +133,8 @@ def _time_bucket(args: tuple[Expr, ...], variant: str) -> Expr:
     value = moment("time_bucket", args[1])
 
     def bucket(moments: Values) -> Values:
-        since = moments - _BUCKET_ORIGIN
-        return since - since % width + _BUCKET_ORIGIN
+        start: Values = moments - (moments - _BUCKET_ORIGIN) % width
+        return start
 
     return make("time_bucket", [value], t.logical(value.type), strict(bucket, t.TIMESTAMP), f"{width}")
 
@@ -204,35 +204,100 @@ def _pieces(form: str) -> list[pa.Scalar | Callable[[pa.Array], pa.Array]]:
             pieces.append(pa.scalar(plain))
         if percent:
             code, rest = rest[:1], rest[1:]
-            if code != "%" and code not in _CODES or not code:
+            if (code != "%" and code not in _CODES) or not code:
                 raise TypeMismatch(f"strftime has no code %{code}: it has {' '.join('%' + c for c in _CODES)} %%")
             pieces.append(pa.scalar("%") if code == "%" else _CODES[code])
     return pieces
 
 
-def _entry(name: str, takes: str, gives: str, doc: str, resolve: Resolve, aliases: dict[str, str] | None = None) -> Function:
+def _entry(
+    name: str, takes: str, gives: str, doc: str, resolve: Resolve, aliases: dict[str, str] | None = None
+) -> Function:
     return Function(name, "Dates and times", takes, gives, doc, resolve, aliases or {})
 
 
 _PART_NAMES = {
     **{u: u for u in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")},
     **{u: u for u in ("millisecond", "microsecond", "isodow", "isoyear")},
-    **{"dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "dayofmonth": "day", "weekofyear": "week"},
+    "dayofweek": "dow",
+    "weekday": "dow",
+    "dayofyear": "doy",
+    "dayofmonth": "day",
+    "weekofyear": "week",
     "date_part": "",
     "datepart": "",
 }
 
 FUNCTIONS = (
-    _entry("date_trunc", "date_trunc('unit', x)", "TIMESTAMP", f"The start of the unit: {', '.join(_TRUNCATE)}.", _date_trunc, {"datetrunc": ""}),
-    _entry("extract", "extract(unit FROM x), date_part('unit', x), year(x), ...", "BIGINT; epoch: DOUBLE", f"A part: {', '.join(calendar.PARTS)}. Weeks are ISO weeks, dow counts from Sunday = 0.", _extract, _PART_NAMES),
-    _entry("date_diff", "date_diff('unit', x, y)", "BIGINT", f"How many starts of a unit lie between x and y: {', '.join(_CROSS)}.", _date_diff, {"datediff": ""}),
-    _entry("time_bucket", "time_bucket(INTERVAL 'n' UNIT, x)", "the type of x", "The start of the bucket of constant width, counted from 2000-01-03.", _time_bucket),
+    _entry(
+        "date_trunc",
+        "date_trunc('unit', x)",
+        "TIMESTAMP",
+        f"The start of the unit: {', '.join(_TRUNCATE)}.",
+        _date_trunc,
+        {"datetrunc": ""},
+    ),
+    _entry(
+        "extract",
+        "extract(unit FROM x), date_part('unit', x), year(x), ...",
+        "BIGINT; epoch: DOUBLE",
+        f"A part: {', '.join(calendar.PARTS)}. Weeks are ISO weeks, dow counts from Sunday = 0.",
+        _extract,
+        _PART_NAMES,
+    ),
+    _entry(
+        "date_diff",
+        "date_diff('unit', x, y)",
+        "BIGINT",
+        f"How many starts of a unit lie between x and y: {', '.join(_CROSS)}.",
+        _date_diff,
+        {"datediff": ""},
+    ),
+    _entry(
+        "time_bucket",
+        "time_bucket(INTERVAL 'n' UNIT, x)",
+        "the type of x",
+        "The start of the bucket of constant width, counted from 2000-01-03.",
+        _time_bucket,
+    ),
     _entry("epoch", "epoch(x)", "DOUBLE", "Seconds since 1970, or of an interval.", _epoch),
-    _entry("epoch_ms", "epoch_ms(x)", "BIGINT", "Milliseconds since 1970, rounded.", _from_moment("epoch_ms", lambda m: decimals.rescale(m, -3, 19), t.INT64)),
-    _entry("epoch_us", "epoch_us(x)", "BIGINT", "Microseconds since 1970.", _from_moment("epoch_us", np.asarray, t.INT64)),
-    _entry("make_timestamp", "make_timestamp(us)", "TIMESTAMP", "The moment so many microseconds after 1970.", _make_timestamp),
-    _entry("last_day", "last_day(x)", "DATE", "The last day of the month.", _from_moment("last_day", calendar.last_day, t.DATE)),
+    _entry(
+        "epoch_ms",
+        "epoch_ms(x)",
+        "BIGINT",
+        "Milliseconds since 1970, rounded.",
+        _from_moment("epoch_ms", lambda m: decimals.rescale(m, -3, 19), t.INT64),
+    ),
+    _entry(
+        "epoch_us", "epoch_us(x)", "BIGINT", "Microseconds since 1970.", _from_moment("epoch_us", np.asarray, t.INT64)
+    ),
+    _entry(
+        "make_timestamp",
+        "make_timestamp(us)",
+        "TIMESTAMP",
+        "The moment so many microseconds after 1970.",
+        _make_timestamp,
+    ),
+    _entry(
+        "last_day",
+        "last_day(x)",
+        "DATE",
+        "The last day of the month.",
+        _from_moment("last_day", calendar.last_day, t.DATE),
+    ),
     _entry("dayname", "dayname(x)", "VARCHAR", "Monday to Sunday.", _named("dayname", calendar.weekday, _DAYS)),
-    _entry("monthname", "monthname(x)", "VARCHAR", "January to December.", _named("monthname", lambda m: calendar.month(m) - 1, _MONTHS)),
-    _entry("strftime", "strftime(x, 'format')", "VARCHAR", f"Written by a constant format: {' '.join('%' + c for c in _CODES)} %%.", _strftime),
+    _entry(
+        "monthname",
+        "monthname(x)",
+        "VARCHAR",
+        "January to December.",
+        _named("monthname", lambda m: calendar.month(m) - 1, _MONTHS),
+    ),
+    _entry(
+        "strftime",
+        "strftime(x, 'format')",
+        "VARCHAR",
+        f"Written by a constant format: {' '.join('%' + c for c in _CODES)} %%.",
+        _strftime,
+    ),
 )

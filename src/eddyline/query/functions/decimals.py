@@ -65,14 +65,15 @@ def rescale(values: Integers, by: int, digits: int) -> Integers:
     values = values if -by < NARROW else values.astype(object)
     size = abs(values)
     size = (size + unit // 2) // unit
-    return np.where(values < 0, -size, size)
+    result = np.where(values < 0, -size, size)
+    return result
 
 
 def to_float(values: Integers, scale: int, dtype: type[np.floating[Any]]) -> NDArray[Any]:
     """The nearest float as DuckDB finds it: whole and fraction apart when the integer is not a float exactly."""
     power = 10**scale
     exact = 2 ** (53 if dtype is np.float64 else 24)
-    near = values.astype(dtype) / dtype(power)
+    near: Integers = values.astype(dtype) / dtype(power)
     if not scale:
         return near
     far = abs(values) > exact

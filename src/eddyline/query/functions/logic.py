@@ -54,9 +54,32 @@ def _is_null(name: str, kernel: Callable[[Value], pa.Array]) -> Resolve:
 
 
 FUNCTIONS = (
-    Function("and", "Logic", "a AND b", "BOOLEAN", "Both; FALSE if one is, else NULL if one is.", _both("and", pc.and_kleene)),
-    Function("or", "Logic", "a OR b", "BOOLEAN", "One of them; TRUE if one is, else NULL if one is.", _both("or", pc.or_kleene)),
+    Function(
+        "and", "Logic", "a AND b", "BOOLEAN", "Both; FALSE if one is, else NULL if one is.", _both("and", pc.and_kleene)
+    ),
+    Function(
+        "or",
+        "Logic",
+        "a OR b",
+        "BOOLEAN",
+        "One of them; TRUE if one is, else NULL if one is.",
+        _both("or", pc.or_kleene),
+    ),
     Function("not", "Logic", "NOT a", "BOOLEAN", "The opposite; NULL stays NULL.", _not),
-    Function("is null", "Logic", "a IS NULL", "BOOLEAN", "Whether there is no value, of any type.", _is_null("is null", pc.is_null)),
-    Function("is not null", "Logic", "a IS NOT NULL", "BOOLEAN", "Whether there is a value, of any type.", _is_null("is not null", pc.is_valid)),
+    Function(
+        "is null",
+        "Logic",
+        "a IS NULL",
+        "BOOLEAN",
+        "Whether there is no value, of any type.",
+        _is_null("is null", pc.is_null),
+    ),
+    Function(
+        "is not null",
+        "Logic",
+        "a IS NOT NULL",
+        "BOOLEAN",
+        "Whether there is a value, of any type.",
+        _is_null("is not null", pc.is_valid),
+    ),
 )

@@ -1,4 +1,5 @@
-"""Functions of one or two numbers. Where IEEE has an answer (sqrt(-1) is NaN, ln(0) is -inf) DuckDB gives it, and so do we."""
+"""Functions of one or two numbers. Where IEEE has an answer (sqrt(-1) is NaN, ln(0) is -inf) DuckDB gives it, and so
+do we."""
 
 from __future__ import annotations
 
@@ -109,12 +110,13 @@ def _whole(name: str, function: Callable[[Values], Values]) -> Resolve:
         unit = 10**scale
 
         def to_whole(values: Values) -> Values:
-            if name == "floor":
-                return values // unit
+            whole: Values = values // unit
             if name == "ceil":
-                return -(-values // unit)
-            size = abs(values) // unit
-            return np.where((values < 0).astype(bool), -size, size)
+                whole = -(-values // unit)
+            elif name == "trunc":
+                size = abs(values) // unit
+                whole = np.where((values < 0).astype(bool), -size, size)
+            return whole
 
         return to_whole
 
@@ -156,9 +158,21 @@ def _entry(name: str, doc: str, resolve: Resolve, gives: str = "DOUBLE", takes: 
 FUNCTIONS = (
     _entry("abs", "The absolute value, also of an interval.", _abs, "the type of x"),
     _entry("sign", "-1, 0 or 1; 0 for NaN.", _sign, "TINYINT"),
-    _entry("round", "Rounded to n decimals (0 if not given, a constant), halves away from zero.", _round, "the type of x; decimals lose scale", "round(x[, n])"),
+    _entry(
+        "round",
+        "Rounded to n decimals (0 if not given, a constant), halves away from zero.",
+        _round,
+        "the type of x; decimals lose scale",
+        "round(x[, n])",
+    ),
     _entry("floor", "The next whole number below.", _whole("floor", np.floor), "DOUBLE; FLOAT and DECIMAL stay"),
-    _entry("ceil", "The next whole number above.", _whole("ceil", np.ceil), "DOUBLE; FLOAT and DECIMAL stay", alias="ceiling"),
+    _entry(
+        "ceil",
+        "The next whole number above.",
+        _whole("ceil", np.ceil),
+        "DOUBLE; FLOAT and DECIMAL stay",
+        alias="ceiling",
+    ),
     _entry("trunc", "Without its decimals.", _whole("trunc", np.trunc), "the type of x; decimals lose scale"),
     _entry("sqrt", "The square root; NaN below zero.", _real("sqrt", np.sqrt)),
     _entry("exp", "e to the power of x.", _real("exp", np.exp)),
@@ -169,5 +183,7 @@ FUNCTIONS = (
     _entry("pi", "The number pi.", _pi, takes="pi()"),
     _entry("isnan", "Whether it is NaN.", _real("isnan", np.isnan, gives=t.BOOL), "BOOLEAN"),
     _entry("isinf", "Whether it is infinite.", _real("isinf", np.isinf, gives=t.BOOL), "BOOLEAN"),
-    _entry("isfinite", "Whether it is neither NaN nor infinite.", _real("isfinite", np.isfinite, gives=t.BOOL), "BOOLEAN"),
+    _entry(
+        "isfinite", "Whether it is neither NaN nor infinite.", _real("isfinite", np.isfinite, gives=t.BOOL), "BOOLEAN"
+    ),
 )

@@ -109,7 +109,9 @@ def _regexp(args: tuple[Expr, ...], variant: str) -> Expr:
         pc.match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as error:
         raise TypeMismatch(f"the pattern {pattern!r} is no regular expression of RE2") from error
-    return make("regexp_matches", args[:1], t.BOOL, lambda args, rows: pc.match_substring_regex(args[0], pattern), pattern)
+    return make(
+        "regexp_matches", args[:1], t.BOOL, lambda args, rows: pc.match_substring_regex(args[0], pattern), pattern
+    )
 
 
 _DOC = "Whether the text fits the pattern: % is any text, _ any one character; no escape unless ESCAPE names one."
@@ -117,8 +119,29 @@ _FOLD = "LIKE without looking at the case of letters."
 
 FUNCTIONS = (
     Function("like", "Patterns", "a [NOT] LIKE 'pattern' [ESCAPE 'c']", "BOOLEAN", _DOC, _like("like")),
-    Function("not like", "Patterns", "a NOT LIKE 'pattern' [ESCAPE 'c']", "BOOLEAN", "The opposite of LIKE.", _like("not like")),
+    Function(
+        "not like",
+        "Patterns",
+        "a NOT LIKE 'pattern' [ESCAPE 'c']",
+        "BOOLEAN",
+        "The opposite of LIKE.",
+        _like("not like"),
+    ),
     Function("ilike", "Patterns", "a [NOT] ILIKE 'pattern' [ESCAPE 'c']", "BOOLEAN", _FOLD, _like("ilike")),
-    Function("not ilike", "Patterns", "a NOT ILIKE 'pattern' [ESCAPE 'c']", "BOOLEAN", "The opposite of ILIKE.", _like("not ilike")),
-    Function("regexp_matches", "Patterns", "regexp_matches(a, 'pattern')", "BOOLEAN", "Whether a part of the text fits a regular expression of RE2.", _regexp),
+    Function(
+        "not ilike",
+        "Patterns",
+        "a NOT ILIKE 'pattern' [ESCAPE 'c']",
+        "BOOLEAN",
+        "The opposite of ILIKE.",
+        _like("not ilike"),
+    ),
+    Function(
+        "regexp_matches",
+        "Patterns",
+        "regexp_matches(a, 'pattern')",
+        "BOOLEAN",
+        "Whether a part of the text fits a regular expression of RE2.",
+        _regexp,
+    ),
 )

@@ -217,7 +217,7 @@ def _concat(args: tuple[Expr, ...], variant: str) -> Expr:
 
 def _concat_ws(args: tuple[Expr, ...], variant: str) -> Expr:
     count("concat_ws", args, 2, 10_000)
-    separator = constant("concat_ws", *_strings("concat_ws", args[:1]), "the separator")
+    separator = constant("concat_ws", _strings("concat_ws", args[:1])[0], "the separator")
     if separator is None:
         return Literal(None, t.STRING)
 
@@ -231,7 +231,9 @@ def _concat_ws(args: tuple[Expr, ...], variant: str) -> Expr:
     return Call("concat_ws", tuple(_text("concat_ws", a) for a in args[1:]), t.STRING, kernel, str(separator))
 
 
-def _entry(name: str, takes: str, doc: str, resolve: Resolve, gives: str = "VARCHAR", aliases: Sequence[str] = ()) -> Function:
+def _entry(
+    name: str, takes: str, doc: str, resolve: Resolve, gives: str = "VARCHAR", aliases: Sequence[str] = ()
+) -> Function:
     return Function(name, "Strings", takes, gives, doc, resolve, dict.fromkeys(aliases, ""))
 
 
@@ -242,22 +244,87 @@ def _length(text: Value) -> pa.Array:
 FUNCTIONS = (
     _entry("||", "a || b", "One after the other; other types are written as strings.", _concatenate),
     _entry("concat", "concat(a, ...)", "One after the other, NULLs left out.", _concat),
-    _entry("concat_ws", "concat_ws('sep', a, ...)", "One after the other with a constant between, NULLs left out.", _concat_ws),
+    _entry(
+        "concat_ws",
+        "concat_ws('sep', a, ...)",
+        "One after the other with a constant between, NULLs left out.",
+        _concat_ws,
+    ),
     _entry("upper", "upper(a)", "In capitals.", _one("upper", pc.utf8_upper), aliases=["ucase"]),
     _entry("lower", "lower(a)", "In small letters.", _one("lower", pc.utf8_lower), aliases=["lcase"]),
-    _entry("length", "length(a)", "The number of characters.", _one("length", _length, t.INT64), "BIGINT", ["len", "char_length", "character_length"]),
-    _entry("trim", "trim(a[, 'chars'])", "Without spaces, or the characters given, at both ends.", _trim("trim", pc.utf8_trim)),
+    _entry(
+        "length",
+        "length(a)",
+        "The number of characters.",
+        _one("length", _length, t.INT64),
+        "BIGINT",
+        ["len", "char_length", "character_length"],
+    ),
+    _entry(
+        "trim",
+        "trim(a[, 'chars'])",
+        "Without spaces, or the characters given, at both ends.",
+        _trim("trim", pc.utf8_trim),
+    ),
     _entry("ltrim", "ltrim(a[, 'chars'])", "Without them at the start.", _trim("ltrim", pc.utf8_ltrim)),
     _entry("rtrim", "rtrim(a[, 'chars'])", "Without them at the end.", _trim("rtrim", pc.utf8_rtrim)),
-    _entry("substring", "substring(a, start[, length])", "A part; start counts from 1, below zero from the end. Constants.", _substring, aliases=["substr"]),
+    _entry(
+        "substring",
+        "substring(a, start[, length])",
+        "A part; start counts from 1, below zero from the end. Constants.",
+        _substring,
+        aliases=["substr"],
+    ),
     _entry("left", "left(a, n)", "The first n characters; below zero: all but the last. n is a constant.", _left),
     _entry("right", "right(a, n)", "The last n characters; below zero: all but the first. n is a constant.", _right),
     _entry("replace", "replace(a, 'old', 'new')", "Every old replaced by new, both constants.", _replace),
-    _entry("starts_with", "starts_with(a, b)", "Whether a starts with b.", _search("starts_with", pc.starts_with, np.strings.startswith), "BOOLEAN", ["prefix"]),
-    _entry("ends_with", "ends_with(a, b)", "Whether a ends with b.", _search("ends_with", pc.ends_with, np.strings.endswith), "BOOLEAN", ["suffix"]),
-    _entry("contains", "contains(a, b)", "Whether b is a part of a.", _search("contains", pc.match_substring, lambda a, b: np.strings.find(a, b) >= 0), "BOOLEAN"),
-    _entry("strpos", "strpos(a, b), position(b IN a)", "Where b starts in a, from 1; 0 if nowhere.", _strpos, "BIGINT", ["instr", "position"]),
-    _entry("lpad", "lpad(a, n, 'c')", "Filled up at the left to n characters, or cut to n. Constants.", _pad("lpad", pc.utf8_lpad)),
-    _entry("rpad", "rpad(a, n, 'c')", "Filled up at the right to n characters, or cut to n. Constants.", _pad("rpad", pc.utf8_rpad)),
-    _entry("split_part", "split_part(a, 'sep', n)", "The n-th part of a, from 1; empty if there is none. Constants.", _split_part),
+    _entry(
+        "starts_with",
+        "starts_with(a, b)",
+        "Whether a starts with b.",
+        _search("starts_with", pc.starts_with, np.strings.startswith),
+        "BOOLEAN",
+        ["prefix"],
+    ),
+    _entry(
+        "ends_with",
+        "ends_with(a, b)",
+        "Whether a ends with b.",
+        _search("ends_with", pc.ends_with, np.strings.endswith),
+        "BOOLEAN",
+        ["suffix"],
+    ),
+    _entry(
+        "contains",
+        "contains(a, b)",
+        "Whether b is a part of a.",
+        _search("contains", pc.match_substring, lambda a, b: np.strings.find(a, b) >= 0),
+        "BOOLEAN",
+    ),
+    _entry(
+        "strpos",
+        "strpos(a, b), position(b IN a)",
+        "Where b starts in a, from 1; 0 if nowhere.",
+        _strpos,
+        "BIGINT",
+        ["instr", "position"],
+    ),
+    _entry(
+        "lpad",
+        "lpad(a, n, 'c')",
+        "Filled up at the left to n characters, or cut to n. Constants.",
+        _pad("lpad", pc.utf8_lpad),
+    ),
+    _entry(
+        "rpad",
+        "rpad(a, n, 'c')",
+        "Filled up at the right to n characters, or cut to n. Constants.",
+        _pad("rpad", pc.utf8_rpad),
+    ),
+    _entry(
+        "split_part",
+        "split_part(a, 'sep', n)",
+        "The n-th part of a, from 1; empty if there is none. Constants.",
+        _split_part,
+    ),
 )

@@ -7,6 +7,7 @@ that is added to or taken from a time, and there it moves the calendar month, to
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from eddyline.query import types as t
 from eddyline.query.expr import Expr, Literal
+from eddyline.query.functions import calendar
 from eddyline.query.functions.arrays import Bools, Values, strict
 from eddyline.query.functions.build import coerce, make, refuse
 from eddyline.query.functions.casts import DAY
@@ -75,7 +77,7 @@ def _days(minus: bool) -> Callable[[Values, Values], tuple[Values, Bools]]:
 
 
 def _shift(interval: object, minus: bool) -> Callable[[Values], tuple[Values, Bools]]:
-    months, days, nanos = interval  # type: ignore[misc]
+    months, days, nanos = (int(part) for part in cast(Sequence[int], interval))
     micros = days * DAY + nanos // 1000
     if minus:
         months, micros = -months, -micros
@@ -89,11 +91,9 @@ def _shift(interval: object, minus: bool) -> Callable[[Values], tuple[Values, Bo
 
 def add_months(values: NDArray[np.int64], months: int) -> NDArray[np.int64]:
     """Timestamps so many calendar months later, on the last day of the month if it is too short."""
-    days = values // DAY
-    month = days.astype("M8[D]").astype("M8[M]")
-    day = days - month.astype("M8[D]").astype(np.int64)
-    moved = month + months
-    length = ((moved + 1).astype("M8[D]") - moved.astype("M8[D]")).astype(np.int64)
-    result: NDArray[np.int64] = (moved.astype("M8[D]").astype(np.int64) + np.minimum(day, length - 1)) * DAY + values % DAY
+    moved = calendar.months(values) + months
+    first = calendar.days_of_months(moved)
+    length = calendar.days_of_months(moved + 1) - first
+    day = np.minimum(calendar.day(values), length)
+    result: NDArray[np.int64] = (first + day - 1) * DAY + values % DAY
     return result
-

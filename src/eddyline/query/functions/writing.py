@@ -1,4 +1,5 @@
-"""Values written as strings, in DuckDB's spelling; types with a spelling that is not ours (FLOAT, INTERVAL) are left out."""
+"""Values written as strings, in DuckDB's spelling; types with a spelling that is not ours (FLOAT, INTERVAL) are left
+out."""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ def _days(days: pa.Array) -> pa.Array:
             (calendar.day(moments), 2),
         )
     ]
-    return pc.binary_join_element_wise(pc.binary_join_element_wise(*parts, "-"), pa.array(np.where(year > 0, "", " (BC)")), "")
+    return pc.binary_join_element_wise(
+        pc.binary_join_element_wise(*parts, "-"), pa.array(np.where(year > 0, "", " (BC)")), ""
+    )
 
 
 def _timestamp(args: Sequence[Value], rows: int) -> pa.Array:
