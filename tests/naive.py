@@ -1,7 +1,7 @@
 """The tie-breaker: SEMANTICS done naively, when DuckDB and Eddyline differ.
 
-Cross products, loops over slide boundaries, Python lists. Shares with the engine the binder and the evaluation of single
-expressions (so it cannot tell who is right about those), nothing else; shares nothing with the oracle.
+Cross products, loops over slide boundaries, Python lists. Shares with the engine the binder and the evaluation of
+single expressions (so it cannot tell who is right about those), nothing else; shares nothing with the oracle.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _times(rows: pa.Table | pa.RecordBatch, column: str) -> np.ndarray:
 
 
 def _combinations(query: Query, rows: list[pa.Table]) -> list[np.ndarray]:
-    """Row numbers of every combination for which WHERE holds: one source more at a time, filtered as soon as possible."""
+    """Row numbers of every combination for which WHERE holds: one source more at a time, filtered early."""
     at = [np.zeros(1, np.int64)[:0]] * 0
     count, done = 1, set()
     for source, table in enumerate(rows):

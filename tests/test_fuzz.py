@@ -1,4 +1,4 @@
-"""The share of the fuzzer that CI runs: 1,500 cases of a seed that is printed and can be set with EDDYLINE_FUZZ_SEED."""
+"""The share of the fuzzer that CI runs: 1,500 cases of a seed that is printed; EDDYLINE_FUZZ_SEED sets another."""
 
 from __future__ import annotations
 

@@ -47,7 +47,6 @@ OTHERS = [
     "a.ts <= b.ts OR a.k = b.k",
     "NOT a.ts <= b.ts",
     "a.ts - b.ts <= b.ts - a.ts + INTERVAL '2' MICROSECOND",
-    "a.ts - b.ts <= NULL",
     "a.ts - b.ts <= CASE WHEN a.k > 0 THEN INTERVAL '1' MICROSECOND ELSE INTERVAL '2' MICROSECOND END",
     "date_trunc('second', a.ts) <= b.ts",
 ]

@@ -54,7 +54,7 @@ def test_random_expressions_as_duckdb() -> None:
 
     rng = random.Random(7)
     drawn: set[str] = set()
-    for _ in range(40):
+    for _ in range(20):
         table = data(rng)
         columns = [(f"s.{f.name}", f.type) for f in table.schema if f.name != "ts"]
         texts = [random_expr(rng, rng.choice(WANTED), columns, rng.randint(1, 3)) for _ in range(25)]

@@ -50,9 +50,11 @@ def test_scripts_are_scripts_and_cover_the_language() -> None:
         case = generate(case_seed(2, index))
         parse(case.script)
         seen.update(case.features)
-    wanted = ["window RANGE", "window ROWS", "window UNBOUNDED", "slide", "having", "self-join", "static table", "late rows",
-              "wind back", "time bound", "dead rows", "nulls", "skew", "clique", "cycle", "star", "cross", "theta", "8 sources"]  # fmt: skip
-    assert not [feature for feature in wanted if not seen[feature]]
+    wanted = (
+        "window RANGE,window ROWS,window UNBOUNDED,slide,having,self-join,static table,late rows,wind back,time bound"
+    )
+    wanted += ",dead rows,nulls,skew,clique,cycle,star,cross,theta,8 sources"
+    assert not [feature for feature in wanted.split(",") if not seen[feature]]
 
 
 def test_oracle_and_naive_engine_agree() -> None:

@@ -22,7 +22,7 @@ from eddyline.cql.dialect import parse_query
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, place_at, shown, wrong
 from eddyline.cql.refusals import check_lists, check_select, check_tokens
-from eddyline.cql.sources import FromItem, read_sources
+from eddyline.cql.sources import FromItem, find_from, read_sources
 from eddyline.cql.tokens import Cursor, check_brackets, depth_change, is_quoted, is_word, tokenize
 from eddyline.cql.windows import WindowClause
 
@@ -97,9 +97,7 @@ def _read_query(cursor: Cursor) -> Script:
 def _item_texts(text: str, tokens: list[Token]) -> tuple[str, ...]:
     """The items between SELECT and FROM as they are written, without comments and with single spaces."""
     items, depth = [""], 0
-    for before, token in pairwise(tokens):
-        if depth == 0 and token.token_type == TokenType.FROM:
-            break
+    for before, token in pairwise(tokens[: find_from(tokens)]):
         if depth == 0 and token.token_type == TokenType.COMMA:
             items.append("")
             continue

@@ -6,6 +6,7 @@ Only a bracket that follows a stream or its alias is a window: in conditions, br
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -54,7 +55,11 @@ class FromItem:
 def read_sources(text: str, tokens: list[Token]) -> tuple[tuple[FromItem, ...], list[Token]]:
     """The items of FROM of a SELECT statement, and its tokens without the windows."""
     cursor = Cursor(text, tokens)
-    cursor.at = _find_from(text, tokens) + 1
+    start = find_from(tokens)
+    if start is None:
+        message = "the query has no FROM; write SELECT ... FROM a stream"
+        raise wrong(text, place_at(text, tokens[-1].end + 1), message)
+    cursor.at = start + 1
     kept = tokens[: cursor.at]
     items = [_read_item(cursor, kept)]
     while _skip_to_next(cursor, kept):
@@ -65,13 +70,15 @@ def read_sources(text: str, tokens: list[Token]) -> tuple[tuple[FromItem, ...], 
     return tuple(items), kept + tokens[cursor.at :]
 
 
-def _find_from(text: str, tokens: list[Token]) -> int:
+def find_from(tokens: Sequence[Token]) -> int | None:
+    """Where the FROM of a SELECT is, which is not that of EXTRACT(... FROM) or of IS DISTINCT FROM."""
     depth = 0
     for index, token in enumerate(tokens):
-        if depth == 0 and token.token_type == TokenType.FROM:
+        compared = index > 1 and is_word(tokens[index - 1], "DISTINCT") and is_word(tokens[index - 2], "IS", "NOT")
+        if depth == 0 and token.token_type == TokenType.FROM and not compared:
             return index
         depth += depth_change(token)
-    raise wrong(text, place_at(text, tokens[-1].end + 1), "the query has no FROM; write SELECT ... FROM a stream")
+    return None
 
 
 def _skip_to_next(cursor: Cursor, kept: list[Token]) -> bool:

@@ -1,13 +1,15 @@
 """Typed expressions: what the binder makes of SQL, and what everything below evaluates.
 
-An expression is a small immutable tree; its type is an Arrow type and is known before any row is read. Equal expressions
-are equal objects (and hash alike), so an environment can map any sub-expression, a group key for example, to its values.
+An expression is a small immutable tree; its type is an Arrow type and is known before any row is read. Equal
+expressions are equal objects (and hash alike), so an environment can map any sub-expression, a group key for example,
+to its values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -25,9 +27,10 @@ class Partial:
 
 
 Kernel = Callable[[Sequence[Value], int], "pa.Array | Partial"]
-"""Vectorised implementation: arguments, at least one of them an array, the others constants; the number of rows -> an array
-of that length. A kernel that knows which rows cannot be computed makes them NULL and says how many; one that does not raises
-ValueError or ArithmeticError (pa.ArrowInvalid is one), and the evaluator finds those rows and makes them NULL."""
+"""Vectorised implementation: arguments, at least one of them an array, the others constants; the number of rows -> an
+array of that length. A kernel that knows which rows cannot be computed makes them NULL and says how many; one that does
+not raises ValueError or ArithmeticError (pa.ArrowInvalid is one), and the evaluator finds those rows and makes them
+NULL."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,9 @@ class Column:
     source: int
     name: str
     type: pa.DataType
+
+    def __hash__(self) -> int:
+        return hash((self.source, self.name))
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """COUNT, SUM, MIN, MAX, AVG, STDDEV_SAMP or VAR_SAMP over the combinations of a group; `arg` is None for COUNT(*)."""
+    """COUNT, SUM, MIN, MAX, AVG, STDDEV_SAMP or VAR_SAMP over the combinations of a group; `arg` is None for
+    COUNT(*)."""
 
     name: str
     arg: Expr | None
@@ -87,11 +94,13 @@ def walk(expr: Expr) -> Iterator[Expr]:
         yield from walk(expr.arg)
 
 
+@lru_cache(maxsize=1 << 16)
 def columns_of(expr: Expr) -> frozenset[Column]:
     """The source columns an expression reads."""
     return frozenset(e for e in walk(expr) if isinstance(e, Column) and e.source >= 0)
 
 
+@lru_cache(maxsize=1 << 16)
 def sources_of(expr: Expr) -> frozenset[int]:
     """The sources (places in FROM) an expression reads."""
     return frozenset(c.source for c in columns_of(expr))

@@ -74,8 +74,8 @@ class GroupBy:
 
 @dataclass(frozen=True)
 class Query:
-    """SELECT outputs FROM sources WHERE all of predicates [GROUP BY group]. Outputs of an aggregate query read only group
-    keys, aggregates and WINDOW_END."""
+    """SELECT outputs FROM sources WHERE all of predicates [GROUP BY group]. Outputs of an aggregate query read only
+    group keys, aggregates and WINDOW_END."""
 
     sources: tuple[Source, ...]
     predicates: tuple[Expr, ...]

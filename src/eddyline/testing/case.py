@@ -83,7 +83,7 @@ class SelectParts:
 
 @dataclass(frozen=True)
 class Batch:
-    """One micro-batch; `ended` streams have no rows after it. `undone` is fed first and wound back, and leaves no trace."""
+    """One micro-batch; `ended` streams have no rows after it. `undone` is fed first, wound back, and leaves no trace."""
 
     rows: Rows
     ended: tuple[str, ...] = ()
@@ -109,8 +109,8 @@ class Case:
     @property
     def row_count(self) -> int:
         """All rows of all batches and tables."""
-        fed = sum(rows.num_rows for batch in self.batches for _, rows in batch.rows)
-        return fed + sum(t.num_rows for t in self.tables.values())
+        fed: int = sum(rows.num_rows for batch in self.batches for _, rows in batch.rows)
+        return fed + sum(int(t.num_rows) for t in self.tables.values())
 
     def schema(self, name: str) -> pa.Schema:
         """The schema of a stream or table, by its name."""

@@ -1,8 +1,9 @@
 """Two results compared as multisets of rows.
 
-Values are equal as SEMANTICS has it: NaN equals itself, -0.0 equals 0.0, numbers by value, timestamps as instants. Floats
-may differ by TOLERANCE relative to themselves or, for aggregates, to the sum of absolute values given with the expected
-rows. Rows that are equal in every bit are taken away first; what is left is matched within rows that agree in all other columns.
+Values are equal as SEMANTICS has it: NaN equals itself, -0.0 equals 0.0, numbers by value, timestamps as instants.
+Floats may differ by TOLERANCE relative to themselves or, for aggregates, to the sum of absolute values given with the
+expected rows. Rows that are equal in every bit are taken away first; what is left is matched within rows that agree
+in all other columns.
 """
 
 from __future__ import annotations

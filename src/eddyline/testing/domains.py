@@ -1,8 +1,8 @@
 """Values for random data: pools of a few values of one family, and columns drawn from them.
 
-A join key is drawn from a pool that several streams share, so that the size of the pool is the selectivity of the join.
-Numbers are small multiples of 1/8: sums of them are exact in float64 in whatever order they are added, so that a difference
-in a sum is never only rounding.
+A join key is drawn from a pool that several streams share, so that the size of the pool is the selectivity of the
+join. Numbers are small multiples of 1/8: sums of them are exact in float64 in whatever order they are added, so that
+a difference in a sum is never only rounding.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ import pyarrow as pa
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 TYPES: dict[str, list[pa.DataType]] = {
     "int": [pa.int64(), pa.int32(), pa.int16(), pa.int8(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()],
-    "number": [pa.int64(), pa.int32(), pa.int8(), pa.uint16(), pa.float64(), pa.float32(), pa.decimal128(9, 2), pa.decimal128(20, 0)],
+    "number": [
+        pa.int64(), pa.int32(), pa.int8(), pa.uint16(), pa.float64(), pa.float32(), pa.decimal128(9, 2), pa.decimal128(20, 0),
+    ],
     "big": [pa.int64(), pa.uint64(), pa.decimal128(38, 0)],
     "float": [pa.float64(), pa.float64(), pa.float32()],
     "string": [pa.string(), pa.string(), pa.large_string(), _DICTIONARY],
     "date": [pa.date32()],
-    "timestamp": [pa.timestamp("us"), pa.timestamp("ms"), pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.timestamp("ns")],
+    "timestamp": [
+        pa.timestamp("us"), pa.timestamp("ms"), pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.timestamp("ns"),
+    ],
     "bool": [pa.bool_()],
     "decimal": [pa.decimal128(9, 2), pa.decimal128(18, 4), pa.decimal128(38, 3)],
     "binary": [pa.binary()],
@@ -99,6 +103,14 @@ def column(rng: random.Random, source: Domain, type_: pa.DataType, rows: int, nu
     pool, last = source.pool, len(source.pool) - 1
     at = [int((last + 1) * rng.random() ** 3) if skew else rng.randint(0, last) for _ in range(rows)]
     return make([None if nulls and rng.random() < nulls else pool[i] for i in at], type_)
+
+
+def nested(rng: random.Random, rows: int) -> pa.Array:
+    """Lists or structs: payload that is only carried along."""
+    if rng.random() < 0.5:
+        return pa.array([[i, None][: rng.randint(0, 2)] for i in range(rows)], pa.list_(pa.int64()))
+    structs = [{"a": i, "b": "x" * (i % 3)} for i in range(rows)]
+    return pa.array(structs, pa.struct([("a", pa.int64()), ("b", pa.string())]))
 
 
 def make(values: Sequence[object], type_: pa.DataType) -> pa.Array:

@@ -2,7 +2,8 @@
 
     python -m eddyline.testing.fuzz --cases 20000 --seed 7 [--jobs 2] [--only 1234] [--out DIR]
 
-Every case has a seed of its own made from the seed and its number, so `--only` repeats one. Exit status 1 if any differed.
+Every case has a seed of its own made from the seed and its number, so `--only` repeats one. Exit status 1 if any
+differed.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Report:
         share = 100 * self.empty / self.cases if self.cases else 0.0
         never = [f.name for f in function_table() if f.name not in self.functions]
         lines = [
-            f"{self.cases} cases, {len(self.failures)} differences, {share:.1f} % with an empty result, {rate:.1f} cases/s",
+            f"{self.cases} cases, {len(self.failures)} differences, {share:.1f} % with an empty result, "
+            f"{rate:.1f} cases/s",
             "features: " + ", ".join(f"{name} {count}" for name, count in self.features.most_common()),
             "functions: " + ", ".join(f"{name} {count}" for name, count in self.functions.most_common()),
             "functions never drawn: " + (", ".join(never) or "none"),

@@ -1,8 +1,8 @@
 """Which rows of a cut into batches are dead, late or used, as SEMANTICS says it, for the oracle.
 
-A stream's watermark after a batch is the largest time of its readable rows so far minus its lateness; the query's is the
-least over its streams, ended ones counting as infinity. A row is late if its time is below one of the two as they stood
-before its batch. (Late rows cannot raise a maximum, so whether they count for it does not matter.)
+A stream's watermark after a batch is the largest time of its readable rows so far minus its lateness; the query's is
+the least over its streams, ended ones counting as infinity. A row is late if its time is below one of the two as they
+stood before its batch. (Late rows cannot raise a maximum, so whether they count for it does not matter.)
 """
 
 from __future__ import annotations

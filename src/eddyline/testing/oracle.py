@@ -1,10 +1,10 @@
 """What a script must give, by DuckDB: batch SQL over the same rows, less the dead and the late ones.
 
-The windows of SEMANTICS become plain conditions on two hidden columns of every alias: `__t`, its event time in microseconds,
-and for ROWS n `__until`, the time at which n newer rows have pushed it out: the time of the row n places further on in the
-window's order. At an instant t >= __t the row is among the last n exactly if t < __until. The instant is the newest __t of
-a combination, or the slide boundary. Aggregates take three levels, because DuckDB has no TRY round an aggregate:
-combinations with keys and arguments, groups with aggregates, outputs and HAVING.
+The windows of SEMANTICS become plain conditions on two hidden columns of every alias: `__t`, its event time in
+microseconds, and for ROWS n `__until`, the time at which n newer rows have pushed it out: the time of the row n
+places further on in the window's order. At an instant t >= __t the row is among the last n exactly if t < __until.
+The instant is the newest __t of a combination, or the slide boundary. Aggregates take three levels, because DuckDB
+has no TRY round an aggregate: combinations with keys and arguments, groups with aggregates, outputs and HAVING.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Oracle:
         return Expected(result.select(list(range(width))), scale, rows, sql)
 
     def _ask(self, sql: str, given: Mapping[str, pa.Table]) -> pa.Table:
-        """Run a query over Arrow tables. DuckDB finds them as globals of the function that calls it, which costs nothing,
-        where registering each would take as long as the query."""
+        """Run a query over Arrow tables. DuckDB finds them as globals of the function that calls it, which costs
+        nothing, where registering each would take as long as the query."""
         ask = FunctionType(_execute.__code__, globals() | {f"{name}__given": table for name, table in given.items()})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -192,7 +192,7 @@ class _Text:
         return f"WITH {', '.join(loaded)} {self._grouped(source, where)}"
 
     def _loaded(self, item: FromItem) -> str:
-        """The rows of an alias with its hidden columns. Materialised: else filters are pushed into Arrow's semantics."""
+        """The rows of an alias with its hidden columns. Materialised, else filters get pushed into Arrow's semantics."""
         name, columns = self.relation(item), "*"
         if item.window is not None and item.window.kind == "ROWS":
             order = ", ".join(["__t", *(f'"{n}"' for n in self.used[item.alias] if n != "__t")])
@@ -203,9 +203,7 @@ class _Text:
         """An expression over the combinations."""
         return self._attempt(node, lambda _: None).sql("duckdb")
 
-    def _attempt(
-        self, node: exp.Expr, known: Callable[[exp.Expr], exp.Expr | None]
-    ) -> exp.Expr:
+    def _attempt(self, node: exp.Expr, known: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
         def replace(part: exp.Expr) -> exp.Expr | None:
             found = known(part)
             if found is not None:

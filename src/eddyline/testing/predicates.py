@@ -186,7 +186,6 @@ def _arbitrary(rng: random.Random, aliases: Sequence[Alias], depth: int) -> str:
     return rng.choice(
         [
             condition,
-            condition,
             f"NOT coalesce({condition}, FALSE)",
             f"{condition} OR {other}",
             f"{condition} OR NOT {condition}",

@@ -1,8 +1,9 @@
 """From our SELECT to DuckDB's: names qualified, and every node that can fail made NULL where it fails.
 
-SEMANTICS makes an expression that cannot be evaluated NULL at the node that fails. In DuckDB that is TRY(...) round every
-node that can fail, and NULLIF round divisors (a float divided by zero is NULL with us, infinite there). This works on the
-text's tree alone and knows nothing of our binder, functions and types, so that it can disagree with them.
+SEMANTICS makes an expression that cannot be evaluated NULL at the node that fails. In DuckDB that is TRY(...) round
+every node that can fail, and NULLIF round divisors (a float divided by zero is NULL with us, infinite there). This
+works on the text's tree alone and knows nothing of our binder, functions and types, so that it can disagree with
+them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Replace = Callable[[exp.Expr], exp.Expr | None]
 
 
 def attempt(node: exp.Expr, replace: Replace) -> exp.Expr:
-    """An expression with `replace` asked at every node, parents first, and the rest guarded; it uses up what is given."""
+    """An expression with `replace` asked at every node, parents first, and the rest guarded. Uses up what is given."""
     done = replace(node)
     if done is not None:
         return done
@@ -95,7 +96,7 @@ class Names:
         return node.transform(one)
 
     def is_instant(self, node: exp.Expr) -> bool:
-        """Whether an expression is a timestamp, as far as the text tells: only these may be subtracted to a duration."""
+        """Whether an expression is a timestamp, as far as the text tells; two of them differ by a duration."""
         if isinstance(node, exp.Paren | exp.Try):
             return self.is_instant(node.this)
         if isinstance(node, exp.Column):

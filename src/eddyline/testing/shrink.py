@@ -1,7 +1,7 @@
 """Make a failing case small: leave out parts and rows as long as it still fails.
 
-Greedy and in rounds until nothing more can go: undone batches, conditions, outputs, keys, HAVING, whole FROM items, windows,
-the cut into batches, columns, then rows by halves and quarters down to single ones (delta debugging).
+Greedy and in rounds until nothing more can go: undone batches, conditions, outputs, keys, HAVING, whole FROM items,
+windows, the cut into batches, columns, then rows by halves and quarters down to single ones (delta debugging).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A source from Python with marks in it, so that a test of an end, a crash or a pause is three lines.
 
-`MarkedSource` is an iterable of record batches, what `el.stream` takes. Between the batches stand marks:
-PAUSE gives one empty batch (the stream is silent for a while), ABORT raises `Abort` (the process that reads it dies here),
-END ends the stream whatever follows. Reading goes on where it stopped: iterating again after an ABORT starts after the
+`MarkedSource` is an iterable of record batches, what `el.stream` takes. Between the batches stand marks: PAUSE gives
+one empty batch (the stream is silent for a while), ABORT raises `Abort` (the process that reads it dies here), END
+ends the stream whatever follows. Reading goes on where it stopped: iterating again after an ABORT starts after the
 mark, as a restarted job that has read the batches before it would; `rewind()` starts from the beginning.
 """
 

@@ -1,7 +1,7 @@
 """Event times, order of arrival and the cut into batches of random cases.
 
-A row arrives at its event time plus a delay of at most its stream's lateness, so that it is never late whatever the cut;
-rows that shall be late get a longer delay. Streams are read side by side, staggered, or one after the other.
+A row arrives at its event time plus a delay of at most its stream's lateness, so that it is never late whatever the
+cut; rows that shall be late get a longer delay. Streams are read side by side, staggered, or one after the other.
 """
 
 from __future__ import annotations

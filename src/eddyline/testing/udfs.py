@@ -38,4 +38,5 @@ def register() -> None:
 
     @udf(returns=pa.bool_(), name="fuzz_near")
     def near(x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return np.abs(x - y) <= 2
+        near_enough: NDArray[np.bool_] = np.abs(x - y) <= 2
+        return near_enough

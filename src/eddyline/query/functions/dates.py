@@ -151,10 +151,16 @@ def _word(index: Callable[[Values], Values], words: Sequence[str]) -> Callable[[
     return lambda moments: known.take(pa.array(index(to_numpy(moments))))
 
 
+def _year(moments: pa.Array) -> pa.Array:
+    years = pa.array(calendar.year(to_numpy(moments)))
+    text = years.cast(t.STRING)
+    return pc.if_else(pc.less(years, 0), text, pc.utf8_lpad(text, 4, "0"))
+
+
 _PARTS = calendar.PARTS
 _CODES = {
-    "Y": _number(_PARTS["year"], 4),
-    "y": _number(lambda m: calendar.year(m) % 100, 2),
+    "Y": _year,
+    "y": _number(lambda m: abs(calendar.year(m)) % 100, 2),
     "m": _number(_PARTS["month"], 2),
     "d": _number(_PARTS["day"], 2),
     "j": _number(_PARTS["doy"], 3),

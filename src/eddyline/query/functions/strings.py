@@ -190,7 +190,7 @@ def _split_part(args: tuple[Expr, ...], variant: str) -> Expr:
         parts = pc.split_pattern(args[0], separator)
         return pc.binary_join(pc.list_slice(parts, index - 1, index), "")
 
-    return make("split_part", [text], t.STRING, kernel, f"{index}{separator}")
+    return make("split_part", [text], t.STRING, kernel, f"{index} {separator}")
 
 
 def _text(name: str, arg: Expr) -> Expr:

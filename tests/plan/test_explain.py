@@ -1,0 +1,114 @@
+"""The plan in words, word for word."""
+
+from __future__ import annotations
+
+import pytest
+from jobs import bound
+
+from eddyline.plan.explain import duration, explain, warnings
+
+
+def test_a_join_of_three() -> None:
+    query = bound(
+        "SELECT o.k, p.x FROM o [RANGE 30 MINUTES], p [RANGE 30 MINUTES] AS p, s [RANGE 1 HOUR], t "
+        "WHERE o.k = p.k AND p.x = s.x AND p.x > 100 AND t.k = o.k AND o.x < s.k + 2",
+        tables=["t"], o="k x", p="k x", s="k x", t="k",
+    )  # fmt: skip
+    assert explain(query) == """\
+multi-way join of 4 sources
+
+o: stream o, RANGE 30 min
+  hash index on o.k
+  keeps o.k, o.x
+  expires 30 min behind p, 30 min behind s
+
+p: stream p, RANGE 30 min
+  filter p.x > 100
+  hash index on p.k
+  hash index on p.x
+  keeps p.x
+  expires 30 min behind o, 30 min behind s
+
+s: stream s, RANGE 1 h
+  hash index on s.x
+  keeps s.k
+  expires 1 h behind o, 1 h behind p
+
+t: table t
+  hash index on t.k
+  keeps no payload
+
+routes, fixed order:
+  o -> p by o.k = p.k -> s by p.x = s.x -> t by o.k = t.k
+  p -> o by p.k = o.k -> s by p.x = s.x -> t by o.k = t.k
+  s -> p by s.x = p.x -> o by p.k = o.k -> t by o.k = t.k
+  t -> o by t.k = o.k -> p by o.k = p.k -> s by p.x = s.x"""
+
+
+def test_ranges_lists_and_windows_of_rows() -> None:
+    query = bound(
+        "SELECT a.k FROM a [ROWS 10], b [RANGE 5 SECONDS], c [RANGE 5 SECONDS] WHERE a.x BETWEEN b.x - 3 AND b.x + 3",
+        a="k x", b="k x", c="k x",
+    )  # fmt: skip
+    assert explain(query) == """\
+multi-way join of 3 sources
+
+a: stream a, ROWS 10
+  sorted index on a.x
+  keeps a.k, a.x
+  expires after 10 newer rows
+
+b: stream b, RANGE 5 s
+  sorted index on b.x
+  keeps b.x
+  expires 5 s behind a, 5 s behind c
+
+c: stream c, RANGE 5 s
+  keeps no payload
+  expires 5 s behind a, 5 s behind b
+
+routes, fixed order:
+  a -> b by b.x <= a.x + 3 and b.x >= a.x - 3 -> c by list
+  b -> a by a.x >= b.x - 3 and a.x <= b.x + 3 -> c by list
+  c -> a by list -> b by b.x <= a.x + 3 and b.x >= a.x - 3"""
+
+
+def test_one_source_and_groups() -> None:
+    query = bound(
+        "SELECT k, SUM(x) AS t FROM a [RANGE 10 SECONDS SLIDE 5 SECONDS] WHERE k IS NOT NULL AND 1 = 2 GROUP BY k",
+        a="k x",
+    )
+    assert explain(query) == """\
+one source, no join
+
+a: stream a, RANGE 10 s
+  filter a.k IS NOT NULL
+  keeps a.k, a.x
+  expires at once: no other stream joins it
+
+routes, fixed order:
+  a
+
+group by a.k: SUM(a.x), every 5 s
+
+warning: a condition is constant and not true: there can be no result"""
+
+
+def test_what_never_expires_is_said() -> None:
+    query = bound("SELECT a.k FROM a [RANGE 5 SECONDS], b WHERE a.k = b.k", a="k", b="k")
+    assert warnings(query) == ["rows of b never expire: give it a RANGE or ROWS window, or bound its time in WHERE"]
+    assert "warning: rows never expire" in explain(query)
+    bounded = bound(
+        "SELECT a.k FROM a [RANGE 5 SECONDS], b WHERE a.k = b.k AND a.ts - b.ts < INTERVAL '9' SECOND", a="k", b="k"
+    )
+    assert warnings(bounded) == []
+    table = bound("SELECT a.k FROM a, t WHERE a.k = t.k", tables=["t"], a="k", t="k")
+    assert warnings(table) == []
+
+
+@pytest.mark.parametrize(
+    ("micros", "words"),
+    [(86_400_000_000, "1 d"), (5_400_000_000, "90 min"), (1500, "1500 us"), (2_000, "2 ms"), (-3_000_000, "-3 s")],
+)
+def test_durations(micros: int, words: str) -> None:
+    assert duration(micros) == words

@@ -1,0 +1,154 @@
+"""A test build catches a SteM, a plan or a caller that breaks the routing constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from jobs import Job, batch_of
+
+from eddyline.errors import InternalError
+from eddyline.plan.plan import Plan
+from eddyline.routing.invariants import check_matches, check_packet
+from eddyline.routing.packet import Packet
+from eddyline.settings import Settings
+from eddyline.state.probing import NO_BOUND, Limits, Matches
+from eddyline.state.stem import SteM
+
+JOIN = "SELECT a.k FROM a [RANGE 9 MICROSECONDS], b [RANGE 9 MICROSECONDS] WHERE a.k = b.k"
+
+
+class IgnoresBefore(SteM):
+    """Gives rows that were built after the tuple that asks."""
+
+    def probe_key(self, on, keys, rows, limits: Limits) -> Iterator[Matches]:
+        return super().probe_key(on, keys, rows, replace(limits, before=self.rows))
+
+
+class IgnoresExpiry(SteM):
+    """Gives rows that have expired, and does not look at times, which would hide it."""
+
+    def probe_key(self, on, keys, rows, limits: Limits) -> Iterator[Matches]:
+        return super().probe_key(on, keys, rows, replace(limits, low=NO_BOUND, high=NO_BOUND, min_live=0))
+
+
+class RepeatsItself(SteM):
+    """Gives every match twice."""
+
+    def probe_key(self, on, keys, rows, limits: Limits) -> Iterator[Matches]:
+        for tuples, found in super().probe_key(on, keys, rows, limits):
+            yield np.repeat(tuples, 2), np.repeat(found, 2)
+
+
+class ForgetsToBuild(SteM):
+    """Says where rows would be, and does not count them."""
+
+    def build(self, number, values, times, ordinals) -> tuple[int, int]:
+        first, last = super().build(number, values, times, ordinals)
+        self.rows = first
+        return first, last
+
+
+def with_fault(fault: type[SteM], check: bool) -> Job:
+    job = Job(JOIN, Settings(check=check), a="k", b="k")
+    for stem in job.engine.slot.stems:
+        stem.__class__ = fault
+    return job
+
+
+def run_late_match(job: Job) -> list[tuple]:
+    """A self-made queue: rows of `a` probe only after rows of `b` were built."""
+    slot = job.engine.slot
+    packets: list[Packet] = []
+    slot.eddy.run, run = packets.append, slot.eddy.run  # type: ignore[method-assign]
+    for name, rows in (("b", [(1, 5)]), ("a", [(1, 7)]), ("b", [(2, 7)])):
+        slot.feed(name, batch_of(job.schemas[name], rows))
+    for packet in packets:
+        run(packet)
+    slot.advance({"a": None, "b": None}, None)
+    return [row for batch in slot.drain() for row in batch.to_pylist()]
+
+
+def test_without_a_fault_a_queue_between_build_and_probe_changes_nothing() -> None:
+    assert run_late_match(Job(JOIN, a="k", b="k")) == [{"k": 7}]
+
+
+def test_a_match_that_is_too_new_is_caught() -> None:
+    """Without the bound the row would be found from both sides, and the result be there twice."""
+    assert len(run_late_match(with_fault(IgnoresBefore, check=False))) == 2
+    with pytest.raises(InternalError, match="too new"):
+        run_late_match(with_fault(IgnoresBefore, check=True))
+
+
+def test_an_expired_match_is_caught() -> None:
+    job = with_fault(IgnoresExpiry, check=True)
+    job.feed(a=[(1, 7)], b=[(1, 8)])
+    job.feed(a=[(100, 1)], b=[(100, 1)])
+    with pytest.raises(InternalError, match="expired"):
+        job.feed(b=[(101, 7)])
+
+
+def test_a_match_given_twice_is_caught() -> None:
+    assert with_fault(RepeatsItself, check=False).feed(a=[(1, 7)], b=[(1, 7)]) == [(7,), (7,)]
+    with pytest.raises(InternalError, match="twice"):
+        with_fault(RepeatsItself, check=True).feed(a=[(1, 7)], b=[(1, 7)])
+
+
+def test_a_row_that_was_not_built_first_is_caught() -> None:
+    with pytest.raises(InternalError, match="not built"):
+        with_fault(ForgetsToBuild, check=True).feed(a=[(1, 7)])
+
+
+def test_a_plan_that_forgets_a_predicate_gives_wrong_rows_that_the_naive_engine_sees(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the constraints cannot see the comparison with the definition does."""
+    probe = Plan._probe
+    monkeypatch.setattr(Plan, "_probe", lambda *args: replace(probe(*args), predicates=()))
+    job = Job(JOIN + " AND a.x <> b.x", a="k x", b="k x")
+    assert job.feed(a=[(1, 7, 1)], b=[(1, 7, 1)]) != job.expected() == []
+
+
+def packet(**rows: list[int]) -> Packet:
+    return Packet({int(s[1:]): np.array(r) for s, r in rows.items()}, 0, 2)
+
+
+@pytest.fixture
+def stems() -> list[SteM]:
+    job = Job(JOIN, a="k", b="k")
+    job.feed(a=[(1, 1), (1, 2)], commit=False)
+    job.feed(b=[(1, 3), (1, 4)], commit=False)
+    return job.engine.slot.stems
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (packet(s0=[0, 1], s1=[0]), "ragged"),
+        (packet(s0=[], s1=[]), "empty"),
+        (packet(s0=[0], s1=[5]), "not built"),
+        (packet(s0=[0, 1]), "0 components"),
+        (packet(s0=[0, 0], s1=[1, 1]), "twice"),
+    ],
+)
+def test_packets_that_cannot_be(stems: list[SteM], wrong: Packet, message: str) -> None:
+    with pytest.raises(InternalError, match=message):
+        check_packet(wrong, stems)
+
+
+def test_packets_that_can_be(stems: list[SteM]) -> None:
+    check_packet(packet(s1=[0, 1]), stems)
+    check_packet(packet(s0=[0, 1], s1=[1, 0]), stems)
+    with pytest.raises(InternalError, match="2 components"):
+        check_packet(replace(packet(s0=[0], s1=[0]), number=0), stems)
+
+
+def test_matches_outside_their_limits() -> None:
+    limits = Limits(NO_BOUND, NO_BOUND, before=5, min_live=2, room=9)
+    check_matches(0, np.array([2, 4]), limits)
+    check_matches(0, np.array([], np.int64), limits)
+    for row in (1, 5):
+        with pytest.raises(InternalError):
+            check_matches(0, np.array([row]), limits)
