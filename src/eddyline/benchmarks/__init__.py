@@ -38,7 +38,8 @@ def _module(name: str) -> Callable[[], list[Result]]:
     return run_module
 
 
-BENCHMARKS: dict[str, Callable[[], list[Result]]] = {name: _module(name) for name in ("core", "memory", "profile")}
+NAMES = ("core", "memory", "start", "profile")
+BENCHMARKS: dict[str, Callable[[], list[Result]]] = {name: _module(name) for name in NAMES}
 
 
 def run(name: str) -> list[Result]:

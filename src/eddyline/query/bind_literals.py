@@ -26,36 +26,45 @@ def number(scope: Scope, node: exp.Expr) -> Literal:
     if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", written, re.IGNORECASE) or len(written) > 400:
         raise scope.wrong(node, f"{shown(node.name)} is no number; write it as in 1000, 0.5 or 1e6")
     whole, _, fraction = written.partition(".")
-    digits = len(whole.lstrip("0")) + len(fraction)
-    if "e" in written.lower() or digits > _MOST_DIGITS:
-        value = float(written)
-        if not math.isfinite(value):
-            raise scope.wrong(
-                node, f"{shown(node.name)} is too large for any type; the largest DOUBLE is about 1.8e308"
-            )
-        return Literal(value, pa.float64())
-    if "." in written:
-        return Literal(Decimal(written), pa.decimal128(max(digits, 1), len(fraction)))
-    value = int(written)
-    if value < 2**31:
+    if whole == written and written.isdecimal():
+        if len(written.lstrip("0")) > _MOST_DIGITS:
+            raise scope.wrong(node, f"{shown(node.name)} has more than {_MOST_DIGITS} digits; write it as in 1e40")
+        return _integer(int(written))
+    digits = len(whole) + len(fraction)
+    if "e" not in written.lower() and digits <= _MOST_DIGITS:
+        return Literal(Decimal(written), pa.decimal128(digits, len(fraction)))
+    value = float(written)
+    if not math.isfinite(value):
+        raise scope.wrong(node, f"{shown(node.name)} is too large for any type; the largest DOUBLE is about 1.8e308")
+    return Literal(value, pa.float64())
+
+
+def _integer(value: int) -> Literal:
+    if -(2**31) <= value < 2**31:
         return Literal(value, pa.int32())
-    return Literal(value, pa.int64()) if value < 2**63 else Literal(Decimal(value), pa.decimal128(_MOST_DIGITS, 0))
+    if -(2**63) <= value < 2**63:
+        return Literal(value, pa.int64())
+    return Literal(Decimal(value), pa.decimal128(_MOST_DIGITS, 0))
 
 
 def negated(literal: Literal) -> Literal | None:
     """The same constant with a minus; None if it is no number."""
-    if isinstance(literal.value, int | float | Decimal) and not isinstance(literal.value, bool):
-        return Literal(-literal.value, literal.type)
-    return None
+    value = literal.value
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    whole = pa.types.is_integer(literal.type) or literal.type == pa.decimal128(_MOST_DIGITS, 0)
+    return _integer(-int(value)) if whole else Literal(-value, literal.type)
 
 
 def interval(scope: Scope, node: exp.Expr) -> Literal:
     """A length of time; one in months or years is kept apart, since it has no length in microseconds."""
     months = micros = 0
     for written, unit in _parts(scope, node):
-        value = amount(written, unit)
+        value = amount(written, unit) if "." not in written else None
         if value is None:
-            raise scope.wrong(node, f"an interval must be a whole number of microseconds (or months); {_FORM}")
+            raise scope.wrong(
+                node, "an INTERVAL takes whole numbers; write INTERVAL '90' MINUTE for one hour and a half"
+            )
         if unit in MONTHS:
             months += value
         else:

@@ -83,7 +83,7 @@ class SelectParts:
 
 @dataclass(frozen=True)
 class Batch:
-    """One micro-batch; `ended` streams have no rows after it. `undone` is fed first, wound back, and leaves no trace."""
+    """One micro-batch; `ended` streams have no more rows. `undone` is fed first and wound back."""
 
     rows: Rows
     ended: tuple[str, ...] = ()

@@ -18,7 +18,8 @@ _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 TYPES: dict[str, list[pa.DataType]] = {
     "int": [pa.int64(), pa.int32(), pa.int16(), pa.int8(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()],
     "number": [
-        pa.int64(), pa.int32(), pa.int8(), pa.uint16(), pa.float64(), pa.float32(), pa.decimal128(9, 2), pa.decimal128(20, 0),
+        pa.int64(), pa.int32(), pa.int8(), pa.uint16(), pa.float64(), pa.float32(), pa.decimal128(9, 2),
+        pa.decimal128(20, 0),
     ],
     "big": [pa.int64(), pa.uint64(), pa.decimal128(38, 0)],
     "float": [pa.float64(), pa.float64(), pa.float32()],

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import os
 import re
 import sys
 import time
@@ -152,7 +153,7 @@ class Fuzzer:
         agrees = {
             (True, False): "the oracle",
             (False, True): "the engine",
-            (True, True): "both",
+            (True, True): "both about the rows",
             (False, False): "neither",
         }
         return f"the naive engine agrees with {agrees[with_oracle, with_engine]}"
@@ -241,7 +242,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="fuzz", description="random cases: the engine beside DuckDB")
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; one per core if not given")
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
     parser.add_argument(
         "--show", action="store_true", help="with --only: print the case as a script, whatever it gives"

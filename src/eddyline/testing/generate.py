@@ -88,9 +88,9 @@ class _Generator:
             select = selects.grouped_select(rng, aliases, sources, where, slides, self._note)
         else:
             select = selects.plain_select(rng, aliases, sources, where)
-        batches = self._batches(made, wide)
+        batches, settings = self._batches(made, wide), self._settings()
         features = tuple(dict.fromkeys(self.features))
-        return Case(tuple(made.streams), select, batches, made.tables, self._settings(), features)
+        return Case(tuple(made.streams), select, batches, made.tables, settings, features)
 
     def _note(self, *features: str) -> None:
         self.features.extend(features)

@@ -192,7 +192,7 @@ class _Text:
         return f"WITH {', '.join(loaded)} {self._grouped(source, where)}"
 
     def _loaded(self, item: FromItem) -> str:
-        """The rows of an alias with its hidden columns. Materialised, else filters get pushed into Arrow's semantics."""
+        """The rows of an alias with its hidden columns. Materialised: no filter shall be pushed into Arrow."""
         name, columns = self.relation(item), "*"
         if item.window is not None and item.window.kind == "ROWS":
             order = ", ".join(["__t", *(f'"{n}"' for n in self.used[item.alias] if n != "__t")])
