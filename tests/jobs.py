@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from eddyline.cql.script import parse
 from eddyline.engine.batch import BatchResult, LocalEngine
+from eddyline.engine.intake import columns_for
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.settings import Settings
@@ -100,6 +101,11 @@ class Job:
         if commit:
             self._fed.append(Batch(fed))
         return tuples(self.last.results)
+
+    def needed(self, name: str, rows: Sequence[Row]) -> pa.RecordBatch:
+        """Rows as the slot gets them: only the columns that the query needs."""
+        batch = batch_of(self.schemas[name], rows)
+        return columns_for(self.engine._streams[name], batch, self.engine._needed[name])
 
     def end(self) -> list[Row]:
         """The end of all streams; returns what was waiting for it."""

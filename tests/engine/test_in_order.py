@@ -6,9 +6,9 @@ import random
 
 import pyarrow as pa
 import pytest
-from jobs import TIME, batch_of, bound, schema
 
 from eddyline.engine.in_order import InOrder
+from jobs import TIME, batch_of, bound, schema
 
 COLUMNS = "k s:string f:float"
 
@@ -102,30 +102,32 @@ def test_what_waits_in_pieces_of_a_large_batch_is_not_counted_whole() -> None:
     assert order.nbytes < big.nbytes / 20
 
 
-SORTABLE = {
-    "decimal": pa.decimal128(38, 2),
-    "decimal256": pa.decimal256(50, 2),
-    "words": pa.dictionary(pa.int8(), pa.string()),
-    "bool": pa.bool_(),
-    "binary": pa.binary(),
-    "fixed binary": pa.binary(3),
-    "large": pa.large_string(),
-    "date": pa.date32(),
-    "duration": pa.duration("s"),
-    "null": pa.null(),
-    "list": pa.list_(pa.int64()),
-    "half": pa.float16(),
-    "interval": pa.month_day_nano_interval(),
-    "view": pa.string_view(),
-    "uuid": pa.uuid(),
-}
+NOT_YET = pytest.mark.xfail(strict=True, reason="Arrow cannot sort or take this type, so such a query crashes")
 
 
-@pytest.mark.parametrize("kind", list(SORTABLE))
-def test_rows_of_every_type_can_wait(kind: str) -> None:
-    if kind in ("half", "interval", "view", "uuid"):
-        pytest.xfail(f"Arrow cannot sort or take {kind}; a query with a ROWS window that uses such a column crashes")
-    type_ = SORTABLE[kind]
+@pytest.mark.parametrize(
+    "type_",
+    [
+        pa.decimal128(38, 2),
+        pa.decimal256(50, 2),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.bool_(),
+        pa.binary(),
+        pa.binary(3),
+        pa.large_string(),
+        pa.date32(),
+        pa.duration("s"),
+        pa.null(),
+        pa.list_(pa.int64()),
+        pa.struct([("a", pa.string())]),
+        pytest.param(pa.float16(), marks=NOT_YET),
+        pytest.param(pa.month_day_nano_interval(), marks=NOT_YET),
+        pytest.param(pa.string_view(), marks=NOT_YET),
+        pytest.param(pa.uuid(), marks=NOT_YET),
+    ],
+    ids=str,
+)
+def test_rows_of_every_type_can_wait(type_: pa.DataType) -> None:
     columns = pa.schema([("ts", TIME), ("v", type_)])
     order = InOrder(bound("SELECT a.v FROM a [ROWS 3]", a=columns), 0)
     order.add(pa.record_batch([pa.array([2, 1, 1], TIME), pa.nulls(3, type_)], schema=columns))

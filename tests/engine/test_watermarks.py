@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from jobs import TIME, Job
 
 from eddyline.engine.watermarks import Watermarks
 from eddyline.plan.bounds import FOREVER
 from eddyline.query.model import Stream
+from jobs import TIME, Job
 
 SCHEMA = pa.schema([("ts", TIME)])
 

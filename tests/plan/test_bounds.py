@@ -7,13 +7,13 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
-from jobs import TIME, bound
 
 from eddyline.plan.bounds import FOREVER, UNBOUND, Bounds, differences_in, time_bounds
 from eddyline.plan.graph import join_graph
 from eddyline.query.evaluate import ErrorCount, mask
 from eddyline.query.expr import Column
 from eddyline.query.model import Query
+from jobs import TIME, bound
 
 WAYS = [
     "a.ts - b.ts <= INTERVAL '5' MICROSECOND",

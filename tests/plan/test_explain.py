@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from jobs import bound
 
 from eddyline.plan.explain import duration, explain, warnings
+from jobs import bound
 
 
 def test_a_join_of_three() -> None:
@@ -14,7 +14,9 @@ def test_a_join_of_three() -> None:
         "WHERE o.k = p.k AND p.x = s.x AND p.x > 100 AND t.k = o.k AND o.x < s.k + 2",
         tables=["t"], o="k x", p="k x", s="k x", t="k",
     )  # fmt: skip
-    assert explain(query) == """\
+    assert (
+        explain(query)
+        == """\
 multi-way join of 4 sources
 
 o: stream o, RANGE 30 min
@@ -43,6 +45,7 @@ routes, fixed order:
   p -> o by p.k = o.k -> s by p.x = s.x -> t by o.k = t.k
   s -> p by s.x = p.x -> o by p.k = o.k -> t by o.k = t.k
   t -> o by t.k = o.k -> p by o.k = p.k -> s by p.x = s.x"""
+    )
 
 
 def test_ranges_lists_and_windows_of_rows() -> None:
@@ -50,7 +53,9 @@ def test_ranges_lists_and_windows_of_rows() -> None:
         "SELECT a.k FROM a [ROWS 10], b [RANGE 5 SECONDS], c [RANGE 5 SECONDS] WHERE a.x BETWEEN b.x - 3 AND b.x + 3",
         a="k x", b="k x", c="k x",
     )  # fmt: skip
-    assert explain(query) == """\
+    assert (
+        explain(query)
+        == """\
 multi-way join of 3 sources
 
 a: stream a, ROWS 10
@@ -71,6 +76,7 @@ routes, fixed order:
   a -> b by b.x <= a.x + 3 and b.x >= a.x - 3 -> c by list
   b -> a by a.x >= b.x - 3 and a.x <= b.x + 3 -> c by list
   c -> a by list -> b by b.x <= a.x + 3 and b.x >= a.x - 3"""
+    )
 
 
 def test_one_source_and_groups() -> None:
@@ -78,7 +84,9 @@ def test_one_source_and_groups() -> None:
         "SELECT k, SUM(x) AS t FROM a [RANGE 10 SECONDS SLIDE 5 SECONDS] WHERE k IS NOT NULL AND 1 = 2 GROUP BY k",
         a="k x",
     )
-    assert explain(query) == """\
+    assert (
+        explain(query)
+        == """\
 one source, no join
 
 a: stream a, RANGE 10 s
@@ -92,6 +100,7 @@ routes, fixed order:
 group by a.k: SUM(a.x), every 5 s
 
 warning: a condition is constant and not true: there can be no result"""
+    )
 
 
 def test_what_never_expires_is_said() -> None:

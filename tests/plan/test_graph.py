@@ -7,13 +7,13 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pytest
-from jobs import bound
 
 from eddyline.plan.explain import text
 from eddyline.plan.graph import JoinGraph, join_graph
 from eddyline.query.expr import Call
 from eddyline.query.model import Query
 from eddyline.query.udf import udf
+from jobs import bound
 
 
 def three(where: str) -> tuple[Query, JoinGraph]:

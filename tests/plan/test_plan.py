@@ -8,12 +8,12 @@ from itertools import permutations
 import numpy as np
 import pyarrow as pa
 import pytest
-from jobs import bound
 
 from eddyline.plan.explain import text
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
 from eddyline.query.model import Query
 from eddyline.query.udf import udf
+from jobs import bound
 
 
 def plan_of(sources: str, where: str = "", columns: str = "k x y s:string", outputs: str | None = None) -> Plan:

@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from jobs import Job, Row
 
 from eddyline.kernels import values as kernels
 from eddyline.plan.plan import Probe
@@ -15,6 +14,7 @@ from eddyline.query.udf import udf
 from eddyline.routing.packet import Packet
 from eddyline.routing.router import router
 from eddyline.settings import Settings
+from jobs import Job, Row
 
 QUERIES = {
     "chain": "SELECT a.x, b.x AS bx, c.x AS cx, d.x AS dx FROM a {w}, b {w}, c {w}, d {w} "
@@ -102,7 +102,14 @@ def test_keys_that_all_collide_are_told_apart_by_their_values(name: str, monkeyp
 
 @pytest.mark.parametrize(
     "type_",
-    [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.binary(2), pa.dictionary(pa.int8(), pa.string())],
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.binary(),
+        pa.binary(2),
+        pa.dictionary(pa.int8(), pa.string()),
+    ],
     ids=str,
 )
 def test_every_hashed_type_is_verified(type_: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from jobs import Job, batch_of
 
 from eddyline.errors import InternalError
 from eddyline.plan.plan import Plan
@@ -16,6 +15,7 @@ from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
 from eddyline.state.probing import NO_BOUND, Limits, Matches
 from eddyline.state.stem import SteM
+from jobs import Job, batch_of
 
 JOIN = "SELECT a.k FROM a [RANGE 9 MICROSECONDS], b [RANGE 9 MICROSECONDS] WHERE a.k = b.k"
 

@@ -133,6 +133,7 @@ class LocalEngine:
     def commit(self) -> None:
         """The batch is done and cannot be undone."""
         self.slot.commit(self.slot.version + 1)
+        self.stats.memory_bytes = self.slot.state_bytes
         self._committed = (copy(self._watermarks), copy(self.stats), self.slot.errors.count)
 
     def wind_back(self) -> None:

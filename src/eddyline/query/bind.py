@@ -20,7 +20,8 @@ from sqlglot import exp
 from eddyline.cql.names import did_you_mean, same
 from eddyline.cql.places import shown, wrong
 from eddyline.cql.script import Declaration, FromItem, Script
-from eddyline.query.bind_expr import Binder, Clause, chain
+from eddyline.query.bind_expr import Binder, chain
+from eddyline.query.bind_hints import Clause
 from eddyline.query.bind_names import Scope
 from eddyline.query.bind_select import aliases_of, bind_outputs, items_of
 from eddyline.query.expr import Expr

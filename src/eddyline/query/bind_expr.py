@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from sqlglot import exp
 
-from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import shown
 from eddyline.cql.types import arrow_type
 from eddyline.query import bind_literals, functions
-from eddyline.query.bind_hints import AGGREGATES, HINTS, OTHER_AGGREGATES, no_aggregate
+from eddyline.query.bind_calls import bind_function, only
+from eddyline.query.bind_hints import HINTS, Clause
 from eddyline.query.bind_names import Scope
-from eddyline.query.expr import WINDOW_END, Aggregate, Expr, Literal
+from eddyline.query.expr import Expr, Literal
 from eddyline.query.functions.casts import literal as cast_literal
-from eddyline.query.functions.table import USER
 from eddyline.query.types import TypeMismatch, sql_type
 
 DEEPEST = 100
@@ -44,18 +43,6 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.NullSafeNEQ: "is distinct from",
 }
 _MOMENTS = {"DATE": "'2024-02-29'", "TIMESTAMP": "'2024-02-29 23:59:59'", "TIME": "'23:59:59'"}
-_IGNORED = ("safe", "typed", "coalesce")
-"""Flags that sqlglot sets for its own translations; they change nothing in DuckDB's dialect."""
-
-
-@dataclass(frozen=True)
-class Clause:
-    """Where an expression stands, and what is allowed there."""
-
-    name: str
-    aggregates: bool = False
-    window_end: str = "it is known only for the rows of an aggregate with SLIDE; write the condition in HAVING"
-    """Why window_end() is refused there; empty where it is allowed."""
 
 
 @dataclass
@@ -97,7 +84,7 @@ class Binder:
     def _bind(self, node: exp.Expr, clause: Clause) -> Expr:
         kind = type(node)
         if kind in _BINARY:
-            _only(self.scope, node, "this", "expression")
+            only(self.scope, node, "this", "expression")
             return functions.call(_BINARY[kind], [self.bind(node.this, clause), self.bind(node.expression, clause)])
         handler = _HANDLERS.get(kind)
         if handler is None:
@@ -154,7 +141,7 @@ class Binder:
 
     def is_(self, node: exp.Expr, clause: Clause) -> Expr:
         """IS NULL, IS TRUE, IS FALSE."""
-        _only(self.scope, node, "this", "expression")
+        only(self.scope, node, "this", "expression")
         this, other = self.bind(node.this, clause), node.expression
         if isinstance(other, exp.Null):
             return functions.call("is null", [this])
@@ -164,7 +151,7 @@ class Binder:
 
     def like(self, node: exp.Expr, clause: Clause) -> Expr:
         """LIKE and ILIKE."""
-        _only(self.scope, node, "this", "expression", "negate")
+        only(self.scope, node, "this", "expression", "negate")
         return self._like(node, [], clause)
 
     def escape(self, node: exp.Expr, clause: Clause) -> Expr:
@@ -180,7 +167,7 @@ class Binder:
 
     def between(self, node: exp.Expr, clause: Clause) -> Expr:
         """BETWEEN, both ends included."""
-        _only(self.scope, node, "this", "low", "high")
+        only(self.scope, node, "this", "low", "high")
         return functions.call("between", [self.bind(node.args[part], clause) for part in ("this", "low", "high")])
 
     def in_(self, node: exp.Expr, clause: Clause) -> Expr:
@@ -191,7 +178,7 @@ class Binder:
 
     def case(self, node: exp.Expr, clause: Clause) -> Expr:
         """CASE; with a value after CASE, each WHEN is compared with it."""
-        _only(self.scope, node, "this", "ifs", "default")
+        only(self.scope, node, "this", "ifs", "default")
         args: list[Expr] = []
         for branch in node.args["ifs"]:
             if node.this is None:
@@ -204,7 +191,7 @@ class Binder:
 
     def cast(self, node: exp.Expr, clause: Clause) -> Expr:
         """CAST, TRY_CAST, `::`, and constants such as DATE '2024-02-29', which must be right."""
-        _only(self.scope, node, "this", "to")
+        only(self.scope, node, "this", "to")
         this = self.bind(node.this, clause)
         target = arrow_type(self.scope.text, node.args["to"], self.scope.offset(node))
         if isinstance(this, Literal) and isinstance(this.value, str) and _is_moment(target) and type(node) is exp.Cast:
@@ -223,51 +210,8 @@ class Binder:
 
     def extract(self, node: exp.Expr, clause: Clause) -> Expr:
         """EXTRACT(unit FROM x)."""
-        _only(self.scope, node, "this", "expression")
+        only(self.scope, node, "this", "expression")
         return functions.call("extract", [self.bind(node.expression, clause)], node.this.name.lower())
-
-    def function(self, node: exp.Expr, clause: Clause) -> Expr:
-        """A call: an aggregate, window_end(), or a function of the table or of the user."""
-        _only(self.scope, node, "this", "expressions")
-        name = node.name.lower()
-        if name == "window_end":
-            if node.expressions:
-                raise self.scope.wrong(node, "window_end takes no argument; write window_end()")
-            if clause.window_end:
-                raise self.scope.wrong(node, f"window_end() cannot be used here, {clause.window_end}")
-            return WINDOW_END
-        if name in AGGREGATES and name not in USER:
-            return self._aggregate(node, AGGREGATES[name], clause)
-        if name not in USER and name not in _names():
-            if name in OTHER_AGGREGATES:
-                raise self.scope.wrong(
-                    node,
-                    f"there is no aggregate {shown(name)}; there are COUNT, "
-                    "SUM, MIN, MAX, AVG, STDDEV_SAMP and VAR_SAMP",
-                )
-            hint = did_you_mean(name, [*_names(), *USER, *AGGREGATES, "window_end"])
-            hint = hint if "did you mean" in hint else "; see docs/functions.md, or register one with el.udf"
-            raise self.scope.wrong(node, f"there is no function {shown(name)}{hint}")
-        return functions.call(name, [self.bind(arg, clause) for arg in node.expressions])
-
-    def _aggregate(self, node: exp.Expr, name: str, clause: Clause) -> Aggregate:
-        written = node.name.upper()
-        if not clause.aggregates:
-            raise self.scope.wrong(node, no_aggregate(written, clause.name))
-        args = node.expressions
-        if name == "count" and (not args or (len(args) == 1 and type(args[0]) is exp.Star and not _filled(args[0]))):
-            return functions.aggregate(name, None, False)
-        distinct = len(args) == 1 and isinstance(args[0], exp.Distinct)
-        if distinct:
-            args = args[0].expressions
-        if len(args) != 1:
-            raise self.scope.wrong(node, f"{written} takes one argument; write {written}(x)")
-        if distinct and name not in ("count", "min", "max"):
-            raise self.scope.wrong(
-                node, f"{written}(DISTINCT x) is not supported, only COUNT(DISTINCT x); leave DISTINCT out"
-            )
-        inside = Clause(written, False, "it is the same for the whole group; write it outside the aggregate")
-        return functions.aggregate(name, self.bind(args[0], inside), distinct and name == "count")
 
 
 def chain(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
@@ -286,23 +230,6 @@ def chain(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
 
 def _is_moment(type: pa.DataType) -> bool:
     return bool(pa.types.is_date(type) or pa.types.is_time(type) or pa.types.is_timestamp(type))
-
-
-def _names() -> list[str]:
-    return [name for name in functions.names() if name.isidentifier()]
-
-
-def _filled(node: exp.Expr) -> list[str]:
-    return [key for key, value in node.args.items() if value]
-
-
-def _only(scope: Scope, node: exp.Expr, *known: str) -> None:
-    """Refuse a node that says more than its entry understands."""
-    for key in _filled(node):
-        if key not in known and key not in _IGNORED:
-            raise scope.wrong(
-                node, f"{shown(node.key.upper())} with {shown(key)} is not supported; see docs/language.md"
-            )
 
 
 Handler = Callable[[Binder, exp.Expr, Clause], Expr]
@@ -328,5 +255,5 @@ _HANDLERS: dict[type[exp.Expr], Handler] = {
     exp.Cast: Binder.cast,
     exp.TryCast: Binder.cast,
     exp.Extract: Binder.extract,
-    exp.Anonymous: Binder.function,
+    exp.Anonymous: bind_function,
 }

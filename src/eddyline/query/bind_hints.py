@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from eddyline.query.functions.aggregates import NAMES as AGGREGATES
 
-__all__ = ["AGGREGATES", "HINTS", "OTHER_AGGREGATES", "no_aggregate"]
+__all__ = ["AGGREGATES", "HINTS", "OTHER_AGGREGATES", "Clause", "no_aggregate"]
 
 OTHER_AGGREGATES = (
     "any_value", "approx_count_distinct", "arg_max", "arg_min", "array_agg", "bit_and", "bit_or", "bit_xor",
@@ -49,6 +51,16 @@ HINTS: dict[type[exp.Expr], str] = {
     exp.RespectNulls: "RESPECT NULLS is not supported; aggregates leave NULLs out",
     exp.Concat: "two strings in a row; write || between them",
 }
+
+
+@dataclass(frozen=True)
+class Clause:
+    """Where an expression stands, and what is allowed there."""
+
+    name: str
+    aggregates: bool = False
+    window_end: str = "it is known only for the rows of an aggregate with SLIDE; write the condition in HAVING"
+    """Why window_end() is refused there; empty where it is allowed."""
 
 
 def no_aggregate(written: str, clause: str) -> str:

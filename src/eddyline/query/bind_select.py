@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from eddyline.cql.places import Place, shown, wrong
 from eddyline.query import functions
-from eddyline.query.bind_expr import Binder, Clause
-from eddyline.query.bind_hints import AGGREGATES
+from eddyline.query.bind_expr import Binder
+from eddyline.query.bind_hints import AGGREGATES, Clause
 from eddyline.query.bind_names import Scope
 from eddyline.query.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal, walk
 from eddyline.query.model import GroupBy, Output

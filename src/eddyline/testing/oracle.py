@@ -42,16 +42,7 @@ class Oracle:
     """One DuckDB connection, used for any number of scripts."""
 
     def __init__(self) -> None:
-        self._db = duckdb.connect(":memory:")
-        for statement in (
-            "TimeZone='UTC'",
-            "threads=1",
-            "enable_progress_bar=false",
-            "error_on_division_by_zero=false",
-        ):
-            self._db.execute(f"SET {statement}")
-        for macro in MACROS:
-            self._db.execute(macro)
+        self._db = _connected()
 
     def expected(
         self,
@@ -89,7 +80,20 @@ class Oracle:
         ask = FunctionType(_execute.__code__, globals() | {f"{name}__given": table for name, table in given.items()})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ask(self._db, sql)
+            try:
+                return ask(self._db, sql)
+            except (duckdb.InternalException, duckdb.FatalException):  # a bug of DuckDB's, after which it refuses all
+                self._db = _connected()
+                raise
+
+
+def _connected() -> duckdb.DuckDBPyConnection:
+    db = duckdb.connect(":memory:")
+    for setting in ("TimeZone='UTC'", "threads=1", "enable_progress_bar=false", "error_on_division_by_zero=false"):
+        db.execute(f"SET {setting}")
+    for macro in MACROS:
+        db.execute(macro)
+    return db
 
 
 def _execute(db: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:

@@ -41,6 +41,8 @@ def attempt(node: exp.Expr, replace: Replace) -> exp.Expr:
 def _guard(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
         return node
+    if type(node) is exp.Cast:
+        return exp.TryCast(**node.args, safe=True)
     divisor = node.expression if isinstance(node, exp.Div | exp.IntDiv | exp.Mod) else None
     if is_call(node, *DIVIDES) and len(node.expressions) == 2:
         divisor = node.expressions[1]

@@ -1,0 +1,88 @@
+"""Calls: functions of the table and of the user, aggregates, window_end()."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sqlglot import exp
+
+from eddyline.cql.names import did_you_mean
+from eddyline.cql.places import shown
+from eddyline.query import functions
+from eddyline.query.bind_hints import AGGREGATES, OTHER_AGGREGATES, Clause, no_aggregate
+from eddyline.query.bind_names import Scope
+from eddyline.query.expr import WINDOW_END, Aggregate, Expr
+from eddyline.query.functions.table import USER
+
+_IGNORED = ("safe", "typed", "coalesce")
+"""Flags that sqlglot sets for its own translations; they change nothing in DuckDB's dialect."""
+
+
+class Binds(Protocol):
+    """What binds the arguments of a call."""
+
+    scope: Scope
+
+    def bind(self, node: exp.Expr, clause: Clause) -> Expr:
+        """The typed expression of a node."""
+
+
+def bind_function(binder: Binds, node: exp.Expr, clause: Clause) -> Expr:
+    """A call: an aggregate, window_end(), or a function of the table or of the user."""
+    only(binder.scope, node, "this", "expressions")
+    name = node.name.lower()
+    if name == "window_end":
+        if node.expressions:
+            raise binder.scope.wrong(node, "window_end takes no argument; write window_end()")
+        if clause.window_end:
+            raise binder.scope.wrong(node, f"window_end() cannot be used here, {clause.window_end}")
+        return WINDOW_END
+    if name in AGGREGATES and name not in USER:
+        return _aggregate(binder, node, AGGREGATES[name], clause)
+    if name not in USER and name not in _names():
+        if name in OTHER_AGGREGATES:
+            raise binder.scope.wrong(
+                node,
+                f"there is no aggregate {shown(name)}; there are COUNT, SUM, MIN, MAX, AVG, STDDEV_SAMP and VAR_SAMP",
+            )
+        hint = did_you_mean(name, [*_names(), *USER, *AGGREGATES, "window_end"])
+        hint = hint if "did you mean" in hint else "; see docs/functions.md, or register one with el.udf"
+        raise binder.scope.wrong(node, f"there is no function {shown(name)}{hint}")
+    return functions.call(name, [binder.bind(arg, clause) for arg in node.expressions])
+
+
+def _aggregate(binder: Binds, node: exp.Expr, name: str, clause: Clause) -> Aggregate:
+    written = node.name.upper()
+    if not clause.aggregates:
+        raise binder.scope.wrong(node, no_aggregate(written, clause.name))
+    args = node.expressions
+    if name == "count" and (not args or (len(args) == 1 and type(args[0]) is exp.Star and not _filled(args[0]))):
+        return functions.aggregate(name, None, False)
+    distinct = len(args) == 1 and isinstance(args[0], exp.Distinct)
+    if distinct:
+        args = args[0].expressions
+    if len(args) != 1:
+        raise binder.scope.wrong(node, f"{written} takes one argument; write {written}(x)")
+    if distinct and name not in ("count", "min", "max"):
+        raise binder.scope.wrong(
+            node, f"{written}(DISTINCT x) is not supported, only COUNT(DISTINCT x); leave DISTINCT out"
+        )
+    inside = Clause(written, False, "it is the same for the whole group; write it outside the aggregate")
+    return functions.aggregate(name, binder.bind(args[0], inside), distinct and name == "count")
+
+
+def _names() -> list[str]:
+    return [name for name in functions.names() if name.isidentifier()]
+
+
+def _filled(node: exp.Expr) -> list[str]:
+    return [key for key, value in node.args.items() if value]
+
+
+def only(scope: Scope, node: exp.Expr, *known: str) -> None:
+    """Refuse a node that says more than its entry understands."""
+    for key in _filled(node):
+        if key not in known and key not in _IGNORED:
+            raise scope.wrong(
+                node, f"{shown(node.key.upper())} with {shown(key)} is not supported; see docs/language.md"
+            )

@@ -1,0 +1,156 @@
+"""ROWS windows: the last n rows of the stream at t*, ties and all, counted before WHERE."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from eddyline.routing.rows_windows import Clock
+from eddyline.settings import Settings
+from eddyline.state.arena import Arena
+from jobs import Job
+
+# The clock
+
+
+def test_a_clock_counts_the_rows_up_to_a_time() -> None:
+    clock = Clock(Arena(), 2)
+    assert clock.append(np.array([1, 3, 3])).tolist() == [0, 1, 2]
+    assert clock.append(np.array([3, 7])).tolist() == [3, 4]
+    assert clock.least(np.array([0, 1, 2, 3, 6, 7, 9])).tolist() == [-2, -1, -1, 2, 2, 3, 3]
+
+
+def test_a_clock_forgets_times_but_not_their_number() -> None:
+    clock, times = Clock(Arena(), 3), []
+    rng = random.Random(1)
+    for start in range(0, 20_000, 100):
+        new = sorted(rng.randrange(start, start + 100) for _ in range(50))
+        clock.append(np.array(new))
+        times += new
+        asked = np.array([start, start + 50, start + 99])
+        assert clock.least(asked).tolist() == [sum(t <= a for t in times) - 3 for a in asked.tolist()]
+        clock.commit(start + 100)
+        assert clock.nbytes <= 8 * 50
+    assert clock.rows == 10_000
+
+
+def test_a_clock_wound_back() -> None:
+    clock = Clock(Arena(), 1)
+    clock.append(np.array([1, 2]))
+    clock.commit(2)
+    clock.append(np.array([3, 4]))
+    clock.wind_back()
+    assert clock.rows == 2
+    assert clock.append(np.array([2, 9])).tolist() == [2, 3]
+    assert clock.least(np.array([2, 5, 9])).tolist() == [2, 2, 3]
+
+
+# On the engine
+
+LAST = "SELECT a.k, b.k AS j FROM a [ROWS 2], b [RANGE 100 MICROSECONDS]"
+
+
+def test_nothing_comes_before_the_watermark_passed_it() -> None:
+    job = Job(LAST, a="k", b="k")
+    assert job.feed(a=[(1, 1), (2, 2), (3, 3)], b=[(3, 9)]) == []
+    assert job.engine.stats.state_rows == 4
+    assert job.feed(a=[(4, 4)], b=[(4, 8)]) == [(2, 9), (3, 9)]
+    assert job.end() == [(3, 8), (4, 8), (4, 9)]
+
+
+def check(job: Job, wanted: list[tuple], **rows: list[tuple]) -> None:
+    """One batch and the end."""
+    found = sorted(job.feed(**rows) + job.end(), key=repr)
+    assert found == job.expected() == wanted
+
+
+def test_the_window_is_that_at_the_newest_component() -> None:
+    """An old b meets each new a; an a that new ones pushed out never meets a new b."""
+    check(Job(LAST, a="k", b="k"), [(1, 9), (2, 9), (3, 9)], a=[(1, 1), (2, 2), (3, 3)], b=[(2, 9)])
+    check(Job(LAST, a="k", b="k"), [(2, 9), (3, 9)], a=[(1, 1), (2, 2), (3, 3)], b=[(3, 9)])
+
+
+def test_ties_belong_to_the_window_by_their_values() -> None:
+    check(Job(LAST, a="k", b="k"), [(2, 9), (3, 9)], a=[(5, 3), (5, 1), (5, 2)], b=[(5, 9)])
+
+
+def test_equal_rows_are_interchangeable() -> None:
+    check(Job(LAST, a="k other", b="k"), [(1, 9), (1, 9)], a=[(5, 1, 9), (5, 1, 7), (5, 1, 8)], b=[(5, 9)])
+
+
+def test_rows_are_counted_before_where() -> None:
+    job = Job(LAST + " WHERE a.k < 10", a="k", b="k")
+    check(job, [(1, 9), (2, 9)], a=[(1, 1), (2, 2), (3, 30), (4, 40)], b=[(2, 9), (4, 8)])
+
+
+def test_null_keys_count_too() -> None:
+    job = Job(LAST + " WHERE a.k = b.k", a="k", b="k")
+    check(job, [(9, 9)], a=[(1, 9), (2, None), (3, None)], b=[(1, 9), (3, 9)])
+
+
+def test_a_window_of_one_stream_alone() -> None:
+    check(Job("SELECT a.k FROM a [ROWS 1]", a="k"), [(2,), (3,)], a=[(1, 1), (1, 2), (2, 3)])
+
+
+def test_state_is_the_window() -> None:
+    job = Job(LAST + " WHERE a.k = b.k", a="k", b="k")
+    for t in range(0, 20_000, 100):
+        job.feed(a=[(t + i, i) for i in range(100)], b=[(t + i, i) for i in range(100)])
+    stem = job.engine.slot.stems[0]
+    assert stem.rows - stem.min_live <= 2
+    assert job.engine.stats.state_rows <= 2 + 101 + 2
+
+
+def test_slides_look_at_the_window_at_each_boundary() -> None:
+    job = Job(
+        "SELECT COUNT(*) AS n, SUM(a.k) AS s, window_end() AS t FROM a [ROWS 2], b [RANGE 20 MICROSECONDS SLIDE 10 MICROSECONDS]",
+        a="k",
+        b="k",
+    )
+    found = job.feed(a=[(1, 1), (2, 2), (13, 4)], b=[(1, 0), (25, 0)])
+    found += job.feed(a=[(45, 8)], b=[(31, 0)])
+    found += job.end()
+    wanted = job.expected()
+    assert sorted(found, key=repr) == wanted
+    assert [(n, int(s)) for n, s, _ in sorted(found, key=lambda r: r[2])][:3] == [(2, 3), (2, 6), (2, 6)]
+
+
+QUERIES = [
+    "SELECT a.k, b.x, c.x AS cx FROM a [ROWS 3], b [ROWS 2], c [RANGE 4 MICROSECONDS] WHERE a.k = b.k AND b.x <= c.x",
+    "SELECT p.x, q.x AS qx FROM a [ROWS 3] AS p, a [ROWS 5] AS q WHERE p.k = q.k",
+    "SELECT a.x, t.x AS tx FROM a [ROWS 3], t, b [ROWS 4] WHERE a.k = t.k AND b.k = a.x",
+    "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS s, window_end() AS t "
+    "FROM a [ROWS 4], b [RANGE 12 MICROSECONDS SLIDE 4 MICROSECONDS] WHERE a.k = b.k GROUP BY a.k",
+    "SELECT COUNT(*) AS n FROM a [ROWS 4], b [ROWS 2] WHERE a.k <> b.k",
+    "SELECT a.x FROM a [ROWS 2], b WHERE a.k = b.k AND ABS(a.ts - b.ts) <= INTERVAL '3' MICROSECOND",
+]
+
+
+@pytest.mark.parametrize("select", QUERIES)
+def test_as_the_definition_for_every_cut(select: str) -> None:
+    for seed in range(6):
+        rng = random.Random(seed)
+        names = [n for n in "abc" if f" {n} " in select or f" {n}," in select]
+        tables = {"t": [(i % 3, i) for i in range(4)]} if " t" in select and "t.k" in select else {}
+        rows = {
+            n: [(rng.randrange(40), rng.choice([0, 1, 2, None]), rng.randrange(4)) for _ in range(25)] for n in names
+        }
+        results = []
+        for cut in range(3):
+            columns = dict.fromkeys([*names, *tables], "k x")
+            job = Job(select, Settings(check=True, packet=rng.choice([1, 5, 99])), tables=tables, **columns)
+            left, found = {n: list(r) for n, r in rows.items()}, []
+            while any(left.values()):
+                upto = min(r[0] for rows_left in left.values() for r in rows_left) + rng.randrange(1, 15)
+                batch = {}
+                for n in names:
+                    batch[n] = [r for r in left[n] if r[0] < upto]
+                    rng.shuffle(batch[n])
+                    left[n] = [r for r in left[n] if r[0] >= upto]
+                found += job.feed(**batch)
+            found += job.end()
+            assert job.engine.stats.rows_late == 0
+            results.append(sorted(found, key=repr))
+            assert results[-1] == results[0] == job.expected(), cut
