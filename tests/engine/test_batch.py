@@ -155,8 +155,9 @@ def test_a_gap_of_millions_of_boundaries_costs_nothing() -> None:
 
 def test_slides_of_joins_as_the_definition() -> None:
     select = (
-        "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS s, window_end() AS t FROM a [RANGE 30 MICROSECONDS SLIDE 10 MICROSECONDS], "
-        "b [RANGE 10 MICROSECONDS SLIDE 10 MICROSECONDS], c WHERE a.k = b.k AND c.x = b.x GROUP BY a.k HAVING COUNT(*) > 1"
+        "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS s, window_end() AS t "
+        "FROM a [RANGE 30 MICROSECONDS SLIDE 10 MICROSECONDS], b [RANGE 10 MICROSECONDS SLIDE 10 MICROSECONDS], c "
+        "WHERE a.k = b.k AND c.x = b.x GROUP BY a.k HAVING COUNT(*) > 1"
     )
     for seed in range(5):
         rng = random.Random(seed)
@@ -311,7 +312,10 @@ def test_the_same_rows_in_every_order_and_cut() -> None:
     """With no late row the result is a function of the rows alone."""
     rng = random.Random(9)
     rows = {n: [(rng.randrange(50), rng.randrange(3), rng.randrange(3)) for _ in range(30)] for n in "abc"}
-    select = "SELECT a.x, b.x AS y, c.k FROM a [RANGE 9 MICROSECONDS], b [RANGE 5 MICROSECONDS], c WHERE a.k = b.k AND b.x = c.x"
+    select = (
+        "SELECT a.x, b.x AS y, c.k FROM a [RANGE 9 MICROSECONDS], b [RANGE 5 MICROSECONDS], c "
+        "WHERE a.k = b.k AND b.x = c.x"
+    )
     wanted = None
     for _ in range(8):
         job = Job(

@@ -12,11 +12,12 @@ from eddyline.engine.intake import LARGEST_TIME, columns_for, event_times, take_
 from eddyline.errors import JobError
 from eddyline.query.model import Stream
 
-SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64())])
+MICROS = pa.timestamp("us")
+SCHEMA = pa.schema([("ts", MICROS), ("k", pa.int64())])
 STREAM = Stream("s", SCHEMA, "ts")
 
 
-def batch_of(times: list[int | None], type_: pa.DataType = SCHEMA.field(0).type) -> pa.RecordBatch:
+def batch_of(times: list[int | None], type_: pa.DataType = MICROS) -> pa.RecordBatch:
     return pa.record_batch({"ts": pa.array(times, type_), "k": pa.array(range(len(times)), pa.int64())})
 
 

@@ -105,7 +105,8 @@ def test_state_is_the_window() -> None:
 
 def test_slides_look_at_the_window_at_each_boundary() -> None:
     job = Job(
-        "SELECT COUNT(*) AS n, SUM(a.k) AS s, window_end() AS t FROM a [ROWS 2], b [RANGE 20 MICROSECONDS SLIDE 10 MICROSECONDS]",
+        "SELECT COUNT(*) AS n, SUM(a.k) AS s, window_end() AS t "
+        "FROM a [ROWS 2], b [RANGE 20 MICROSECONDS SLIDE 10 MICROSECONDS]",
         a="k",
         b="k",
     )

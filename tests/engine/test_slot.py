@@ -19,13 +19,15 @@ QUERIES = {
     "several keys": f"SELECT a.x, b.s FROM a {W}, b {W} WHERE a.k = b.k AND a.s = b.s",
     "three": f"SELECT a.x, b.x AS y, c.w FROM a {W}, b {W}, c {W} WHERE a.k = b.k AND b.s = c.s AND a.x <= c.x",
     "range": f"SELECT a.x, b.x AS y FROM a {W}, b {W} WHERE a.x < b.x - 2",
-    "bounds": "SELECT a.x, b.x AS y, c.x AS z FROM a, b, c WHERE a.k = b.k AND b.ts - a.ts BETWEEN INTERVAL '0' MICROSECOND "
-    "AND INTERVAL '4' MICROSECOND AND ABS(b.ts - c.ts) <= INTERVAL '2' MICROSECOND",
+    "bounds": "SELECT a.x, b.x AS y, c.x AS z FROM a, b, c WHERE a.k = b.k "
+    "AND b.ts - a.ts BETWEEN INTERVAL '0' MICROSECOND AND INTERVAL '4' MICROSECOND "
+    "AND ABS(b.ts - c.ts) <= INTERVAL '2' MICROSECOND",
     "table": f"SELECT a.x, t.x AS y, b.w FROM a {W}, t, b {W} WHERE a.k = t.k AND b.s = t.s",
     "self": f"SELECT p.x, q.x AS y FROM a {W} AS p, a {W} AS q WHERE p.k = q.k",
     "rows": f"SELECT a.x, b.x AS y FROM a [ROWS 5], b {W} WHERE a.k = b.k",
-    "slide": "SELECT a.s, COUNT(*) AS n, SUM(b.x) AS sum, window_end() AS e FROM a [RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS], "
-    "b [RANGE 12 MICROSECONDS SLIDE 4 MICROSECONDS] WHERE a.k = b.k GROUP BY a.s",
+    "slide": "SELECT a.s, COUNT(*) AS n, SUM(b.x) AS sum, window_end() AS e "
+    "FROM a [RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS], b [RANGE 12 MICROSECONDS SLIDE 4 MICROSECONDS] "
+    "WHERE a.k = b.k GROUP BY a.s",
     "slide of rows": "SELECT COUNT(*) AS n, MAX(a.x) AS m, window_end() AS e FROM a [ROWS 4], "
     "b [RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS] WHERE a.k = b.k",
     "total": f"SELECT a.k, COUNT(*) AS n FROM a {W}, b {W} WHERE a.k = b.k GROUP BY a.k",

@@ -92,7 +92,7 @@ def test_what_only_looks_like_a_bound_stays_a_predicate(where: str) -> None:
     assert [differences_in(p, query) for p in query.predicates] == [None] * len(query.predicates)
     graph = join_graph(query)
     assert not graph.time_pairs
-    assert len(graph.residuals) + len(graph.ranges) + len([e for e in graph.equalities]) == 1
+    assert len(graph.residuals) + len(graph.ranges) + len(graph.equalities) == 1
     assert graph.bounds.most == ((0, UNBOUND), (UNBOUND, 0))
 
 

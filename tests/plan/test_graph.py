@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -87,7 +87,7 @@ def test_equalities_meet_across_types_by_value() -> None:
 
 def test_the_closure_of_a_chain_is_a_clique_and_nothing_is_there_twice() -> None:
     names = "abcdef"
-    where = " AND ".join(f"{x}.k = {y}.k" for x, y in zip(names, names[1:], strict=False))
+    where = " AND ".join(f"{x}.k = {y}.k" for x, y in pairwise(names))
     query = bound(f"SELECT a.k FROM {', '.join(names)} WHERE {where}", **dict.fromkeys(names, "k"))
     pairs = [frozenset((e.left, e.right)) for e in join_graph(query).equalities]
     assert sorted(map(sorted, pairs)) == sorted(map(list, combinations(range(6), 2)))

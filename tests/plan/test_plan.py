@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,12 @@ from jobs import bound
 def plan_of(sources: str, where: str = "", columns: str = "k x y s:string", outputs: str | None = None) -> Plan:
     names = sources.split()
     clause = f" WHERE {where}" if where else ""
-    return Plan(bound(f"SELECT {outputs or names[0] + '.k'} FROM {', '.join(names)}{clause}", **dict.fromkeys(names, columns)))  # fmt: skip
+    select = f"SELECT {outputs or names[0] + '.k'} FROM {', '.join(names)}{clause}"
+    return Plan(bound(select, **dict.fromkeys(names, columns)))
 
 
 def shown(plan: Plan, span: str, done: int = 0) -> list[str]:
-    """The steps from a span, as `c:k<-a.k` for a probe of c by key, `c:range`, `c:list`, or the number of a selection."""
+    """The steps from a span: `c:k<-a.k` for a probe of c by key, `c:range`, `c:list`, or the number of a selection."""
     query = plan.query
     aliases = [s.alias for s in query.sources]
     words = []
@@ -224,7 +225,7 @@ def query_columns(query: Query, expr):
 def test_twenty_sources_cost_only_the_signatures_that_are_met(shape: str) -> None:
     names = [f"s{i}" for i in range(20)]
     edges = {
-        "chain": zip(names, names[1:], strict=False),
+        "chain": pairwise(names),
         "star": [(names[0], n) for n in names[1:]],
         "clique": [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]],
         "cross": [],

@@ -30,7 +30,8 @@ QUERIES = {
     "cross": "SELECT a.x, b.x AS bx, c.k FROM a [RANGE 1 MICROSECONDS], b [RANGE 2 MICROSECONDS], c {w} "
     "WHERE a.x + b.x + c.x = 3",
     "self": "SELECT p.x, q.x AS qx, b.s FROM a {w} AS p, a {w} AS q, b {w} WHERE p.k = q.k AND q.s = b.s",
-    "pairs": "SELECT a.x, b.x AS bx, c.x AS cx FROM a, b, c WHERE a.k = b.k AND ABS(a.ts - b.ts) <= INTERVAL '3' MICROSECOND "
+    "pairs": "SELECT a.x, b.x AS bx, c.x AS cx FROM a, b, c "
+    "WHERE a.k = b.k AND ABS(a.ts - b.ts) <= INTERVAL '3' MICROSECOND "
     "AND c.ts BETWEEN a.ts AND a.ts + INTERVAL '2' MICROSECOND",
     "functions": "SELECT a.x, b.x AS bx FROM a {w}, b {w}, c {w} "
     "WHERE route_odd(a.x) AND a.k = b.k AND route_odd(b.x + c.x) AND b.s = c.s",
@@ -155,7 +156,8 @@ def test_ranges_at_the_ends_of_the_integers() -> None:
 def test_ranges_over_many_rows_use_the_sorted_index_and_agree_with_the_list() -> None:
     rng = random.Random(4)
     rows = [(i // 50, rng.randrange(-20, 20), rng.choice([0.5, -0.0, float("nan"), None])) for i in range(400)]
-    select = "SELECT a.x, b.x AS y FROM a [RANGE 1 MICROSECONDS], b [RANGE 1 MICROSECONDS] WHERE a.x < b.x - 17 AND a.f >= b.f"
+    window = "[RANGE 1 MICROSECONDS]"
+    select = f"SELECT a.x, b.x AS y FROM a {window}, b {window} WHERE a.x < b.x - 17 AND a.f >= b.f"
     job = Job(select, Settings(packet=50, check=True), a="x f:float", b="x f:float")
     found = []
     for at in range(0, 400, 100):
@@ -175,9 +177,9 @@ def test_routing_arrays_count_what_went_through() -> None:
 
 
 def test_the_random_router_draws_the_same_with_the_same_seed_and_takes_every_step() -> None:
-    draws = [[router(Settings(router="random", seed=s)).choose for _ in range(1)][0] for s in (1, 1, 2)]
+    routers = [router(Settings(router="random", seed=seed)) for seed in (1, 1, 2)]
     entry = [object(), object(), object()]
-    picked = [[entry.index(choose(entry)) for _ in range(50)] for choose in draws]  # type: ignore[arg-type]
+    picked = [[entry.index(r.choose(entry)) for _ in range(50)] for r in routers]  # type: ignore[arg-type]
     assert picked[0] == picked[1] != picked[2]
     assert set(picked[0]) == {0, 1, 2}
 

@@ -49,6 +49,21 @@ def test_a_hash_index_over_ever_new_keys_stays_as_large_as_what_lives() -> None:
     assert np.mean(on_host[-100:]) <= 1.2 * np.mean(on_host[20:120])
 
 
+def test_a_table_that_is_no_longer_needed_is_given_back() -> None:
+    arena = Arena()
+    keys = Column(arena, "i8")
+    index, many = HashIndex(arena, keys), 300_000
+    keys.append(np.arange(many))
+    index.build(0, many, 0)
+    large = os.fstat(arena._fd).st_blocks * 512
+    for first in range(many, many + 400_000, 100_000):
+        keys.append(np.arange(first, first + 100_000))
+        keys.release(first)
+        index.release(first)
+        index.build(first, first + 100_000, first)
+    assert os.fstat(arena._fd).st_blocks * 512 < 0.6 * large
+
+
 def test_one_key_for_ever_needs_no_larger_table() -> None:
     arena = Arena()
     keys = Column(arena, "i8")

@@ -217,6 +217,29 @@ def test_expiry_inside_an_undone_batch_is_undone() -> None:
     assert rows.tolist() == [2, 1, 0]
 
 
+def test_what_expired_in_an_undone_batch_is_still_found_after_indexes_were_rebuilt_in_it() -> None:
+    """Expiry, then a build so large that tables are rebuilt and runs merged, then wind-back to before the expiry."""
+    stem = SteM(Arena(), Layout(True, False, (), (K,), ((K,),), (X,)))
+    n = 1000
+
+    def build(number: int, keys: np.ndarray, time: int) -> None:
+        stem.build(number, {K: pa.array(keys), X: pa.array(keys.astype(float))}, np.full(keys.size, time), None)
+
+    build(0, np.arange(n), 1)
+    stem.commit()
+    stem.expire(2)
+    assert stem.min_live == n
+    build(n, np.arange(n, 5 * n), 3)
+    build(5 * n, np.arange(5 * n, 6 * n), 3)
+    stem.wind_back()
+    limits = Limits(NO_BOUND, NO_BOUND, n, 0, 10_000)
+    rows = np.concatenate([r for _, r in stem.probe_key((K,), stem.key_values((K,)), np.arange(n), limits)])
+    assert sorted(rows.tolist()) == list(range(n))
+    least, most = np.array([0.0]).view(np.int64), np.array([1e9]).view(np.int64)
+    rows = np.concatenate([r for _, r in stem.probe_range(X, least, most, limits)])
+    assert sorted(rows.tolist()) == list(range(n))
+
+
 def test_a_sorted_index_made_inside_an_undone_batch() -> None:
     stem = SteM(Arena(), Layout(True, False, (), (), (), (X,)))
     first = TINY // 2

@@ -55,7 +55,7 @@ class _Generator:
         self.features: list[str] = []
         self.clock = timeline.timeline(rng)
         self.combinations = 0.0
-        self.places = rng.choices(range(1, 9), [8, 24, 24, 16, 10, 8, 5, 5])[0]
+        self.places = rng.choices(range(1, 9), [8, 26, 25, 16, 10, 7, 4, 4])[0]
         self.nulls = rng.choice([0.0, 0.0, 0.05, 0.2])
 
     def case(self) -> Case:
