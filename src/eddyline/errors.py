@@ -1,7 +1,7 @@
 """Whose fault it is: the user's text, the user's settings, the world, or ours.
 
-The command line turns the first two into exit status 2 and one line, the third into exit status 1; an InternalError is a
-bug of Eddyline and the only one that is worth a traceback.
+The command line turns the first two into exit status 2 and one line, the third into exit status 1; an InternalError is
+a bug of Eddyline and the only one that is worth a traceback.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class SettingError(EddylineError):
 
 
 class JobError(EddylineError):
-    """The job could not go on: a file that is missing or broken, a limit reached, a function of the user that failed."""
+    """The job could not go on: a file that is missing or broken, a limit reached, a function of the user that
+    failed."""
 
 
 class InternalError(EddylineError):

@@ -267,7 +267,6 @@ def test_payload_of_nested_types_goes_through_joins_and_filters() -> None:
     assert found == sorted(((r[2], r[3]) for r in rows if r[1] > 3 and r[2] is not None), key=repr)
 
 
-@pytest.mark.xfail(strict=True, reason="Arrow has no filter for views: the batch must be cast when it comes in")
 @pytest.mark.parametrize("type_", [pa.string_view(), pa.binary_view()], ids=str)
 def test_views_go_through_filters(type_: pa.DataType) -> None:
     """Polars hands out string views."""
@@ -279,9 +278,6 @@ def test_views_go_through_filters(type_: pa.DataType) -> None:
     assert len(job.feed(a=batch)) == 1
 
 
-@pytest.mark.xfail(
-    strict=True, reason="decode casts a key column safely, and one value that does not fit stops the job"
-)
 def test_a_key_that_cannot_be_computed_is_null() -> None:
     columns = pa.schema([("ts", TIME), ("k", pa.timestamp("s"))])
     batch = pa.record_batch([pa.array([1, 1], TIME), pa.array([5, 2**60], pa.timestamp("s"))], schema=columns)

@@ -211,9 +211,6 @@ def test_a_long_run_is_flat() -> None:
     assert on_host[-1] < 2 * memory[-1]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="DictionaryStore never forgets a value, and looks all of them up for every batch"
-)
 def test_a_long_run_with_ever_new_dictionaries_is_flat() -> None:
     job = Job(f"SELECT a.w FROM a {W}, b {W} WHERE a.w = b.w", Settings(), a="w:words", b="w:words")
     memory = []

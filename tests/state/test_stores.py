@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.errors import JobError
+from eddyline.query.types import as_kept
 from eddyline.state.arena import Arena
 from eddyline.state.stores.any import store
 from eddyline.state.stores.store import Store
@@ -45,8 +46,8 @@ VALUES: dict[pa.DataType, list[object]] = {
     pa.binary(3): [b"abc", b"\0\0\0", b"xyz", b"abc", b"\xff\xff\xff"],
     pa.binary(16): [bytes([i]) * 16 for i in range(5)],
     pa.uuid(): [bytes([i]) * 16 for i in range(5)],
-    **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), WORDS),
-    **{t: [w.encode() for w in WORDS] for t in (pa.binary(), pa.large_binary(), pa.binary_view())},
+    **dict.fromkeys((pa.string(), pa.large_string()), WORDS),
+    **{t: [w.encode() for w in WORDS] for t in (pa.binary(), pa.large_binary())},
     pa.list_(pa.int64()): LISTS,
     pa.large_list(pa.int16()): LISTS,
     pa.list_(pa.string()): [["a", "bc"], [], ["d"], [None, ""], []],
@@ -55,7 +56,6 @@ VALUES: dict[pa.DataType, list[object]] = {
     pa.list_(pa.int64(), 2): [[1, 2], [3, None], [5, 6], [7, 8], [9, 10]],
     pa.list_(pa.string(), 2): [["a", "b"], ["c", None], ["d", "e"], ["f", ""], ["", ""]],
     pa.list_(pa.list_(pa.int8(), 2)): [[[1, 2]], [], [None, [3, 4]], [[5, 6]], [[7, 8]]],
-    pa.list_(pa.string_view()): [["a", "bc"], [], ["d"], [None, ""], []],
     pa.map_(pa.string(), pa.int64()): MAPS,
     pa.list_(STRUCT): [[STRUCTS[0]], [], STRUCTS[1:3], [None], [STRUCTS[4]]],
     STRUCT: STRUCTS,
@@ -260,24 +260,16 @@ def test_what_cannot_be_kept_is_refused_in_a_sentence(type_: pa.DataType) -> Non
         store(Arena(), type_)
 
 
-@pytest.mark.xfail(strict=True, reason="ConvertedStore casts, and Arrow has no cast from run-end-encoded arrays")
-def test_run_end_encoded() -> None:
-    array = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array(["a", "b"]))
-    kept = store(Arena(), array.type)
-    kept.append(array)
-    assert given(kept, range(3)) == ["a", "a", "b"]
-
-
-@pytest.mark.xfail(strict=True, reason="a nested dictionary comes back with another index type than its parent says")
-@pytest.mark.parametrize("parent", ["list", "struct"])
-def test_dictionaries_inside_lists_and_structs(parent: str) -> None:
+def test_storage_that_arrow_cannot_filter_travels_in_its_plain_form() -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array(["a", "b"]))
     words = pa.dictionary(pa.int8(), pa.string())
-    type_ = pa.list_(words) if parent == "list" else pa.struct([("w", words)])
-    values = [["a"], ["b", "a"]] if parent == "list" else [{"w": "a"}, {"w": "b"}]
-    kept = store(Arena(), type_)
-    kept.append(pa.array(values, type_))
-    array = kept.gather(np.arange(2))
-    assert array.to_pylist() == values
-    child = array.values if parent == "list" else array.field(0)
-    assert child.type == (array.type.value_type if parent == "list" else array.type[0].type)
-    assert pa.concat_arrays([array, array]).to_pylist() == values * 2
+    for array, plain in [
+        (runs, pa.string()),
+        (pa.array(["a", None], pa.string_view()), pa.string()),
+        (pa.array([["a"], None, ["b", "a"]], pa.list_(words)), pa.list_(pa.string())),
+        (pa.array([{"w": "a"}, None, {"w": None}], pa.struct([("w", words)])), pa.struct([("w", pa.string())])),
+        (pa.array(["a", None]).dictionary_encode().cast(words), pa.dictionary(pa.int32(), pa.string())),
+    ]:
+        assert as_kept(array).type == plain
+        assert as_kept(array).to_pylist() == array.to_pylist()
+        store(Arena(), plain).append(as_kept(array))

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from eddyline.engine.intake import columns_for, take_in
+from eddyline.engine.intake import as_it_travels, columns_for, take_in
 from eddyline.engine.slot import Slot
 from eddyline.engine.watermarks import Watermarks
 from eddyline.errors import InternalError
+from eddyline.plan.bounds import FOREVER
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 
@@ -77,7 +78,7 @@ class LocalEngine:
         table = self._streams[stream]
         if self.slot.version:
             raise InternalError("a table came after the first batch")
-        self.slot.feed(stream, columns_for(table, batch, self._needed[stream]))
+        self.slot.feed(stream, columns_for(table, as_it_travels(batch), self._needed[stream]))
         self.slot.commit(self.slot.version)
         self._committed = (copy(self._watermarks), copy(self.stats), self.slot.errors.count)
 
@@ -89,8 +90,10 @@ class LocalEngine:
         stats, newest = self.stats, dict[str, int]()
         late: list[tuple[str, pa.RecordBatch]] = []
         dead: list[tuple[str, pa.RecordBatch, str]] = []
-        for name, batch in rows:
-            stream = self._streams[name]
+        for name, raw in rows:
+            stream, batch = self._streams[name], as_it_travels(raw)
+            if self._watermarks.by_stream[name] == FOREVER:
+                raise InternalError(f"stream {name} has ended, and a batch of it came")
             intake = take_in(stream, batch, self._watermarks.late_before(name))
             stats.rows_in += batch.num_rows
             stats.rows_used += intake.used.num_rows

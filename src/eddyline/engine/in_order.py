@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from eddyline.engine.intake import event_times
 from eddyline.query.model import Query
+from eddyline.query.types import decode, is_opaque
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,7 @@ class InOrder:
     def _sorted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         keys = {"0": pa.array(event_times(batch.column(self._time)))}
         for name in self._used:
-            column = batch.column(name)
-            if pa.types.is_dictionary(column.type):
-                column = column.dictionary_decode()
-            if not pa.types.is_nested(column.type):
-                keys[str(len(keys))] = column
+            keys[str(len(keys))] = _sortable(batch.column(name))
         order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
         return batch.take(order)
 
@@ -78,3 +75,10 @@ class InOrder:
     def nbytes(self) -> int:
         """Bytes held."""
         return sum(w.batch.nbytes + w.times.nbytes for w in self._waiting)
+
+
+def _sortable(column: pa.Array) -> pa.Array:
+    """Something whose order is that of the values; types without an order are ordered by how they print."""
+    if is_opaque(column.type) or pa.types.is_interval(column.type):
+        return pa.array([repr(value) for value in column.to_pylist()])
+    return decode(column)

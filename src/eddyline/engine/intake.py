@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from eddyline.errors import JobError
 from eddyline.query.model import Stream
+from eddyline.query.types import as_kept
 
 LARGEST_TIME = 1 << 60
 """Event times further than this from the epoch, in microseconds (36,500 years), are not readable."""
@@ -60,6 +61,15 @@ def event_times(times: pa.Array) -> NDArray[np.int64]:
         return raw
     most = LARGEST_TIME // factor
     return np.where((raw >= -most) & (raw <= most), raw * factor, LARGEST_TIME + 1)
+
+
+def as_it_travels(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch whose columns can be filtered, sorted and kept."""
+    arrays = [as_kept(column) for column in batch.columns]
+    if all(new is old for new, old in zip(arrays, batch.columns, strict=True)):
+        return batch
+    fields = [field.with_type(a.type) for field, a in zip(batch.schema, arrays, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def columns_for(stream: Stream, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:

@@ -23,6 +23,7 @@ from eddyline.plan.plan import Plan
 from eddyline.query.evaluate import ErrorCount, evaluate, mask
 from eddyline.query.expr import Column, Expr
 from eddyline.query.model import Query, WindowKind
+from eddyline.query.types import decode
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet
 from eddyline.routing.router import router
@@ -123,12 +124,18 @@ class Slot:
         for expr in layout.needed:
             if expr not in values:
                 values[expr] = evaluate(expr, values, rows, self.errors)
-        valid = without_null([values[expr] for expr in (*layout.keys, *layout.order_keys)])
+        valid = without_null([self._comparable(values[expr]) for expr in (*layout.keys, *layout.order_keys)])
         if valid is not None:
             keep = valid if keep is None else keep & valid
         for expr in [e for e in values if e not in layout.needed]:
             del values[expr]
         return None if keep is None or keep.all() else keep
+
+    def _comparable(self, array: pa.Array) -> pa.Array:
+        """A key as it will be encoded: a value that cannot be is NULL, and counted."""
+        known = array if pa.types.is_dictionary(array.type) else decode(array)
+        self.errors.count += known.null_count - array.null_count
+        return known
 
     # Output
 

@@ -26,7 +26,7 @@ from eddyline.query.bind_names import Scope
 from eddyline.query.bind_select import aliases_of, bind_outputs, items_of
 from eddyline.query.expr import Expr
 from eddyline.query.model import Query, Source, Stream, Window, WindowKind
-from eddyline.query.types import sql_type
+from eddyline.query.types import kept, sql_type
 
 SchemaOf = Callable[[Declaration], pa.Schema]
 
@@ -152,7 +152,7 @@ def _declaration_of(script: Script, item: FromItem, declared: Mapping[str, Decla
 def _stream(script: Script, declaration: Declaration, schema: pa.Schema) -> Stream:
     time = declaration.time
     if time is None:
-        return Stream(declaration.name, schema, None)
+        return Stream(declaration.name, _kept_schema(schema), None)
     place = declaration.places.get("time", declaration.place)
     spelling = [n for n in schema.names if n == time] or [n for n in schema.names if same(n, time)]
     if len(spelling) != 1:
@@ -169,7 +169,11 @@ def _stream(script: Script, declaration: Declaration, schema: pa.Schema) -> Stre
             f"timestamp column, or declare it as {shown(time)[1:-1]} TIMESTAMP"
         )
         raise wrong(script.text, place, message)
-    return Stream(declaration.name, schema, spelling[0], declaration.lateness)
+    return Stream(declaration.name, _kept_schema(schema), spelling[0], declaration.lateness)
+
+
+def _kept_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_type(kept(field.type)) for field in schema])
 
 
 def _slide(script: Script) -> int | None:

@@ -92,7 +92,7 @@ class Query:
     @property
     def schema(self) -> pa.Schema:
         """What the result rows look like."""
-        return pa.schema([pa.field(o.name, _one_index(o.expr.type)) for o in self.outputs])
+        return pa.schema([pa.field(o.name, o.expr.type) for o in self.outputs])
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
@@ -111,8 +111,3 @@ class Query:
         """The columns the query uses of one source, in the order of its schema: the tie-break of ROWS windows."""
         used = {c.name for c in self.columns if c.source == source}
         return tuple(n for n in self.sources[source].stream.schema.names if n in used)
-
-
-def _one_index(type: pa.DataType) -> pa.DataType:
-    """Dictionary-encoded results have one dictionary for all batches, so its codes need room to grow."""
-    return pa.dictionary(pa.int32(), type.value_type, type.ordered) if pa.types.is_dictionary(type) else type

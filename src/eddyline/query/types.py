@@ -127,6 +127,9 @@ def physical(type: pa.DataType) -> pa.DataType:
     return TIMESTAMP if pa.types.is_timestamp(known) else known
 
 
+_LARGEST = {"s": (2**63 - 1) // 1_000_000, "ms": (2**63 - 1) // 1_000}
+
+
 def decode(array: pa.Array) -> pa.Array:
     """The values of a column as kernels take them."""
     wanted = physical(array.type)
@@ -137,8 +140,67 @@ def decode(array: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(array.type):
         if array.type.unit == "ns":  # towards the past: a cast would go towards 1970
             array = pc.floor_temporal(array.cast(pa.timestamp("ns")), unit="microsecond")
+        elif array.type.unit in _LARGEST:  # what microseconds cannot hold is NULL
+            most, raw = _LARGEST[array.type.unit], array.view(pa.int64())
+            fits = pc.and_(pc.less_equal(raw, most), pc.greater_equal(raw, -most))
+            array = pc.if_else(fits, raw, pa.scalar(None, pa.int64())).view(pa.timestamp(array.type.unit))
         return array.cast(pa.timestamp(array.type.unit)).cast(TIMESTAMP)
     return array.cast(wanted, safe=False)
+
+
+@lru_cache(maxsize=4096)
+def kept(type: pa.DataType) -> pa.DataType:
+    """The type in which values of a column travel: storage that Arrow cannot filter or sort becomes its plain form, and
+    dictionary codes get room to grow; inside nested types dictionaries are decoded."""
+    t = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        return kept(type.storage_type)
+    if t.is_dictionary(type):
+        return pa.dictionary(pa.int32(), _kept_inside(type.value_type), type.ordered)
+    return _kept_inside(type)
+
+
+def _kept_inside(type: pa.DataType) -> pa.DataType:
+    t = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        return _kept_inside(type.storage_type)
+    if t.is_dictionary(type) or t.is_run_end_encoded(type):
+        return _kept_inside(type.value_type)
+    if t.is_string_view(type):
+        return pa.string()
+    if t.is_binary_view(type):
+        return pa.binary()
+    if t.is_struct(type):
+        return pa.struct([f.with_type(_kept_inside(f.type)) for f in type])
+    if t.is_map(type):
+        return pa.map_(_kept_inside(type.key_type), type.item_field.with_type(_kept_inside(type.item_type)))
+    if t.is_list(type) or t.is_list_view(type):
+        return pa.list_(type.value_field.with_type(_kept_inside(type.value_type)))
+    if t.is_large_list(type) or t.is_large_list_view(type):
+        return pa.large_list(type.value_field.with_type(_kept_inside(type.value_type)))
+    if t.is_fixed_size_list(type):
+        return pa.list_(type.value_field.with_type(_kept_inside(type.value_type)), type.list_size)
+    return type
+
+
+def as_kept(array: pa.Array) -> pa.Array:
+    """The values of a column as they travel."""
+    wanted = kept(array.type)
+    if array.type == wanted:
+        return array
+    if isinstance(array, pa.ExtensionArray):
+        return as_kept(array.storage)
+    if pa.types.is_dictionary(array.type):
+        indices, dictionary = array.indices.cast(pa.int32()), as_kept(array.dictionary)
+        if pa.types.is_dictionary(dictionary.type):
+            dictionary = dictionary.dictionary_decode()
+        return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=wanted.ordered)
+    if pa.types.is_run_end_encoded(array.type):
+        return as_kept(pc.run_end_decode(array))
+    try:
+        return array.cast(wanted)
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
+        return pa.array(array.to_pylist(), wanted)
 
 
 def is_opaque(type: pa.DataType) -> bool:

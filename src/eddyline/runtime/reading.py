@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.engine.intake import LARGEST_TIME
+from eddyline.engine.intake import LARGEST_TIME, event_times
 from eddyline.errors import EddylineError, JobError
 from eddyline.runtime.job import Input
 from eddyline.runtime.sources.source import Chunk
@@ -49,7 +50,7 @@ class StreamReader:
             if chunk.dead is not None:
                 self._dead.append(chunk.dead)
             self._rows, self._start, self._stop = chunk.rows, 0, 0
-            self._times = event_times(chunk.rows, self.stream.time or "")
+            self._times = _times(chunk.rows, self.stream.time or "")
             if chunk.rows.num_rows == 0:
                 return 0 if chunk.dead is None else int(chunk.dead.num_rows)
         taken = min(most, int(self._rows.num_rows) - self._stop)
@@ -101,9 +102,9 @@ def _behind(reader: StreamReader) -> int:
     return _NO_TIME if reader.watermark is None else reader.watermark
 
 
-def event_times(rows: pa.RecordBatch, column: str) -> NDArray[np.int64]:
+def _times(rows: pa.RecordBatch, column: str) -> NDArray[np.int64]:
     """Event times in microseconds; where there is none that the engine would read, the smallest number there is."""
     times = rows.column(column)
-    numbers = times.cast(pa.timestamp("us", times.type.tz), safe=False).view(pa.int64()).fill_null(_NO_TIME)
-    found: NDArray[np.int64] = np.asarray(numbers)
-    return np.where((found > LARGEST_TIME) | (found < -LARGEST_TIME), _NO_TIME, found)
+    found = event_times(times)
+    readable = pc.is_valid(times).to_numpy(zero_copy_only=False) & (np.abs(found) <= LARGEST_TIME)
+    return np.where(readable, found, _NO_TIME)

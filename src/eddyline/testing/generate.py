@@ -226,8 +226,8 @@ class _Generator:
 
     def _settings(self) -> dict[str, object]:
         rng = self.rng
-        few = self.combinations < 150  # a packet of one row is slow, and shows what it can show on few rows too
-        packet = rng.choices([1, 3, 16, 65_536], [1, 1, 3, 20] if few else [0, 0, 1, 30])[0]
+        few = self.combinations < 600  # a packet of one row is slow, and shows what it can show on few rows too
+        packet = rng.choices([1, 3, 16, 65_536], [1, 2, 4, 20] if few else [0, 0, 2, 25])[0]
         self._note(f"packet {packet}")
         return {
             "router": rng.choice(["fixed", "random"]),

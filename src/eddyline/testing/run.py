@@ -19,7 +19,7 @@ from eddyline.testing.oracle import Expected, Oracle
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the engine made of a case. Rows "held_back" came only at the end though nothing had to wait for a watermark."""
+    """What the engine made of a case. Rows "held_back" came only at the end though nothing waits for a watermark."""
 
     table: pa.Table
     counts: dict[str, int]

@@ -1,41 +1,71 @@
-"""Dictionary-encoded values."""
+"""Dictionary-encoded values stay encoded: a code per row, and the values that codes point to.
+
+Batches bring dictionaries of their own. Each is kept as a stretch of a store of values, so that codes never change and
+values leave with the last row that may need them; a batch with the dictionary of the batch before adds none. Of a
+dictionary much larger than its batch only the values that are used are kept, so there are never many more values than
+rows. Gathering makes one dictionary of what was gathered.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.state.arena import Arena
 from eddyline.state.stores.fixed import FixedStore
-from eddyline.state.stores.store import Rows
+from eddyline.state.stores.store import Rows, Store
 
 
 class DictionaryStore:
-    """Dictionary-encoded values stay encoded: codes into one dictionary that all batches share."""
+    """Codes are row numbers in the store of values."""
 
-    def __init__(self, arena: Arena, type: pa.DataType) -> None:
+    def __init__(self, arena: Arena, type: pa.DataType, make: Callable[[Arena, pa.DataType], Store]) -> None:
         self.type = pa.dictionary(pa.int32(), type.value_type, type.ordered)
-        self._codes = FixedStore(arena, pa.int32())
-        self._dictionary = pa.array([], type.value_type)
+        self._codes, self._values = FixedStore(arena, pa.int64()), make(arena, type.value_type)
+        self._rows = self._kept = 0
+        self._stretches: list[tuple[int, int]] = []
+        """(first row, first value) of each dictionary that is kept."""
+        self._latest: pa.Array | None = None
 
     def append(self, array: pa.Array) -> None:
-        known = pc.index_in(array.dictionary, value_set=self._dictionary) if len(self._dictionary) else None
-        if known is None or known.null_count:
-            new = array.dictionary if known is None else array.dictionary.filter(pc.is_null(known))
-            new = pc.unique(new.drop_null())
-            self._dictionary = pa.concat_arrays([self._dictionary, new])
-            known = pc.index_in(array.dictionary, value_set=self._dictionary)
-        self._codes.append(known.cast(pa.int32()).take(array.indices))
+        if array.dictionary.null_count or len(array.dictionary) > 2 * len(array):
+            array = array.dictionary_decode().dictionary_encode()
+        dictionary = array.dictionary
+        if self._latest is None or not dictionary.equals(self._latest):
+            self._stretches.append((self._rows, self._kept))
+            self._values.append(dictionary)
+            self._kept += len(dictionary)
+            self._latest = dictionary
+        self._codes.append(pc.add(array.indices.cast(pa.int64()), self._stretches[-1][1]))
+        self._rows += len(array)
 
     def gather(self, rows: Rows) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(self._codes.gather(rows), self._dictionary, ordered=self.type.ordered)
+        codes = self._codes.gather(rows)
+        used, places = np.unique(np.asarray(codes.fill_null(-1)), return_inverse=True)
+        values = self._values.gather(used[used >= 0]).dictionary_encode()
+        remap = pa.array(np.concatenate([np.full((used < 0).sum(), -1, np.int32), np.asarray(values.indices)]))
+        indices = remap.take(pa.array(places))
+        if codes.null_count:
+            indices = pc.if_else(codes.is_valid(), indices, pa.scalar(None, pa.int32()))
+        return pa.DictionaryArray.from_arrays(indices, values.dictionary, ordered=self.type.ordered)
 
     def truncate(self, rows: int) -> None:
         self._codes.truncate(rows)
+        self._rows, self._latest = rows, None
+        while self._stretches and self._stretches[-1][0] >= rows:
+            self._kept = self._stretches.pop()[1]
+        self._values.truncate(self._kept)
 
     def release(self, row: int) -> None:
         self._codes.release(row)
+        while len(self._stretches) > 1 and self._stretches[1][0] <= row:
+            self._stretches.pop(0)
+        if self._stretches:
+            self._values.release(self._stretches[0][1])
 
     @property
     def nbytes(self) -> int:
-        return self._codes.nbytes + int(self._dictionary.nbytes)
+        return self._codes.nbytes + self._values.nbytes
