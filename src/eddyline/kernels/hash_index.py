@@ -72,8 +72,10 @@ def live_keys(table: NDArray[np.int64], floor: int) -> int:
 
 @kernel
 def rehash(old: NDArray[np.int64], new: NDArray[np.int64], floor: int) -> int:
-    """Move the keys that have a row at or above `floor` into `new` (all EMPTY); returns how many there are."""
+    """Make `new` hold the keys of `old` that have a row at or above `floor`; returns how many there are."""
     slots = new.size // 2
+    for p in range(slots):
+        new[2 * p + 1] = EMPTY
     n = 0
     for i in range(old.size // 2):
         head = old[2 * i + 1]

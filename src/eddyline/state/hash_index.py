@@ -25,6 +25,9 @@ SMALLEST = 256
 FULLEST = 0.75
 """A table fuller than this is rebuilt, with two slots for each key that is alive."""
 
+ROOMIEST = 1.2
+"""A table with at most so many times the slots it should have is kept."""
+
 
 class HashIndex:
     """key -> newest row -> previous row of that key -> ..."""
@@ -34,28 +37,33 @@ class HashIndex:
         self._after = Column(arena, "i8")
         self._regions = arena.region(), arena.region()
         self._table = self._new_table(SMALLEST)
+        self._table[1::2] = kernels.EMPTY
         self._used = 0
 
     def _new_table(self, slots: int) -> NDArray[np.int64]:
-        """An empty table in the region that the table of now does not use."""
+        """Room for a table in the region that the table of now does not use."""
         used, free = self._regions
         window, self._mapping = self._arena.map(free, 0, 16 * slots)
         self._regions = free, used
-        table = window.view(np.int64)
-        table[1::2] = kernels.EMPTY
-        return table
+        return window.view(np.int64)
 
     def build(self, first: int, last: int, floor: int) -> None:
         """Insert rows first..last-1; rows below `floor` can never be asked for again."""
         if self._used + last - first > FULLEST * self._table.size // 2:
-            live = int(kernels.live_keys(self._table, floor)) + last - first
-            old, mapping = self._table, self._mapping
-            self._table = self._new_table(max(SMALLEST, 2 * live))
-            self._used = int(kernels.rehash(old, self._table, floor))
-            punch(mapping, 0, old.nbytes)
+            self._rebuild(int(kernels.live_keys(self._table, floor)) + last - first, floor)
         self._after.reserve(last)
         self._after.rows = last
         self._used += int(kernels.build(self._table, self._after.values, self._keys.values, first, last))
+
+    def _rebuild(self, keys: int, floor: int) -> None:
+        """Make room for `keys` keys, in place if the table has about the right size: that spares touching new pages."""
+        slots, old, mapping = max(SMALLEST, 2 * keys), self._table, self._mapping
+        if slots <= old.size // 2 <= ROOMIEST * slots:
+            self._used = int(kernels.rehash(old.copy(), old, floor))
+            return
+        self._table = self._new_table(slots)
+        self._used = int(kernels.rehash(old, self._table, floor))
+        punch(mapping, 0, old.nbytes)
 
     def probe(
         self, keys: NDArray[np.int64], rows: NDArray[np.int64], times: NDArray[np.int64], limits: Limits
