@@ -34,6 +34,7 @@ class RunStats:
     rows_dead: int = 0
     rows_out: int = 0
     expression_errors: int = 0
+    first_error: str = ""
     state_rows: int = 0
     peak_state_rows: int = 0
     memory_bytes: int = 0
@@ -125,7 +126,7 @@ class LocalEngine:
         results = [batch for batch in self.slot.drain() if batch.num_rows]
         stats = self.stats
         stats.rows_out += sum(batch.num_rows for batch in results)
-        stats.expression_errors = self.slot.errors.count
+        stats.expression_errors, stats.first_error = self.slot.errors.count, self.slot.errors.first
         stats.state_rows, stats.memory_bytes = self.slot.state_rows, self.slot.state_bytes
         stats.peak_state_rows = max(stats.peak_state_rows, self.slot.peak_rows)
         stats.peak_memory_bytes = max(stats.peak_memory_bytes, self.slot.peak_bytes)

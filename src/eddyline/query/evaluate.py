@@ -25,6 +25,8 @@ class ErrorCount:
 
     def __init__(self) -> None:
         self.count = 0
+        self.first = ""
+        """What a user function said when it failed for the first time."""
 
 
 def evaluate(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> pa.Array:
