@@ -41,10 +41,10 @@ t: table t
   keeps no payload
 
 routes, fixed order:
-  o -> p by o.k = p.k -> s by p.x = s.x -> t by o.k = t.k
-  p -> o by p.k = o.k -> s by p.x = s.x -> t by o.k = t.k
-  s -> p by s.x = p.x -> o by p.k = o.k -> t by o.k = t.k
-  t -> o by t.k = o.k -> p by o.k = p.k -> s by p.x = s.x"""
+  o -> p by o.k = p.k -> s by p.x = s.x -> t by o.k = t.k   (3 probes by key)
+  p -> o by p.k = o.k -> s by p.x = s.x -> t by o.k = t.k   (3 probes by key)
+  s -> p by s.x = p.x -> o by p.k = o.k -> t by o.k = t.k   (3 probes by key)
+  t -> o by t.k = o.k -> p by o.k = p.k -> s by p.x = s.x   (3 probes by key)"""
     )
 
 
@@ -73,9 +73,9 @@ c: stream c, RANGE 5 s
   expires 5 s behind a, 5 s behind b
 
 routes, fixed order:
-  a -> b by b.x <= a.x + 3 and b.x >= a.x - 3 -> c by list
-  b -> a by a.x >= b.x - 3 and a.x <= b.x + 3 -> c by list
-  c -> a by list -> b by b.x <= a.x + 3 and b.x >= a.x - 3"""
+  a -> b by b.x <= a.x + 3 and b.x >= a.x - 3 -> c by list   (1 probe by range, 1 probe by list)
+  b -> a by a.x >= b.x - 3 and a.x <= b.x + 3 -> c by list   (1 probe by range, 1 probe by list)
+  c -> a by list -> b by b.x <= a.x + 3 and b.x >= a.x - 3   (1 probe by range, 1 probe by list)"""
     )
 
 

@@ -18,7 +18,9 @@ from eddyline.engine.slot import Slot
 from eddyline.engine.watermarks import Watermarks
 from eddyline.errors import InternalError
 from eddyline.plan.bounds import FOREVER
+from eddyline.plan.explain import explain
 from eddyline.query.model import Query
+from eddyline.routing.routing_arrays import measured
 from eddyline.settings import Settings
 
 NO_TIME = "the event time is NULL or out of range"
@@ -73,6 +75,11 @@ class LocalEngine:
         names, time = self._streams[stream].schema.names, self._streams[stream].time
         needed = tuple(n for n in names if n in used or n == time)
         return needed or tuple(names[:1])  # a batch without columns would have no rows
+
+    def explain(self) -> str:
+        """The plan, and what was measured on it so far."""
+        parts = [explain(self.query), measured(self.query, self.slot.eddy.routes)]
+        return "\n\n".join(part for part in parts if part)
 
     def load_table(self, stream: str, batch: pa.RecordBatch) -> None:
         """Rows of a static table, before the first batch."""

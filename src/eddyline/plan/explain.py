@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from eddyline.plan.bounds import UNBOUND
-from eddyline.plan.plan import KeyAccess, Plan, Probe, RangeAccess, Select
+from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
 from eddyline.query.expr import Aggregate, Call, Column, Expr, Literal
 from eddyline.query.model import Query, WindowKind
 
@@ -90,16 +90,24 @@ def route(plan: Plan, source: int) -> str:
     """The steps that a fixed router takes a row of one source through."""
     query, words = plan.query, [plan.query.sources[source].alias]
     span, done = 1 << source, 0
+    probes, selections = [], 0
     while steps := plan.steps((span, done)):
-        words.append(_step(steps[0], query))
+        words.append(step_text(steps[0], query))
         if isinstance(steps[0], Select):
             done |= 1 << steps[0].selection
+            selections += 1
         else:
             span |= 1 << steps[0].target
-    return " -> ".join(words)
+            probes.append(steps[0].access)
+    kinds = {"key": KeyAccess, "range": RangeAccess, "list": ListAccess}
+    cost = [(sum(isinstance(p, kind) for p in probes), f"by {name}") for name, kind in kinds.items()]
+    counted = [f"{n} probe{'s' * (n > 1)} {how}" for n, how in cost if n]
+    counted += [f"{selections} selection{'s' * (selections > 1)}"] if selections else []
+    return " -> ".join(words) + (f"   ({', '.join(counted)})" if counted else "")
 
 
-def _step(step: Probe | Select, query: Query) -> str:
+def step_text(step: Probe | Select, query: Query) -> str:
+    """One step, as a route shows it."""
     if isinstance(step, Select):
         return f"[{text(step.predicate, query)}]"
     target = query.sources[step.target].alias

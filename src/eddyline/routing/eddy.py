@@ -22,7 +22,8 @@ from eddyline.query.evaluate import ErrorCount, mask
 from eddyline.query.expr import Expr, columns_of
 from eddyline.routing.invariants import check_matches, check_packet
 from eddyline.routing.packet import Packet, Rows
-from eddyline.routing.router import Router, RoutingArrays, Traffic
+from eddyline.routing.router import Router
+from eddyline.routing.routing_arrays import RoutingArrays, Traffic
 from eddyline.routing.rows_windows import Clock
 from eddyline.settings import Settings
 from eddyline.state.probing import NO_BOUND, Limits, Matches

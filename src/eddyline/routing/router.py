@@ -8,36 +8,11 @@ the order of FROM); `random` draws anew for every packet.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import Protocol
 
 from eddyline.errors import SettingError
-from eddyline.plan.plan import Plan, Signature, Step
+from eddyline.routing.routing_arrays import Traffic
 from eddyline.settings import Settings
-
-
-@dataclass
-class Traffic:
-    """What one step did to the tuples of one signature."""
-
-    step: Step
-    tuples: int = 0
-    produced: int = 0
-
-
-class RoutingArrays:
-    """signature -> the steps allowed next, each with its traffic; empty for the whole result."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self.entries: dict[Signature, list[Traffic]] = {}
-
-    def entry(self, signature: Signature) -> list[Traffic]:
-        """The entry of a signature, made now if it is new."""
-        entry = self.entries.get(signature)
-        if entry is None:
-            entry = self.entries[signature] = [Traffic(step) for step in self._plan.steps(signature)]
-        return entry
 
 
 class Router(Protocol):
