@@ -40,3 +40,12 @@ class JobError(EddylineError):
 
 class InternalError(EddylineError):
     """A broken invariant of ours."""
+
+
+def said(error: BaseException) -> str:
+    """What an exception of someone else says, in one line.
+
+    >>> said(ValueError("no\\n  more"))
+    'ValueError: no more'
+    """
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")

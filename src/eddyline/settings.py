@@ -2,9 +2,10 @@
 
 A value is found in this order: `--set KEY=VALUE`, the `[eddyline]` table of the file named by `--config`, the
 environment variable EDDYLINE_KEY, the default. Text from all three goes through the same parser, so a setting means
-the same wherever it was written. (Variables such as EDDYLINE_DEBUG, whose names are not nearly those of settings, are
-not looked at.) A key is in `TABLE` from the day the interface names it; until its mechanism exists its parser is None
-and any use of it is refused, so that nobody believes that a setting had an effect.
+the same wherever it was written. A key is in `TABLE` from the day the interface names it; until its mechanism exists
+its parser is None and any value but the one that is true without it is refused, so that nobody believes that a setting
+had an effect. A variable EDDYLINE_X whose name is nearly that of a setting is refused as misspelt; others that nobody
+knows are for the command line to warn about (`unknown_variables`).
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Setting:
-    """One row of the table: `parse` turns text into the fields of Settings that it sets; None means not built yet."""
+    """One row of the table: `parse` turns text into the fields of Settings that it sets; None means not built yet, and
+    then only the value `today`, which says what happens without it, is accepted."""
 
     key: str
     values: str
     default: str
     meaning: str
     parse: Callable[[str], Mapping[str, Any]] | None = None
+    today: str | None = None
 
 
 class _Wrong(ValueError):
@@ -69,8 +72,10 @@ def _one_of(key: str, built: tuple[str, ...], later: tuple[str, ...]) -> Callabl
 
 
 def _number(text: str, least: int, most: int = 2**63 - 1) -> int:
-    if not re.fullmatch(r"[+-]?[0-9][0-9_]*", text) or not least <= int(text) <= most:
+    if not re.fullmatch(r"[+-]?[0-9][0-9_]{0,99}", text) or int(text) < least:
         raise _Wrong(f"{text!r} is not a whole number of at least {least}")
+    if int(text) > most:
+        raise _Wrong(f"{text} is too large; the largest is {most}")
     return int(text)
 
 
@@ -108,34 +113,48 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * _SIZES[match[2].upper()])
 
 
+def size_text(size: int) -> str:
+    """Bytes as a person would say them.
+
+    >>> size_text(1000), size_text(2_345_678)
+    ('1 KB', '2.346 MB')
+    """
+    unit, of_unit = next(((u, n) for u, n in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)) if size >= n), ("bytes", 1))
+    return f"{size / of_unit:.4g} {unit}"
+
+
 TABLE: tuple[Setting, ...] = (
     Setting("router", "fixed, random (auto, lottery, rank, benefit later)", "fixed", "who chooses a packet's next step",
             _one_of("router", ("fixed", "random"), ("auto", "lottery", "rank", "benefit"))),
     Setting("reroute_every", "a number of tuples", "1000", "tuples between two looks at a routing decision"),
     Setting("packet", "a number of rows (adaptive later)", "65536", "rows per packet (1: the per-tuple eddy)", _packet),
-    Setting("plan", "auto, mjoin, a tree of aliases", "auto", "which spans are materialised"),
-    Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans"),
-    Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs"),
+    Setting("plan", "auto, mjoin, a tree of aliases", "auto", "which spans are materialised", today="mjoin"),
+    Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans", today="off"),
+    Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs",
+            today="off"),
     Setting("execution", "unsynchronized, semi, total", "unsynchronized", "how far queues may run apart"),
     Setting("memory", "none, a size such as 200MB", "none", "the most that state may take, or the job stops", _memory),
-    Setting("cpu", "none, a fraction of a core", "none", "the optimiser's limit"),
-    Setting("spill", "auto, lazy-disk, active-disk, off", "auto", "where state beyond the memory goes"),
-    Setting("balance", "auto, moving-state, parallel-track, off", "auto", "how load is moved between slots"),
-    Setting("slots", "a number", "one per core", "how many slots share the work"),
+    Setting("cpu", "none, a fraction of a core", "none", "the optimiser's limit", today="none"),
+    Setting("spill", "auto, lazy-disk, active-disk, off", "auto", "where state beyond the memory goes", today="off"),
+    Setting("balance", "auto, moving-state, parallel-track, off", "auto", "how load is moved between slots",
+            today="off"),
+    Setting("slots", "a number", "one per core", "how many slots share the work", today="1"),
     Setting("groups", "a number", "256", "partition groups in all"),
     Setting("batch_rows", "auto, a number of rows", "auto", "rows per micro-batch", _batch_rows),
     Setting("batch_seconds", "a number of seconds", "1", "the longest batch batch_rows=auto aims at", _batch_seconds),
-    Setting("idle_timeout", "none, a time", "none", "how long a silent stream may hold the watermark back"),
+    Setting("idle_timeout", "none, a time", "none", "how long a silent stream may hold the watermark back",
+            today="none"),
     Setting("at_end", "flush (keep later)", "flush", "what happens to waiting results when all streams ended",
             _one_of("at_end", ("flush",), ("keep",))),
-    Setting("trigger", "none, a time", "none", "the time between two micro-batches"),
+    Setting("trigger", "none, a time", "none", "the time between two micro-batches", today="none"),
     Setting("pause_ms", "a number", "50", "the longest a migration may hold output back at a time"),
     Setting("arena_dir", "a folder", "host memory", "where arenas live"),
     Setting("arena_limit", "a size", "half of arena_dir", "how large arenas may become"),
-    Setting("metrics_port", "none, a port", "none", "where metrics are served"),
+    Setting("metrics_port", "none, a port", "none", "where metrics are served", today="none"),
     Setting("seed", "a whole number", "0", "the seed of everything random", lambda text: {"seed": _number(text, 0)}),
 )  # fmt: skip
 
+_OWN_VARIABLES = ("EDDYLINE_DEBUG", "EDDYLINE_GOLDEN", "EDDYLINE_FULL", "EDDYLINE_FUZZ_SEED")
 _BY_KEY = {setting.key: setting for setting in TABLE}
 
 
@@ -162,6 +181,16 @@ def parse(
     return _build(found)
 
 
+def unknown_variables(environ: Iterable[str]) -> list[str]:
+    """Names of environment variables that look like ours and are not.
+
+    >>> unknown_variables(["HOME", "EDDYLINE_SEED", "EDDYLINE_DEBUG", "EDDYLINE_BOGUS"])
+    ['EDDYLINE_BOGUS']
+    """
+    known = {*_OWN_VARIABLES, *(f"EDDYLINE_{key.upper()}" for key in _BY_KEY)}
+    return sorted(name for name in environ if name.startswith("EDDYLINE_") and name not in known)
+
+
 def from_mapping(values: Mapping[str, object]) -> Settings:
     """The settings of a Python dictionary; the environment and files are not looked at.
 
@@ -174,9 +203,12 @@ def from_mapping(values: Mapping[str, object]) -> Settings:
 def _build(found: Mapping[str, tuple[str, str]]) -> Settings:
     settings = Settings()
     for key, (text, origin) in found.items():
-        parser = _BY_KEY[key].parse
+        parser, today = _BY_KEY[key].parse, _BY_KEY[key].today
         if parser is None:
-            raise SettingError(f"setting {key} (from {origin}) is not built yet")
+            if text.strip() == today:
+                continue
+            only = f"; the only value is {today}" if today else ""
+            raise SettingError(f"setting {key} (from {origin}) is not built yet{only}")
         try:
             settings = replace(settings, **parser(text.strip()))
         except _Wrong as wrong:

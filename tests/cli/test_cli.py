@@ -10,10 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+import eddyline
 from eddyline import benchmarks
 from eddyline.benchmarks import Result
 from eddyline.cli.main import main
@@ -24,7 +26,7 @@ _STREAM = (
 )
 _KEYS = {
     "rows_in", "rows_out", "rows_late", "rows_dead", "seconds", "start_seconds", "plan", "decisions", "migrations",
-    "rows_used", "expression_errors", "peak_state_rows", "peak_memory_bytes", "spilled_rows",
+    "rows_used", "expression_errors", "first_error", "peak_state_rows", "peak_memory_bytes", "spilled_rows", "warnings",
 }  # fmt: skip
 
 
@@ -83,6 +85,18 @@ def test_explain(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "eddyline: setting packet (from --set): adaptive is not built yet; ",
         ),
         (["run", "job.sql", "--udf", "no_such_module"], 2, "eddyline: --udf no_such_module: ModuleNotFoundError: "),
+        (
+            ["run", "job.sql", "--udf", "./no_such_file"],
+            2,
+            "eddyline: --udf ./no_such_file: there is no file no_such_f",
+        ),
+        (
+            ["run", "job.sql", "--udf", "no_such_file.py"],
+            2,
+            "eddyline: --udf no_such_file.py: there is no file no_such",
+        ),
+        (["run", "job.sql", "--udf", "leaves.py"], 2, "eddyline: --udf leaves.py: SystemExit: 7\n"),
+        (["run", "job.sql", "--udf", "./fails"], 2, "eddyline: --udf ./fails: ValueError: two lines\n"),
         (["experiment", "fig7"], 2, "eddyline: experiment is not built yet"),
         (["bench", "nothing"], 2, "eddyline: there is no benchmark 'nothing'; there is core, memory"),
     ],
@@ -90,6 +104,8 @@ def test_explain(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_refusals(
     script: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, answer: str
 ) -> None:
+    Path("leaves.py").write_text("import sys\nsys.exit(7)\n")
+    Path("fails.py").write_text("raise ValueError('two\\nlines')\n")
     assert main(arguments) == status
     said = capsys.readouterr()
     assert said.err.startswith(answer)
@@ -139,8 +155,9 @@ def test_udf_modules(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "@el.udf(returns=pa.int64())\ndef twice(x):\n    return pc.multiply(x, 2)\n"
     )
     script.write_text(_STREAM + "SELECT twice(k) AS t FROM s WHERE twice(k) > 0;\n")
-    done = _eddyline("run", str(script), "--udf", "my_functions")
-    assert (done.returncode, done.stdout) == (0, "t\n-\n2\n4\n")
+    for name in ("my_functions", "./my_functions", str(Path("my_functions.py").resolve())):
+        done = _eddyline("run", str(script), "--udf", name)
+        assert (done.returncode, done.stdout) == (0, "t\n-\n2\n4\n")
     Path("broken.py").write_text("1 // 0\n")
     done = _eddyline("run", str(script), "--udf", "broken")
     assert (done.returncode, done.stderr) == (
@@ -156,6 +173,98 @@ def test_settings_from_the_environment(script: Path) -> None:
         done.stderr
         == "eddyline: setting router (from EDDYLINE_ROUTER): rank is not built yet; there is fixed, random\n"
     )
+
+
+def test_unknown_variables_are_told(script: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setenv("EDDYLINE_BOGUS", "1")
+    monkeypatch.setenv("EDDYLINE_FULL", "1")
+    assert main(["explain", str(script)]) == 0
+    assert capsys.readouterr().err == "warning: the environment variable EDDYLINE_BOGUS has no meaning\n"
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"eddyline {eddyline.__version__}\n"
+
+
+def test_state_that_never_expires_is_told(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script.write_text(_STREAM + "SELECT a.k FROM s a, s [ROWS 5] b WHERE a.k = b.k;\n")
+    assert main(["run", str(script), "--json"]) == 0
+    said = capsys.readouterr()
+    warning = "rows of a never expire: give it a RANGE or ROWS window, or bound its time in WHERE"
+    assert said.err.splitlines()[0] == f"warning: {warning}"
+    assert json.loads(said.out.splitlines()[-1])["warnings"] == [warning]
+
+
+def test_what_a_function_said_first(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("says.py").write_text(
+        "import eddyline as el\n\n\n@el.udf(returns='BIGINT')\ndef says(x):\n    raise ValueError('no good')\n"
+    )
+    script.write_text(_STREAM + "SELECT says(k) AS t FROM s;\n")
+    assert main(["run", str(script), "--udf", "says.py", "--json"]) == 0
+    said = capsys.readouterr()
+    assert "3 expressions not evaluated (first: " in said.err
+    assert "no good" in said.err
+    assert "no good" in json.loads(said.out.splitlines()[-1])["first_error"]
+
+
+def test_json_of_a_job_that_fails(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script.write_text(_STREAM + "SELECT a.k FROM s a, s b WHERE a.k = b.k;\n")
+    assert main(["run", str(script), "--json", "--set", "memory=10"]) == 1
+    said = capsys.readouterr()
+    summary = json.loads(said.out.splitlines()[-1])
+    assert set(summary) >= _KEYS
+    assert summary["rows_in"] == 3
+    assert summary["error"].startswith("the state takes ")
+    assert said.err.splitlines()[-1] == f"eddyline: {summary['error']}"
+
+    script.write_text("CREATE STREAM s USING parquet OPTIONS (path 'd') TIMESTAMP BY ts; SELECT ts FROM s")
+    Path("d").write_text("no parquet")
+    assert main(["run", str(script), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["error"].startswith("d cannot be read as parquet: ")
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "answer"),
+    [
+        ("run job.sql >/dev/full", 1, "No space left on device"),
+        ("explain job.sql >/dev/full", 1, "No space left on device"),
+        ("run job.sql --json >/dev/full", 1, "No space left on device"),
+        ("run job.sql >&-", 1, "Bad file descriptor"),
+        ("explain job.sql >&-", 1, "Bad file descriptor"),
+        ("run - <&-", 2, "standard input is closed"),
+    ],
+)
+def test_output_that_cannot_be_written(script: Path, command: str, status: int, answer: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m eddyline.cli {command}"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (status, 1), done.stderr
+    assert done.stderr.startswith("eddyline: cannot ")
+    assert answer in done.stderr
+
+
+def test_nobody_needs_to_listen(script: Path) -> None:
+    for where in ("2>&-", "2>/dev/full"):
+        command = f"{sys.executable} -m eddyline.cli run job.sql --progress {where}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "k\n-\n0\n1\n2\n")
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_before_the_job_runs(script: Path, number: signal.Signals, status: int) -> None:
+    Path("waits.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(60)\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "eddyline.cli", "run", str(script), "--udf", "waits"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (status, "", "eddyline: interrupted\n")
 
 
 def test_a_closed_pipe_is_no_drama(script: Path) -> None:

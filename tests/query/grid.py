@@ -211,6 +211,6 @@ def differences(expr: Expr, sql: str, data: pa.Table) -> list[str]:
         found.append(f"{sql}: type {t.sql_type(mine.type)}, DuckDB {type}")
     for row, (a, b) in enumerate(zip(plain(mine), other, strict=True)):
         if not same(a, b):
-            at = data.slice(row, 1).to_pylist()[0]
+            at = {name: plain(data[name].slice(row, 1).combine_chunks())[0] for name in data.column_names}
             found.append(f"{sql} at {at}: {a!r}, DuckDB {b!r}")
     return found

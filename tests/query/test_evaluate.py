@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from eddyline.errors import InternalError
+from eddyline.errors import InternalError, JobError
 from eddyline.query import types as t
 from eddyline.query.evaluate import ErrorCount, evaluate, mask
 from eddyline.query.expr import Call, Column, Expr, Literal, Value
@@ -56,7 +56,39 @@ def test_rows_that_make_a_kernel_raise_are_found(bad: set[int]) -> None:
     result = evaluate(expr, {X: pa.array(range(1024))}, 1024, errors)
     assert result.to_pylist() == [None if i in bad else i + 1 for i in range(1024)]
     assert errors.count == len(bad)
-    assert calls <= 1 + 2 * len(bad) * 10
+    assert calls <= min(1 + 36 * len(bad), 1100)
+
+
+@pytest.mark.parametrize("error", [pa.ArrowCapacityError, MemoryError, pa.ArrowInvalid])
+def test_rows_that_are_too_large_are_like_others_that_fail(error: type[Exception]) -> None:
+    def large(args: list[Value], rows: int) -> pa.Array:
+        if pc.sum(args[0]).as_py() > 100:
+            raise error("too much")
+        return args[0]
+
+    expr = Call("large", (X,), t.INT64, large)
+    assert run(expr, x=pa.array([60, 60, 101, 7])) == ([60, 60, None, 7], 1)
+
+
+def test_strings_that_no_array_holds_stop_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eddyline.query.functions.padding._ROOM", 1000)
+    long = call("repeat", [S, number(100)])
+    assert run(call("length", [long]), s=pa.array(["abcd"] * 5 + ["abcdefghijkl"])) == ([400] * 5 + [None], 1)
+    monkeypatch.setattr("eddyline.query.evaluate._ROOM", 1500)
+    with pytest.raises(JobError, match="the values of repeat for 5 rows take more than 2 GB"):
+        run(long, s=pa.array(["abcd"] * 5))
+
+
+def test_constants_that_make_strings_too_long_are_refused() -> None:
+    for name, more in (("lpad", [Literal("x", t.STRING)]), ("rpad", [Literal("x", t.STRING)]), ("repeat", [])):
+        with pytest.raises(TypeMismatch, match="must be at most 10000, not 2000000000"):
+            call(name, [S, number(2_000_000_000), *more])
+
+
+def test_characters_that_do_not_exist() -> None:
+    code = Column(0, "c", t.INT32)
+    codes = pa.array([65, None, -1, 0xD800, 0x10FFFF, 0x110000], t.INT32)
+    assert run(call("chr", [code]), c=codes) == (["A", None, None, None, "\U0010ffff", None], 3)
 
 
 def test_mask_is_false_for_null() -> None:

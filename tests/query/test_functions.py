@@ -269,9 +269,12 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
         for name in ("starts_with", "ends_with", "contains", "strpos")
     },
     **{
-        name: (lambda name=name: texts(name, *((i, c) for i in (-1, 0, 1, 3, 9) for c in "xé")))
+        name: (lambda name=name: texts(name, *((i, c) for i in (-1, 0, 1, 3, 9) for c in ("x", "é", "ab", "xéz", ""))))
         for name in ("lpad", "rpad")
     },
+    "repeat": lambda: texts("repeat", *((n,) for n in (-1, 0, 1, 2, 7, None))),
+    "ascii": lambda: unary("ascii", "ascii(a)", [t.STRING]),
+    "chr": lambda: unary("chr", "chr(a)", [t.INT8, t.INT16, t.INT32, t.UINT8, t.UINT16]),
     "split_part": lambda: texts("split_part", *((c, i) for c in (",", "a", "ab") for i in (1, 2, 3, 4, 9))),
     **{
         name: (

@@ -72,6 +72,61 @@ def test_rows_that_raise_are_null_and_counted() -> None:
     assert result.to_pylist() == [0.5, None, None, None, 2.0] and failed == 2
 
 
+def first_error(name: str, x: pa.Array) -> str:
+    errors = ErrorCount()
+    evaluate(call(name, [X]), {X: x}, len(x), errors)
+    return errors.first
+
+
+def test_what_a_failing_function_said_first_is_kept() -> None:
+    @udf(returns="BIGINT")
+    def Mistaken(x: np.ndarray) -> np.ndarray:
+        return x.to_pylist()
+
+    @udf(returns="TINYINT")
+    def wide(x: np.ndarray) -> np.ndarray:
+        return x
+
+    @udf(returns="BIGINT")
+    def wordy(x: np.ndarray) -> np.ndarray:
+        raise RuntimeError(f"{x[0]}" * 300 + "\nsecond line")
+
+    @udf(returns="BIGINT")
+    def fine(x: np.ndarray) -> np.ndarray:
+        return x
+
+    data = pa.array([300, None, 1])
+    assert (
+        first_error("mistaken", data) == "Mistaken: AttributeError: 'numpy.ndarray' object has no attribute 'to_pylist'"
+    )
+    assert first_error("wide", data).startswith("wide: its result is no TINYINT: ") and "300" in first_error(
+        "wide", data
+    )
+    said = first_error("wordy", data)
+    assert said.startswith("wordy: RuntimeError: 300300") and len(said) == 200 and said.isprintable()
+    assert first_error("fine", data) == ""
+    errors = ErrorCount()
+    evaluate(call("/", [X, Literal(0, t.INT64)]), {X: data}, 3, errors)
+    assert errors.count == 2 and errors.first == "", "only user functions are worth a word"
+
+
+def test_a_function_that_always_raises_is_called_about_once_per_row() -> None:
+    calls = 0
+
+    @udf(returns="BIGINT")
+    def broken(x: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        if x.max() == 7777:
+            return x if len(x) == 1 else x.nope
+        raise KeyError("no")
+
+    rows = 8192
+    result, failed = run("broken", X, x=pa.array(range(rows)))
+    assert failed == rows - 1 and result[7777].as_py() == 7777, "a row that can be computed is computed"
+    assert calls <= 1.08 * rows
+
+
 def test_results_are_cast_to_the_declared_type() -> None:
     @udf(returns="TINYINT")
     def small(x: np.ndarray) -> np.ndarray:
@@ -100,7 +155,12 @@ def test_a_function_that_breaks_its_promise_stops_the_job() -> None:
     def dates(x: np.ndarray) -> np.ndarray:
         return x.astype("M8[s]")
 
+    @udf(returns="BOOLEAN")
+    def flat(x: np.ndarray) -> np.ndarray:
+        return np.array(True)
+
     for name, words in (
+        ("flat", "an array of 0 dimensions for 2 rows"),
         ("short", "1 values for 2 rows"),
         ("scalar", "bool for 2 rows"),
         ("dates", "did not give BOOLEAN"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import subprocess
 import sys
 import threading
@@ -62,6 +63,150 @@ def test_stop_and_progress(table: Table) -> None:
     assert summary.rows_in == run.progress().rows_in > 0
 
 
+def test_lists_and_tables_are_read_anew(table: Table) -> None:
+    data = table("k", (1, 1), (2, 2))
+    for batches in (data, data.to_batches()[0], data.to_batches(), tuple(data.to_batches())):
+        query = el.query("SELECT k FROM s", {"s": el.stream(batches, time="ts")})
+        for _ in range(3):
+            summary = query.start(sink=id).wait()
+            assert summary is not None
+            assert summary.rows_in == 2
+
+
+def test_iterators_are_read_once(table: Table) -> None:
+    data = table("k", (1, 1), (2, 2))
+    for batches in (iter(data.to_batches()), data.to_reader(), (b for b in data.to_batches())):
+        query = el.query("SELECT k FROM s", {"s": el.stream(batches, time="ts")})
+        assert "stream s" in query.explain()
+        query.start(sink=id).wait()
+        with pytest.raises(JobError, match="was read by a run before, and an iterator can be read once"):
+            query.start(sink=id)
+
+
+class _Slow:
+    """Gives its batches when the test says so."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._given: queue.Queue[pa.RecordBatch | None] = queue.Queue()
+        self.give = self._given.put
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self._given.get, None)
+
+
+def _wait_for(true: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 30
+    while not true() and time.monotonic() < end:
+        time.sleep(0.01)
+    return true()
+
+
+def test_slow_streams_are_served(table: Table) -> None:
+    """Each row is processed before the next one is given, though the batch is far from full."""
+    data = table("k", (1, 1), (2, 2), (3, 3)).to_batches()[0]
+    slow, rows = _Slow(data.schema), list[int]()
+    run = el.query("SELECT k FROM s", {"s": el.stream(slow, time="ts")}).start(
+        sink=lambda b: rows.extend(b["k"].to_pylist()), settings={"batch_seconds": "0.05"}
+    )
+    for number in range(3):
+        slow.give(data.slice(number, 1))
+        assert _wait_for(lambda: len(rows) > number)  # noqa: B023
+    slow.give(None)
+    summary = run.wait(30)
+    assert summary is not None
+    assert (rows, summary.stopped) == ([1, 2, 3], False)
+
+
+def test_a_silent_stream_does_not_hold_up_the_others(table: Table) -> None:
+    data = table("k", (1, 1), (2, 2)).to_batches()[0]
+    silent, going, rows = _Slow(data.schema), _Slow(data.schema), list[int]()
+    run = el.query(
+        "SELECT a.k FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.k = b.k",
+        {"a": el.stream(silent, time="ts"), "b": el.stream(going, time="ts")},
+    ).start(sink=lambda b: rows.extend(b["k"].to_pylist()), settings={"batch_seconds": "0.05"})
+    silent.give(data)
+    going.give(data.slice(0, 1))
+    assert _wait_for(lambda: rows == [1])
+    going.give(data.slice(1, 1))
+    assert _wait_for(lambda: rows == [1, 2])
+    run.stop()
+
+
+def test_a_number_of_batch_rows_fixes_the_cut(table: Table) -> None:
+    data = table("k", (1, 1), (2, 2), (3, 3)).to_batches()[0]
+    slow = _Slow(data.schema)
+    run = el.query("SELECT k FROM s", {"s": el.stream(slow, time="ts")}).start(
+        sink=id, settings={"batch_seconds": "0.01", "batch_rows": 2}
+    )
+    for number in range(3):
+        slow.give(data.slice(number, 1))
+        time.sleep(0.1)
+    slow.give(None)
+    summary = run.wait(30)
+    assert summary is not None
+    assert (summary.rows_in, summary.batches) == (3, 2)
+
+
+@pytest.mark.parametrize("settings", [{}, {"batch_rows": 10}])
+@pytest.mark.parametrize("rows", [0, 1])
+def test_stop_does_not_wait_for_a_stream(table: Table, settings: dict[str, object], rows: int) -> None:
+    data = table("k", (1, 1)).to_batches()[0]
+    slow = _Slow(data.schema)
+    run = el.query("SELECT k FROM s", {"s": el.stream(slow, time="ts")}).start(sink=id, settings=settings)
+    if rows:
+        slow.give(data)
+    assert run.wait(0.2) is None
+    began = time.monotonic()
+    run.stop()
+    assert time.monotonic() - began < 5
+    summary = run.wait()
+    assert summary is not None
+    assert summary.stopped
+    assert summary.rows_in == rows
+
+
+def test_stop_does_not_wait_for_a_table(table: Table) -> None:
+    data = table("k", (1, 1))
+    sources = {"s": el.stream(data, time="ts")}
+    run = el.query("SELECT s.k FROM s, t WHERE s.k = t.k", sources, {"t": _Slow(data.schema)}).start(sink=id)
+    run.stop()
+    summary = run.wait()
+    assert summary is not None
+    assert summary.stopped
+
+
+def test_streams_that_wait_do_not_keep_the_interpreter() -> None:
+    code = (
+        "import threading, pyarrow as pa, eddyline as el\n"
+        "schema = pa.schema([('ts', pa.timestamp('us'))])\n"
+        "never = iter(threading.Event().wait, None)\n"
+        "run = el.query('SELECT ts FROM s', {'s': el.stream(never, 'ts', schema=schema)}).start(sink=id)\n"
+        "assert run.wait(0.5) is None\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_generators_are_read_side_by_side(table: Table) -> None:
+    """State stays near one second of both, however fast each generator is."""
+
+    def rows(pause: float) -> Iterator[pa.RecordBatch]:
+        for second in range(40):
+            time.sleep(pause)
+            yield table("k", *((second + i / 100, i) for i in range(100))).to_batches()[0]
+
+    peaks = []
+    for pauses in ((0.0, 0.005), (0.005, 0.0), (0.0, 0.0)):
+        streams = {name: el.stream(rows(p), time="ts") for name, p in zip("ab", pauses, strict=True)}
+        query = el.query("SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k", streams)
+        summary = query.start(sink=id, settings={"batch_rows": 100}).wait()
+        assert summary is not None
+        assert summary.rows_in == 8000
+        peaks.append((summary.peak_state_rows, summary.rows_out, summary.rows_late, summary.batches))
+    assert peaks[0] == peaks[1] == peaks[2]
+    assert peaks[0][0] < 800
+
+
 def test_errors_reach_the_caller(table: Table) -> None:
     def broken() -> Iterator[pa.RecordBatch]:
         yield table("k", (1, 1)).to_batches()[0]
@@ -71,6 +216,16 @@ def test_errors_reach_the_caller(table: Table) -> None:
     with pytest.raises(JobError, match="stream s raised ValueError: no more"):
         run.wait()
     assert isinstance(run.exception(), JobError)
+    assert run.progress().seconds >= 0
+
+    names = (batch for batch in [table("k", (1, 1)).to_batches()[0], 5])
+    sql, streams = "SELECT s.k FROM s, t WHERE s.k = t.k", {"s": el.stream(table("k", (1, 1)), "ts")}
+    query = el.query(sql, streams, {"t": names})
+    with pytest.raises(JobError, match="yields pyarrow record batches, not int"):
+        query.start(sink=id).wait()
+    query = el.query(sql, streams, {"t": broken()})
+    with pytest.raises(JobError, match="table t raised ValueError: no more"):
+        query.start(sink=id).wait()
 
 
 def test_marked_sources(table: Table) -> None:
@@ -105,6 +260,12 @@ def test_marked_sources(table: Table) -> None:
             "'x'",
         ),
         (lambda t: el.stream(t, time="ts", lateness="soon"), SettingError, "lateness is a length of time"),
+        (lambda t: el.stream(t, time="ts", lateness=5), SettingError, "lateness is a timedelta or a text such as '5 s"),
+        (lambda t: el.stream(t, "ts", timedelta(seconds=-1)), SettingError, "negative"),
+        (lambda t: el.stream(5, time="ts"), SettingError, "a stream is an iterable of pyarrow record batches, a table"),
+        (lambda t: el.stream(t, time=5), SettingError, "time is the name of the column"),
+        (lambda t: el.stream(t, time="ts", schema={"k": int}), SettingError, "schema is a pyarrow schema, not dict"),
+        (lambda t: el.query("SELECT k FROM s", tables={"s": 5}), SettingError, "not int"),
         (lambda t: el.stream([], time="ts"), JobError, "needs a schema"),
     ],
 )

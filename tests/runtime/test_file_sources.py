@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,13 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from eddyline.errors import JobError, ScriptError
+from eddyline.runtime.sources.csv import CsvSource
+from eddyline.runtime.sources.csv_text import CsvOptions
+from eddyline.runtime.sources.source import Wanted
 from tests.conftest import Ran, at
 
 Run = Callable[..., Ran]
@@ -45,6 +51,47 @@ def test_glob_and_single_file(in_tmp: Path, run_script: Run, table: Table) -> No
     script = "CREATE STREAM s USING parquet OPTIONS (path '{}') TIMESTAMP BY ts; SELECT k FROM s"
     assert _rows(run_script(script.format("day=*/*.parquet")), "k") == [(1,), (2,)]
     assert _rows(run_script(script.format("day=2/x.parquet")), "k") == [(2,)]
+
+
+def test_folders_are_read_with_all_below_them(in_tmp: Path, run_script: Run, table: Table) -> None:
+    names = ("b/c/1", "a/2", "3", "_hidden/4", ".hidden/5", "a/_6", "a/.7", "b/_temporary/8")
+    for name in names:
+        Path("d", name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table("k", (1, int(name[-1]))), f"d/{name}")
+    Path("d/b/loop").symlink_to("..")
+    script = "CREATE STREAM s USING parquet OPTIONS (path '{}') TIMESTAMP BY ts; SELECT k FROM s"
+    for path, found in (
+        ("d", [3, 2, 1]),
+        ("d/**", [3, 2, 1]),
+        ("d/[ab]", [2, 1]),
+        ("d/_hidden", [4]),
+        ("d/*/*", [2, 1]),
+    ):
+        if "**" in path:
+            Path("d/b/loop").unlink()
+        assert [row["k"] for row in run_script(script.format(path)).rows] == found
+    with pytest.raises(ScriptError, match="no file matches"):
+        run_script(script.format("d/_h*/*"))
+
+
+def test_parquet_files_that_differ(in_tmp: Path, run_script: Run) -> None:
+    Path("d").mkdir()
+    times = {unit: pa.array([1_000 * 1_000 ** "smu".index(unit[0])], pa.timestamp(unit)) for unit in ("ms", "us")}
+    pq.write_table(pa.table({"ts": times["us"], "k": pa.array([1], pa.int64()), "x": ["a"]}), "d/a.parquet")
+    pq.write_table(pa.table({"TS": times["ms"], "k": pa.array([2], pa.int32())}), "d/b.parquet")
+    script = "CREATE STREAM s {} USING parquet OPTIONS (path 'd') TIMESTAMP BY ts; SELECT {} FROM s"
+    declared = "(ts TIMESTAMP, k BIGINT, x VARCHAR, z BIGINT)"
+    assert _rows(run_script(script.format(declared, "k, x")), "k", "x") == [(1, "a"), (2, None)]
+    with pytest.raises(
+        JobError, match=r"column ts is timestamp\[ms\] in d/b.parquet but timestamp\[us\] in d/a.parquet"
+    ):
+        run_script(script.format("", "k"))
+    pq.write_table(pa.table({"ts": times["us"]}), "d/b.parquet")
+    assert _rows(run_script(script.format(declared, "x")), "x") == [("a",), (None,)]
+    with pytest.raises(JobError, match=r"d/b.parquet has no column x, as d/a.parquet has; declare the columns"):
+        run_script(script.format("", "x"))
+    with pytest.raises(JobError, match=r"d/a.parquet has no column z; it has ts, k, x"):
+        run_script(script.format(declared, "z"))
 
 
 def test_declared_types_and_columns_that_nobody_reads(in_tmp: Path, run_script: Run) -> None:
@@ -85,6 +132,27 @@ def test_wrong_paths_are_the_scripts_fault(in_tmp: Path, run_script: Run, path: 
         with pytest.raises(ScriptError) as refused:
             run_script(f"CREATE STREAM s USING {format_} OPTIONS (path '{path}') TIMESTAMP BY ts; SELECT ts FROM s")
         assert (refused.value.message, refused.value.line, refused.value.column) == (answer, 1, 15)
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_empty_files(in_tmp: Path, run_script: Run, format_: str) -> None:
+    Path("d").mkdir()
+    Path("d/a").write_text("")
+    Path("b").write_text("\n")
+    script = "CREATE STREAM s USING {} OPTIONS (path '{}') TIMESTAMP BY ts; SELECT ts FROM s"
+    for path, what in (("d/a", "d/a is empty"), ("d", "every file of d is empty"), ("b", "b is empty")):
+        with pytest.raises(ScriptError, match=f"{what}, there are no columns to take from it; declare them"):
+            run_script(script.format(format_, path))
+
+
+@pytest.mark.parametrize(
+    "text", ['[{"ts": "2026-01-01", "k": 1}]', '[\n  {"ts": "2026-01-01"}\n]\n', '  [ {"k": 1},\n{"k": 2}]']
+)
+@pytest.mark.parametrize("columns", ["", "(ts TIMESTAMP)"])
+def test_json_arrays(in_tmp: Path, run_script: Run, text: str, columns: str) -> None:
+    Path("d").write_text(text)
+    with pytest.raises(JobError, match="d is one JSON array; newline-delimited JSON is read: one object per line"):
+        run_script(f"CREATE STREAM s {columns} USING json OPTIONS (path 'd') TIMESTAMP BY ts; SELECT ts FROM s")
 
 
 def test_broken_files(in_tmp: Path, run_script: Run) -> None:
@@ -165,6 +233,102 @@ def test_csv_in_many_blocks_and_gzip(in_tmp: Path, run_script: Run) -> None:
     assert (ran.summary.rows_in, ran.summary.rows_dead) == (100_000, 100)
 
 
+_TEXT = "CREATE STREAM s (ts TIMESTAMP, t VARCHAR) USING csv OPTIONS (path 'd'{}) TIMESTAMP BY ts {}; SELECT t FROM s"
+_GRAVE = "DEAD INTO grave; CREATE SINK grave USING json OPTIONS (path 'dead', mode 'overwrite')"
+
+
+def _reasons() -> list[str]:
+    return [json.loads(line)["reason"] for line in Path("dead/part-00000.json").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("lines", "good", "dead"),
+    [
+        (["1", '"2', "3", "4"], ["1", "3", "4"], ['"2']),
+        (["1", '"2', "3", '"4"', "5"], ["1", "3", "4", "5"], ['"2']),
+        (["1", '"2'], ["1"], ['"2']),
+        (['"2', "", ""], [], ['"2']),
+        (['5" pipe', '"a ""b"" c"', '"x"y"', 'z"'], ['5" pipe', 'a "b" c', 'xy"', 'z"'], []),
+        (['"a', 'b"', "c"], ['b"', "c"], ['"a']),
+        (['"a', "", 'b",c', "d"], ["d"], ['"a', None]),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_csv_a_quote_that_is_not_closed_costs_its_own_line(
+    in_tmp: Path, run_script: Run, lines: list[str], good: list[str], dead: list[str | None], end: str
+) -> None:
+    rows = [line and f"2026-01-01,{line}" for line in lines]
+    Path("d").write_bytes((end.join(rows)).encode())
+    ran = run_script(_TEXT.format("", _GRAVE))
+    assert [row["t"] for row in ran.rows] == good
+    assert ran.summary.rows_in == len(good) + len(dead)
+    unclosed = [f"a quote that is not closed: 2026-01-01,{line}" for line in dead if line]
+    assert [reason for reason in _reasons() if "quote" in reason] == unclosed
+
+
+@given(st.text('ab,"\\\\\n\r', max_size=40), st.sampled_from(["", "\\"]), st.booleans())
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_csv_no_line_vanishes(tmp_path: Path, text: str, escape: str, multi_line: bool) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode() + b"\nlast,row")
+    schema = pa.schema([("a", pa.string()), ("b", pa.string())])
+    source = CsvSource(str(path), schema, CsvOptions(header="false", escape=escape, multi_line=multi_line))
+    chunks = list(source.read(Wanted.of(schema, schema.names, True)))
+    lines = [line for line in re.split("[\r\n]", text) if line]
+    rows = sum(c.rows.num_rows + (c.dead.num_rows if c.dead is not None else 0) for c in chunks)
+    if not multi_line:
+        assert rows == len(lines) + 1
+    assert rows <= len(lines) + 1
+    if '"' not in text and not escape:
+        good = [line.split(",") for line in lines if line.count(",") == 1] + [["last", "row"]]
+        found = pa.Table.from_batches([c.rows for c in chunks]).to_pylist()
+        assert found == [{"a": a or None, "b": b or None} for a, b in good]
+
+
+def test_csv_multi_line(in_tmp: Path, run_script: Run) -> None:
+    long = "\n".join(["x" * 1000] * 3000)
+    rows = ["a\nb", "c", "d\r\n\n,e", long, "f"] * 2
+    Path("d").write_bytes(
+        "\n".join(f'2026-01-01,"{row}"' for row in rows).encode() + b'\n2026-01-01,"never\n2026-01-01,g'
+    )
+    ran = run_script(_TEXT.format(", multiLine true", _GRAVE))
+    assert [row["t"] for row in ran.rows] == [*rows, "g"]
+    assert _reasons() == ['a quote that is not closed: 2026-01-01,"never']
+
+
+def test_csv_escapes(in_tmp: Path, run_script: Run) -> None:
+    Path("d").write_text('2026-01-01,"a\\"b"\n2026-01-01,"c\\"\n2026-01-01,d\\\n2026-01-01,e\n')
+    assert [row["t"] for row in run_script(_TEXT.format(", escape '\\'", "")).rows] == ['a"b', "e"]
+    Path("d").write_text('2026-01-01,"a""b"\n')
+    assert [row["t"] for row in run_script(_TEXT.format(", escape '\"'", "")).rows] == ['a"b']
+
+
+@pytest.mark.parametrize("option", ["", ", multiLine true"])
+def test_csv_with_a_long_line(in_tmp: Path, run_script: Run, option: str) -> None:
+    Path("d").write_text('2026-01-01,a\n2026-01-01,"' + "x" * 20_000_000 + '"\n2026-01-01,b\n')
+    assert [len(row["t"]) for row in run_script(_TEXT.format(option, "")).rows] == [1, 20_000_000, 1]
+
+
+def test_csv_rows_that_are_neither_complete_nor_text(in_tmp: Path, run_script: Run) -> None:
+    Path("d").write_bytes(b"2026-01-01,a\n2026-01-01,\xff,c\n2026-01-01\n2026-01-01,\xff\n2026-01-01,b\n")
+    ran = run_script(_TEXT.format("", _GRAVE))
+    assert ([row["t"] for row in ran.rows], ran.summary.rows_dead) == (["a", "b"], 3)
+    assert "not 2 columns, nor text in UTF-8: 2026-01-01,\ufffd,c" in _reasons()
+
+
+def test_csv_with_many_quotes_over_many_blocks(in_tmp: Path, run_script: Run) -> None:
+    lines = [f'2026-01-01,"{i:050}' + ("" if i % 1000 == 7 else '"') for i in range(50_000)]
+    Path("d").write_text("\n".join(lines))
+    ran = run_script(_TEXT.format("", ""))
+    assert (ran.summary.rows_in, ran.summary.rows_dead, ran.summary.rows_out) == (50_000, 50, 49_950)
+
+
+def test_csv_without_header_or_declared_columns(in_tmp: Path, run_script: Run) -> None:
+    Path("d").write_text("\n2026-01-01 00:00:00,1\n2026-01-02 00:00:00,2\n")
+    ran = run_script("CREATE STREAM s USING csv OPTIONS (path 'd', header false) TIMESTAMP BY _c0; SELECT _c1 FROM s")
+    assert [row["_c1"] for row in ran.rows] == [1, 2]
+
+
 def test_json(in_tmp: Path, run_script: Run) -> None:
     Path("d").write_text(
         '{"ts": "2026-01-01T00:00:01.5Z", "k": 1, "more": {"deep": [1, 2]}, "day": "2026-01-01"}\n\n'
@@ -224,3 +388,17 @@ def test_wrong_declarations(in_tmp: Path, run_script: Run, declaration: str, ans
     with pytest.raises(ScriptError) as refused:
         run_script(f"CREATE STREAM s {declaration} TIMESTAMP BY ts; SELECT 1 AS x FROM s")
     assert refused.value.message == answer
+
+
+def test_parquet_tables_with_files_that_lack_every_column_of_the_query(in_tmp: Path, run_script: Run) -> None:
+    Path("d").mkdir()
+    pq.write_table(pa.table({"x": [1]}), "d/a.parquet")
+    pq.write_table(pa.table({"y": [[1], [2]]}), "d/b.parquet")
+    pq.write_table(pa.table({"ts": [at(0)], "k": [1]}), "s.parquet")
+    script = (
+        "CREATE STREAM s USING parquet OPTIONS (path 's.parquet') TIMESTAMP BY ts;"
+        "CREATE TABLE t (x BIGINT, y BIGINT) USING parquet OPTIONS (path 'd'); SELECT {} FROM s, t"
+    )
+    assert _rows(run_script(script.format("x")), "x") == [(1,), (None,), (None,)]
+    with pytest.raises(JobError, match=r"column y is list<.*> in d/b.parquet, which cannot be read as int64"):
+        run_script(script.format("y"))

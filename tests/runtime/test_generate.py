@@ -163,3 +163,27 @@ def test_wrong_options(options: str, answer: str) -> None:
     with pytest.raises(SettingError) as refused:
         _source(options)
     assert str(refused.value).startswith(answer)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "answer"),
+    [
+        ("k INT", "k.domain '0..99999999999999'", r"k.domain: 0..99999999999999 must lie within .* range of INTEGER"),
+        ("k UTINYINT", "k.domain '-1..5'", r"k.domain: -1..5 must lie within 0..255, the range of UTINYINT"),
+        ("k TINYINT", "k.domain '-100..5', k.selectivity 0.5", "the values outside of it that selectivity asks for"),
+        ("k TINYINT", "drift '5 s: k.domain = 0..200'", "k.domain: 0..200 must lie within -128..127"),
+        ("d DECIMAL(4, 2)", "d.domain '0..100'", "d.domain: 0..100 must lie within -99.99..99.99"),
+        ("d DECIMAL(38, 18)", "d.domain '0..100'", "d.domain: 0..100 must lie within"),
+        ("x DOUBLE", "x.distribution 'zipf(1.1)'", "x.distribution: zipf draws whole numbers or words"),
+    ],
+)
+def test_domains_that_do_not_fit_the_type(columns: str, options: str, answer: str) -> None:
+    with pytest.raises(SettingError, match=answer):
+        _source(f"rows 5, {options}", columns)
+
+
+def test_domains_at_the_bounds_of_types() -> None:
+    table = _table(
+        "rows 5000, a.domain '-128..127', d.domain '-9.99..9.99'", "a TINYINT, d DECIMAL(3, 2), e DECIMAL(3,2)"
+    )
+    assert pc.min_max(table["a"]).as_py() == {"min": -128, "max": 127}

@@ -18,6 +18,7 @@ from eddyline.runtime.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sources.batches import BatchSource
 from eddyline.runtime.summary import Progress
+from eddyline.runtime.waiting import Waiting
 from eddyline.settings import Settings, from_mapping
 from tests.conftest import Ran, at
 
@@ -51,7 +52,7 @@ def test_watermarks_stay_close() -> None:
     job = prepare(_TWO.format(rows=2000), sink=CallbackSink(id))
     a, b = (StreamReader(i) for i in job.inputs)
     while not (a.ended or b.ended):
-        assert gather([a, b], 1100) <= 1100
+        assert gather([a, b], 1100, Waiting()) <= 1100
         if not (a.ended or b.ended):
             assert a.watermark is not None and b.watermark is not None
             assert abs(a.watermark - b.watermark) < 1_500_000
@@ -66,6 +67,15 @@ def test_pieces_of_a_chunk_are_handed_over_as_one(table: Table) -> None:
     batches, _ = reader.hand_over()
     assert [batch.num_rows for batch in batches] == [60]
     assert [reader.take(50), reader.take(50), reader.ended] == [40, 0, True]
+
+
+def test_small_chunks_are_handed_over_as_one(table: Table) -> None:
+    batch = table("k", (1, 1), (2, 2)).to_batches()[0]
+    job = prepare("SELECT k FROM s", {"s": Given(BatchSource([batch] * 50), "ts")}, CallbackSink(id))
+    reader = StreamReader(job.inputs[0])
+    gather([reader], 1000, Waiting())
+    batches, _ = reader.hand_over()
+    assert [b["k"].to_pylist() for b in batches] == [[1, 2] * 50]
 
 
 def test_late_rows_go_where_they_are_sent(in_tmp: Path, run_script: Run, table: Table) -> None:
@@ -118,7 +128,9 @@ def test_stop_between_batches(in_tmp: Path, run_script: Run) -> None:
 
 
 def test_memory_limit(in_tmp: Path, run_script: Run) -> None:
-    with pytest.raises(JobError, match=r"^the state takes .* MB, more than memory=0.1MB, after .* rows; ") as stopped:
+    with pytest.raises(
+        JobError, match=r"^the state takes [\d.]+ KB, more than memory=100 KB, after .* rows; "
+    ) as stopped:
         run_script(_TWO.format(rows=2000).replace("1 SECOND", "1 HOUR"), {"memory": "100KB", "batch_rows": 1000})
     assert "\n" not in str(stopped.value)
     assert run_script(_TWO.format(rows=2000), {"memory": "1GB"}).summary.peak_memory_bytes > 0
@@ -151,6 +163,37 @@ def test_failures_are_told_apart(table: Table) -> None:
         _run([batch, batch.select(["ts"])])
     with pytest.raises(JobError, match="the sink raised ZeroDivisionError"):
         _run([batch], sink=lambda rows: 1 // 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (OSError(28, "No space left on device"), "cannot read or write data: No space left on device"),
+        (OSError(28, "No space left on device", "x.csv"), "cannot read or write x.csv: No space left on device"),
+        (pa.ArrowCapacityError("array cannot contain\nmore"), "a value or a batch is too large .*cannot contain more"),
+        (pa.ArrowMemoryError("malloc"), "out of memory"),
+        (MemoryError(), "out of memory"),
+    ],
+)
+def test_limits_of_the_machine_are_no_bugs(
+    table: Table, monkeypatch: pytest.MonkeyPatch, error: Exception, answer: str
+) -> None:
+    def fail(*args: object) -> None:
+        raise error
+
+    monkeypatch.setattr("eddyline.engine.batch.LocalEngine.batch", fail)
+    with pytest.raises(JobError, match=f"^{answer}") as told:
+        _run(table("k", (1, 1)))
+    assert "\n" not in str(told.value)
+
+
+def test_state_without_an_end_is_in_the_summary(run_script: Run) -> None:
+    endless = _TWO.format(rows=20).replace("[RANGE 1 SECOND]", "")
+    assert [w.split(":")[0] for w in run_script(endless).summary.warnings] == [
+        "rows of a never expire",
+        "rows of b never expire",
+    ]
+    assert run_script(_TWO.format(rows=20)).summary.warnings == ()
 
 
 def test_a_bug_is_called_a_bug(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,10 @@ def test_batch_rows() -> None:
         ("batch_rows=-5", "setting batch_rows (from --set): '-5' is not a whole number of at least 1"),
         ("batch_seconds=0", "setting batch_seconds (from --set): '0' is not a number of seconds above 0"),
         ("seed=x", "setting seed (from --set): 'x' is not a whole number of at least 0"),
-        ("idle_timeout=5 s", "setting idle_timeout (from --set) is not built yet"),
+        ("idle_timeout=5 s", "setting idle_timeout (from --set) is not built yet; the only value is none"),
+        ("groups=256", "setting groups (from --set) is not built yet"),
+        ("seed=1" + 30 * "0", f"setting seed (from --set): 1{30 * '0'} is too large; the largest is {2**63 - 1}"),
+        ("packet=2147483648", "setting packet (from --set): 2147483648 is too large; the largest is 2147483647"),
     ],
 )
 def test_refused(assignment: str, answer: str) -> None:
@@ -65,11 +68,17 @@ def test_refused(assignment: str, answer: str) -> None:
     assert str(refused.value) == answer
 
 
-def test_everything_not_built_is_refused() -> None:
+def test_everything_not_built_is_refused_but_what_is_true_anyway() -> None:
     for setting in TABLE:
         if setting.parse is None:
             with pytest.raises(SettingError, match=f"setting {setting.key} .* is not built yet"):
-                parse([f"{setting.key}={setting.default}"])
+                parse([f"{setting.key}=something"])
+    true = (
+        "idle_timeout=none metrics_port=none trigger=none cpu=none at_end=flush migration=off optimizer=off plan=mjoin "
+        "spill=off balance=off slots=1"
+    )
+    assert parse(true.split()) == Settings()
+    assert from_mapping({"slots": 1, "cpu": None}) == Settings()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 
 from eddyline import benchmarks
 from eddyline.benchmarks import Result
@@ -14,6 +15,7 @@ def command(options: argparse.Namespace) -> int:
     if options.name is None:
         print(json.dumps(list(benchmarks.BENCHMARKS)) if options.json else "\n".join(benchmarks.BENCHMARKS))
         return 0
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # benchmarks have temporary files to remove
     results = benchmarks.run(options.name)
     if options.json:
         print(json.dumps({"name": options.name, "results": [r.as_dict() for r in results]}))

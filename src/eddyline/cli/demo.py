@@ -40,7 +40,7 @@ GROUP BY v.page
 def command(options: argparse.Namespace) -> int:
     """Runs the generated job and tells what it did."""
     from eddyline.cli.progress import ProgressLine
-    from eddyline.cli.run import interrupts
+    from eddyline.cli.stopping import interrupts
     from eddyline.runtime.job import prepare
     from eddyline.runtime.runner import LocalRunner
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import os
 import sys
 from pathlib import Path
 
-from eddyline.errors import EddylineError, SettingError
-from eddyline.settings import Settings, parse
+from eddyline.cli.streams import note
+from eddyline.errors import EddylineError, SettingError, said
+from eddyline.settings import Settings, parse, unknown_variables
 
 
 def script_text(path: str) -> str:
     """The text of a script file; `-` is standard input."""
     try:
-        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
+        if path != "-":
+            return Path(path).read_text(encoding="utf-8-sig")
+        if sys.stdin is None:
+            raise SettingError("cannot read the script -: standard input is closed")
+        return sys.stdin.read()
     except OSError as error:
         raise SettingError(f"cannot read the script {path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -23,19 +29,36 @@ def script_text(path: str) -> str:
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    """From --set, --config and the environment."""
-    return parse(options.settings, options.config, os.environ)
+    """From --set, --config and the environment; warns of variables that nobody knows."""
+    settings = parse(options.settings, options.config, os.environ)
+    for name in unknown_variables(os.environ):
+        note(f"warning: the environment variable {name} has no meaning")
+    return settings
 
 
 def import_udfs(modules: list[str]) -> None:
-    """Imports modules, which registers their functions. A module in the current folder is found, as with `python
-    -m`."""
+    """Imports modules, by name or by path, which registers their functions. A module in the current folder is found, as
+    with `python -m`."""
     if modules and "" not in sys.path:
         sys.path.insert(0, "")
     for name in modules:
         try:
-            importlib.import_module(name.removesuffix(".py").replace("/", "."))
-        except EddylineError:
-            raise
-        except Exception as error:
-            raise SettingError(f"--udf {name}: {type(error).__name__}: {error}") from error
+            if name.endswith(".py") or os.sep in name:
+                _import_file(Path(name).with_suffix(".py"))
+            else:
+                importlib.import_module(name)
+        except EddylineError as error:
+            raise SettingError(f"--udf {name}: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise SettingError(f"--udf {name}: {said(error)}") from error
+
+
+def _import_file(path: Path) -> None:
+    """Imports a file as a module of its name; modules beside it are found."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise SettingError(f"there is no file {path}")
+    sys.path.insert(0, str(path.parent.resolve()))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)

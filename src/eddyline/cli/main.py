@@ -1,4 +1,5 @@
-"""Arguments in, exit status out: 0 done, 1 the job failed, 2 the script, a setting or the command line is wrong.
+"""Arguments in, exit status out: 0 done, 1 the job failed, 2 the script, a setting or the command line is wrong, 130 or
+143 a signal ended it.
 
 Whatever goes wrong is one line for a person (and the line of the script with a caret); a traceback only with
 EDDYLINE_DEBUG=1. Each command is imported when it is called, so that `--help` and errors are quick.
@@ -14,14 +15,32 @@ import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from eddyline.errors import EddylineError, InternalError, JobError, ScriptError, SettingError
+from eddyline import __version__
+from eddyline.cli.stopping import end_at_once
+from eddyline.cli.streams import fill_in, note, silence
+from eddyline.errors import InternalError, JobError, ScriptError, SettingError
 
 BEGAN = time.perf_counter()
 """About when the process started; `start_seconds` counts from here."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; its exit status."""
+    """Runs a command; its exit status. Without arguments those of the process are meant, and its signals are taken
+    over."""
+    fill_in()
+    if arguments is None:
+        end_at_once()
+    status = _run(arguments)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        silence(sys.stdout)
+        return status or _cannot_write(error)
+    return status
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """The command; what goes wrong has been said."""
     try:
         options = _parser().parse_args(arguments)
         command: Callable[[argparse.Namespace], int] = import_module(f"eddyline.cli.{options.command}").command
@@ -29,36 +48,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else 2
     except KeyboardInterrupt:
-        return _say("interrupted", 1)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return _say("interrupted", 130)
+    except OSError as error:
+        return _cannot_write(error)
     except ScriptError as error:
         return _say(error.pretty(), 2)
     except SettingError as error:
         return _say(str(error), 2)
     except JobError as error:
         return _say(str(error), 1)
-    except EddylineError as error:
-        return _bug(error)
     except Exception as error:
-        return _bug(InternalError(f"{type(error).__name__}: {error}"))
+        from eddyline.runtime.failures import told
+
+        meant = told(error)
+        return _bug(meant) if isinstance(meant, InternalError) else _say(str(meant), 1)
 
 
 def _say(message: str, status: int) -> int:
     if os.environ.get("EDDYLINE_DEBUG") == "1":
         traceback.print_exc()
-    print(f"eddyline: {message}", file=sys.stderr)
+    note(f"eddyline: {message}")
     return status
 
 
-def _bug(error: EddylineError) -> int:
-    text = str(error).replace("\n", " ")
-    return _say(f"this is a bug of Eddyline, please report it with the script (EDDYLINE_DEBUG=1 shows more): {text}", 1)
+def _cannot_write(error: OSError) -> int:
+    """Nobody needs to be told that the reader of a pipe has gone."""
+    where = f"read or write {error.filename}" if error.filename else "write to standard output"
+    return 1 if isinstance(error, BrokenPipeError) else _say(f"cannot {where}: {error.strerror}", 1)
+
+
+def _bug(error: InternalError) -> int:
+    return _say(
+        f"this is a bug of Eddyline, please report it with the script (EDDYLINE_DEBUG=1 shows more): {error}", 1
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="eddyline", description="SQL over streams, re-planned while the data drifts.")
+    parser.add_argument("--version", action="version", version=f"eddyline {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run a script", description="Run a script to the end of its sources.")
@@ -94,5 +121,9 @@ def _settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE", help="a setting")
     parser.add_argument("--config", metavar="FILE.toml", help="settings in an [eddyline] table")
     parser.add_argument(
-        "--udf", action="append", default=[], metavar="MODULE", help="a Python module with @el.udf functions"
+        "--udf",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a Python module, or a .py file, with @el.udf functions",
     )

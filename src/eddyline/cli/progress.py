@@ -6,6 +6,7 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 
+from eddyline.cli.streams import note
 from eddyline.runtime.summary import Progress, Summary
 
 _EVERY = 0.2
@@ -29,12 +30,10 @@ class ProgressLine:
     def clear(self) -> None:
         """Makes place for the next output."""
         if self._terminal and self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            sys.stderr.flush()
+            note("\r" + " " * self._width + "\r", end="")
 
     def _write(self, text: str) -> None:
-        sys.stderr.write("\r" + text.ljust(self._width) if self._terminal else text + "\n")
-        sys.stderr.flush()
+        note("\r" + text.ljust(self._width) if self._terminal else text, end="" if self._terminal else "\n")
         self._width = len(text)
 
 
@@ -74,4 +73,6 @@ def closing(summary: Summary) -> str:
         (summary.expression_errors, "expressions not evaluated"),
     )
     text += "".join(f", {count:,} {what}" for count, what in odd if count)
+    if summary.expression_errors and summary.first_error:
+        text += f" (first: {summary.first_error})"
     return f"stopped: {text}; what was written is complete up to here" if summary.stopped else f"done: {text}"

@@ -4,58 +4,59 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
+from typing import TYPE_CHECKING
 
 from eddyline.cli.inputs import import_udfs, script_text, settings_of
 from eddyline.cli.main import BEGAN
-from eddyline.errors import SettingError
+from eddyline.cli.stopping import interrupts
+from eddyline.cli.streams import note
+from eddyline.errors import EddylineError, ScriptError, SettingError
+
+if TYPE_CHECKING:
+    from eddyline.runtime.runner import LocalRunner
+    from eddyline.runtime.summary import Summary
 
 
 def command(options: argparse.Namespace) -> int:
-    """Runs the script and prints the summary."""
+    """Runs the script and prints the summary; if the job fails, what there is of it, with the error."""
     _refuse_later(options)
     settings = settings_of(options)
     text = script_text(options.script)
     import_udfs(options.udf)
-    from eddyline.cli.progress import ProgressLine, closing
+    from eddyline.cli.progress import closing
     from eddyline.runtime.job import prepare
     from eddyline.runtime.runner import LocalRunner
+    from eddyline.runtime.summary import Summary
 
-    runner = LocalRunner(prepare(text, seed=settings.seed, out=sys.stdout), settings, began=BEGAN)
-    progress = ProgressLine(options.progress)
-    with interrupts() as stop:
-        try:
-            summary = runner.run(stop.is_set, progress)
-        finally:
-            progress.clear()
-    print(closing(summary), file=sys.stderr)
+    runner: LocalRunner | None = None
+    try:
+        runner = LocalRunner(prepare(text, seed=settings.seed, out=sys.stdout), settings, began=BEGAN)
+        summary = _run(runner, options.progress)
+    except (ScriptError, SettingError):
+        raise
+    except EddylineError as error:
+        if options.json:
+            so_far = Summary() if runner is None else runner.summary(stopped=False)
+            print(json.dumps(so_far.as_dict() | {"error": str(error)}))
+        raise
+    note(closing(summary))
     if options.json:
         print(json.dumps(summary.as_dict()))
     return 0
 
 
-@contextmanager
-def interrupts() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM set the event the first time, and end the process the second time."""
-    asked = threading.Event()
+def _run(runner: LocalRunner, progress_always: bool) -> Summary:
+    from eddyline.cli.progress import ProgressLine
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-        sys.stderr.write("\nstopping after the batch in hand (again: at once)\n")
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    for warning in runner.warnings:
+        note(f"warning: {warning}")
+    progress = ProgressLine(progress_always)
+    with interrupts() as stop:
+        try:
+            return runner.run(stop.is_set, progress)
+        finally:
+            progress.clear()
 
 
 def _refuse_later(options: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ What comes out needs no further checks: `Query` refuses to exist wrong, and noth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import count
 
 import pyarrow as pa
 from sqlglot import exp
@@ -23,7 +24,7 @@ from eddyline.cql.script import Declaration, FromItem, Script
 from eddyline.query.bind_expr import Binder, chain
 from eddyline.query.bind_hints import Clause
 from eddyline.query.bind_names import Scope
-from eddyline.query.bind_select import aliases_of, bind_outputs, items_of
+from eddyline.query.bind_select import aliases_of, bind_items, bind_outputs, items_of
 from eddyline.query.expr import Expr
 from eddyline.query.model import Query, Source, Stream, Window, WindowKind
 from eddyline.query.types import kept, sql_type
@@ -39,8 +40,9 @@ def bind(script: Script, schema_of: SchemaOf) -> Query:
     slide = _slide(script)
     items = items_of(scope, script.select, script.items)
     binder = Binder(scope, aliases_of(items))
-    predicates = _predicates(binder, script)
-    outputs, group = bind_outputs(binder, script.select, items, slide)
+    exprs = bind_items(binder, items, slide)
+    predicates = _predicates(binder, script)  # after SELECT: the first mistake in the text is the one to report
+    outputs, group = bind_outputs(binder, script.select, items, exprs, slide)
     if group is None and slide is not None:
         window = next(item.window for item in script.sources if item.window and item.window.slide is not None)
         message = (
@@ -109,8 +111,10 @@ def _sources(script: Script, declared: Mapping[str, Declaration], schema_of: Sch
     for item in script.sources:
         declaration = _declaration_of(script, item, declared)
         if any(same(item.alias, source.alias) for source in sources):
+            free = next(name for n in count(2) if not _is_alias(name := f"{item.alias[:30]}{n}", script))
             message = (
-                f"{shown(item.alias)} is in FROM twice; give each its own alias, as in {shown(item.stream)[1:-1]} AS a"
+                f"{shown(item.alias)} is in FROM twice; give each its own alias, "
+                f"as in {shown(item.stream)[1:-1]} AS {shown(free)[1:-1]}"
             )
             raise wrong(script.text, item.place, message)
         if declaration.kind == "TABLE" and item.window is not None:
@@ -130,6 +134,10 @@ def _sources(script: Script, declared: Mapping[str, Declaration], schema_of: Sch
         )
         raise wrong(script.text, script.sources[0].place, message)
     return tuple(sources)
+
+
+def _is_alias(name: str, script: Script) -> bool:
+    return any(same(name, item.alias) for item in script.sources)
 
 
 def _declaration_of(script: Script, item: FromItem, declared: Mapping[str, Declaration]) -> Declaration:

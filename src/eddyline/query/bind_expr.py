@@ -21,7 +21,7 @@ from eddyline.query.bind_hints import HINTS, Clause
 from eddyline.query.bind_names import Scope
 from eddyline.query.expr import Expr, Literal
 from eddyline.query.functions.casts import literal as cast_literal
-from eddyline.query.types import TypeMismatch, sql_type
+from eddyline.query.types import TypeMismatch, example, sql_type
 
 DEEPEST = 100
 _BINARY: dict[type[exp.Expr], str] = {
@@ -42,7 +42,6 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.NullSafeEQ: "is not distinct from",
     exp.NullSafeNEQ: "is distinct from",
 }
-_MOMENTS = {"DATE": "'2024-02-29'", "TIMESTAMP": "'2024-02-29 23:59:59'", "TIME": "'23:59:59'"}
 
 
 @dataclass
@@ -64,7 +63,7 @@ class Binder:
                 )
             return self._bind(node, clause)
         except TypeMismatch as error:
-            raise self.scope.wrong(node, str(error)) from error
+            raise self.scope.wrong(_culprit(node, error), str(error)) from error
         finally:
             self._depth -= 1
 
@@ -203,9 +202,8 @@ class Binder:
         try:
             return cast_literal(literal, target)
         except TypeMismatch as error:
-            name = sql_type(target)
-            example = next(e for kind, e in _MOMENTS.items() if name.startswith(kind))
-            message = f"{shown(str(literal.value))} is no {name}; write one that exists, as in {example}"
+            form = f"write one that exists, as in {example(target)}"
+            message = f"{shown(str(literal.value))} is no {sql_type(target)}; {form}"
             raise self.scope.wrong(node, message) from error
 
     def extract(self, node: exp.Expr, clause: Clause) -> Expr:
@@ -226,6 +224,11 @@ def chain(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
         else:
             parts.append(part)
     return parts
+
+
+def _culprit(node: exp.Expr, error: TypeMismatch) -> exp.Expr:
+    """What an error of a call is about: one of its constants, or all of it."""
+    return next((n for n in node.find_all(exp.Literal) if n.is_string and n.name == error.culprit), node)
 
 
 def _is_moment(type: pa.DataType) -> bool:

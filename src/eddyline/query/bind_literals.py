@@ -83,7 +83,7 @@ def _parts(scope: Scope, node: exp.Expr) -> list[tuple[str, str]]:
         sign = sign if isinstance(value, exp.Paren) else "" if sign else "-"
         value = value.this
     if not isinstance(value, exp.Literal):
-        raise scope.wrong(node, f"an INTERVAL takes a constant; {_FORM}, or multiply: x * INTERVAL '1' MINUTE")
+        raise scope.wrong(node, f"an INTERVAL takes a constant; {_FORM}")
     unit = node.args.get("unit")
     if unit is None:
         parts = parts_of(value.name)

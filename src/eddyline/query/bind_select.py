@@ -65,17 +65,24 @@ def aliases_of(items: Sequence[Item]) -> dict[str, exp.Expr]:
     return {item.name.lower(): item.node for item in reversed(items) if item.named}
 
 
+def bind_items(binder: Binder, items: Sequence[Item], slide: int | None) -> list[Expr]:
+    """The expressions of the items."""
+    clause = _clause("SELECT", slide)
+    return [item.column or binder.bind(item.node, clause) for item in items]
+
+
+def _clause(name: str, slide: int | None) -> Clause:
+    return Clause(name, True, "" if slide is not None else _NO_SLIDE)
+
+
 def bind_outputs(
-    binder: Binder, select: exp.Select, items: Sequence[Item], slide: int | None
+    binder: Binder, select: exp.Select, items: Sequence[Item], exprs: Sequence[Expr], slide: int | None
 ) -> tuple[tuple[Output, ...], GroupBy | None]:
-    """The outputs, and the grouping of an aggregate query."""
+    """The outputs, and the grouping of an aggregate query; `exprs` are the expressions of the items."""
     scope = binder.scope
-    why_not = "" if slide is not None else _NO_SLIDE
-    in_select, in_having = Clause("SELECT", True, why_not), Clause("HAVING", True, why_not)
-    exprs = [item.column or binder.bind(item.node, in_select) for item in items]
     keys = _keys(binder, select, items)
     having = select.args.get("having")
-    condition = binder.condition(having.this, in_having) if having is not None else None
+    condition = binder.condition(having.this, _clause("HAVING", slide)) if having is not None else None
     read = [*exprs, *([condition] if condition is not None else [])]
     aggregates = tuple(dict.fromkeys(e for expr in read for e in walk(expr) if isinstance(e, Aggregate)))
     outputs = tuple(map(Output, _names(scope, items), map(_with_type, exprs)))

@@ -1,23 +1,31 @@
 """Evaluating expressions over columns: whole arrays at once, never a traceback for a row.
 
 Every node is one kernel call. Rows a kernel cannot compute are NULL at that node and counted, so that the order in
-which predicates are applied never matters. A kernel that raises is run again on halves until the rows that make it
-raise are alone; kernels where many rows may fail tell them apart themselves.
+which predicates are applied never matters. A kernel that raises is run again on parts until the rows that make it
+raise are alone; kernels where many rows may fail tell them apart themselves. A row is given up only after it failed
+alone, so what becomes of it never depends on its neighbours: at worst a kernel is called a little more than once per
+row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.errors import InternalError
+from eddyline.errors import InternalError, JobError
 from eddyline.query import types as t
-from eddyline.query.expr import Call, Expr, Kernel, Literal, Partial, Value
+from eddyline.query.expr import Call, Expr, Literal, Partial, Value
 from eddyline.query.functions.arrays import truth
+
+FAILURES = (ValueError, ArithmeticError, MemoryError, pa.ArrowCapacityError)
+"""What a kernel raises when some row cannot be computed, or when its rows are too large together."""
+_PARTS = 16
+_ROOM = 2**31 - 1
+"""How many bytes the strings of one array may have."""
 
 
 class ErrorCount:
@@ -63,7 +71,7 @@ def _value(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCou
         args, length = [pa.repeat(a, 1) for a in args], 1
     else:
         length = rows
-    values, failed = _run(expr.kernel, args, length, t.physical(expr.type))
+    values, failed = _run(expr, args, length, errors)
     errors.count += failed * rows if constant else failed
     values = _typed(values, expr.type)
     return values[0] if constant else values
@@ -85,7 +93,7 @@ def _by_dictionary(expr: Call, args: Sequence[Value], rows: int) -> pa.Array | N
     values = t.decode(pa.concat_arrays([known, pa.nulls(1, known.type)]))
     try:
         result = expr.kernel([_decoded(a) if isinstance(a, pa.Scalar) else values for a in args], len(values))
-    except (ValueError, ArithmeticError):
+    except FAILURES:
         return None
     if isinstance(result, Partial):
         return None
@@ -108,17 +116,44 @@ def _typed(values: pa.Array, type: pa.DataType) -> pa.Array:
     raise InternalError(f"a kernel gave {values.type} for {type}")
 
 
-def _run(kernel: Kernel, args: Sequence[Value], rows: int, type: pa.DataType) -> tuple[pa.Array, int]:
+def _run(call: Call, args: Sequence[Value], rows: int, errors: ErrorCount) -> tuple[pa.Array, int]:
+    """The values of a call, and how many of them could not be computed."""
+    pieces: list[pa.Array] = []
+    failed = lost = size = 0
+    for result in _pieces(call, args, rows, errors):
+        if result is None:
+            lost += 1
+            continue
+        if lost:
+            pieces.append(pa.nulls(lost, t.physical(call.type)))
+            failed, lost = failed + lost, 0
+        pieces.append(result.values if isinstance(result, Partial) else result)
+        failed += result.failed if isinstance(result, Partial) else 0
+        size += pieces[-1].nbytes
+        if size > _ROOM and len(pieces) > 1:
+            raise JobError(f"the values of {call.name} for {rows} rows take more than 2 GB: make them shorter")
+    if lost or not pieces:
+        pieces.append(pa.nulls(lost, t.physical(call.type)))
+    return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), failed + lost
+
+
+def _pieces(call: Call, args: Sequence[Value], rows: int, errors: ErrorCount) -> Iterator[pa.Array | Partial | None]:
+    """The results of a call for one part of the rows after the other; None for a row that cannot be computed."""
     try:
-        result = kernel(args, rows)
-    except (ValueError, ArithmeticError):
-        if rows <= 1:
-            return pa.nulls(rows, type), rows
-        half = rows // 2
-        left, failed = _run(kernel, _part(args, 0, half), half, type)
-        right, more = _run(kernel, _part(args, half, rows - half), rows - half, type)
-        return pa.concat_arrays([left, right]), failed + more
-    return (result.values, result.failed) if isinstance(result, Partial) else (result, 0)
+        result = call.kernel(args, rows)
+    except FAILURES as error:
+        if call.expensive and not errors.first:
+            errors.first = str(error)
+        result = None
+    if result is not None or rows <= 1:
+        yield pa.nulls(0, t.physical(call.type)) if result is None and not rows else result
+        return
+    size = 1
+    while size * _PARTS < rows:
+        size *= _PARTS
+    for start in range(0, rows, size):
+        length = min(size, rows - start)
+        yield from _pieces(call, _part(args, start, length), length, errors)
 
 
 def _part(args: Sequence[Value], start: int, length: int) -> list[Value]:

@@ -30,7 +30,7 @@ Kernel = Callable[[Sequence[Value], int], "pa.Array | Partial"]
 """Vectorised implementation: arguments, at least one of them an array, the others constants; the number of rows -> an
 array of that length. A kernel that knows which rows cannot be computed makes them NULL and says how many; one that does
 not raises ValueError or ArithmeticError (pa.ArrowInvalid is one), and the evaluator finds those rows and makes them
-NULL."""
+NULL. What a user function says when it raises is for the user: one line."""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,9 @@ HUGEINT = pa.decimal128(38, 0)
 """DuckDB's 128-bit integer is not a type of ours; where two 64-bit integers only meet in it they are compared as
 this."""
 
+EARLIEST, LATEST = -9_223_372_022_400_000_000, 2**63 - 2
+"""The first and the last moment of a timestamp, in microseconds since 1970: DuckDB's."""
+
 SIGNED, UNSIGNED = (INT8, INT16, INT32, INT64), (UINT8, UINT16, UINT32, UINT64)
 INTEGERS, FLOATS = (*SIGNED, *UNSIGNED), (FLOAT, DOUBLE)
 _DIGITS = {INT8: 3, INT16: 5, INT32: 10, INT64: 19, UINT8: 3, UINT16: 5, UINT32: 10, UINT64: 20}
@@ -56,8 +59,12 @@ _SIZED = re.compile(r"(VARCHAR|CHAR|BPCHAR|STRING|TEXT)\s*\(\s*\d+\s*\)")
 
 
 class TypeMismatch(Exception):
-    """A call that cannot be typed; the message says what is wrong and what would be right. The binder adds the
-    place."""
+    """A call that cannot be typed; the message says what is wrong and what would be right. The binder adds the place:
+    that of the constant with the value `culprit`, if there is one."""
+
+    def __init__(self, message: str, culprit: str | None = None) -> None:
+        super().__init__(message)
+        self.culprit = culprit
 
 
 def arrow_type(sql_name: str) -> pa.DataType:
@@ -96,6 +103,17 @@ def sql_type(type: pa.DataType) -> str:
     return "INTERVAL" if known == MONTHS else _NAMES[known][0] if known in _NAMES else str(type)
 
 
+def example(type: pa.DataType) -> str:
+    """How a constant of a type is written, for messages; empty where there is no short way."""
+    known = logical(type)
+    if is_number(known):
+        return "42" if is_integer(known) else "1.5"
+    return "'2024-02-29 23:59:59'" if pa.types.is_timestamp(known) else _EXAMPLES.get(known, "")
+
+
+_EXAMPLES = {BOOL: "TRUE", DATE: "'2024-02-29'", TIME: "'23:59:59'"}
+
+
 @lru_cache(maxsize=4096)
 def logical(type: pa.DataType) -> pa.DataType:
     """The type that functions see for a column of this Arrow type."""
@@ -127,7 +145,7 @@ def physical(type: pa.DataType) -> pa.DataType:
     return TIMESTAMP if pa.types.is_timestamp(known) else known
 
 
-_LARGEST = {"s": (2**63 - 1) // 1_000_000, "ms": (2**63 - 1) // 1_000}
+_COARSE = {"s": 1_000_000, "ms": 1_000}
 
 
 def decode(array: pa.Array) -> pa.Array:
@@ -140,9 +158,9 @@ def decode(array: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(array.type):
         if array.type.unit == "ns":  # towards the past: a cast would go towards 1970
             array = pc.floor_temporal(array.cast(pa.timestamp("ns")), unit="microsecond")
-        elif array.type.unit in _LARGEST:  # what microseconds cannot hold is NULL
-            most, raw = _LARGEST[array.type.unit], array.view(pa.int64())
-            fits = pc.and_(pc.less_equal(raw, most), pc.greater_equal(raw, -most))
+        elif array.type.unit in _COARSE:  # what microseconds cannot hold is NULL
+            unit, raw = _COARSE[array.type.unit], array.view(pa.int64())
+            fits = pc.and_(pc.less_equal(raw, LATEST // unit), pc.greater_equal(raw, EARLIEST // unit))
             array = pc.if_else(fits, raw, pa.scalar(None, pa.int64())).view(pa.timestamp(array.type.unit))
         return array.cast(pa.timestamp(array.type.unit)).cast(TIMESTAMP)
     return array.cast(wanted, safe=False)

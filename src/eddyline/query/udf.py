@@ -2,8 +2,8 @@
 
 They must be deterministic: a row may be evaluated again, alone or among others, and must give the same. One that raises
 is run again on fewer rows until those that make it raise are alone; they are NULL and counted, like any value that
-cannot be computed. A function that breaks its promise for whole arrays (wrong length, wrong type) stops the job with a
-sentence.
+cannot be computed, and what it said first is kept. A function that breaks its promise for whole arrays (wrong length,
+wrong type) stops the job with a sentence.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from eddyline.query.functions import names
 from eddyline.query.functions.table import USER, Function
 
 F = TypeVar("F", bound=Callable[..., Any])
+_LONGEST = 200
+"""How much is kept of what a failing function says."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Udf:
         return Call(self.name.lower(), args, self.returns, self.kernel, expensive=True)
 
     def kernel(self, args: Sequence[Value], rows: int) -> pa.Array:
-        """The function over whole arrays; ValueError if it raises."""
+        """The function over whole arrays; ValueError, with a line for the user, if it raises or its result does not
+        fit."""
         columns = [pa.repeat(a, rows) if isinstance(a, pa.Scalar) else a for a in args]
         if self.arrays == "arrow":
             return self._checked(self._call(columns), rows)
@@ -67,13 +70,17 @@ class Udf:
         try:
             return self.function(*columns)
         except Exception as error:
-            raise ValueError(f"the user function {self.name} raised {type(error).__name__}: {error}") from error
+            raise self._failed(f"{type(error).__name__}: {error}") from error
+
+    def _failed(self, said: str) -> ValueError:
+        line = f"{self.name}: {said.strip().partition(chr(10))[0]}"
+        return ValueError(line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "...")
 
     def _checked(self, result: Any, rows: int) -> pa.Array:
         if isinstance(result, pa.ChunkedArray):
             result = result.combine_chunks()
-        if not isinstance(result, (pa.Array, np.ndarray, list)) or len(result) != rows:
-            got = f"{len(result)} values" if hasattr(result, "__len__") else type(result).__name__
+        got = _described(result)
+        if got != f"{rows} values":
             raise JobError(
                 f"the user function {self.name} gave {got} for {rows} rows: it must give an array of that length"
             )
@@ -82,6 +89,14 @@ class Udf:
             return t.decode(array).cast(t.physical(self.returns))
         except (pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise JobError(f"the user function {self.name} did not give {t.sql_type(self.returns)}: {error}") from error
+        except (ValueError, ArithmeticError) as error:
+            raise self._failed(f"its result is no {t.sql_type(self.returns)}: {error}") from error
+
+
+def _described(result: Any) -> str:
+    if isinstance(result, np.ndarray) and result.ndim != 1:
+        return f"an array of {result.ndim} dimensions"
+    return f"{len(result)} values" if isinstance(result, (pa.Array, np.ndarray, list)) else type(result).__name__
 
 
 def _to_numpy(array: pa.Array) -> np.ndarray[Any, Any]:

@@ -11,15 +11,17 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from eddyline.errors import EddylineError, InternalError, SettingError
+from eddyline.errors import EddylineError, SettingError
 from eddyline.plan.explain import explain
+from eddyline.runtime.failures import told
 from eddyline.runtime.job import Given, prepare
 from eddyline.runtime.job import explain as bind_only
 from eddyline.runtime.options import duration
+from eddyline.runtime.python_source import PythonSource
 from eddyline.runtime.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sinks.sink import Sink
-from eddyline.runtime.sources.batches import Batches, BatchSource
+from eddyline.runtime.sources.batches import Batches
 from eddyline.runtime.summary import Progress, Summary
 from eddyline.settings import Settings, from_mapping
 
@@ -34,24 +36,32 @@ class Stream:
 
 
 def stream(batches: Batches, time: str, lateness: str | timedelta = "0 s", schema: pa.Schema | None = None) -> Stream:
-    """A stream of pyarrow record batches: an iterable of them (read once, as the query needs them), a table, a
-    reader.
+    """A stream of pyarrow record batches: an iterable of them, a table, a reader.
 
-    `time` names the column of event times, `lateness` says how far rows may come out of order. The schema is that of
-    the first batch unless it is given.
+    `time` names the column of event times; `lateness` says how far rows may come out of order, a timedelta or a text
+    such as '5 seconds'. The schema is that of the first batch, which is asked for at once, unless it is given. Tables
+    and lists are read anew by every run; an iterator (a generator, a reader) can be read by one.
 
     >>> import datetime, pyarrow as pa, eddyline as el
     >>> batch = pa.record_batch({"ts": [datetime.datetime(2026, 1, 1)], "x": [1]})
     >>> clicks = el.stream([batch], time="ts", lateness="2 s")
     """
-    late = (
-        round(lateness.total_seconds() * 1_000_000)
-        if isinstance(lateness, timedelta)
-        else duration(lateness, "lateness")
-    )
-    if late < 0:
+    if not isinstance(time, str):
+        raise SettingError(f"time is the name of the column of event times, not {time!r}")
+    if not (schema is None or isinstance(schema, pa.Schema)):
+        raise SettingError(f"schema is a pyarrow schema, not {type(schema).__name__}")
+    return Stream(Given(PythonSource(batches, schema), time, _lateness(lateness)))
+
+
+def _lateness(value: object) -> int:
+    """In microseconds."""
+    if isinstance(value, str):
+        return duration(value, "lateness")
+    if not isinstance(value, timedelta):
+        raise SettingError(f"lateness is a timedelta or a text such as '5 seconds', not {value!r}")
+    if value < timedelta(0):
         raise SettingError("lateness cannot be negative")
-    return Stream(Given(BatchSource(batches, schema), time, late))
+    return value // timedelta(microseconds=1)
 
 
 class Query:
@@ -65,7 +75,7 @@ class Query:
                 )
         self._sql = sql
         self._given = {name: given.given for name, given in streams.items()}
-        self._given |= {name: Given(BatchSource(batches)) for name, batches in tables.items()}
+        self._given |= {name: Given(PythonSource(batches)) for name, batches in tables.items()}
 
     def explain(self) -> str:
         """The plan, in text."""
@@ -77,7 +87,7 @@ class Query:
         """Starts the query in a thread of its own.
 
         `sink` is called with each record batch of results; None or "print" prints them (unless the query says INSERT
-        INTO). A stream from Python is read once, so a query over one can be started once.
+        INTO). A query over an iterator, such as a generator, can be started once.
         """
         began = time.perf_counter()
         if checkpoint is not None:
@@ -104,7 +114,7 @@ class Run:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the run after the batch in hand, and waits for that."""
+        """Ends the run after the batch in hand, and waits for that; not for a stream whose rows have not come."""
         self._stop.set()
         self._thread.join()
 
@@ -135,11 +145,10 @@ class Run:
     def _work(self) -> None:
         try:
             self._summary = self._runner.run(self._stop.is_set)
-        except EddylineError as error:
-            self._error = error
         except BaseException as error:
-            self._error = InternalError(f"{type(error).__name__}: {error}")
-            self._error.__cause__ = error
+            self._error = told(error)
+            if self._error is not error:
+                self._error.__cause__ = error
 
 
 def query(sql: str, streams: Mapping[str, Stream] | None = None, tables: Mapping[str, Batches] | None = None) -> Query:

@@ -56,20 +56,24 @@ def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
         limit = options.whole("limit", 0) if "limit" in options else None
         options.done()
         return PrintSink(out, schema, style, limit)
-    from eddyline.runtime.sinks.files import FileOptions, FileSink
+    from eddyline.runtime.sinks.files import FileOptions, FileSink, check_columns
 
-    return FileSink(FileOptions.read(format_, options), schema)
+    file_options = FileOptions.read(format_, options)
+    check_columns(format_, schema)
+    return FileSink(file_options, schema)
 
 
 def _csv(path: str, declared: pa.Schema | None, options: Options) -> Source:
-    from eddyline.runtime.sources.csv import CsvOptions, CsvSource
+    from eddyline.runtime.sources.csv import CsvSource
+    from eddyline.runtime.sources.csv_text import CsvOptions
 
     sep = options.char("delimiter", ",")
+    quote, escape = options.char("quote", '"'), options.char("escape", "")
     layout = CsvOptions(
         header=options.choice("header", ("auto", "true", "false")),
         sep=options.char("sep", sep) or ",",
-        quote=options.char("quote", '"'),
-        escape=options.char("escape", ""),
+        quote=quote,
+        escape="" if escape == quote else escape,
         null_value=options.text("nullvalue"),
         multi_line=options.flag("multiline", False),
     )

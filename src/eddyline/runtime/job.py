@@ -6,8 +6,9 @@ Everything that can be refused is refused here, before a row is read, with the p
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TextIO
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from eddyline.query.model import Query
 from eddyline.runtime.formats import open_sink, open_source
 from eddyline.runtime.sinks.print_rows import PrintSink
 from eddyline.runtime.sinks.sink import Sink
+from eddyline.runtime.sources.paths import overlap
 from eddyline.runtime.sources.source import Source, Wanted, dead_schema
 
 
@@ -76,7 +78,7 @@ def prepare(
     out = out or sys.stdout
     catalog = _Catalog(_with_given(parse(text), given or {}), given or {}, seed)
     query = catalog.bind()
-    sinks = _Sinks(catalog.script, out)
+    sinks = _Sinks(catalog.script, out, [catalog.declaration(s.stream.name) for s in query.sources])
     inputs = []
     for stream in {s.stream.name: s.stream for s in query.sources}.values():
         declaration, source = catalog.declaration(stream.name), catalog.source(stream.name)
@@ -137,11 +139,11 @@ class _Catalog:
 class _Sinks:
     """The declared sinks by name (any case); each takes the rows of one output."""
 
-    def __init__(self, script: Script, out: TextIO) -> None:
-        self._script, self._out = script, out
+    def __init__(self, script: Script, out: TextIO, sources: Sequence[Declaration]) -> None:
+        self._script, self._out, self._sources = script, out, sources
         self._declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
         self._used: set[str] = set()
-        self._paths: set[str] = set()
+        self._paths: set[Path] = set()
 
     def open(self, name: str | None, schema: pa.Schema, place: Place) -> Sink | None:
         """The sink of that name, checked; None for no name."""
@@ -151,7 +153,8 @@ class _Sinks:
         if declaration is None:
             raise wrong(self._script.text, place, f"there is no sink '{name}'{did_you_mean(name, self._declared)}")
         path = declaration.options.get("path")
-        if name.lower() in self._used or path in self._paths:
+        paths = set() if path is None else {Path(path).resolve()}
+        if name.lower() in self._used or paths & self._paths:
             what = f"sink '{name}'" if name.lower() in self._used else f"the path '{path}'"
             raise wrong(
                 self._script.text,
@@ -159,7 +162,16 @@ class _Sinks:
                 f"{what} is used twice; rows of each kind need a sink of their own",
             )
         self._used.add(name.lower())
-        self._paths |= set() if path is None else {path}
+        self._paths |= paths
+        for source in self._sources:
+            read = source.options.get("path")
+            if path and read and overlap(path, read):
+                raise wrong(
+                    self._script.text,
+                    declaration.place,
+                    f"the path '{path}' is, contains or lies in '{read}', which {source.name} is read from;"
+                    " results need a folder of their own",
+                )
         try:
             sink = open_sink(declaration, schema, self._out)
             sink.check()

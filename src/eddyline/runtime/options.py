@@ -65,7 +65,7 @@ class Options:
         """One character, or nothing."""
         value = self.text(key, default)
         value = "\t" if value == "\\t" else value
-        if len(value) > 1:
+        if len(value) > 1 or not value.isascii() or value in ("\r", "\n"):
             raise SettingError(f"option {key} is one character, not '{value}'")
         return value
 

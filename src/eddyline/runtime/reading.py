@@ -1,12 +1,14 @@
 """Streams read side by side: the next rows are always of the stream whose watermark is furthest behind.
 
 State is dropped at the minimum of the watermarks, so every second that one stream runs ahead of another is a second
-of state held for nothing. A stream is cut where the choice needs it, but the pieces of one chunk that follow each
-other are handed over as one.
+of state held for nothing. A stream whose rows have not come yet is waited for, as long as the batch may wait; then the
+batch goes on with the others: that costs state, but no result depends on it. A stream is cut where the choice needs it,
+but the pieces of one chunk that follow each other are handed over as one.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,12 +17,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.engine.intake import LARGEST_TIME, event_times
-from eddyline.errors import EddylineError, JobError
+from eddyline.runtime.feed import Feed
 from eddyline.runtime.job import Input
-from eddyline.runtime.sources.source import Chunk
+from eddyline.runtime.waiting import Waiting
 
 _TURNS = 4
 """A stream gets about so many turns in a batch, so watermarks stay within a fraction of a batch of each other."""
+_SMALL = 1024
 _NO_TIME = np.iinfo(np.int64).min
 
 
@@ -32,18 +35,24 @@ class StreamReader:
         self.ended = False
         self.watermark: int | None = None
         """The largest event time taken so far, less the lateness."""
-        self._chunks = stream.source.read(stream.wanted)
+        self.feed = Feed(stream)
         self._rows: pa.RecordBatch | None = None
         self._times: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._start = self._stop = 0
         self._ready: list[pa.RecordBatch] = []
         self._dead: list[pa.RecordBatch] = []
 
+    def ready(self) -> bool:
+        """Whether `take` answers without waiting for the world."""
+        return not self._used_up() or self.feed.ready()
+
     def take(self, most: int) -> int:
         """Takes up to `most` rows of the chunk in hand, or of the next one; 0 at the end, or when the stream is
         silent now."""
-        if self._rows is None or self._stop == self._rows.num_rows:
-            chunk = self._next_chunk()
+        if self._used_up():
+            self._finish_chunk()
+            self._rows = None
+            chunk = self.feed.next()
             if chunk is None:
                 self.ended = True
                 return 0
@@ -53,6 +62,7 @@ class StreamReader:
             self._times = _times(chunk.rows, self.stream.time or "")
             if chunk.rows.num_rows == 0:
                 return 0 if chunk.dead is None else int(chunk.dead.num_rows)
+        assert self._rows is not None
         taken = min(most, int(self._rows.num_rows) - self._stop)
         newest = int(self._times[self._stop : self._stop + taken].max())
         self._stop += taken
@@ -66,17 +76,10 @@ class StreamReader:
         self._finish_chunk()
         ready, dead = self._ready, self._dead
         self._ready, self._dead = [], []
-        return ready, dead
+        return _together(ready), dead
 
-    def _next_chunk(self) -> Chunk | None:
-        self._finish_chunk()
-        self._rows = None
-        try:
-            return next(self._chunks, None)
-        except EddylineError:
-            raise
-        except Exception as error:
-            raise JobError(f"stream {self.stream.name} raised {type(error).__name__}: {error}") from error
+    def _used_up(self) -> bool:
+        return self._rows is None or self._stop == self._rows.num_rows
 
     def _finish_chunk(self) -> None:
         if self._rows is not None and self._stop > self._start:
@@ -84,18 +87,35 @@ class StreamReader:
             self._start = self._stop
 
 
-def gather(readers: Sequence[StreamReader], rows: int) -> int:
+def gather(readers: Sequence[StreamReader], rows: int, waiting: Waiting) -> int:
     """Takes about `rows` rows, in turns; the number taken. A stream that is silent is not asked again in this batch."""
+    waiting.begin()
     step = max(1, rows // (_TURNS * len(readers)))
     asked = [r for r in readers if not r.ended]
     total = 0
     while asked and total < rows:
         reader = min(asked, key=_behind)
-        taken = reader.take(min(step, rows - total))
+        begun = functools.partial(_begun, asked, total)
+        taken = reader.take(min(step, rows - total)) if waiting.until_ready(reader, begun) else 0
         total += taken
         if taken == 0:
             asked.remove(reader)
     return total
+
+
+def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Many small batches as one: each costs the engine as much as a thousand rows."""
+    if len(batches) < 2 or sum(batch.num_rows for batch in batches) > _SMALL * len(batches):
+        return batches
+    try:
+        return [pa.concat_batches(batches)]
+    except pa.ArrowException:  # a type that cannot be put together, or too much text for one array
+        return batches
+
+
+def _begun(readers: Sequence[StreamReader], taken: int) -> bool:
+    """Whether a row of the batch has come: it was taken, or it could be."""
+    return taken > 0 or any(reader.ready() for reader in readers)
 
 
 def _behind(reader: StreamReader) -> int:

@@ -1,8 +1,8 @@
 """The loop of a job on the local engine: tables, then batches of streams read side by side, then the end.
 
 Every row read is counted once: by the engine if it was readable, here if its source could not read it. Results reach
-the sinks in the batch that made them. A stop asked for from outside takes effect between two batches: what was
-written is right and complete up to there, and what waits for a watermark is not flushed.
+the sinks in the batch that made them. A stop asked for from outside takes effect between two batches, and ends every
+wait for rows: what was written is right and complete up to there, and what waits for a watermark is not flushed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from eddyline.engine.batch import BatchResult, LocalEngine
-from eddyline.errors import EddylineError, InternalError, JobError
-from eddyline.plan.explain import explain
+from eddyline.errors import JobError
+from eddyline.plan.explain import explain, warnings
 from eddyline.runtime.batch_size import BatchSize
+from eddyline.runtime.failures import told
+from eddyline.runtime.feed import Feed
 from eddyline.runtime.job import Input, Job
 from eddyline.runtime.reading import StreamReader, gather
 from eddyline.runtime.sources.source import dead_rows
 from eddyline.runtime.summary import Progress, Summary
-from eddyline.settings import Settings
+from eddyline.runtime.waiting import Waiting
+from eddyline.settings import Settings, size_text
 
 
 class LocalRunner:
@@ -34,10 +37,13 @@ class LocalRunner:
         self._engine = LocalEngine(job.query, settings)
         self._inputs = {i.name: i for i in job.inputs}
         self._readers = [StreamReader(i) for i in job.inputs if i.time is not None]
+        self._tables = [(i, Feed(i)) for i in job.inputs if i.time is None]
         self._unreadable = 0
         self._batches = 0
         self._first = self._last = self._began
         self.plan = explain(job.query)
+        self.warnings = warnings(job.query)
+        """Sources whose state can never expire."""
 
     def run(
         self, stop: Callable[[], bool] = lambda: False, watch: Callable[[Progress], None] = lambda progress: None
@@ -50,45 +56,51 @@ class LocalRunner:
         except BaseException as error:
             for sink in self._job.sinks:
                 sink.abandon()
-            if isinstance(error, MemoryError):
-                raise JobError(
-                    "out of memory; a smaller window or the setting memory keeps state within bounds"
-                ) from error
-            if isinstance(error, Exception) and not isinstance(error, EddylineError | BrokenPipeError):
-                raise InternalError(f"{type(error).__name__}: {error}") from error
-            raise
+            self._last = max(self._first, self._clock()) if self._first != self._began else self._last
+            if not isinstance(error, Exception) or isinstance(error, BrokenPipeError) or told(error) is error:
+                raise
+            raise told(error) from error
+        finally:
+            for feed in self._feeds:
+                feed.close()
         self._last = self._clock()
         return self.summary(stopped)
 
     def _run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> bool:
         for sink in self._job.sinks:
             sink.open()
-        for table in self._job.inputs:
-            if table.time is None:
-                self._load(table)
+        waiting = Waiting(self._settings.batch_seconds if self._settings.batch_rows_auto else None, stop)
+        for feed in self._feeds:
+            feed.start(waiting.changed)
+        for table, feed in self._tables:
+            self._load(table, feed, waiting)
         size = BatchSize(self._settings)
-        self._first = began = self._clock()
+        self._first = self._last = self._clock()
         ended: set[str] = set()
         while len(ended) < len(self._readers):
             if stop():
                 return True
-            gather(self._readers, size.rows)
+            if gather(self._readers, size.rows, waiting) == 0 and stop():
+                return True
             rows = [(reader.stream.name, batch) for reader in self._readers for batch in self._readable(reader)]
             now_ended = {r.stream.name for r in self._readers if r.ended} - ended
             self._publish(self._engine.batch(rows, now_ended))
             ended |= now_ended
             self._batches += 1
             self._check_memory()
-            self._last, before = self._clock(), began
-            began = self._last
-            size.observe(began - before)
+            before, self._last = self._last, self._clock()
+            size.observe(self._last - before - waiting.seconds)
             watch(self.progress())
         if self._settings.at_end == "flush":
             self._publish(self._engine.end())
         return False
 
-    def _load(self, table: Input) -> None:
-        for chunk in table.source.read(table.wanted):
+    @property
+    def _feeds(self) -> list[Feed]:
+        return [*(feed for _, feed in self._tables), *(reader.feed for reader in self._readers)]
+
+    def _load(self, table: Input, feed: Feed, waiting: Waiting) -> None:
+        while waiting.until_ready(feed) and (chunk := feed.next()) is not None:
             self._engine.load_table(table.name, chunk.rows)
             self._dead(table, [] if chunk.dead is None else [chunk.dead])
 
@@ -122,7 +134,7 @@ class LocalRunner:
         limit, used = self._settings.memory, self._engine.stats.memory_bytes
         if limit is not None and used > limit:
             raise JobError(
-                f"the state takes {used / 1e6:.1f} MB, more than memory={limit / 1e6:g}MB, after {self._rows_in} rows;"
+                f"the state takes {size_text(used)}, more than memory={size_text(limit)}, after {self._rows_in} rows;"
                 " a larger memory or smaller windows would do (spilling is not built yet)"
             )
 
@@ -161,6 +173,7 @@ class LocalRunner:
             rows_late=stats.rows_late,
             rows_dead=stats.rows_dead + self._unreadable,
             expression_errors=stats.expression_errors,
+            first_error=stats.first_error,
             peak_state_rows=stats.peak_state_rows,
             peak_memory_bytes=stats.peak_memory_bytes,
             spilled_rows=0,
@@ -171,4 +184,5 @@ class LocalRunner:
             stopped=stopped,
             decisions=self.decisions,
             plan=self.plan,
+            warnings=tuple(self.warnings),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -26,23 +26,27 @@ class Progress:
 class Summary:
     """The object that `--json` prints; rows_in = rows_used + rows_late + rows_dead."""
 
-    rows_in: int
-    rows_out: int
-    rows_used: int
-    rows_late: int
-    rows_dead: int
-    expression_errors: int
-    peak_state_rows: int
-    peak_memory_bytes: int
-    spilled_rows: int
-    migrations: int
-    batches: int
-    seconds: float
-    start_seconds: float
-    stopped: bool
+    rows_in: int = 0
+    rows_out: int = 0
+    rows_used: int = 0
+    rows_late: int = 0
+    rows_dead: int = 0
+    expression_errors: int = 0
+    first_error: str = ""
+    """What the first of them said, if a user function said something."""
+    peak_state_rows: int = 0
+    peak_memory_bytes: int = 0
+    spilled_rows: int = 0
+    migrations: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+    start_seconds: float = 0.0
+    stopped: bool = False
     """Whether it was stopped before its streams ended; then nothing that waited for a watermark was flushed."""
-    decisions: Mapping[str, int]
-    plan: str
+    decisions: Mapping[str, int] = field(default_factory=dict)
+    plan: str = ""
+    warnings: tuple[str, ...] = ()
+    """Sources whose state can never expire."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -51,6 +51,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "CAST({b} AS INTEGER)", "extract({u} FROM {t})", "date_part('dow', {D})", "extract(isodow FROM {D})",
         "extract(doy FROM {t})", "week({D})", "extract(isoyear FROM {D})", "month({t})", "date_diff('{u}', {t}, {t})",
         "date_diff('{u}', {D}, {D})", "epoch_ms({t})", "epoch_us({t})", "{D} - {D}", "dayofweek({t})",
+        "ascii({s})",
     ),
     "d": (
         "{n} / {n}", "{n} / {k}", "{d} // {d}", "{d} + {n}", "{d} - {d}", "{d} * {n}", "{d} % {k}", "-{d}", "abs({d})",
@@ -71,6 +72,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "upper({s})", "lower({s})", "trim({s})", "ltrim({s}, 'a ')", "rtrim({s}, 'b')", "substring({s}, 2)",
         "substring({s}, -2, 1)", "substr({s}, 1, 2)", "left({s}, 2)", "left({s}, -1)", "right({s}, 1)",
         "right({s}, -2)", "replace({s}, 'a', 'xy')", "lpad({s}, 4, '.')", "rpad({s}, 3, 'é')",
+        "lpad({s}, 5, 'xyz')", "rpad({s}, 7, 'éa')", "repeat({s}, 2)", "chr(CAST(abs({i}) % 999 AS INTEGER))",
         "split_part({s}, 'a', 1)", "split_part({s}, ' ', 2)", "strftime({t}, '%Y-%m-%d %H:%M:%S.%f %a %j')",
         "strftime({D}, '%d %B %y')", "dayname({D})", "monthname({t})", "CAST({i} AS VARCHAR)", "CAST({m} AS VARCHAR)",
         "CAST({D} AS VARCHAR)", "CAST({t} AS VARCHAR)", "CAST({b} AS VARCHAR)", "coalesce({s}, {w})",

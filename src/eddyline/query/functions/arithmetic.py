@@ -22,7 +22,6 @@ from eddyline.query.types import TypeMismatch
 
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
-_TAKES = "two numbers, or a time and an interval"
 
 
 def _resolve(name: str) -> Resolve:
@@ -33,7 +32,7 @@ def _resolve(name: str) -> Resolve:
         if any(pa.types.is_temporal(a.type) for a in args):
             return times.arithmetic(name, args)
         if not all(t.is_number(t.logical(a.type)) or a.type == t.NULL for a in args):
-            raise refuse(name, args, _TAKES)
+            raise refuse(name, args, f"two numbers{', or a time and an interval' if name in '+-' else ''}")
         type = _result(name, args)
         operands, kernel = _OPERATORS[name](name, type)
         if operands is None:

@@ -11,12 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.query.types import EARLIEST, LATEST
+
 Moments = NDArray[np.int64]
 
 SECOND = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND
 FIXED = {"microsecond": 1, "millisecond": 1000, "second": SECOND, "minute": MINUTE, "hour": HOUR, "day": DAY}
 """Units that are always equally long, in microseconds."""
+
+
+def outside(moments: Moments) -> NDArray[np.bool_]:
+    """Which moments no timestamp has."""
+    return (moments < EARLIEST) | (moments > LATEST)
 
 
 def days(moments: Moments) -> Moments:
@@ -106,7 +113,8 @@ PARTS: dict[str, Callable[[Moments], NDArray[Any]]] = {
 
 
 def start(unit: str) -> Callable[[Moments], Moments]:
-    """What date_trunc gives: the start of the unit that a moment is in."""
+    """What date_trunc gives: the start of the unit that a moment is in. Later than the moment if it is before all
+    time."""
     if unit in FIXED:
         return lambda m: m - m % FIXED[unit]
     if unit == "week":

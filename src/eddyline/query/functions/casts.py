@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.cql.places import shown
 from eddyline.query import types as t
 from eddyline.query.expr import Call, Expr, Kernel, Literal, Partial, Value
 from eddyline.query.functions import decimals, reading, writing
@@ -48,7 +49,8 @@ def literal(expr: Literal, type: pa.DataType) -> Expr:
     except (ValueError, ArithmeticError):
         result = Partial(pa.nulls(1, type), 1)
     if isinstance(result, Partial):
-        raise TypeMismatch(f"{expr.value!r} is no {sql_type(type)}")
+        form = f"write one, as in {t.example(type)}, or cast the other side to VARCHAR"
+        raise TypeMismatch(f"{shown(str(expr.value))} is no {sql_type(type)}; {form}", str(expr.value))
     value = result[0]
     return Literal(value.value if pa.types.is_temporal(value.type) else value.as_py(), t.logical(type))
 

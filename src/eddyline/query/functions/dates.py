@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from eddyline.query import types as t
 from eddyline.query.expr import Expr, Literal, Value
 from eddyline.query.functions import calendar, decimals
-from eddyline.query.functions.arrays import Values, from_numpy, nulls_of, strict, to_numpy
+from eddyline.query.functions.arrays import Bools, Values, from_numpy, nulls_of, strict, to_numpy
 from eddyline.query.functions.build import coerce, constant, count, is_null, make, refuse
 from eddyline.query.functions.table import Function, Resolve
+from eddyline.query.functions.times import subtract
 from eddyline.query.types import TypeMismatch
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -68,7 +69,13 @@ def _date_trunc(args: tuple[Expr, ...], variant: str) -> Expr:
     unit, rest = _unit("date_trunc", args, variant, _TRUNCATE)
     count("date_trunc", rest, 1)
     value = moment("date_trunc", rest[0])
-    return make("date_trunc", [value], t.logical(value.type), strict(calendar.start(unit), t.TIMESTAMP), unit)
+    start = calendar.start(unit)
+    return make("date_trunc", [value], t.logical(value.type), strict(lambda m: _begun(start(m), m), t.TIMESTAMP), unit)
+
+
+def _begun(starts: Values, moments: Values) -> tuple[Values, Bools]:
+    """Starts of something that moments are in, which may lie before all time."""
+    return starts, (starts > moments) | calendar.outside(starts)
 
 
 def _extract(args: tuple[Expr, ...], variant: str) -> Expr:
@@ -89,10 +96,11 @@ def _date_diff(args: tuple[Expr, ...], variant: str) -> Expr:
     unit, rest = _unit("date_diff", args, variant, _CROSS)
     count("date_diff", rest, 2)
     moments = [moment("date_diff", a) for a in rest]
-    return make("date_diff", moments, t.INT64, strict(calendar.crossed(unit), t.INT64), unit)
+    kernel = strict(subtract if unit == "microsecond" else calendar.crossed(unit), t.INT64)
+    return make("date_diff", moments[::-1] if unit == "microsecond" else moments, t.INT64, kernel, unit)
 
 
-def _from_moment(name: str, function: Callable[[Values], Values], gives: pa.DataType) -> Resolve:
+def _from_moment(name: str, function: Callable[[Values], Values | tuple[Values, Bools]], gives: pa.DataType) -> Resolve:
     def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
         count(name, args, 1)
         return make(name, [moment(name, args[0])], gives, strict(function, gives))
@@ -118,7 +126,7 @@ def _make_timestamp(args: tuple[Expr, ...], variant: str) -> Expr:
     if not t.is_integer(args[0].type) and not is_null(args[0]):
         raise refuse("make_timestamp", args, "microseconds since 1970 (BIGINT)")
     value = coerce(args[0], t.INT64)
-    return make("make_timestamp", [value], t.TIMESTAMP, lambda args, rows: args[0].cast(t.TIMESTAMP))
+    return make("make_timestamp", [value], t.TIMESTAMP, strict(lambda m: (m, calendar.outside(m)), t.TIMESTAMP))
 
 
 _BUCKET_ORIGIN = 946_857_600 * calendar.SECOND
@@ -132,9 +140,12 @@ def _time_bucket(args: tuple[Expr, ...], variant: str) -> Expr:
         raise refuse("time_bucket", args, "a constant interval above zero without months, and a timestamp")
     value = moment("time_bucket", args[1])
 
-    def bucket(moments: Values) -> Values:
-        start: Values = moments - (moments - _BUCKET_ORIGIN) % width
-        return start
+    origin = _BUCKET_ORIGIN % width
+
+    def bucket(moments: Values) -> tuple[Values, Bools]:
+        since, before = subtract(moments, np.array([origin]))
+        starts, bad = _begun(moments - since % width, moments)
+        return starts, bad | before
 
     return make("time_bucket", [value], t.logical(value.type), strict(bucket, t.TIMESTAMP), f"{width}")
 
@@ -272,7 +283,7 @@ FUNCTIONS = (
         "epoch_ms(x)",
         "BIGINT",
         "Milliseconds since 1970, rounded.",
-        _from_moment("epoch_ms", lambda m: decimals.rescale(m, -3, 19), t.INT64),
+        _from_moment("epoch_ms", lambda m: (decimals.rescale(m, -3, 19), m > 2**63 - 501), t.INT64),
     ),
     _entry(
         "epoch_us", "epoch_us(x)", "BIGINT", "Microseconds since 1970.", _from_moment("epoch_us", np.asarray, t.INT64)

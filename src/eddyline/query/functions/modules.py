@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from eddyline.query.functions import (
     arithmetic,
     casts,
+    characters,
     comparison,
     conditional,
     dates,
     logic,
     maths,
+    padding,
     patterns,
     strings,
 )
 from eddyline.query.functions.table import Function
 
-_MODULES = (arithmetic, comparison, logic, conditional, casts, maths, strings, patterns, dates)
+_MODULES = (arithmetic, comparison, logic, conditional, casts, maths, strings, padding, characters, patterns, dates)
 
 TABLE: Mapping[str, Function] = {f.name: f for module in _MODULES for f in module.FUNCTIONS}

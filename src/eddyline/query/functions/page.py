@@ -20,8 +20,9 @@ results are DuckDB's, and every function is tested and fuzzed against it. In sho
 - NaN is the greatest float and equal to itself, -0.0 equals 0.0. AND, OR and NOT are three-valued.
 - Whole numbers are INTEGER if they fit, else BIGINT, and take the type of the integer they meet if they fit there.
   `1.5` is DECIMAL(2,1), `1e0` is DOUBLE. A string written in the text is read as what it is compared with.
-- Timestamps are microseconds; those with a time zone are compared and taken apart in UTC. The difference of two is an
-  INTERVAL without months; intervals with months can only be added to and taken from dates and timestamps.
+- Timestamps are microseconds, from 290309-12-22 (BC) to 294247-01-10; those with a time zone are compared and taken
+  apart in UTC. The difference of two is an INTERVAL without months; intervals with months can only be added to and
+  taken from dates and timestamps.
 - Dictionary-encoded and large strings are strings. Nested types can be selected, counted and tested for NULL only.
 - Arguments called constants must be written in the text.
 - `upper` and `lower` also know the 75 letters that came with Unicode 16 and 17; DuckDB leaves those as they are.

@@ -189,7 +189,7 @@ def _timestamp(text: str, zoned: bool) -> int:
     moment = _day(found) * _DAY
     if found["H"] is not None:
         moment += _time(found) - (_offset(found["zone"]) if zoned else 0)
-    if not -(2**63) < moment < 2**63 - 1:
+    if not t.EARLIEST <= moment <= t.LATEST:
         raise _Unreadable
     return moment
 

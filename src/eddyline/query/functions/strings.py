@@ -23,13 +23,15 @@ _BLANKS = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u
 """What trim takes off: the space separators of Unicode, no tabs and no line ends."""
 
 
-def _strings(name: str, args: Sequence[Expr]) -> list[Expr]:
+def strings(name: str, args: Sequence[Expr]) -> list[Expr]:
+    """Arguments that must be strings."""
     if any(t.logical(a.type) != t.STRING and not is_null(a) for a in args):
         raise refuse(name, args, "strings: write a CAST")
     return [coerce(a, t.STRING) for a in args]
 
 
-def _whole(name: str, arg: Expr, what: str) -> int | None:
+def whole(name: str, arg: Expr, what: str) -> int | None:
+    """The value of an argument that must be a whole number written in the text."""
     value = constant(name, arg, what)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise TypeMismatch(f"{what} of {name} must be a whole number")
@@ -39,7 +41,7 @@ def _whole(name: str, arg: Expr, what: str) -> int | None:
 def _one(name: str, kernel: Callable[[Value], pa.Array], gives: pa.DataType = t.STRING) -> Resolve:
     def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
         count(name, args, 1)
-        return make(name, _strings(name, args), gives, lambda args, rows: kernel(args[0]))
+        return make(name, strings(name, args), gives, lambda args, rows: kernel(args[0]))
 
     return resolve
 
@@ -47,7 +49,7 @@ def _one(name: str, kernel: Callable[[Value], pa.Array], gives: pa.DataType = t.
 def _trim(name: str, kernel: Callable[..., pa.Array]) -> Resolve:
     def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
         count(name, args, 1, 2)
-        text, *rest = _strings(name, args)
+        text, *rest = strings(name, args)
         chars = constant(name, rest[0], "the characters") if rest else _BLANKS
         if chars is None:
             return Literal(None, t.STRING)
@@ -60,7 +62,7 @@ def _trim(name: str, kernel: Callable[..., pa.Array]) -> Resolve:
 
 def _slice(name: str, text: Expr, start: int, stop: int | None) -> Expr:
     """Code points from `start` to `stop`; negative ones count from the end."""
-    (text,) = _strings(name, [text])
+    (text,) = strings(name, [text])
 
     def kernel(args: Sequence[Value], rows: int) -> pa.Array:
         return pc.utf8_slice_codeunits(args[0], start, stop)
@@ -70,8 +72,8 @@ def _slice(name: str, text: Expr, start: int, stop: int | None) -> Expr:
 
 def _substring(args: tuple[Expr, ...], variant: str) -> Expr:
     count("substring", args, 2, 3)
-    start = _whole("substring", args[1], "the start")
-    length = _whole("substring", args[2], "the length") if len(args) == 3 else 2**31
+    start = whole("substring", args[1], "the start")
+    length = whole("substring", args[2], "the length") if len(args) == 3 else 2**31
     if start is None or length is None:
         return Literal(None, t.STRING)
     begin = start - 1 if start >= 0 else start
@@ -83,13 +85,13 @@ def _substring(args: tuple[Expr, ...], variant: str) -> Expr:
 
 def _left(args: tuple[Expr, ...], variant: str) -> Expr:
     count("left", args, 2)
-    size = _whole("left", args[1], "the length")
+    size = whole("left", args[1], "the length")
     return Literal(None, t.STRING) if size is None else _slice("left", args[0], 0, size)
 
 
 def _right(args: tuple[Expr, ...], variant: str) -> Expr:
     count("right", args, 2)
-    size = _whole("right", args[1], "the length")
+    size = whole("right", args[1], "the length")
     if size is None:
         return Literal(None, t.STRING)
     return _slice("right", args[0], 0, 0) if size == 0 else _slice("right", args[0], -size, None)
@@ -97,7 +99,7 @@ def _right(args: tuple[Expr, ...], variant: str) -> Expr:
 
 def _replace(args: tuple[Expr, ...], variant: str) -> Expr:
     count("replace", args, 3)
-    text, old, new = _strings("replace", args)
+    text, old, new = strings("replace", args)
     before, after = constant("replace", old, "the text to find"), constant("replace", new, "the new text")
     if before is None or after is None:
         return Literal(None, t.STRING)
@@ -129,7 +131,7 @@ def _search(name: str, arrow: Callable[..., pa.Array], numpy: Callable[..., NDAr
             found = np.broadcast_to(numpy(_numpy_strings(text), _numpy_strings(part)), rows)
             return _null_like(pa.array(found), args)
 
-        return make(name, _strings(name, args), t.BOOL, kernel)
+        return make(name, strings(name, args), t.BOOL, kernel)
 
     return resolve
 
@@ -154,33 +156,13 @@ def _strpos(args: tuple[Expr, ...], variant: str) -> Expr:
         found = np.strings.find(_numpy_strings(text), _numpy_strings(part)).astype(np.int64) + 1
         return _null_like(pa.array(np.broadcast_to(found, rows)), args)
 
-    return make("strpos", _strings("strpos", args), t.INT64, kernel)
-
-
-def _pad(name: str, arrow: Callable[..., pa.Array]) -> Resolve:
-    def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
-        count(name, args, 3)
-        width = _whole(name, args[1], "the length")
-        text, by = _strings(name, [args[0], args[2]])
-        char = constant(name, by, "the padding")
-        if width is None or char is None:
-            return Literal(None, t.STRING)
-        if len(str(char)) != 1:
-            raise TypeMismatch(f"the padding of {name} must be one character")
-        size = max(width, 0)
-
-        def kernel(args: Sequence[Value], rows: int) -> pa.Array:
-            return arrow(pc.utf8_slice_codeunits(args[0], 0, size), size, char)
-
-        return make(name, [text], t.STRING, kernel, f"{size}{char}")
-
-    return resolve
+    return make("strpos", strings("strpos", args), t.INT64, kernel)
 
 
 def _split_part(args: tuple[Expr, ...], variant: str) -> Expr:
     count("split_part", args, 3)
-    text, by = _strings("split_part", args[:2])
-    separator, index = constant("split_part", by, "the separator"), _whole("split_part", args[2], "the number")
+    text, by = strings("split_part", args[:2])
+    separator, index = constant("split_part", by, "the separator"), whole("split_part", args[2], "the number")
     if separator is None or index is None:
         return Literal(None, t.STRING)
     if separator == "" or index < 1:
@@ -217,7 +199,7 @@ def _concat(args: tuple[Expr, ...], variant: str) -> Expr:
 
 def _concat_ws(args: tuple[Expr, ...], variant: str) -> Expr:
     count("concat_ws", args, 2, 10_000)
-    separator = constant("concat_ws", _strings("concat_ws", args[:1])[0], "the separator")
+    separator = constant("concat_ws", strings("concat_ws", args[:1])[0], "the separator")
     if separator is None:
         return Literal(None, t.STRING)
 
@@ -231,9 +213,10 @@ def _concat_ws(args: tuple[Expr, ...], variant: str) -> Expr:
     return Call("concat_ws", tuple(_text("concat_ws", a) for a in args[1:]), t.STRING, kernel, str(separator))
 
 
-def _entry(
+def entry(
     name: str, takes: str, doc: str, resolve: Resolve, gives: str = "VARCHAR", aliases: Sequence[str] = ()
 ) -> Function:
+    """An entry of the table."""
     return Function(name, "Strings", takes, gives, doc, resolve, dict.fromkeys(aliases, ""))
 
 
@@ -242,17 +225,17 @@ def _length(text: Value) -> pa.Array:
 
 
 FUNCTIONS = (
-    _entry("||", "a || b", "One after the other; other types are written as strings.", _concatenate),
-    _entry("concat", "concat(a, ...)", "One after the other, NULLs left out.", _concat),
-    _entry(
+    entry("||", "a || b", "One after the other; other types are written as strings.", _concatenate),
+    entry("concat", "concat(a, ...)", "One after the other, NULLs left out.", _concat),
+    entry(
         "concat_ws",
         "concat_ws('sep', a, ...)",
         "One after the other with a constant between, NULLs left out.",
         _concat_ws,
     ),
-    _entry("upper", "upper(a)", "In capitals.", _one("upper", pc.utf8_upper), aliases=["ucase"]),
-    _entry("lower", "lower(a)", "In small letters.", _one("lower", pc.utf8_lower), aliases=["lcase"]),
-    _entry(
+    entry("upper", "upper(a)", "In capitals.", _one("upper", pc.utf8_upper), aliases=["ucase"]),
+    entry("lower", "lower(a)", "In small letters.", _one("lower", pc.utf8_lower), aliases=["lcase"]),
+    entry(
         "length",
         "length(a)",
         "The number of characters.",
@@ -260,25 +243,25 @@ FUNCTIONS = (
         "BIGINT",
         ["len", "char_length", "character_length"],
     ),
-    _entry(
+    entry(
         "trim",
         "trim(a[, 'chars'])",
         "Without spaces, or the characters given, at both ends.",
         _trim("trim", pc.utf8_trim),
     ),
-    _entry("ltrim", "ltrim(a[, 'chars'])", "Without them at the start.", _trim("ltrim", pc.utf8_ltrim)),
-    _entry("rtrim", "rtrim(a[, 'chars'])", "Without them at the end.", _trim("rtrim", pc.utf8_rtrim)),
-    _entry(
+    entry("ltrim", "ltrim(a[, 'chars'])", "Without them at the start.", _trim("ltrim", pc.utf8_ltrim)),
+    entry("rtrim", "rtrim(a[, 'chars'])", "Without them at the end.", _trim("rtrim", pc.utf8_rtrim)),
+    entry(
         "substring",
         "substring(a, start[, length])",
         "A part; start counts from 1, below zero from the end. Constants.",
         _substring,
         aliases=["substr"],
     ),
-    _entry("left", "left(a, n)", "The first n characters; below zero: all but the last. n is a constant.", _left),
-    _entry("right", "right(a, n)", "The last n characters; below zero: all but the first. n is a constant.", _right),
-    _entry("replace", "replace(a, 'old', 'new')", "Every old replaced by new, both constants.", _replace),
-    _entry(
+    entry("left", "left(a, n)", "The first n characters; below zero: all but the last. n is a constant.", _left),
+    entry("right", "right(a, n)", "The last n characters; below zero: all but the first. n is a constant.", _right),
+    entry("replace", "replace(a, 'old', 'new')", "Every old replaced by new, both constants.", _replace),
+    entry(
         "starts_with",
         "starts_with(a, b)",
         "Whether a starts with b.",
@@ -286,7 +269,7 @@ FUNCTIONS = (
         "BOOLEAN",
         ["prefix"],
     ),
-    _entry(
+    entry(
         "ends_with",
         "ends_with(a, b)",
         "Whether a ends with b.",
@@ -294,14 +277,14 @@ FUNCTIONS = (
         "BOOLEAN",
         ["suffix"],
     ),
-    _entry(
+    entry(
         "contains",
         "contains(a, b)",
         "Whether b is a part of a.",
         _search("contains", pc.match_substring, lambda a, b: np.strings.find(a, b) >= 0),
         "BOOLEAN",
     ),
-    _entry(
+    entry(
         "strpos",
         "strpos(a, b), position(b IN a)",
         "Where b starts in a, from 1; 0 if nowhere.",
@@ -309,19 +292,7 @@ FUNCTIONS = (
         "BIGINT",
         ["instr", "position"],
     ),
-    _entry(
-        "lpad",
-        "lpad(a, n, 'c')",
-        "Filled up at the left to n characters, or cut to n. Constants.",
-        _pad("lpad", pc.utf8_lpad),
-    ),
-    _entry(
-        "rpad",
-        "rpad(a, n, 'c')",
-        "Filled up at the right to n characters, or cut to n. Constants.",
-        _pad("rpad", pc.utf8_rpad),
-    ),
-    _entry(
+    entry(
         "split_part",
         "split_part(a, 'sep', n)",
         "The n-th part of a, from 1; empty if there is none. Constants.",

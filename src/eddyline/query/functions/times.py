@@ -20,7 +20,10 @@ from eddyline.query.functions.arrays import Bools, Values, strict
 from eddyline.query.functions.build import coerce, make, refuse
 from eddyline.query.functions.casts import DAY
 
-TAKES = "a time and an interval, two times, two intervals, or a date and days"
+_TAKES = {
+    "+": "a time and an interval, two intervals, or a date and days",
+    "-": "a time and an interval, two times, two intervals, or a date and days",
+}
 _DATE_MAX = 2_147_483_646
 """The last day DuckDB has; one more is its infinity, and its opposite is minus infinity."""
 
@@ -32,22 +35,24 @@ def arithmetic(name: str, args: Sequence[Expr]) -> Expr:
         return Literal(None, left if right == t.NULL else right)
     if name == "+" and _is_time(right) and not _is_time(left):
         return arithmetic("+", (args[1], args[0]))  # a moment comes first
-    if name not in "+-":
-        raise refuse(name, args, TAKES)
+    if name not in _TAKES:
+        raise refuse(name, args, "two numbers")
     minus = name == "-"
     if minus and left == t.DATE == right:
         return make(name, args, t.INT64, strict(lambda a, b: a.astype(np.int64) - b, t.INT64))
     if minus and _is_time(left) and _is_time(right):
-        return make(name, [coerce(a, t.TIMESTAMP) for a in args], t.INTERVAL, strict(_subtract, t.INTERVAL))
+        return make(name, [coerce(a, t.TIMESTAMP) for a in args], t.INTERVAL, strict(subtract, t.INTERVAL))
     if left == t.DATE and t.is_integer(right) and right.bit_width <= 32 and right != t.UINT32:
         return make(name, [args[0], coerce(args[1], t.INT32)], t.DATE, strict(_days(minus), t.DATE))
     if right == t.INTERVAL and (left == t.INTERVAL or _is_time(left)):
         type = t.TIMESTAMP if left == t.DATE else left
-        return make(name, [coerce(args[0], type), args[1]], type, strict(_subtract if minus else _add, type))
+        move = subtract if minus else _add
+        kernel = strict(_within(move) if _is_moment(type) else move, type)
+        return make(name, [coerce(args[0], type), args[1]], type, kernel)
     if right == t.MONTHS and _is_time(left) and isinstance(args[1], Literal):
         type = t.TIMESTAMP if left == t.DATE else left
         return make(name, [coerce(args[0], type)], type, strict(_shift(args[1].value, minus), type), f"{args[1].value}")
-    raise refuse(name, args, TAKES)
+    raise refuse(name, args, _TAKES[name])
 
 
 def _is_moment(type: pa.DataType) -> bool:
@@ -63,9 +68,18 @@ def _add(a: Values, b: Values) -> tuple[Values, Bools]:
     return result, ((a ^ result) & (b ^ result)) < 0
 
 
-def _subtract(a: Values, b: Values) -> tuple[Values, Bools]:
+def subtract(a: Values, b: Values) -> tuple[Values, Bools]:
+    """a - b, and where that does not fit."""
     result = a - b
     return result, ((a ^ b) & (a ^ result)) < 0
+
+
+def _within(move: Callable[[Values, Values], tuple[Values, Bools]]) -> Callable[[Values, Values], tuple[Values, Bools]]:
+    def moved(moments: Values, by: Values) -> tuple[Values, Bools]:
+        result, bad = move(moments, by)
+        return result, bad | calendar.outside(result)
+
+    return moved
 
 
 def _days(minus: bool) -> Callable[[Values, Values], tuple[Values, Bools]]:
@@ -83,17 +97,18 @@ def _shift(interval: object, minus: bool) -> Callable[[Values], tuple[Values, Bo
         months, micros = -months, -micros
 
     def move(values: Values) -> tuple[Values, Bools]:
-        shifted = add_months(values, months)
-        return _add(shifted, np.int64(micros).reshape(1))
+        rest = values % DAY + micros % DAY
+        days = _add_months(values, months) + micros // DAY + rest // DAY
+        result, bad = _add(days * DAY, rest % DAY)
+        return result, bad | calendar.outside(result) | (abs(days) > t.LATEST // DAY)
 
     return move
 
 
-def add_months(values: NDArray[np.int64], months: int) -> NDArray[np.int64]:
-    """Timestamps so many calendar months later, on the last day of the month if it is too short."""
+def _add_months(values: NDArray[np.int64], months: int) -> NDArray[np.int64]:
+    """The days of timestamps so many calendar months later: the last of the month if it is too short."""
     moved = calendar.months(values) + months
     first = calendar.days_of_months(moved)
     length = calendar.days_of_months(moved + 1) - first
-    day = np.minimum(calendar.day(values), length)
-    result: NDArray[np.int64] = (first + day - 1) * DAY + values % DAY
+    result: NDArray[np.int64] = first + np.minimum(calendar.day(values), length) - 1
     return result

@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,9 +17,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.errors import SettingError
+from eddyline.query.types import sql_type
 from eddyline.runtime.generate.values import Distribution, Domain, Value
 
 _EXACT_ZIPF = 1 << 20
+_LARGEST = float(np.nextafter(2.0**63, 0))
+"""Whole numbers pass through int64 and float64."""
 _MISS_BITS = {8: 6, 16: 14, 32: 30, 64: 61}
 Floats = NDArray[np.float64]
 
@@ -35,12 +39,45 @@ def defaults(type_: pa.DataType, is_time: bool) -> dict[str, Value]:
     if pa.types.is_floating(type_):
         return {**plain, "domain": Domain(0.0, 1.0)}
     if pa.types.is_decimal(type_):
-        return {**plain, "domain": Domain(0.0, 100.0)}
+        return {**plain, "domain": Domain(0.0, min(100.0, _most(type_)))}
     if pa.types.is_signed_integer(type_) or pa.types.is_string(type_):
         return {**plain, "domain": Domain(0.0, 99.0), "selectivity": 1.0}
     if pa.types.is_integer(type_):
         return {**plain, "domain": Domain(0.0, 99.0)}
     raise SettingError(f"generate cannot make values of type {type_}")
+
+
+def check(name: str, type_: pa.DataType, settings: Mapping[str, Value]) -> None:
+    """Refuses (SettingError) what the column's type cannot hold or its distribution not draw from."""
+    domain, distribution = settings.get("domain"), settings.get("distribution")
+    if not isinstance(domain, Domain):
+        return
+    if domain.words and not pa.types.is_string(type_):
+        raise SettingError(f"{name}.domain: only a text column has words")
+    if pa.types.is_floating(type_) or pa.types.is_decimal(type_):
+        if isinstance(distribution, Distribution) and distribution.name == "zipf":
+            raise SettingError(f"{name}.distribution: zipf draws whole numbers or words, not fractions")
+        most = _most(type_)
+        least, low = -most, domain.low
+    else:
+        bits = type_.bit_width if pa.types.is_integer(type_) else 64
+        signed = not pa.types.is_unsigned_integer(type_)
+        least, most = (-(2.0 ** (bits - 1)) if signed else 0.0), min(2.0 ** (bits - signed) - 1, _LARGEST)
+        misses = settings.get("selectivity", 1.0) != 1.0 and not domain.words
+        low = min(domain.low, 0) - (1 << _MISS_BITS[bits]) if misses else domain.low
+    if low < least or domain.high > most:
+        room = " and the values outside of it that selectivity asks for" if low < least <= domain.low else ""
+        raise SettingError(
+            f"{name}.domain: {domain.low:.15g}..{domain.high:.15g}{room} must lie within {least:.15g}..{most:.15g},"
+            f" the range of {sql_type(type_)}"
+        )
+
+
+def _most(type_: pa.DataType) -> float:
+    """The largest number that is made in a column of fractions."""
+    if pa.types.is_decimal(type_):
+        return float(min(10.0**type_.precision - 1, _LARGEST) / 10.0**type_.scale)
+    return float(np.finfo(np.float32 if type_ == pa.float32() else np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -134,7 +171,7 @@ def _continuous(type_: pa.DataType, low: Floats, high: Floats, distribution: Dis
     elif distribution.name == "sequence":
         values = low + np.mod(rows.numbers, np.floor(high - low) + 1)
     else:
-        raise SettingError("zipf draws whole numbers or words, not fractions")
+        raise AssertionError("check refuses zipf")
     if pa.types.is_floating(type_):
         return pa.array(values).cast(type_)
     unscaled = np.rint(values * 10.0**type_.scale).astype(np.int64)

@@ -9,7 +9,7 @@ share that `late` asks for.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from eddyline.cql.declarations import Declaration
 from eddyline.errors import SettingError
-from eddyline.runtime.generate.columns import Rows, defaults, make
+from eddyline.runtime.generate.columns import Rows, check, defaults, make
 from eddyline.runtime.generate.drift import Segment, segments
 from eddyline.runtime.generate.pace import Pace
-from eddyline.runtime.generate.values import Domain, Value, read_value
+from eddyline.runtime.generate.values import Value, read_value
 from eddyline.runtime.options import Options, duration, instant
 from eddyline.runtime.sources.source import Chunk, Wanted
 
@@ -50,6 +50,9 @@ class GenerateSource:
         self._seed = (options.whole("seed", 0), 0) if "seed" in options else (seed, name)
         self._segments = segments(self._settings(options), options.text("drift"))
         options.done()
+        for settings in (settings for segment in self._segments for settings in (segment.first, segment.last)):
+            for field in self.schema:
+                check(field.name, field.type, _of_column(field.name, settings))
         self._pace = Pace(self._segments)
         limits = [] if rows is None else [rows]
         limits += [] if length is None else [self._pace.rows_until(length)]
@@ -81,10 +84,6 @@ class GenerateSource:
                 column, _, word = key.rpartition(".")
                 raise SettingError(f"generate has no option '{key}': column {column} has no {word}")
             settings[key] = read_value(key, text)
-        for field in self.schema:
-            domain = settings.get(f"{field.name.lower()}.domain")
-            if isinstance(domain, Domain) and domain.words and not pa.types.is_string(field.type):
-                raise SettingError(f"{field.name}.domain: only a text column has words")
         return settings
 
     def _block(self, block: int, rows: int) -> pa.RecordBatch:
@@ -112,10 +111,7 @@ class GenerateSource:
             if name == self._time:
                 arrays.append(pc.cast(pa.array(rows.times, pa.timestamp("us")), field.type, safe=False))
                 continue
-            at_start, at_end = (
-                {key.rpartition(".")[2]: value for key, value in settings.items() if key.rpartition(".")[0] == name}
-                for settings in (segment.first, segment.last)
-            )
+            at_start, at_end = (_of_column(name, settings) for settings in (segment.first, segment.last))
             arrays.append(make(field.type, at_start, at_end, rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -139,3 +135,9 @@ class GenerateSource:
         late = rows.chance(segment.first["late"], segment.last["late"])
         further = np.maximum(disorder, self._lateness) + setting("late_by") * rng.random(len(made))
         return self._start + made - np.where(late, further, back).astype(np.int64)
+
+
+def _of_column(name: str, settings: Mapping[str, Value]) -> dict[str, Value]:
+    """What the settings say of one column."""
+    own = ((key.rpartition("."), value) for key, value in settings.items())
+    return {word: value for (column, _, word), value in own if column == name.lower()}

@@ -1,8 +1,8 @@
 """Files part-00000, part-00001, ... in a folder: parquet, csv or json.
 
 A file is written under a name that begins with a dot and renamed when it is complete. A folder that already holds
-results is refused unless the sink says `mode 'overwrite'` (they are deleted when the job starts) or `mode 'append'`
-(numbers go on after theirs).
+results is refused unless the sink says `mode 'append'` (numbers go on after theirs) or `mode 'overwrite'`: then new
+files stay hidden until the job has succeeded, and only then take the place of the old ones.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from eddyline.errors import JobError, SettingError
+from eddyline.query.types import sql_type
 from eddyline.runtime.options import Options
-from eddyline.runtime.sinks.json_lines import lines
+from eddyline.runtime.sinks.json_lines import lines, writable
+from eddyline.runtime.sources.json_values import is_bytes
 from eddyline.runtime.sources.paths import why
 from eddyline.runtime.sources.source import as_text
 
@@ -74,6 +76,8 @@ class FileSink:
         self._rows_in_file = 0
         self._number = 0
         self._writer: Writer | None = None
+        self._waiting: list[Path] = []
+        """Complete files that are still hidden, under the names that they will get."""
 
     def check(self) -> None:
         """The folder can be made, and holds no results unless that is allowed."""
@@ -86,15 +90,11 @@ class FileSink:
             )
 
     def open(self) -> None:
-        """Makes the folder; deletes the results in it, or goes on after them."""
+        """Makes the folder; goes on after the results in it, or leaves them for now."""
         try:
             self._options.path.mkdir(parents=True, exist_ok=True)
-            parts = self._parts()
-            if self._options.mode == "overwrite":
-                for part in parts.values():
-                    part.unlink()
-            elif parts:
-                self._number = max(parts) + 1
+            if self._options.mode == "append":
+                self._number = max(map(_number, self._parts()), default=-1) + 1
         except OSError as error:
             raise JobError(f"cannot write to {self._options.path}: {error.strerror}") from None
 
@@ -110,46 +110,88 @@ class FileSink:
         if self._pending_rows or (self._writer is None and self._number == 0):
             self._flush()
         self._complete()
+        self._publish()
 
     def abandon(self) -> None:
-        """Removes the file that is not complete."""
+        """Removes the file that is not complete, and complete ones that would replace older results."""
         if self._writer is not None:
             self._writer = None
-            self._hidden().unlink(missing_ok=True)
+            _hidden(self._file()).unlink(missing_ok=True)
+        for file in self._waiting:
+            _hidden(file).unlink(missing_ok=True)
+        self._waiting = []
 
     def _flush(self) -> None:
         table = pa.Table.from_batches(self._pending, self._schema)
         self._pending, self._pending_rows = [], 0
-        try:
-            if self._writer is None:
-                self._writer = _writer(self._hidden(), self._options, self._schema)
-            self._writer.write(table)
-        except (pa.ArrowException, OSError) as error:
-            raise JobError(f"cannot write to {self._options.path}: {why(error)}") from None
-        self._rows_in_file += table.num_rows
-        if self._rows_in_file >= self._options.rows_per_file:
-            self._complete()
+        start = 0
+        while start < table.num_rows or (self._writer is None and self._number == 0):
+            part = table.slice(start, self._options.rows_per_file - self._rows_in_file)
+            try:
+                if self._writer is None:
+                    self._writer = _writer(_hidden(self._file()), self._options, self._schema)
+                self._writer.write(part)
+            except (pa.ArrowException, OSError) as error:
+                raise JobError(f"cannot write to {self._options.path}: {why(error)}") from None
+            start += part.num_rows
+            self._rows_in_file += part.num_rows
+            if self._rows_in_file >= self._options.rows_per_file:
+                self._complete()
 
     def _complete(self) -> None:
+        """Ends the file in hand."""
         if self._writer is not None:
             try:
                 self._writer.close()
-                self._hidden().rename(self._options.path / self._name())
             except (pa.ArrowException, OSError) as error:
                 raise JobError(f"cannot write to {self._options.path}: {why(error)}") from None
+            self._waiting.append(self._file())
             self._writer, self._rows_in_file = None, 0
             self._number += 1
+            if self._options.mode != "overwrite":
+                self._publish()
 
-    def _name(self) -> str:
-        return f"part-{self._number:05}.{self._options.format}"
+    def _publish(self) -> None:
+        """Complete files get their names. With `overwrite` this is the end, and what else there is goes."""
+        old = self._parts() if self._options.mode == "overwrite" else []
+        try:
+            while self._waiting:
+                _hidden(self._waiting[0]).replace(self._waiting[0])
+                old = [file for file in old if file != self._waiting[0]]
+                del self._waiting[0]
+            for file in old:
+                file.unlink()
+        except OSError as error:
+            raise JobError(f"cannot write to {self._options.path}: {why(error)}") from None
 
-    def _hidden(self) -> Path:
-        return self._options.path / f".{self._name()}.tmp"
+    def _file(self) -> Path:
+        return self._options.path / f"part-{self._number:05}.{self._options.format}"
 
-    def _parts(self) -> dict[int, Path]:
+    def _parts(self) -> list[Path]:
         folder = self._options.path
-        found = ((_PART.match(f.name), f) for f in folder.iterdir()) if folder.is_dir() else ()
-        return {int(match[1]): file for match, file in found if match is not None}
+        return [file for file in folder.iterdir() if _PART.match(file.name)] if folder.is_dir() else []
+
+
+def check_columns(format_: str, schema: pa.Schema) -> None:
+    """Refuses (SettingError) columns whose values could not be read back."""
+    for field in schema:
+        if format_ == "csv" and (pa.types.is_nested(field.type) or is_bytes(field.type)):
+            raise SettingError(
+                f"csv cannot hold a column of type {sql_type(field.type)}, as {field.name} is; use parquet or json"
+            )
+        if format_ == "json" and not writable(field.type):
+            raise SettingError(
+                f"json cannot hold a map whose keys are not text, as column {field.name} does; use parquet"
+            )
+
+
+def _hidden(file: Path) -> Path:
+    return file.with_name(f".{file.name}.tmp")
+
+
+def _number(file: Path) -> int:
+    match = _PART.match(file.name)
+    return int(match[1]) if match else -1
 
 
 class _JsonWriter:
@@ -165,7 +207,7 @@ class _JsonWriter:
 
 
 class _CsvWriter:
-    """What csv has no notation for (nested values) is written as text."""
+    """What Arrow does not write as csv (decimals, times of day, lengths of time) is written as text."""
 
     def __init__(self, path: Path, options: FileOptions, schema: pa.Schema) -> None:
         self._plain = pa.schema([pa.field(f.name, _csv_type(f.type)) for f in schema])

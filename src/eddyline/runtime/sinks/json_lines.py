@@ -1,7 +1,7 @@
 """Record batches as lines of JSON, column by column: no Python step per row but for nested values and odd characters.
 
-Numbers and booleans are written as such, everything else as strings; NaN and infinities too, since JSON has none.
-NULL is null.
+Numbers and booleans are written as such, everything else as strings: bytes in base64, and NaN, Infinity and -Infinity,
+since JSON has no such numbers. A map is an object. NULL is null.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eddyline.runtime.sources.json_values import is_bytes
 from eddyline.runtime.sources.source import as_text
+
+_NO_NUMBERS = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def lines(batch: pa.RecordBatch) -> pa.Array:
@@ -42,13 +45,13 @@ def _values(column: pa.Array) -> pa.Array:
     if pa.types.is_boolean(type_) or pa.types.is_integer(type_) or pa.types.is_decimal(type_):
         return pc.cast(column, pa.string())
     if pa.types.is_floating(type_):
-        finite = pc.is_finite(column)
         text = pc.cast(column, pa.string())
-        return pc.if_else(finite, text, pc.binary_join_element_wise('"', text, '"', ""))
-    if pa.types.is_nested(type_):
-        return pa.array([None if v is None else json.dumps(_plain(v)) for v in column.to_pylist()], pa.string())
-    if pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_):
-        return pa.array([None if v is None else json.dumps(_plain(v)) for v in column.to_pylist()], pa.string())
+        for written, name in _NO_NUMBERS.items():
+            text = pc.if_else(pc.equal(text, written), f'"{name}"', text)
+        return text
+    if pa.types.is_nested(type_) or is_bytes(type_):
+        plain = (_plain(value, type_) for value in column.to_pylist())
+        return pa.array([None if v is None else json.dumps(v, ensure_ascii=False) for v in plain], pa.string())
     return _quoted(as_text(column))
 
 
@@ -62,14 +65,25 @@ def _quoted(text: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', escaped, '"', "")
 
 
-def _plain(value: Any) -> Any:
-    """A nested value in terms of JSON."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+def writable(type_: pa.DataType) -> bool:
+    """Whether a value of this type is one of JSON: the keys of objects are text."""
+    if pa.types.is_map(type_) and not pa.types.is_string(type_.key_type):
+        return False
+    return not pa.types.is_nested(type_) or all(writable(type_.field(i).type) for i in range(type_.num_fields))
+
+
+def _plain(value: Any, type_: pa.DataType) -> Any:
+    """A value in terms of JSON."""
+    if value is None:
+        return None
+    if pa.types.is_map(type_):
+        return {str(key): _plain(item, type_.item_type) for key, item in value}
+    if pa.types.is_struct(type_):
+        return {field.name: _plain(value[field.name], field.type) for field in type_}
+    if pa.types.is_nested(type_):
+        return [_plain(item, type_.field(0).type) for item in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
-    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    return str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _NO_NUMBERS[str(value)]
+    return value if isinstance(value, bool | int) else str(value)

@@ -27,4 +27,4 @@ class Sink(Protocol):
         """All rows are here."""
 
     def abandon(self) -> None:
-        """The job failed: leaves complete files as they are, and nothing else."""
+        """The job failed, perhaps after `close`: leaves files that are visible as they are, and nothing else."""

@@ -5,7 +5,7 @@ Shared by csv, json and parquet: each of them hands over arrays of whatever type
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,13 @@ def convert(values: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad | None]
     return cast_or_null(lambda part: pc.cast(part, type_), values, type_)
 
 
-def chunk_of(schema: pa.Schema, wanted: Wanted, raw: Mapping[str, pa.Array], rows: int) -> Chunk:
+def chunk_of(
+    schema: pa.Schema,
+    wanted: Wanted,
+    raw: Mapping[str, pa.Array],
+    rows: int,
+    convert: Callable[[pa.Array, pa.DataType], tuple[pa.Array, Bad | None]] = convert,
+) -> Chunk:
     """The chunk that `raw` arrays (of the format's own types, one for each wanted column) make."""
     arrays: list[pa.Array] = []
     bad: Bad = np.zeros(rows, dtype=np.bool_)

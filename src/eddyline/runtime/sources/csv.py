@@ -2,14 +2,12 @@
 
 Options are Spark's: `header`, `sep` (or `delimiter`), `quote`, `escape`, `nullValue`, `multiLine`. `header` may also
 be `auto`, the default: with declared columns the first line is a header if it names them; without, it must be one.
+A row that Arrow would not read as one row is dead: too many or too few columns, or a quote that is not closed.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,33 +16,10 @@ import pyarrow.csv as pcsv
 
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.sources.columns import chunk_of, inferred
-from eddyline.runtime.sources.paths import files, why
+from eddyline.runtime.sources.csv_text import CsvOptions
+from eddyline.runtime.sources.paths import files, filled, why
 from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
 from eddyline.runtime.sources.text import cast_or_null
-
-_BLOCK = 1 << 20
-
-
-@dataclass(frozen=True)
-class CsvOptions:
-    """How the text is laid out."""
-
-    header: str = "auto"
-    sep: str = ","
-    quote: str = '"'
-    escape: str = ""
-    null_value: str = ""
-    multi_line: bool = False
-
-    def parse_options(self, handler: object = None) -> pcsv.ParseOptions:
-        """The same for pyarrow."""
-        return pcsv.ParseOptions(
-            delimiter=self.sep,
-            quote_char=self.quote or False,
-            escape_char=self.escape or False,
-            newlines_in_values=self.multi_line,
-            invalid_row_handler=handler,
-        )
 
 
 class CsvSource:
@@ -53,11 +28,9 @@ class CsvSource:
     endless = False
 
     def __init__(self, path: str, declared: pa.Schema | None, options: CsvOptions) -> None:
-        self._files = [f for f in files(path) if f.stat().st_size]
         self._options = options
-        if declared is None and not self._files:
-            raise SettingError(f"{path} holds no file to take the columns from; declare them")
         self._declared = declared is not None
+        self._files = filled(path, files(path), self._declared)
         self.schema = declared if declared is not None else self._infer(self._files[0])
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
@@ -70,34 +43,73 @@ class CsvSource:
 
     def _read_file(self, path: Path, wanted: Wanted) -> Iterator[Chunk]:
         names, header = self._layout(path)
-        misfits: list[str] = []
-
-        def misfit(row: pcsv.InvalidRow) -> str:
-            misfits.append(f"{row.actual_columns} columns where {row.expected_columns} were expected: {row.text}")
-            return "skip"
-
         by_name = {name.lower(): name for name in names}
         columns = {name: by_name.get(name.lower(), "") for name in wanted.columns}
         for name, place in columns.items():
-            if not place:
+            if names and not place:
                 raise JobError(f"{path} has no column {name}; it has {', '.join(names)}")
-        reader = pcsv.open_csv(
-            pa.input_stream(str(path), compression="detect"),
-            pcsv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=names, skip_rows=int(header)),
-            self._options.parse_options(misfit),
-            pcsv.ConvertOptions(
-                check_utf8=False,
-                column_types=dict.fromkeys(names, pa.binary()),
-                include_columns=list(columns.values()),
-                null_values=[self._options.null_value],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-        for batch in reader:
-            yield from self._chunks(batch, columns, wanted)
+        for text, unclosed in self._texts(path, header):
+            table, misfits = self._parse(text, names, columns.values())
+            if not self._options.is_sound(text, table.num_rows + len(misfits)):
+                text, unclosed = self._options.split(text)
+                table, misfits = self._parse(text, names, columns.values())
+            misfits += [_reason("a quote that is not closed", line) for line in unclosed]
+            for batch in table.combine_chunks().to_batches():
+                yield from self._chunks(batch, columns, wanted)
             yield from self._dead(misfits, wanted)
-        yield from self._dead(misfits, wanted)
+
+    def _texts(self, path: Path, header: bool) -> Iterator[tuple[bytes, list[bytes]]]:
+        """The blocks of a file, less its header."""
+        for text, unclosed in self._options.blocks(path):
+            body = text
+            if header and text.strip(b"\r\n"):
+                body = text.lstrip(b"\r\n")
+                body = body[self._options.first_row(body) :]
+                header = False
+            yield body, unclosed
+
+    def _parse(self, text: bytes, names: list[str], columns: Iterable[str]) -> tuple[pa.Table, list[str]]:
+        """The columns as bytes, and why rows with too many or too few columns are dead."""
+        misfits: list[str] = []
+
+        def misfit(row: pcsv.InvalidRow) -> str:
+            what = f"{row.actual_columns} columns where {row.expected_columns} were expected"
+            misfits.append(_reason(what, row.text))
+            return "skip"
+
+        if not _is_utf8(text):
+            text, odd = self._without_odd_misfits(text, names)
+            misfits += [_reason(f"not {len(names)} columns, nor text in UTF-8", row) for row in odd]
+        convert = pcsv.ConvertOptions(
+            check_utf8=False,
+            column_types=dict.fromkeys(names, pa.binary()),
+            include_columns=list(columns),
+            null_values=[self._options.null_value],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        return self._arrow(text, names, misfit, convert), misfits
+
+    def _without_odd_misfits(self, text: bytes, names: list[str]) -> tuple[bytes, list[bytes]]:
+        """The text less the rows that have neither the right number of columns nor UTF-8: Arrow cannot tell us of
+        them. What the bytes mean does not change the number of columns, so they are counted in Latin-1."""
+        rows = self._options.rows(text)
+        odd = [i for i, row in enumerate(rows) if not _is_utf8(row)]
+        wrong: set[int] = set()
+
+        def misfit(row: pcsv.InvalidRow) -> str:
+            wrong.add(odd[row.number - 1])
+            return "skip"
+
+        self._arrow(b"".join(rows[i].decode("latin-1").encode() for i in odd), names, misfit, pcsv.ConvertOptions())
+        kept = b"".join(row for i, row in enumerate(rows) if i not in wrong)
+        return kept, [rows[i].rstrip(b"\r\n") for i in sorted(wrong)]
+
+    def _arrow(self, text: bytes, names: list[str], misfit: object, convert: pcsv.ConvertOptions) -> pa.Table:
+        if not text.strip(b"\r\n"):
+            return pa.table({name: pa.array([], pa.binary()) for name in convert.include_columns})
+        reading = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names)
+        return pcsv.read_csv(pa.BufferReader(text), reading, self._options.parse_options(misfit), convert)
 
     def _chunks(self, batch: pa.RecordBatch, columns: Mapping[str, str], wanted: Wanted) -> Iterator[Chunk]:
         """The batch of bytes as text, less the rows that are not UTF-8, as a chunk."""
@@ -126,36 +138,59 @@ class CsvSource:
 
     def _layout(self, path: Path) -> tuple[list[str], bool]:
         """The names of a file's columns, and whether its first line is a header."""
-        options = self._options
-        with pa.input_stream(str(path), compression="detect") as stream:
-            text = stream.read(_BLOCK).decode("utf-8-sig", errors="replace")
-        quoting = {"quotechar": options.quote} if options.quote else {"quoting": csv.QUOTE_NONE}
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=options.sep, **quoting)
-        first = [field.strip() for field in next(lines, [])]
-        if options.header == "true" or (options.header == "auto" and not self._declared):
-            return first, True
+        text = next((text for text, _ in self._options.blocks(path) if text.strip(b"\r\n")), b"").lstrip(b"\r\n")
+        header = self._options.header
+        end = self._options.first_row(text)
+        if header == "true" or (header == "auto" and not self._declared):
+            if text and not end:
+                raise JobError(f"{path} cannot be read as csv: its header has a quote that is not closed")
+            return self._fields(text[:end]), True
+        if not end:
+            text = self._options.split(text)[0].lstrip(b"\r\n")
+            end = self._options.first_row(text)
+        first = self._fields(text[:end])
         if not self._declared:
             return [f"_c{i}" for i in range(len(first))], False
-        same = [n.lower() for n in first] == [n.lower() for n in self.schema.names]
-        shuffled = {n.lower() for n in self.schema.names} <= {n.lower() for n in first}
-        if options.header == "auto" and (same or shuffled):
+        found = {name.lower() for name in first}
+        if header == "auto" and {name.lower() for name in self.schema.names} <= found:
             return first, True
         return list(self.schema.names), False
+
+    def _fields(self, row: bytes) -> list[str]:
+        """The fields of one row, as text."""
+        if not row:
+            return []
+        places = [f"f{i}" for i in range(row.count(self._options.sep.encode()) + 1)]
+        convert = pcsv.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(places, pa.binary()))
+        reading = pcsv.ReadOptions(use_threads=False, block_size=len(row) + 1, autogenerate_column_names=True)
+        table = pcsv.read_csv(pa.BufferReader(row), reading, self._options.parse_options(), convert)
+        return [str(column[0].as_py(), "utf-8", errors="replace").strip() for column in table.columns]
 
     def _infer(self, path: Path) -> pa.Schema:
         """The first block as pyarrow understands it. Lines that do not fit are left to `read`."""
         self.schema = pa.schema([])
         try:
             names, header = self._layout(path)
-            reader = pcsv.open_csv(
-                pa.input_stream(str(path), compression="detect"),
-                pcsv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=names, skip_rows=int(header)),
-                self._options.parse_options(lambda row: "skip"),
-                pcsv.ConvertOptions(null_values=[self._options.null_value], strings_can_be_null=True),
-            )
-            block = next(iter(reader), None)
+            if not names:
+                raise SettingError(f"{path} is empty, there are no columns to take from it; declare them")
+            text, _ = next(self._texts(path, header), (b"", []))
+            rows, _ = self._options.split(text)
+            convert = pcsv.ConvertOptions(null_values=[self._options.null_value], strings_can_be_null=True)
+            if not _is_utf8(rows):
+                rows, _ = self._without_odd_misfits(rows, names)
+            table = self._arrow(rows, names, lambda row: "skip", convert)
         except (pa.ArrowException, OSError) as error:
             raise JobError(f"{path} cannot be read as csv: {why(error)}") from None
-        if block is None:
-            return pa.schema([pa.field(name, pa.string()) for name in names])
-        return inferred(pa.Table.from_batches([block]))
+        return inferred(table) if table.num_rows else pa.schema([pa.field(name, pa.string()) for name in names])
+
+
+def _reason(what: str, row: str | bytes) -> str:
+    return f"{what}: {row if isinstance(row, str) else row.decode(errors='replace')}"
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

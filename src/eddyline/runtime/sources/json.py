@@ -3,13 +3,14 @@
 A clean block is parsed by Arrow in one go. A block that Arrow refuses is halved until the refused part is small, and
 that part is read line by line: each value's text is then cast as in csv. The careful way accepts everything that the
 quick way accepts, with the same values, so where the cuts fall does not matter. A key that a line does not have is
-NULL.
+NULL. What JSON has no notation for is read as the json sink writes it.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,13 @@ import pyarrow.json as pjson
 
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.sources.columns import chunk_of, inferred
-from eddyline.runtime.sources.paths import files, why
+from eddyline.runtime.sources.json_values import from_json, inner, is_bytes, needs_care
+from eddyline.runtime.sources.paths import files, filled, why
 from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
 
 _BLOCK = 1 << 20
+_ARRAY = re.compile(rb"\s*\[\s*(\{|$)")
+"""How a file that is one array begins; any other line that is an array is a dead row."""
 _SMALL = 64
 _HALVINGS = 64
 """After so many refusals in one block the rest of it is read line by line: halving would cost more than it saves."""
@@ -34,22 +38,24 @@ class JsonSource:
     endless = False
 
     def __init__(self, path: str, declared: pa.Schema | None) -> None:
-        self._files = [f for f in files(path) if f.stat().st_size]
-        if declared is None and not self._files:
-            raise SettingError(f"{path} holds no file to take the columns from; declare them")
+        self._files = filled(path, files(path), declared is not None)
         self.schema = declared if declared is not None else _infer(self._files[0])
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """All rows, file after file."""
+        careful = any(needs_care(self.schema.field(name).type) for name in wanted.columns)
         for path in self._files:
             for lines in _blocks(path):
-                yield from self._parse(lines, wanted, [_HALVINGS])
+                if careful:
+                    yield from self._carefully(lines, wanted)
+                else:
+                    yield from self._parse(lines, wanted, [_HALVINGS])
 
     def _parse(self, lines: list[bytes], wanted: Wanted, halvings: list[int]) -> Iterator[Chunk]:
         table = _quickly(lines, self.schema, wanted)
         if table is not None:
             raw = {name: table.column(name).combine_chunks() for name in wanted.columns}
-            yield chunk_of(self.schema, wanted, raw, table.num_rows)
+            yield chunk_of(self.schema, wanted, raw, table.num_rows, from_json)
         elif len(lines) <= _SMALL or halvings[0] <= 0:
             yield from self._carefully(lines, wanted)
         else:
@@ -68,8 +74,9 @@ class JsonSource:
                 whole = json.loads(line) if nested else row
                 if not isinstance(row, dict):
                     raise ValueError("not an object")
-                deep = {name: pa.scalar(whole.get(name), self.schema.field(name).type) for name in nested}
-            except (ValueError, RecursionError, pa.ArrowException) as error:
+                types = {name: self.schema.field(name).type for name in nested}
+                deep = {name: pa.scalar(inner(whole.get(name), type_), type_) for name, type_ in types.items()}
+            except (ValueError, TypeError, ArithmeticError, RecursionError, pa.ArrowException) as error:
                 text = line.decode("utf-8", errors="replace")
                 reasons.append(f"not a JSON object of this stream ({why(error)}): {text}")
                 continue
@@ -82,7 +89,7 @@ class JsonSource:
             name: pa.array(column, self.schema.field(name).type if name in nested else pa.string())
             for name, column in values.items()
         }
-        yield chunk_of(self.schema, wanted, raw, len(lines) - len(reasons))
+        yield chunk_of(self.schema, wanted, raw, len(lines) - len(reasons), from_json)
 
 
 def _text(value: Any) -> str | None:
@@ -105,14 +112,23 @@ def _quickly(lines: list[bytes], schema: pa.Schema, wanted: Wanted) -> pa.Table 
 
 
 def _wire_type(type_: pa.DataType) -> pa.DataType:
-    """What to ask Arrow for: it reads dates as numbers and knows no dictionaries."""
-    if pa.types.is_date(type_) or pa.types.is_dictionary(type_):
+    """What to ask Arrow for: it reads dates as numbers, bytes as they stand there, and knows no dictionaries."""
+    if pa.types.is_date(type_) or pa.types.is_dictionary(type_) or is_bytes(type_):
         return pa.string()
     return type_
 
 
 def _blocks(path: Path) -> Iterator[list[bytes]]:
-    """Lists of lines that are not blank, about a block of text each."""
+    """Lists of lines that are not blank, about a block of text each; JobError if the file is one array."""
+    first = True
+    for lines in _lines_of(path):
+        if first and _ARRAY.match(lines[0].removeprefix(b"\xef\xbb\xbf")):
+            raise JobError(f"{path} is one JSON array; newline-delimited JSON is read: one object per line")
+        first = False
+        yield lines
+
+
+def _lines_of(path: Path) -> Iterator[list[bytes]]:
     tail = b""
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
@@ -137,6 +153,8 @@ def _lines(text: bytes) -> Iterator[list[bytes]]:
 def _infer(path: Path) -> pa.Schema:
     """The schema of the first block, less the lines that are no JSON objects."""
     lines = next(_blocks(path), [])
+    if not lines:
+        raise SettingError(f"{path} is empty, there are no columns to take from it; declare them")
     for candidate in (lines, [line for line in lines if _is_object(line)]):
         try:
             block = b"\n".join(candidate)

@@ -1,4 +1,8 @@
-"""Parquet files: only the wanted columns, one batch of rows in memory at a time."""
+"""Parquet files: only the wanted columns, one batch of rows in memory at a time.
+
+Declared columns are found by name in any case. A file may have them in another type, if Arrow casts it (a value that
+does not fit makes a dead row), or lack them (NULL), but a column that no file has is a mistake.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eddyline.errors import JobError, SettingError
-from eddyline.runtime.sources.columns import chunk_of
+from eddyline.runtime.sources.columns import chunk_of, convert
 from eddyline.runtime.sources.paths import files, why
 from eddyline.runtime.sources.source import Chunk, Wanted
 
@@ -32,25 +36,49 @@ class ParquetSource:
         """All rows, file after file."""
         for path in self._files:
             file = _open(path)
-            self._check(path, file.schema_arrow, wanted)
+            places = self._places(path, file.schema_arrow, wanted)
             try:
-                for batch in file.iter_batches(_BATCH_ROWS, columns=list(wanted.columns)):
-                    raw = {name: batch.column(name) for name in wanted.columns}
-                    yield chunk_of(self.schema, wanted, raw, batch.num_rows)
+                columns = [place for place in places.values() if place is not None]
+                for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
+                    rows = batch.num_rows
+                    raw = {
+                        name: pa.nulls(rows, self.schema.field(name).type) if place is None else batch.column(place)
+                        for name, place in places.items()
+                    }
+                    yield chunk_of(self.schema, wanted, raw, rows)
             except (pa.ArrowException, OSError) as error:
                 raise JobError(f"{path} cannot be read as parquet: {why(error)}") from None
             finally:
                 file.close()
 
-    def _check(self, path: Path, found: pa.Schema, wanted: Wanted) -> None:
-        for name in wanted.columns:
-            if name not in found.names:
-                raise JobError(f"{path} has no column {name}; it has {', '.join(found.names)}")
-            here, expected = found.field(name).type, self.schema.field(name).type
+    def _places(self, path: Path, found: pa.Schema, wanted: Wanted) -> dict[str, str | None]:
+        """What the wanted columns are called in this file; None for one that it lacks."""
+        names = _by_name(found)
+        places = {name: name if name in found.names else names.get(name.lower()) for name in wanted.columns}
+        for name, place in places.items():
+            expected = self.schema.field(name).type
+            if place is None:
+                if not self._declared:
+                    raise JobError(
+                        f"{path} has no column {name}, as {self._files[0]} has; declare the columns to read NULL there"
+                    )
+                if not any(name.lower() in _by_name(_open(file).schema_arrow) for file in self._files):
+                    raise JobError(f"{path} has no column {name}; it has {', '.join(found.names)}")
+                continue
+            here = found.field(place).type
             if not self._declared and here != expected:
                 raise JobError(
                     f"column {name} is {here} in {path} but {expected} in {self._files[0]}; declare the columns"
                 )
+            try:
+                convert(pa.array([], here), expected)
+            except pa.ArrowException:
+                raise JobError(f"column {name} is {here} in {path}, which cannot be read as {expected}") from None
+        return places
+
+
+def _by_name(schema: pa.Schema) -> dict[str, str]:
+    return {name.lower(): name for name in schema.names}
 
 
 def _open(path: Path) -> pq.ParquetFile:

@@ -1,16 +1,18 @@
-"""The files behind a path: a file, a folder or a glob, in the order of their names."""
+"""The files behind a path: a file, a folder with all that is below it, or a glob; in the order of their paths."""
 
 from __future__ import annotations
 
 import glob
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from eddyline.errors import SettingError
 
 
 def files(path: str) -> list[Path]:
-    """Files to read. In folders, names that begin with . or _ are not data (writers use them for what is not complete
-    yet).
+    """Files to read. In folders and behind globs, names (of files and of folders) that begin with . or _ are not data:
+    writers use them for what is not complete yet.
 
     A path that names nothing is an error; a folder without files is an empty stream.
     """
@@ -18,15 +20,53 @@ def files(path: str) -> list[Path]:
     if place.is_file():
         return [place]
     if place.is_dir():
-        return sorted(f for f in place.iterdir() if f.is_file() and not f.name.startswith((".", "_")))
+        return sorted(_below(place))
     if glob.has_magic(path):
-        found = sorted(f for f in map(Path, glob.glob(path, recursive=True)) if f.is_file())
+        given = next(i for i, part in enumerate(place.parts) if glob.has_magic(part))
+        matches = (Path(match) for match in glob.glob(path, recursive=True))
+        shown = [match for match in matches if not any(map(_is_hidden, match.parts[given:]))]
+        found = {file for match in shown for file in (_below(match) if match.is_dir() else [match])}
         if not found:
             raise SettingError(f"no file matches {path}")
-        return found
+        return sorted(found)
     raise SettingError(f"there is no file or folder {path}")
+
+
+def filled(path: str, found: Sequence[Path], declared: bool) -> list[Path]:
+    """The files that are not empty; there must be one unless the columns are declared."""
+    some = [file for file in found if file.stat().st_size]
+    if not some and not declared:
+        if not found:
+            raise SettingError(f"{path} holds no file to take the columns from; declare them")
+        what = f"{path} is empty" if len(found) == 1 and not Path(path).is_dir() else f"every file of {path} is empty"
+        raise SettingError(f"{what}, there are no columns to take from it; declare them")
+    return some
+
+
+def overlap(sink: str, source: str) -> bool:
+    """Whether a folder of results is, contains or lies in what is read. Of a glob only the files that it finds are."""
+    folder, place = Path(sink).resolve(), Path(source)
+    if glob.has_magic(source) and not place.exists():
+        return any(file.resolve().is_relative_to(folder) for file in files(source))
+    place = place.resolve()
+    return folder.is_relative_to(place) or place.is_relative_to(folder)
 
 
 def why(error: Exception) -> str:
     """The first line of a library's complaint, to be put behind the name of the file."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """The files in a folder and its sub-folders; each folder once, however many links lead to it."""
+    seen = set()
+    for root, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(root)
+        folders[:] = [] if real in seen else [name for name in folders if not _is_hidden(name)]
+        if real not in seen:
+            yield from (Path(root, name) for name in names if not _is_hidden(name) and Path(root, name).is_file())
+        seen.add(real)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))

@@ -1,0 +1,50 @@
+"""Characters and their numbers in Unicode. A batch has few different ones: each is looked up once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eddyline.query import types as t
+from eddyline.query.expr import Expr, Partial, Value
+from eddyline.query.functions.build import coerce, count, is_null, make, refuse
+from eddyline.query.functions.strings import entry, strings
+
+
+def _ascii(args: tuple[Expr, ...], variant: str) -> Expr:
+    count("ascii", args, 1)
+
+    def kernel(args: Sequence[Value], rows: int) -> pa.Array:
+        codes = pc.utf8_slice_codeunits(args[0], 0, 1).dictionary_encode()
+        known = [ord(char) if char else 0 for char in codes.dictionary.to_pylist()]
+        return pa.array(known, t.INT32).take(codes.indices)
+
+    return make("ascii", strings("ascii", args), t.INT32, kernel)
+
+
+def _chr(args: tuple[Expr, ...], variant: str) -> Expr:
+    count("chr", args, 1)
+    type = t.logical(args[0].type)
+    if not (t.is_integer(type) and t.holds(t.INT32, type)) and not is_null(args[0]):
+        raise refuse("chr", args, "an INTEGER: write a CAST")
+
+    def kernel(args: Sequence[Value], rows: int) -> pa.Array | Partial:
+        codes = args[0].dictionary_encode()
+        known = [chr(code) if _is_character(code) else None for code in codes.dictionary.to_pylist()]
+        made = pa.array(known, t.STRING).take(codes.indices)
+        failed = made.null_count - args[0].null_count
+        return Partial(made, failed) if failed else made
+
+    return make("chr", [coerce(args[0], t.INT32)], t.STRING, kernel)
+
+
+def _is_character(code: int) -> bool:
+    return 0 <= code < 0x110000 and not 0xD800 <= code < 0xE000
+
+
+FUNCTIONS = (
+    entry("ascii", "ascii(a)", "The number of the first character in Unicode; 0 if there is none.", _ascii, "INTEGER"),
+    entry("chr", "chr(n)", "The character of a number in Unicode.", _chr),
+)

@@ -1,0 +1,47 @@
+"""The chunks of one stream or table, and whose fault it is when there are none.
+
+Python iterables are read in a thread of their own (they may wait for the world); files and generated rows are not.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from eddyline.errors import EddylineError, JobError, said
+from eddyline.runtime.job import Input
+from eddyline.runtime.python_source import PythonSource
+from eddyline.runtime.reader_thread import ReaderThread
+from eddyline.runtime.sources.source import Chunk
+
+
+class Feed:
+    """Gives chunk after chunk, then None."""
+
+    def __init__(self, input_: Input) -> None:
+        self._input = input_
+        self._chunks = input_.source.read(input_.wanted)
+        self._thread: ReaderThread | None = None
+
+    def start(self, changed: threading.Condition) -> None:
+        """Begins to read, if that needs a thread."""
+        if isinstance(self._input.source, PythonSource) and self._input.source.may_block:
+            self._chunks = self._thread = ReaderThread(self._chunks, self._input.name, changed)
+
+    def close(self) -> None:
+        """No more is wanted."""
+        if self._thread is not None:
+            self._thread.close()
+
+    def ready(self) -> bool:
+        """Whether `next` answers without waiting for the world."""
+        return self._thread is None or self._thread.ready()
+
+    def next(self) -> Chunk | None:
+        """The next chunk; JobError if the source raises."""
+        try:
+            return next(self._chunks, None)
+        except EddylineError:
+            raise
+        except (Exception, SystemExit) as error:
+            what = "table" if self._input.time is None else "stream"
+            raise JobError(f"{what} {self._input.name} raised {said(error)}") from error
