@@ -85,6 +85,21 @@ def test_constants_that_make_strings_too_long_are_refused() -> None:
             call(name, [S, number(2_000_000_000), *more])
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ends_with", [False, True, True, False]),
+        ("starts_with", [False, False, True, False]),
+        ("contains", [False, True, True, True]),
+        ("strpos", [0, 2, 1, 2]),
+    ],
+)
+def test_nul_is_a_character(name: str, expected: list[object]) -> None:
+    part = Column(0, "p", t.STRING)
+    result = run(call(name, [S, part]), s=pa.array(["a", "a\0", "\0", "a\0b"]), p=pa.array(["\0"] * 4))
+    assert result == (expected, 0)
+
+
 def test_characters_that_do_not_exist() -> None:
     code = Column(0, "c", t.INT32)
     codes = pa.array([65, None, -1, 0xD800, 0x10FFFF, 0x110000], t.INT32)

@@ -118,7 +118,18 @@ def _numpy_strings(value: Value) -> NDArray[Any]:
     return text
 
 
-def _search(name: str, arrow: Callable[..., pa.Array], numpy: Callable[..., NDArray[Any]]) -> Resolve:
+def _pairs(text: Value, part: Value, numpy: Callable[..., NDArray[Any]], python: Callable[..., Any]) -> NDArray[Any]:
+    """NumPy's function of two strings. It takes NULs at the end for padding, so where there are any Python's is used."""
+    sides = _numpy_strings(text), _numpy_strings(part)
+    if not any(pc.any(pc.match_substring(side, "\0"), min_count=0).as_py() for side in (text, part)):
+        return numpy(*sides)
+    left, right = np.broadcast_arrays(*(side.astype(object) for side in sides))
+    return np.array([python(a, b) for a, b in zip(left, right, strict=True)])
+
+
+def _search(
+    name: str, arrow: Callable[..., pa.Array], numpy: Callable[..., NDArray[Any]], python: Callable[..., bool]
+) -> Resolve:
     """A test of a text for another: Arrow's kernel when the other is a constant, NumPy's when it is a column."""
 
     def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
@@ -128,7 +139,7 @@ def _search(name: str, arrow: Callable[..., pa.Array], numpy: Callable[..., NDAr
             text, part = args
             if isinstance(part, pa.Scalar) and isinstance(text, pa.Array) and part.is_valid:
                 return arrow(text, part.as_py())
-            found = np.broadcast_to(numpy(_numpy_strings(text), _numpy_strings(part)), rows)
+            found = np.broadcast_to(_pairs(text, part, numpy, python), rows)
             return _null_like(pa.array(found), args)
 
         return make(name, strings(name, args), t.BOOL, kernel)
@@ -153,7 +164,7 @@ def _strpos(args: tuple[Expr, ...], variant: str) -> Expr:
                 return _null_like(pa.repeat(pa.scalar(1, t.INT64), rows), args)
             if pc.all(pc.string_is_ascii(text), min_count=0).as_py():
                 return pc.add(pc.find_substring(text, part.as_py()).cast(t.INT64), 1)
-        found = np.strings.find(_numpy_strings(text), _numpy_strings(part)).astype(np.int64) + 1
+        found = _pairs(text, part, np.strings.find, str.find).astype(np.int64) + 1
         return _null_like(pa.array(np.broadcast_to(found, rows)), args)
 
     return make("strpos", strings("strpos", args), t.INT64, kernel)
@@ -265,7 +276,7 @@ FUNCTIONS = (
         "starts_with",
         "starts_with(a, b)",
         "Whether a starts with b.",
-        _search("starts_with", pc.starts_with, np.strings.startswith),
+        _search("starts_with", pc.starts_with, np.strings.startswith, str.startswith),
         "BOOLEAN",
         ["prefix"],
     ),
@@ -273,7 +284,7 @@ FUNCTIONS = (
         "ends_with",
         "ends_with(a, b)",
         "Whether a ends with b.",
-        _search("ends_with", pc.ends_with, np.strings.endswith),
+        _search("ends_with", pc.ends_with, np.strings.endswith, str.endswith),
         "BOOLEAN",
         ["suffix"],
     ),
@@ -281,7 +292,7 @@ FUNCTIONS = (
         "contains",
         "contains(a, b)",
         "Whether b is a part of a.",
-        _search("contains", pc.match_substring, lambda a, b: np.strings.find(a, b) >= 0),
+        _search("contains", pc.match_substring, lambda a, b: np.strings.find(a, b) >= 0, str.__contains__),
         "BOOLEAN",
     ),
     entry(
