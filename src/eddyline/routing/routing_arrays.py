@@ -36,7 +36,7 @@ class RoutingArrays:
 def measured(query: Query, routes: RoutingArrays) -> str:
     """What each step did to the tuples that took it, as text."""
     lines = []
-    for (span, _), entry in sorted(routes.entries.items(), key=lambda item: item[0][0].bit_count()):
+    for (span, _), entry in sorted(dict(routes.entries).items(), key=lambda item: item[0][0].bit_count()):
         aliases = " ".join(s.alias for i, s in enumerate(query.sources) if span >> i & 1)
         lines += [
             f"  {aliases} -> {step_text(t.step, query)}: {t.tuples:,} tuples in, {t.produced:,} out"

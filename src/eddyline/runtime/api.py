@@ -135,8 +135,8 @@ class Run:
         return self._runner.decisions
 
     def explain(self) -> str:
-        """The plan, in text."""
-        return self._runner.plan
+        """The plan and what was measured on it so far, in text."""
+        return self._runner.explain()
 
     def exception(self) -> EddylineError | None:
         """What the run failed with, if it did."""

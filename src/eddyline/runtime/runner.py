@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from eddyline.engine.batch import BatchResult, LocalEngine
 from eddyline.errors import JobError
-from eddyline.plan.explain import explain, warnings
+from eddyline.plan.explain import warnings
 from eddyline.runtime.batch_size import BatchSize
 from eddyline.runtime.failures import told
 from eddyline.runtime.feed import Feed
@@ -41,7 +41,6 @@ class LocalRunner:
         self._unreadable = 0
         self._batches = 0
         self._first = self._last = self._began
-        self.plan = explain(job.query)
         self.warnings = warnings(job.query)
         """Sources whose state can never expire."""
 
@@ -142,6 +141,10 @@ class LocalRunner:
     def _rows_in(self) -> int:
         return self._engine.stats.rows_in + self._unreadable
 
+    def explain(self) -> str:
+        """The plan, and what was measured on it so far."""
+        return self._engine.explain()
+
     def progress(self) -> Progress:
         """Where the run is now; may be called from another thread."""
         stats = self._engine.stats
@@ -183,6 +186,6 @@ class LocalRunner:
             start_seconds=round(self._first - self._began, 6),
             stopped=stopped,
             decisions=self.decisions,
-            plan=self.plan,
+            plan=self.explain(),
             warnings=tuple(self.warnings),
         )

@@ -119,7 +119,7 @@ def _numpy_strings(value: Value) -> NDArray[Any]:
 
 
 def _pairs(text: Value, part: Value, numpy: Callable[..., NDArray[Any]], python: Callable[..., Any]) -> NDArray[Any]:
-    """NumPy's function of two strings. It takes NULs at the end for padding, so where there are any Python's is used."""
+    """NumPy's function of two strings; it takes NULs at the end for padding, so with any of them it is Python's."""
     sides = _numpy_strings(text), _numpy_strings(part)
     if not any(pc.any(pc.match_substring(side, "\0"), min_count=0).as_py() for side in (text, part)):
         return numpy(*sides)
