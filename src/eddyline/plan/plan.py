@@ -71,7 +71,8 @@ class Plan:
     def __init__(self, query: Query) -> None:
         self.query = query
         self.graph: JoinGraph = join_graph(query)
-        self.whole: Signature = ((1 << len(query.sources)) - 1, (1 << len(self.graph.selections)) - 1)
+        self.gathered = self._gathered()
+        """The columns that must be there when a result is complete."""
         self.layouts = tuple(self._layout(s) for s in range(len(query.sources)))
         self._steps: dict[Signature, tuple[Step, ...]] = {}
 
@@ -156,9 +157,7 @@ class Plan:
         predicates = [p for p in self._checks if self._completes(span, target, p) and p not in decided_ranges]
         return Probe(target, access, tuple(equalities), tuple(predicates))
 
-    @property
-    def gathered(self) -> tuple[Column, ...]:
-        """The columns that must be there when a result is complete."""
+    def _gathered(self) -> tuple[Column, ...]:
         group, outputs = self.query.group, self.query.outputs
         exprs: list[Expr] = [o.expr for o in outputs] if group is None else [*group.keys]
         if group is not None:
