@@ -14,7 +14,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "eddyline"
 LAYERS = (
-    ("cli", "benchmarks"),
+    ("cli", "benchmarks", "experiments"),
     ("testing",),
     ("runtime",),
     ("engine",),

@@ -31,8 +31,13 @@ class Settings:
     200000000
     """
 
-    router: str = "fixed"
-    packet: int = 65536
+    router: str = "auto"
+    packet: int | None = None
+    """Tuples per packet; None: adaptive."""
+    reroute_every: int = 1000
+    input_batch: int | None = None
+    """Rows taken in from all streams in one go; None: adaptive, or the packet size where that is fixed."""
+    explore: float = 0.02
     seed: int = 0
     memory: int | None = None
     batch_rows: int = 65536
@@ -80,9 +85,17 @@ def _number(text: str, least: int, most: int = 2**63 - 1) -> int:
 
 
 def _packet(text: str) -> Mapping[str, Any]:
-    if text == "adaptive":
-        raise _Wrong("adaptive is not built yet; give a number of rows")
-    return {"packet": _number(text, 1, 2**31 - 1)}
+    return {"packet": None if text == "adaptive" else _number(text, 1, 2**31 - 1)}
+
+
+def _input_batch(text: str) -> Mapping[str, Any]:
+    return {"input_batch": None if text == "auto" else _number(text, 1, 2**31 - 1)}
+
+
+def _explore(text: str) -> Mapping[str, Any]:
+    if not re.fullmatch(r"[0-9]*\.?[0-9]+", text) or float(text) > 1:
+        raise _Wrong(f"{text!r} is not a share from 0 to 1")
+    return {"explore": float(text)}
 
 
 def _batch_rows(text: str) -> Mapping[str, Any]:
@@ -124,10 +137,13 @@ def size_text(size: int) -> str:
 
 
 TABLE: tuple[Setting, ...] = (
-    Setting("router", "fixed, random (auto, lottery, rank, benefit later)", "fixed", "who chooses a packet's next step",
-            _one_of("router", ("fixed", "random"), ("auto", "lottery", "rank", "benefit"))),
-    Setting("reroute_every", "a number of tuples", "1000", "tuples between two looks at a routing decision"),
-    Setting("packet", "a number of rows (adaptive later)", "65536", "rows per packet (1: the per-tuple eddy)", _packet),
+    Setting("router", "auto, fixed, random, lottery, rank, benefit", "auto", "who chooses a packet's next step",
+            _one_of("router", ("auto", "fixed", "random", "lottery", "rank", "benefit"), ())),
+    Setting("reroute_every", "a number of tuples", "1000", "tuples between two looks at a routing decision",
+            lambda text: {"reroute_every": _number(text, 1)}),
+    Setting("packet", "adaptive, a number of tuples", "adaptive", "tuples per packet (1: the per-tuple eddy)", _packet),
+    Setting("input_batch", "auto, a number of rows", "auto", "rows of all streams taken in at a time", _input_batch),
+    Setting("explore", "a share from 0 to 1", "0.02", "how much of the work may go to trying other routes", _explore),
     Setting("plan", "auto, mjoin, a tree of aliases", "auto", "which spans are materialised", today="mjoin"),
     Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans", today="off"),
     Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs",

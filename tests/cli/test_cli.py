@@ -79,9 +79,9 @@ def test_explain(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "job.sql", "--live"], 2, "eddyline: --live is not built yet"),
         (["run", "job.sql", "--conf", "a=b"], 2, "eddyline: --conf is not built yet"),
         (
-            ["run", "job.sql", "--set", "packet=adaptive"],
+            ["run", "job.sql", "--set", "packet=many"],
             2,
-            "eddyline: setting packet (from --set): adaptive is not built yet; ",
+            "eddyline: setting packet (from --set): 'many' is not a whole number of at least 1\n",
         ),
         (["run", "job.sql", "--udf", "no_such_module"], 2, "eddyline: --udf no_such_module: ModuleNotFoundError: "),
         (
@@ -166,11 +166,12 @@ def test_udf_modules(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_settings_from_the_environment(script: Path) -> None:
-    done = _eddyline("run", str(script), environ={"EDDYLINE_ROUTER": "rank"})
+    done = _eddyline("run", str(script), environ={"EDDYLINE_ROUTER": "ranc"})
     assert (done.returncode, done.stdout) == (2, "")
     assert (
         done.stderr
-        == "eddyline: setting router (from EDDYLINE_ROUTER): rank is not built yet; there is fixed, random\n"
+        == "eddyline: setting router (from EDDYLINE_ROUTER): 'ranc' is not one of auto, fixed, random, lottery, rank, "
+        "benefit; did you mean rank?\n"
     )
 
 

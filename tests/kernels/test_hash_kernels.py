@@ -33,22 +33,28 @@ class Twin:
         for row in reversed(range(first, last)):
             assert self.rows[int(keys[row])].pop() == row
 
-    def probe(self, keys, rows, times, low, high, before, min_live) -> list[tuple[int, int]]:
-        return [
-            (i, row)
-            for i in range(rows.size)
-            for row in reversed(self.rows[int(keys[rows[i]])])
-            if min_live <= row < before and (not low.size or low[i] <= times[row] <= high[i])
-        ]
+    def probe(self, keys, rows, times, low, high, before, min_live) -> tuple[list[tuple[int, int]], int]:
+        """The matches, and how many live rows were too new to be one."""
+        matches, too_new = [], 0
+        for i in range(rows.size):
+            end = before[i] if before.size > 1 else before[0]
+            for row in reversed(self.rows[int(keys[rows[i]])]):
+                if row < min_live:
+                    continue
+                if row >= end or (low.size and times[row] > high[i]):
+                    too_new += 1
+                elif not low.size or low[i] <= times[row]:
+                    matches.append((i, row))
+        return matches, too_new
 
 
-def probe_all(table, after, times, keys, rows, low, high, before, min_live, room) -> list[tuple[int, int]]:
+def probe_all(table, after, times, keys, rows, low, high, before, min_live, passed, room) -> list[tuple[int, int]]:
     """Every match, the kernel called again and again with output arrays of `room`."""
     found, at, chain = [], 0, kernels.EMPTY
     while at < rows.size:
         out_tuple, out_row = np.full(room, -9), np.full(room, -9)
         n, at, chain = kernels.probe(
-            table, after, times, keys, rows, low, high, before, min_live, at, chain, out_tuple, out_row
+            table, after, times, keys, rows, low, high, before, min_live, passed, at, chain, out_tuple, out_row
         )
         assert n <= room and (out_tuple[n:] == -9).all()
         found += zip(out_tuple[:n].tolist(), out_row[:n].tolist(), strict=True)
@@ -97,34 +103,34 @@ def test_builds_pops_and_rehashes_as_the_twin(kind: str, room: int) -> None:
             asked = rng.integers(0, n, 20)
             low = rng.integers(-25, 10, 20) if rng.random() < 0.7 else NO_TIME
             high = low + 15
-            before, min_live = int(rng.integers(0, rows + 1)), int(rng.integers(floor, rows + 1))
-            args = (keys, asked, times, low, high, before, min_live)
-            found = probe_all(table, after, times, keys, asked, low, high, before, min_live, room)
-            assert found == twin.probe(*args)
+            before = rng.integers(0, rows + 1, 20 if rng.random() < 0.6 else 1)
+            min_live, passed = int(rng.integers(floor, rows + 1)), np.zeros(1, np.int64)
+            found = probe_all(table, after, times, keys, asked, low, high, before, min_live, passed, room)
+            assert (found, passed[0]) == twin.probe(keys, asked, times, low, high, before, min_live)
 
 
 def test_no_tuples_and_an_empty_table() -> None:
-    table, none = empty_table(8), np.empty(0, np.int64)
-    nothing = probe_all(table, none, none, none, none, none, none, 5, 0, 1)
+    table, none, passed = empty_table(8), np.empty(0, np.int64), np.zeros(1, np.int64)
+    nothing = probe_all(table, none, none, none, none, none, none, np.array([5]), 0, passed, 1)
     assert nothing == []
     keys = np.array([5, 5])
-    found = probe_all(table, none, none, keys, np.array([0, 1]), none, none, 9, 0, 4)
-    assert found == []
+    found = probe_all(table, none, none, keys, np.array([0, 1]), none, none, np.array([9, 9]), 0, passed, 4)
+    assert found == [] and passed[0] == 0
     assert kernels.build(table, none, keys, 0, 0) == 0
     assert kernels.live_keys(table, 0) == 0
 
 
 def test_a_table_without_a_free_slot_to_spare_wraps_round() -> None:
     """Open addressing runs over the end of the table: 7 of 8 slots taken, whatever the keys."""
-    rng = np.random.default_rng(3)
+    rng, all_rows, passed = np.random.default_rng(3), np.arange(7), np.zeros(1, np.int64)
     for _ in range(200):
         keys = rng.integers(-(2**63), 2**63 - 1, 7)
-        table, after = empty_table(8), np.zeros(7, np.int64)
+        table, after, before = empty_table(8), np.zeros(7, np.int64), np.array([7])
         assert kernels.build(table, after, keys, 0, 7) == 7
-        found = probe_all(table, after, NO_TIME, keys, np.arange(7), NO_TIME, NO_TIME, 7, 0, 2)
+        found = probe_all(table, after, NO_TIME, keys, all_rows, NO_TIME, NO_TIME, before, 0, passed, 2)
         assert found == [(i, i) for i in range(7)]
         kernels.pop(table, after, keys, 2, 7)
-        found = probe_all(table, after, NO_TIME, keys, np.arange(7), NO_TIME, NO_TIME, 7, 0, 2)
+        found = probe_all(table, after, NO_TIME, keys, all_rows, NO_TIME, NO_TIME, before, 0, passed, 2)
         assert found == [(0, 0), (1, 1)]
 
 

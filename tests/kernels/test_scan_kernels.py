@@ -11,11 +11,21 @@ from eddyline.plan.bounds import UNBOUND
 NO_TIME = np.empty(0, np.int64)
 
 
-def probe_all(times, low, high, before, min_live, tuples, room) -> list[tuple[int, int]]:
+def limits_before(rng: np.random.Generator, first: int, last: int, tuples: int) -> np.ndarray:
+    """How many rows there were for each tuple, or one number for all of them."""
+    return rng.integers(first, last + 1, tuples if rng.random() < 0.6 and tuples else 1)
+
+
+def of_tuple(before: np.ndarray, i: int) -> int:
+    return int(before[i if before.size > 1 else 0])
+
+
+def probe_all(times, low, high, before, min_live, passed, tuples, room) -> list[tuple[int, int]]:
     found, at, chain = [], 0, -1
     while at < tuples:
         out_tuple, out_row = np.full(room, -9), np.full(room, -9)
-        n, at, chain = scan.probe(times, low, high, before, min_live, tuples, at, chain, out_tuple, out_row)
+        n, at, chain = scan.probe(times, low, high, before, min_live, passed, tuples, at, chain, out_tuple, out_row)
+        assert n <= room and (out_tuple[n:] == -9).all()
         found += zip(out_tuple[:n].tolist(), out_row[:n].tolist(), strict=True)
     return found
 
@@ -28,14 +38,13 @@ def test_probe_as_two_loops(room: int) -> None:
         times = rng.integers(-9, 9, n)
         low = rng.integers(-12, 9, tuples) if rng.random() < 0.7 else NO_TIME
         high = low + rng.integers(-1, 12)
-        before, min_live = int(rng.integers(0, n + 1)), int(rng.integers(0, n + 1))
-        twin = [
-            (i, row)
-            for i in range(tuples)
-            for row in range(min_live, before)
-            if not low.size or low[i] <= times[row] <= high[i]
-        ]
-        assert probe_all(times, low, high, before, min_live, tuples, room) == twin
+        before, min_live = limits_before(rng, 0, n, tuples), int(rng.integers(0, n + 1))
+        seen = [(i, row) for i in range(tuples) for row in range(min_live, of_tuple(before, i))]
+        twin = [(i, row) for i, row in seen if not low.size or low[i] <= times[row] <= high[i]]
+        too_new = sum(1 for i, row in seen if low.size and times[row] > high[i])
+        passed = np.array([5])
+        assert probe_all(times, low, high, before, min_live, passed, tuples, room) == twin
+        assert passed.tolist() == [5 + too_new]
 
 
 def test_first_at_least() -> None:
@@ -58,8 +67,10 @@ def test_narrow_as_numpy_and_without_overflow_at_the_largest_times() -> None:
         back, on = (int(rng.choice([-UNBOUND, -5, 0, 7, UNBOUND])) for _ in range(2))
         low, high = np.full(5, -(2**63)), np.full(5, 2**63 - 1)
         low[0], high[0] = 3, 4
-        exact_low = [max(int(low[i]), int(times[r]) - back) for i, r in enumerate(rows)]
-        exact_high = [min(int(high[i]), int(times[r]) + on) for i, r in enumerate(rows)]
-        scan.narrow(low, high, times, rows, back, on)
-        assert low.tolist() == exact_low
-        assert high.tolist() == exact_high
+        own_low, own_high = [int(times[r]) - back for r in rows], [int(times[r]) + on for r in rows]
+        exact_low = [max(int(a), b) for a, b in zip(low, own_low, strict=True)]
+        exact_high = [min(int(a), b) for a, b in zip(high, own_high, strict=True)]
+        scan.narrow(low, high, times, rows, back, on, False)
+        assert (low.tolist(), high.tolist()) == (exact_low, exact_high)
+        scan.narrow(low, high, times, rows, back, on, True)
+        assert (low.tolist(), high.tolist()) == (own_low, own_high)

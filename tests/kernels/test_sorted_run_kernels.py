@@ -11,13 +11,14 @@ NO_TIME = np.empty(0, np.int64)
 LEAST, MOST = -(2**63), 2**63 - 1
 
 
-def probe_all(keys, key_rows, times, least, most, low, high, before, min_live, room) -> list[tuple[int, int]]:
+def probe_all(keys, key_rows, times, least, most, low, high, before, min_live, passed, room) -> list[tuple[int, int]]:
     found, at, place = [], 0, -1
     while at < least.size:
         out_tuple, out_row = np.full(room, -9), np.full(room, -9)
         n, at, place = sorted_runs.probe(
-            keys, key_rows, times, least, most, low, high, before, min_live, at, place, out_tuple, out_row
+            keys, key_rows, times, least, most, low, high, before, min_live, passed, at, place, out_tuple, out_row
         )
+        assert n <= room and (out_tuple[n:] == -9).all()
         found += zip(out_tuple[:n].tolist(), out_row[:n].tolist(), strict=True)
     return found
 
@@ -37,19 +38,24 @@ def test_probe_as_two_loops(room: int) -> None:
         most[rng.random(tuples) < 0.2] = MOST
         low = rng.integers(-12, 9, tuples) if rng.random() < 0.6 else NO_TIME
         high = low + 10
-        before, min_live = 100 + int(rng.integers(0, n + 1)), 100 + int(rng.integers(0, n + 1))
-        twin = [
-            (i, int(row))
-            for i in range(tuples)
-            for key, row in zip(keys, key_rows, strict=True)
-            if least[i] <= key <= most[i]
-            and min_live <= row < before
-            and (not low.size or low[i] <= times[row] <= high[i])
-        ]
-        assert probe_all(keys, key_rows, times, least, most, low, high, before, min_live, room) == twin
+        each = bool(tuples) and rng.random() < 0.6
+        before = 100 + rng.integers(0, n + 1, tuples if each else 1)
+        min_live = 100 + int(rng.integers(0, n + 1))
+        twin, too_new = [], 0
+        for i in range(tuples):
+            for key, row in zip(keys, key_rows.tolist(), strict=True):
+                if least[i] <= key <= most[i]:
+                    new = row >= before[i if each else 0] or (low.size and times[row] > high[i])
+                    too_new += bool(new)
+                    if not new and row >= min_live and (not low.size or low[i] <= times[row]):
+                        twin.append((i, row))
+        passed = np.zeros(1, np.int64)
+        assert probe_all(keys, key_rows, times, least, most, low, high, before, min_live, passed, room) == twin
+        assert passed[0] == too_new
 
 
 def test_a_range_that_holds_nothing_finds_nothing_even_at_the_ends() -> None:
     keys, rows = np.array([LEAST, 0, MOST]), np.arange(3)
-    empty = probe_all(keys, rows, NO_TIME, np.array([MOST]), np.array([LEAST]), NO_TIME, NO_TIME, 3, 0, 1)
+    before, passed = np.array([3]), np.zeros(1, np.int64)
+    empty = probe_all(keys, rows, NO_TIME, np.array([MOST]), np.array([LEAST]), NO_TIME, NO_TIME, before, 0, passed, 1)
     assert empty == []

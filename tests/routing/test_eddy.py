@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.engine import slot
 from eddyline.kernels import values as kernels
-from eddyline.plan.plan import Probe
 from eddyline.query.udf import udf
-from eddyline.routing.packet import Packet
-from eddyline.routing.router import router
+from eddyline.routing import eddy, scheduler
+from eddyline.routing.policies import auto
 from eddyline.settings import Settings
 from jobs import Job, Row
 
@@ -76,20 +76,116 @@ def run(select: str, settings: Settings, seed: int) -> tuple[Job, list[Row]]:
     return job, sorted(found + job.end(), key=repr)
 
 
+ROUTERS = ("auto", "fixed", "random", "lottery", "rank", "benefit")
+PACKETS = (1, 7, None)
+INPUTS = (1, 3, None)
+EVERY_SETTING = [
+    Settings(router=router, packet=packet, input_batch=INPUTS[(i + j) % 3], reroute_every=(1, 1000)[(i // 3 + j) % 2],
+             seed=i, check=True)
+    for i, router in enumerate(ROUTERS)
+    for j, packet in enumerate(PACKETS)
+]  # fmt: skip
+"""Every router with every packet size; every router and every packet size with every input batch and reroute_every."""
+
+
+def test_the_settings_that_are_tried_go_well_together() -> None:
+    for one in ("router", "packet"):
+        for other, values in (("input_batch", INPUTS), ("reroute_every", (1, 1000))):
+            seen = {(getattr(s, one), getattr(s, other)) for s in EVERY_SETTING}
+            assert len(seen) == len({getattr(s, one) for s in EVERY_SETTING}) * len(values)
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_every_route_gives_the_rows_of_the_definition(name: str) -> None:
     select = QUERIES[name].format(w="[RANGE 5 MICROSECONDS]")
     total = 0
     for seed in range(2):
-        job, fixed = run(select, Settings(check=True), seed)
-        assert fixed == job.expected()
-        total += len(fixed)
-        for packet in (1, 7, 65536):
-            for draw in range(2):
-                settings = Settings(router="random", packet=packet, seed=draw, check=True)
-                assert run(select, settings, seed)[1] == fixed
-        assert run(select, Settings(packet=7, check=True), seed)[1] == fixed
+        job, plain = run(select, Settings(check=True), seed)
+        assert plain == job.expected()
+        total += len(plain)
+        for settings in EVERY_SETTING[seed::2]:
+            assert run(select, settings, seed)[1] == plain, settings
     assert total > 3
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_thresholds_trials_and_reroutes_at_every_turn_change_no_row(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that adapts, made so eager that it happens on a few rows: queues that are full at once, thresholds that
+    double and halve, a trial for every packet, a new route for any reason."""
+    for module, values in (
+        (scheduler, {"FIRST": 2, "LARGEST": 8, "LIMIT": 2}),
+        (eddy, {"LARGEST": 8}),
+        (auto, {"EVIDENCE": 0.0, "EVERY": 0, "MARGIN": 0.0, "GRACE": 1e9}),
+        (slot, {"RESULT_ROWS": 3}),
+    ):
+        for constant, value in values.items():
+            monkeypatch.setattr(module, constant, value)
+    select = QUERIES[name].format(w="[RANGE 5 MICROSECONDS]")
+    trials = 0
+    for seed in range(2):
+        for every, rows in ((1, None), (3, 5)):
+            settings = Settings(reroute_every=every, input_batch=rows, explore=1.0, check=True)
+            job, found = run(select, settings, seed)
+            assert found == job.expected()
+            entries = job.engine.slot.eddy.routes.entries.values()
+            trials += sum(t.tuples for e in entries for t in e.steps if t is not e.chosen)
+            assert all(
+                q.packets == 0 or q.tuples / q.packets <= 8 for q in job.engine.slot.eddy.scheduler.queues.values()
+            )
+    assert trials > 0 or all(len(e.steps) < 2 for e in entries)
+
+
+def test_what_is_in_flight_stays_bounded() -> None:
+    """A join that makes very many tuples of few, halfway: the queue behind it is served before it is much overfull."""
+    for packet, most in ((None, scheduler.LARGEST), (1000, 1000), (40_000, 40_000)):
+        job = Job(
+            "SELECT COUNT(*) AS n FROM a, b, c WHERE a.k = b.k AND b.x = c.x",
+            Settings(packet=packet, router="fixed", input_batch=10_000), a="k", b="k x", c="x",
+        )  # fmt: skip
+        made = job.engine.slot.eddy.scheduler
+        put, occupancies = made.put, []
+        made.put = lambda p, put=put, seen=occupancies: seen.append((q := put(p)).occupancy) or q
+        job.feed(b=[(1, 7, 3)] * 600, c=[(1, 3)])
+        job.feed(a=[(2, 7)] * 600)
+        assert job.end() == [(360_000,)]
+        assert max(occupancies) <= max(most, scheduler.LARGEST) + scheduler.LARGEST
+        queue = made.queues[0b011, 0]
+        assert queue.tuples == 360_000 and queue.tuples / queue.packets <= most
+        assert queue.packets <= 2 * 360_000 / most + 1
+
+
+def test_at_the_end_of_a_batch_nothing_waits() -> None:
+    rng = random.Random(1)
+    for packet in (None, 1, 7, 100):
+        job = Job(QUERIES["chain"].format(w=""), Settings(packet=packet, check=True), **dict.fromkeys("abcd", COLUMNS))
+        for start in range(0, 20, 5):
+            job.feed(**{name: random_rows(rng, start, 9) for name in "abcd"})
+            queues = job.engine.slot.eddy.scheduler.queues.values()
+            assert queues and all(queue.occupancy == 0 for queue in queues)
+
+
+def test_packets_are_as_large_as_the_settings_say() -> None:
+    rows = [(i // 9, i % 3) for i in range(900)]
+    for packet in (1, 7, 100, None):
+        job = Job("SELECT a.k FROM a, b WHERE a.k = b.k", Settings(packet=packet), a="k", b="k")
+        job.feed(a=rows)
+        job.feed(b=rows[:10])
+        queue = job.engine.slot.eddy.scheduler.queues[1, 0]
+        assert (queue.tuples, queue.packets) == (900, -(-900 // (packet or 900)))
+
+
+def test_a_reroute_comes_when_as_many_tuples_as_were_told_have_gone() -> None:
+    register()
+    for every, packet, wanted in ((1, 10, 30), (100, 10, 3), (15, 10, 15), (1000, 10, 1), (100, 300, 1)):
+        job = Job(
+            "SELECT a.x FROM a WHERE route_odd(a.x) AND route_odd(a.x + 1)",
+            Settings(router="random", packet=packet, reroute_every=every), a="x",
+        )  # fmt: skip
+        made, asked = job.engine.slot.eddy._router, []
+        decide = made.decide
+        made.decide = lambda entry, decide=decide, asked=asked: asked.append(entry.signature) or decide(entry)
+        job.feed(a=[(i, 2 * (i % 2)) for i in range(300)])
+        assert asked.count((1, 0)) == wanted
 
 
 @pytest.mark.parametrize("name", ["two edges", "star", "cycle", "nulls and decimals"])
@@ -164,32 +260,3 @@ def test_ranges_over_many_rows_use_the_sorted_index_and_agree_with_the_list() ->
         found += job.feed(a=rows[at : at + 100], b=rows[at : at + 100])
     assert job.engine.slot.stems[0]._sorted
     assert sorted(found, key=repr) == job.expected() and found
-
-
-def test_routing_arrays_count_what_went_through() -> None:
-    job = Job("SELECT a.k FROM a, b WHERE a.k = b.k AND a.x = 1", a="k x", b="k x")
-    job.feed(a=[(1, 5, 1), (1, 6, 1), (1, 5, 2)])
-    job.feed(b=[(1, 5, 0), (1, 5, 0), (1, 9, 0)])
-    [from_a], [from_b] = (job.engine.slot.eddy.routes.entries[1 << s, 0] for s in (0, 1))
-    assert (from_a.tuples, from_a.produced) == (2, 0)
-    assert (from_b.tuples, from_b.produced) == (3, 2)
-    assert isinstance(from_b.step, Probe) and from_b.step.target == 0
-
-
-def test_the_random_router_draws_the_same_with_the_same_seed_and_takes_every_step() -> None:
-    routers = [router(Settings(router="random", seed=seed)) for seed in (1, 1, 2)]
-    entry = [object(), object(), object()]
-    picked = [[entry.index(r.choose(entry)) for _ in range(50)] for r in routers]  # type: ignore[arg-type]
-    assert picked[0] == picked[1] != picked[2]
-    assert set(picked[0]) == {0, 1, 2}
-
-
-def test_packets() -> None:
-    packet = Packet({0: np.array([4, 5, 6])}, 0b1, 9)
-    assert packet.signature == (0b1, 0b1)
-    joined = packet.joined(np.array([0, 0, 2]), 3, np.array([7, 8, 9]))
-    assert joined.signature == (0b1001, 0b1) and joined.size == 3 and joined.number == 9
-    assert joined.rows[0].tolist() == [4, 4, 6] and joined.rows[3].tolist() == [7, 8, 9]
-    assert joined.take(np.array([True, False, True])).rows[3].tolist() == [7, 9]
-    assert joined.take(np.array([2])).rows[0].tolist() == [6]
-    assert packet.passed(2).signature == (0b1, 0b101)

@@ -15,7 +15,7 @@ from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
 from eddyline.state.probing import NO_BOUND, Limits, Matches
 from eddyline.state.stem import SteM
-from jobs import Job, batch_of
+from jobs import Job
 
 JOIN = "SELECT a.k FROM a [RANGE 9 MICROSECONDS], b [RANGE 9 MICROSECONDS] WHERE a.k = b.k"
 
@@ -24,14 +24,14 @@ class IgnoresBefore(SteM):
     """Gives rows that were built after the tuple that asks."""
 
     def probe_key(self, on, keys, rows, limits: Limits) -> Iterator[Matches]:
-        return super().probe_key(on, keys, rows, replace(limits, before=self.rows))
+        return super().probe_key(on, keys, rows, limits._replace(before=np.array([self.rows])))
 
 
 class IgnoresExpiry(SteM):
     """Gives rows that have expired, and does not look at times, which would hide it."""
 
     def probe_key(self, on, keys, rows, limits: Limits) -> Iterator[Matches]:
-        return super().probe_key(on, keys, rows, replace(limits, low=NO_BOUND, high=NO_BOUND, min_live=0))
+        return super().probe_key(on, keys, rows, limits._replace(low=NO_BOUND, high=NO_BOUND, min_live=0))
 
 
 class RepeatsItself(SteM):
@@ -45,34 +45,36 @@ class RepeatsItself(SteM):
 class ForgetsToBuild(SteM):
     """Says where rows would be, and does not count them."""
 
-    def build(self, number, values, times, ordinals) -> tuple[int, int]:
-        first, last = super().build(number, values, times, ordinals)
+    def build(self, number: int, rows: int) -> tuple[int, int]:
+        first, last = super().build(number, rows)
         self.rows = first
         return first, last
 
 
-def with_fault(fault: type[SteM], check: bool) -> Job:
-    job = Job(JOIN, Settings(check=check), a="k", b="k")
+class CountsOneBuildTooMany(SteM):
+    """Gives also what was built together with the tuple that asks, or right after it."""
+
+    def rows_before(self, numbers: np.ndarray) -> np.ndarray:
+        return super().rows_before(numbers + 1)
+
+
+def with_fault(fault: type[SteM], check: bool, packet: int | None = None) -> Job:
+    job = Job(JOIN, Settings(check=check, packet=packet, input_batch=100), a="k", b="k")
     for stem in job.engine.slot.stems:
         stem.__class__ = fault
     return job
 
 
 def run_late_match(job: Job) -> list[tuple]:
-    """A self-made queue: rows of `a` probe only after rows of `b` were built."""
-    slot = job.engine.slot
-    packets: list[Packet] = []
-    slot.eddy.run, run = packets.append, slot.eddy.run  # type: ignore[method-assign]
-    for name, rows in (("b", [(1, 5)]), ("a", [(1, 7)]), ("b", [(2, 7)])):
-        slot.feed(name, batch_of(job.schemas[name], rows))
-    for packet in packets:
-        run(packet)
-    slot.advance({"a": None, "b": None}, None)
-    return [row for batch in slot.drain() for row in batch.to_pylist()]
+    """Rows of `a` are built, then rows of `b`, then both probe."""
+    job.feed(b=[(1, 5)])
+    rows = job.feed(a=[(1, 7)], b=[(2, 7)])
+    assert [stem.rows for stem in job.engine.slot.stems] == [1, 2]
+    return rows
 
 
 def test_without_a_fault_a_queue_between_build_and_probe_changes_nothing() -> None:
-    assert run_late_match(Job(JOIN, a="k", b="k")) == [{"k": 7}]
+    assert run_late_match(Job(JOIN, a="k", b="k")) == [(7,)]
 
 
 def test_a_match_that_is_too_new_is_caught() -> None:
@@ -80,6 +82,11 @@ def test_a_match_that_is_too_new_is_caught() -> None:
     assert len(run_late_match(with_fault(IgnoresBefore, check=False))) == 2
     with pytest.raises(InternalError, match="too new"):
         run_late_match(with_fault(IgnoresBefore, check=True))
+
+
+def test_a_bound_that_is_one_build_too_late_is_caught() -> None:
+    with pytest.raises(InternalError, match="components of a tuple started its probing"):
+        run_late_match(with_fault(CountsOneBuildTooMany, check=True))
 
 
 def test_an_expired_match_is_caught() -> None:
@@ -98,7 +105,7 @@ def test_a_match_given_twice_is_caught() -> None:
 
 def test_a_row_that_was_not_built_first_is_caught() -> None:
     with pytest.raises(InternalError, match="not built"):
-        with_fault(ForgetsToBuild, check=True).feed(a=[(1, 7)])
+        with_fault(ForgetsToBuild, check=True, packet=1).feed(a=[(1, 7)])
 
 
 def test_a_plan_that_forgets_a_predicate_gives_wrong_rows_that_the_naive_engine_sees(
@@ -111,8 +118,10 @@ def test_a_plan_that_forgets_a_predicate_gives_wrong_rows_that_the_naive_engine_
     assert job.feed(a=[(1, 7, 1)], b=[(1, 7, 1)]) != job.expected() == []
 
 
-def packet(**rows: list[int]) -> Packet:
-    return Packet({int(s[1:]): np.array(r) for s, r in rows.items()}, 0, 2)
+def packet(numbers: int | list[int] = 2, **rows: list[int]) -> Packet:
+    by_source = {int(s[1:]): np.array(r, np.int64) for s, r in rows.items()}
+    signature = (sum(1 << s for s in by_source), 0)
+    return Packet(by_source, signature, np.atleast_1d(numbers), next(iter(by_source.values())).size)
 
 
 @pytest.fixture
@@ -120,6 +129,7 @@ def stems() -> list[SteM]:
     job = Job(JOIN, a="k", b="k")
     job.feed(a=[(1, 1), (1, 2)], commit=False)
     job.feed(b=[(1, 3), (1, 4)], commit=False)
+    job.feed(a=[(1, 5)], commit=False)
     return job.engine.slot.stems
 
 
@@ -131,6 +141,11 @@ def stems() -> list[SteM]:
         (packet(s0=[0], s1=[5]), "not built"),
         (packet(s0=[0, 1]), "0 components"),
         (packet(s0=[0, 0], s1=[1, 1]), "twice"),
+        (packet(s0=[0, 1, 0], s1=[1, 0, 1]), "twice"),
+        (packet([2, 2], s0=[0, 1, 1], s1=[1, 0, 1]), "number for each tuple"),
+        (packet([2, 2, 2], s0=[0, 1], s1=[1, 0]), "number for each tuple"),
+        (packet([2, 4], s0=[0, 1], s1=[1, 0]), "0 components"),
+        (packet([4, 2], s0=[2, 2], s1=[1, 0]), "2 components"),
     ],
 )
 def test_packets_that_cannot_be(stems: list[SteM], wrong: Packet, message: str) -> None:
@@ -141,14 +156,20 @@ def test_packets_that_cannot_be(stems: list[SteM], wrong: Packet, message: str) 
 def test_packets_that_can_be(stems: list[SteM]) -> None:
     check_packet(packet(s1=[0, 1]), stems)
     check_packet(packet(s0=[0, 1], s1=[1, 0]), stems)
+    check_packet(packet([2, 4], s0=[0, 2], s1=[1, 1]), stems)
+    check_packet(packet([4, 2], s0=[2, 1], s1=[1, 1]), stems)
     with pytest.raises(InternalError, match="2 components"):
-        check_packet(replace(packet(s0=[0], s1=[0]), number=0), stems)
+        check_packet(packet(0, s0=[0], s1=[0]), stems)
 
 
 def test_matches_outside_their_limits() -> None:
-    limits = Limits(NO_BOUND, NO_BOUND, before=5, min_live=2, room=9)
-    check_matches(0, np.array([2, 4]), limits)
-    check_matches(0, np.array([], np.int64), limits)
+    none, limits = np.empty(0, np.int64), Limits(NO_BOUND, NO_BOUND, np.array([5]), 2, 9, np.zeros(1, np.int64))
+    check_matches(0, np.array([0, 1]), np.array([2, 4]), limits)
+    check_matches(0, none, none, limits)
     for row in (1, 5):
         with pytest.raises(InternalError):
-            check_matches(0, np.array([row]), limits)
+            check_matches(0, np.array([0]), np.array([row]), limits)
+    each = limits._replace(before=np.array([3, 5]))
+    check_matches(0, np.array([0, 1, 1]), np.array([2, 4, 2]), each)
+    with pytest.raises(InternalError, match="too new"):
+        check_matches(0, np.array([1, 0]), np.array([4, 3]), each)

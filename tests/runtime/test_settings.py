@@ -36,6 +36,24 @@ def test_memory(text: str, size: int | None) -> None:
     assert parse([f"memory={text}"]).memory == size
 
 
+def test_the_eddy_adapts_unless_told_otherwise() -> None:
+    settings = parse()
+    assert (settings.router, settings.packet, settings.input_batch) == ("auto", None, None)
+    assert (settings.reroute_every, settings.explore, settings.check) == (1000, 0.02, False)
+
+
+@pytest.mark.parametrize("router", ["auto", "fixed", "random", "lottery", "rank", "benefit"])
+def test_routers(router: str) -> None:
+    assert parse([f"router={router}"]).router == router
+
+
+def test_packets_and_input_batches() -> None:
+    assert parse(["packet=1"]).packet == 1 and parse(["packet=adaptive"]).packet is None
+    assert parse(["input_batch=7"]).input_batch == 7 and parse(["input_batch=auto"]).input_batch is None
+    assert parse(["reroute_every=5"]).reroute_every == 5
+    assert [parse([f"explore={text}"]).explore for text in ("0", "1", "0.5", ".25", "1.0")] == [0, 1, 0.5, 0.25, 1]
+
+
 def test_batch_rows() -> None:
     assert parse(["batch_rows=100"]).batch_rows == 100
     assert not parse(["batch_rows=100"]).batch_rows_auto
@@ -47,9 +65,23 @@ def test_batch_rows() -> None:
     [
         ("routr=fixed", "there is no setting 'routr' (from --set); did you mean router?"),
         ("router", "--set router: write KEY=VALUE"),
-        ("router=fixd", "setting router (from --set): 'fixd' is not one of fixed, random; did you mean fixed?"),
-        ("router=lottery", "setting router (from --set): lottery is not built yet; there is fixed, random"),
-        ("packet=adaptive", "setting packet (from --set): adaptive is not built yet; give a number of rows"),
+        (
+            "router=fixd",
+            "setting router (from --set): 'fixd' is not one of auto, fixed, random, lottery, rank, benefit; "
+            "did you mean fixed?",
+        ),
+        ("packet=auto", "setting packet (from --set): 'auto' is not a whole number of at least 1"),
+        ("input_batch=0", "setting input_batch (from --set): '0' is not a whole number of at least 1"),
+        ("input_batch=adaptive", "setting input_batch (from --set): 'adaptive' is not a whole number of at least 1"),
+        (
+            "input_batch=9999999999",
+            "setting input_batch (from --set): 9999999999 is too large; the largest is 2147483647",
+        ),
+        ("reroute_every=0", "setting reroute_every (from --set): '0' is not a whole number of at least 1"),
+        ("explore=1.5", "setting explore (from --set): '1.5' is not a share from 0 to 1"),
+        ("explore=-0.1", "setting explore (from --set): '-0.1' is not a share from 0 to 1"),
+        ("explore=2 %", "setting explore (from --set): '2 %' is not a share from 0 to 1"),
+        ("explore=nan", "setting explore (from --set): 'nan' is not a share from 0 to 1"),
         ("packet=0", "setting packet (from --set): '0' is not a whole number of at least 1"),
         ("memory=lots", "setting memory (from --set): 'lots' is not a size such as 200MB or 2GiB"),
         ("at_end=keep", "setting at_end (from --set): keep is not built yet; there is flush"),

@@ -17,8 +17,8 @@ from eddyline.state.sorted_index import SortedIndex
 NO_TIMES = np.empty(0, np.int64)
 
 
-def limits(before: int, min_live: int, room: int = 1 << 16) -> Limits:
-    return Limits(NO_BOUND, NO_BOUND, before, min_live, room)
+def limits(before: int | np.ndarray, min_live: int, room: int = 1 << 16) -> Limits:
+    return Limits(NO_BOUND, NO_BOUND, np.atleast_1d(before), min_live, room, np.zeros(1, np.int64))
 
 
 def pairs(matches) -> list[tuple[int, int]]:
@@ -97,9 +97,12 @@ def test_a_hash_index_wound_back_at_any_point() -> None:
                 index.release(floor)
                 keys.release(floor)
             values = keys.values[floor:rows]
-            found = pairs(index.probe(keys.values, np.arange(floor, rows), NO_TIMES, limits(rows, floor, 77)))
-            same = np.argwhere(values[:, None] == values[None, :])
+            asked, same = np.arange(floor, rows), np.argwhere(values[:, None] == values[None, :])
+            found = pairs(index.probe(keys.values, asked, NO_TIMES, limits(rows, floor, 77)))
             assert found == sorted((int(i), int(j) + floor) for i, j in same)
+            if asked.size > 1:  # each asks for what was there before it
+                found = pairs(index.probe(keys.values, asked, NO_TIMES, limits(asked, floor, 77)))
+                assert found == sorted((int(i), int(j) + floor) for i, j in same if j < i)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -125,13 +128,13 @@ def test_a_sorted_index_beside_brute_force(seed: int) -> None:
             committed = rows
         least, most = rng.integers(-60, 60, 8), rng.integers(-60, 60, 8)
         min_live = int(rng.integers(floor, rows + 1))
-        before = int(rng.integers(floor, rows + 1))
+        before = rng.integers(floor, rows + 1, 8)
         values = keys.values[floor:rows]
         wanted = [
             (i, r)
             for i in range(8)
             for r, key in enumerate(values.tolist(), floor)
-            if least[i] <= key <= most[i] and min_live <= r < before
+            if least[i] <= key <= most[i] and min_live <= r < before[i]
         ]
         found = pairs(index.probe(least, most, NO_TIMES, limits(before, min_live, 13)))
         assert found == sorted(wanted)

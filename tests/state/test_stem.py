@@ -13,7 +13,7 @@ from eddyline.query.expr import Column
 from eddyline.state.arena import Arena
 from eddyline.state.probing import NO_BOUND, Limits
 from eddyline.state.sorted_index import SortedIndex
-from eddyline.state.stem import TINY, Layout, SteM
+from eddyline.state.stem import BLOCK, TINY, Layout, SteM
 
 K, S, D, X, L = (
     Column(0, "k", pa.int64()),
@@ -47,30 +47,49 @@ def order(x: float) -> float:
     return float("inf") if x != x else x
 
 
+def limits(before: int | np.ndarray, min_live: int, room: int, low=NO_BOUND, high=NO_BOUND) -> Limits:
+    return Limits(low, high, np.atleast_1d(before), min_live, room, np.zeros(1, np.int64))
+
+
+def store_and_build(stem: SteM, number: int, values: dict, times: np.ndarray, ordinals=None) -> tuple[int, int]:
+    stem.store(values, times, ordinals)
+    return stem.build(number, times.size)
+
+
 class Life(RuleBasedStateMachine):
-    """Build, expire, commit, wind back, probe."""
+    """Store, build, expire, commit, wind back, probe. `waiting` are the rows that are stored and not built."""
 
     @initialize()
     def begin(self) -> None:
         self.stem = SteM(Arena(), LAYOUT)
         self.rows: list[dict] = []
+        self.waiting: list[dict] = []
         self.min_live = self.number = 0
         self.numbers: list[tuple[int, int]] = []
+        """(number, rows before it) of each build since the last commit."""
         self.mark = (0, 0, 0, 0)
         self.ordinal = 0
 
-    @rule(rows=st.lists(ROW, min_size=1, max_size=12), times=st.sampled_from([1, 1, 8]), skip=st.integers(0, 3))
-    def build(self, rows: list[dict], times: int, skip: int) -> None:
+    @rule(rows=st.lists(ROW, min_size=1, max_size=12), times=st.sampled_from([1, 1, 8]))
+    def store(self, rows: list[dict], times: int) -> None:
         rows = rows * times
-        self.number += skip
         values = {e: pa.array([r[n] for r in rows], e.type) for e, n in NAMES.items()}
         ordinals = np.arange(self.ordinal, self.ordinal + len(rows))
-        found = self.stem.build(self.number, values, np.array([r["time"] for r in rows]), ordinals)
-        assert found == (len(self.rows), len(self.rows) + len(rows))
-        self.numbers.append((self.number, len(self.rows)))
-        self.rows += [r | {"ordinal": o} for r, o in zip(rows, ordinals.tolist(), strict=True)]
-        self.number += len(rows)
+        self.stem.store(values, np.array([r["time"] for r in rows]), ordinals)
+        self.waiting += [r | {"ordinal": o} for r, o in zip(rows, ordinals.tolist(), strict=True)]
         self.ordinal += len(rows)
+
+    @rule(most=st.sampled_from([1, 7, 1000]), skip=st.integers(0, 3))
+    def build(self, most: int, skip: int) -> None:
+        built = self.waiting[:most]
+        if not built:
+            return
+        self.number += skip
+        assert self.stem.build(self.number, len(built)) == (len(self.rows), len(self.rows) + len(built))
+        self.numbers.append((self.number, len(self.rows)))
+        self.rows += built
+        del self.waiting[:most]
+        self.number += len(built)
 
     @rule(horizon=st.integers(-31, 31))
     def expire(self, horizon: int) -> None:
@@ -86,22 +105,35 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def commit(self) -> None:
+        self.build(len(self.waiting), 0)
         self.stem.commit()
-        self.mark = (len(self.rows), self.min_live, len(self.numbers), self.ordinal)
+        self.mark = (len(self.rows), self.min_live, self.number, self.ordinal)
+        self.numbers.clear()
 
     @rule()
     def wind_back(self) -> None:
         self.stem.wind_back()
-        rows, self.min_live, numbers, self.ordinal = self.mark
+        rows, self.min_live, self.number, self.ordinal = self.mark
         del self.rows[rows:]
-        del self.numbers[numbers:]
-        self.number = 1 + (self.numbers[-1][0] + len(self.rows) - self.numbers[-1][1] if self.numbers else 0)
+        self.waiting.clear()
+        self.numbers.clear()
 
-    def limits(self, tuples: int, low: int | None, room: int) -> tuple[Limits, int]:
-        before = self.stem.rows_before(self.number - 3)
+    def rows_before(self, number: int) -> int:
+        """What was built when the slot had built `number` tuples."""
+        return next((rows for other, rows in self.numbers if other >= number), len(self.rows))
+
+    def limits(self, tuples: int, low: int | None, room: int) -> tuple[Limits, list[int]]:
+        """Tuples of several builds, or of one; the first row that may match as the eddy finds it."""
+        asked = np.arange(self.number - tuples, self.number) if tuples % 2 else np.array([self.number - 3])
+        asked = np.maximum(asked, self.mark[2])
+        before = self.stem.rows_before(asked)
+        wanted = [self.rows_before(number) for number in asked.tolist()]
+        assert before.tolist() == wanted
+        each = wanted if len(wanted) == tuples else wanted * tuples
         if low is None:
-            return Limits(NO_BOUND, NO_BOUND, before, self.stem.min_live, room), before
-        return Limits(np.full(tuples, low), np.full(tuples, low + 25), before, self.stem.min_live, room), before
+            return limits(before, self.stem.min_live, room), each
+        first = self.stem.first_at(low)
+        return limits(before, first, room, np.full(tuples, low), np.full(tuples, low + 25)), each
 
     def joins(self, row: int, before: int, low: int | None) -> bool:
         return self.min_live <= row < before and (low is None or low <= self.rows[row]["time"] <= low + 25)
@@ -126,7 +158,7 @@ class Life(RuleBasedStateMachine):
             (i, r)
             for i, a in enumerate(asked)
             for r in live
-            if self.joins(r, before, low) and all(self.rows[a][NAMES[e]] == self.rows[r][NAMES[e]] for e in on)
+            if self.joins(r, before[i], low) and all(self.rows[a][NAMES[e]] == self.rows[r][NAMES[e]] for e in on)
         ]
         assert sorted(found) == wanted
 
@@ -150,7 +182,7 @@ class Life(RuleBasedStateMachine):
             (i, r)
             for i in range(len(bounds))
             for r in range(self.min_live, len(self.rows))
-            if self.joins(r, before, low) and least[i] <= codes[r] <= most[i]
+            if self.joins(r, before[i], low) and least[i] <= codes[r] <= most[i]
         ]
         assert sorted(found) == wanted
 
@@ -161,7 +193,7 @@ class Life(RuleBasedStateMachine):
             (int(t), int(r)) for ts, rows in self.stem.probe_all(tuples, limits) for t, r in zip(ts, rows, strict=True)
         ]
         wanted = [
-            (i, r) for i in range(tuples) for r in range(self.min_live, len(self.rows)) if self.joins(r, before, low)
+            (i, r) for i in range(tuples) for r in range(self.min_live, len(self.rows)) if self.joins(r, before[i], low)
         ]
         assert found == wanted
 
@@ -170,15 +202,14 @@ class Life(RuleBasedStateMachine):
         if not hasattr(self, "stem"):
             return
         assert (self.stem.rows, self.stem.min_live) == (len(self.rows), self.min_live)
+        assert self.stem.stored == len(self.rows) + len(self.waiting)
         live = np.arange(self.min_live, len(self.rows))
         for expr in LAYOUT.stored:
             wanted = [self.rows[r][NAMES[expr]] for r in live]
             assert repr(self.stem.gather(expr, live).to_pylist()) == repr(wanted)
         assert self.stem.times.values[live].tolist() == [self.rows[r]["time"] for r in live]
-        for number, first in self.numbers:
-            if first >= self.min_live:
-                assert self.stem.rows_before(number) == first
-        assert self.stem.rows_before(self.number) == len(self.rows)
+        numbers = np.arange(self.mark[2], self.number + 1)
+        assert self.stem.rows_before(numbers).tolist() == [self.rows_before(n) for n in numbers.tolist()]
 
 
 TestLife = Life.TestCase
@@ -189,7 +220,7 @@ TestLife.settings = settings(
 
 def small(times: list[int], keys: list[int]) -> SteM:
     stem = SteM(Arena(), Layout(True, False, (K,), (K,), ((K,),), ()))
-    stem.build(0, {K: pa.array(keys)}, np.array(times), None)
+    store_and_build(stem, 0, {K: pa.array(keys)}, np.array(times))
     return stem
 
 
@@ -209,11 +240,10 @@ def test_expiry_inside_an_undone_batch_is_undone() -> None:
     stem = small([1, 2, 3], [7, 7, 7])
     stem.commit()
     stem.expire(3)
-    stem.build(3, {K: pa.array([7])}, np.array([4]), None)
+    store_and_build(stem, 3, {K: pa.array([7])}, np.array([4]))
     stem.expire(100)
     stem.wind_back()
-    limits = Limits(NO_BOUND, NO_BOUND, 3, stem.min_live, 10)
-    [(_, rows)] = stem.probe_key((K,), stem.key_values((K,)), np.array([0]), limits)
+    [(_, rows)] = stem.probe_key((K,), stem.key_values((K,)), np.array([0]), limits(3, stem.min_live, 10))
     assert rows.tolist() == [2, 1, 0]
 
 
@@ -223,7 +253,8 @@ def test_what_expired_in_an_undone_batch_is_still_found_after_indexes_were_rebui
     n = 1000
 
     def build(number: int, keys: np.ndarray, time: int) -> None:
-        stem.build(number, {K: pa.array(keys), X: pa.array(keys.astype(float))}, np.full(keys.size, time), None)
+        values = {K: pa.array(keys), X: pa.array(keys.astype(float))}
+        store_and_build(stem, number, values, np.full(keys.size, time))
 
     build(0, np.arange(n), 1)
     stem.commit()
@@ -232,25 +263,24 @@ def test_what_expired_in_an_undone_batch_is_still_found_after_indexes_were_rebui
     build(n, np.arange(n, 5 * n), 3)
     build(5 * n, np.arange(5 * n, 6 * n), 3)
     stem.wind_back()
-    limits = Limits(NO_BOUND, NO_BOUND, n, 0, 10_000)
-    rows = np.concatenate([r for _, r in stem.probe_key((K,), stem.key_values((K,)), np.arange(n), limits)])
+    known = limits(n, 0, 10_000)
+    rows = np.concatenate([r for _, r in stem.probe_key((K,), stem.key_values((K,)), np.arange(n), known)])
     assert sorted(rows.tolist()) == list(range(n))
     least, most = np.array([0.0]).view(np.int64), np.array([1e9]).view(np.int64)
-    rows = np.concatenate([r for _, r in stem.probe_range(X, least, most, limits)])
+    rows = np.concatenate([r for _, r in stem.probe_range(X, least, most, known)])
     assert sorted(rows.tolist()) == list(range(n))
 
 
 def test_a_sorted_index_made_inside_an_undone_batch() -> None:
     stem = SteM(Arena(), Layout(True, False, (), (), (), (X,)))
     first = TINY // 2
-    stem.build(0, {X: pa.array(np.arange(float(first)))}, np.zeros(first, np.int64), None)
+    store_and_build(stem, 0, {X: pa.array(np.arange(float(first)))}, np.zeros(first, np.int64))
     stem.commit()
-    stem.build(first, {X: pa.array(np.arange(float(2 * TINY)))}, np.zeros(2 * TINY, np.int64), None)
+    store_and_build(stem, first, {X: pa.array(np.arange(float(2 * TINY)))}, np.zeros(2 * TINY, np.int64))
     stem.wind_back()
-    stem.build(first, {X: pa.array([3.0, 500.0])}, np.zeros(2, np.int64), None)
+    store_and_build(stem, first, {X: pa.array([3.0, 500.0])}, np.zeros(2, np.int64))
     least, most = np.array([3.0]).view(np.int64), np.array([4.0]).view(np.int64)
-    limits = Limits(NO_BOUND, NO_BOUND, stem.rows, 0, 100)
-    rows = np.concatenate([r for _, r in stem.probe_range(X, least, most, limits)])
+    rows = np.concatenate([r for _, r in stem.probe_range(X, least, most, limits(stem.rows, 0, 100))])
     assert sorted(rows.tolist()) == [3, 4, first]
 
 
@@ -266,7 +296,7 @@ def test_a_build_that_fails_half_way_can_be_wound_back(faulty: str, monkeypatch:
         L: pa.array([["a"]] * 100),
     }
     times, ordinals = np.zeros(100, np.int64), np.arange(100)
-    stem.build(0, values, times, ordinals)
+    store_and_build(stem, 0, values, times, ordinals)
     stem.commit()
     part = {"hash": stem._hashed[K,], "sorted": stem._sorted[X], "store": stem._stores[L]}[faulty]
     with monkeypatch.context() as patch:
@@ -275,15 +305,15 @@ def test_a_build_that_fails_half_way_can_be_wound_back(faulty: str, monkeypatch:
         else:
             patch.setattr(type(part), "append" if faulty == "store" else "build", no_memory)
         with pytest.raises(MemoryError):
-            stem.build(100, values, times, ordinals + 100)
+            store_and_build(stem, 100, values, times, ordinals + 100)
     stem.wind_back()
-    stem.build(100, values, times, ordinals + 100)
-    limits = Limits(NO_BOUND, NO_BOUND, 200, 0, 1000)
+    assert store_and_build(stem, 100, values, times, ordinals + 100) == (100, 200)
+    known = limits(200, 0, 1000)
     for on in LAYOUT.indexes:
-        rows = np.concatenate([r for _, r in stem.probe_key(on, stem.key_values(on), np.array([0]), limits)])
+        rows = np.concatenate([r for _, r in stem.probe_key(on, stem.key_values(on), np.array([0]), known)])
         assert sorted(rows.tolist()) == list(range(200))
     one = np.array([1.0]).view(np.int64)
-    rows = np.concatenate([r for _, r in stem.probe_range(X, one, one, limits)])
+    rows = np.concatenate([r for _, r in stem.probe_range(X, one, one, known)])
     assert sorted(rows.tolist()) == list(range(200))
     assert stem.gather(L, np.arange(200)).to_pylist() == [["a"]] * 200
 
@@ -291,16 +321,107 @@ def test_a_build_that_fails_half_way_can_be_wound_back(faulty: str, monkeypatch:
 def test_a_sorted_index_whose_making_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     stem = SteM(Arena(), Layout(True, False, (), (), (), (X,)))
     ones, times = {X: pa.array([1.0] * TINY)}, np.zeros(TINY, np.int64)
-    stem.build(0, ones, times, None)
+    store_and_build(stem, 0, ones, times)
     stem.commit()
     with monkeypatch.context() as patch, pytest.raises(MemoryError):
         patch.setattr(SortedIndex, "build", no_memory)
-        stem.build(TINY, ones, times, None)
+        store_and_build(stem, TINY, ones, times)
     stem.wind_back()
-    stem.build(TINY, ones, times, None)
-    one, limits = np.array([1.0]).view(np.int64), Limits(NO_BOUND, NO_BOUND, 2 * TINY, 0, 1000)
-    rows = np.concatenate([r for _, r in stem.probe_range(X, one, one, limits)])
+    store_and_build(stem, TINY, ones, times)
+    one = np.array([1.0]).view(np.int64)
+    rows = np.concatenate([r for _, r in stem.probe_range(X, one, one, limits(2 * TINY, 0, 1000))])
     assert sorted(rows.tolist()) == list(range(2 * TINY))
+
+
+# Rows before a time
+
+
+class Times:
+    """What a SteM with nothing but times must answer to `first_at`, from a list of times."""
+
+    def __init__(self) -> None:
+        self.stem = SteM(Arena(), Layout(True, True, (), (), (), ()))
+        self.times: list[int] = []
+        self.min_live = 0
+        self.mark = (0, 0)
+
+    def store(self, times: list[int]) -> None:
+        ordinals = np.arange(len(self.times), len(self.times) + len(times))
+        self.stem.store({}, np.array(times, np.int64), ordinals)
+        self.times += times
+
+    def build(self) -> None:
+        if self.stem.stored > self.stem.rows:
+            self.stem.build(self.stem.rows, self.stem.stored - self.stem.rows)
+
+    def expire(self, ordinal: int) -> None:
+        """By ordinals, so that what expires need not be old."""
+        self.stem.expire_ordinals(ordinal)
+        self.min_live = self.stem.min_live
+
+    def commit(self) -> None:
+        self.build()
+        self.stem.commit()
+        self.mark = (len(self.times), self.min_live)
+
+    def wind_back(self) -> None:
+        self.stem.wind_back()
+        rows, self.min_live = self.mark
+        del self.times[rows:]
+
+    def check(self, time: int) -> None:
+        """No row before it that is live has this time or a later one; and whole blocks up to which all rows that ever
+        were are older are left out."""
+        found = self.stem.first_at(time)
+        assert found == self.min_live or (found > self.min_live and found % BLOCK == 0)
+        assert all(t < time for t in self.times[self.min_live : found])
+        whole = self.min_live // BLOCK
+        while BLOCK * (whole + 1) <= len(self.times) and max(self.times[: BLOCK * (whole + 1)]) < time:
+            whole += 1
+        assert found >= BLOCK * whole
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("base", [0, -(10**6), 10**15])
+def test_first_at_leaves_out_only_rows_that_are_older_or_expired(seed: int, base: int) -> None:
+    rng = np.random.default_rng([seed, abs(base)])
+    known, now, skipped = Times(), base, 0
+    for _ in range(150):
+        doing = rng.choice(["store", "store", "build", "expire", "commit", "wind back"])
+        if doing == "store":
+            n = int(rng.choice([1, 5, BLOCK - 1, BLOCK, 3 * BLOCK + 7]))
+            known.store((now + np.sort(rng.integers(0, 50, n)) - rng.integers(0, 20, n)).tolist())
+            now += int(rng.integers(0, 60))
+        elif doing == "build":
+            known.build()
+        elif doing == "expire":
+            known.expire(int(rng.integers(known.min_live, known.stem.rows + 1)))
+        elif doing == "commit":
+            known.commit()
+        else:
+            known.wind_back()
+            now = max(known.times, default=base)
+        for time in [now - int(rng.integers(0, 300)), now + 100, base - 1]:
+            known.check(time)
+            skipped += known.stem.first_at(time) > known.min_live
+    assert skipped > 50
+
+
+def test_first_at_after_everything_expired_and_a_large_batch_was_undone() -> None:
+    """Blocks that expired are given back, and the mapping moves on: nothing before them may be looked at again."""
+    for blocks in (512, 1024, 1536):
+        known = Times()
+        known.store(list(range(-BLOCK * blocks, 0)))
+        known.build()
+        known.expire(BLOCK * blocks)
+        known.commit()
+        for _ in range(2):
+            known.store([7] * 3000 * BLOCK)
+            known.wind_back()
+        known.store([5] * BLOCK + [6] * BLOCK)
+        assert known.stem.first_at(6) == BLOCK * (blocks + 1)
+        assert known.stem.first_at(5) == BLOCK * blocks
+        known.check(6)
 
 
 def no_memory(*_: object) -> None:
@@ -326,7 +447,7 @@ def test_a_long_life_is_flat() -> None:
     arena = Arena()
     stem = SteM(arena, LAYOUT)
     rng = np.random.default_rng(1)
-    counted, on_host, runs = [], [], []
+    counted, on_host, remembered = [], [], []
     for first in range(0, 200_000, 500):
         values = {
             K: pa.array(np.arange(first, first + 500)),
@@ -335,13 +456,14 @@ def test_a_long_life_is_flat() -> None:
             X: pa.array(rng.random(500)),
             L: pa.array([["a", None], []] * 250, L.type),
         }
-        stem.build(first, values, np.arange(first, first + 500), np.arange(first, first + 500))
+        store_and_build(stem, first, values, np.arange(first, first + 500), np.arange(first, first + 500))
         stem.expire(first - 1500)
         stem.commit()
         counted.append(stem.nbytes)
         on_host.append(os.fstat(arena._fd).st_blocks * 512)
-        runs.append(len(stem._runs))
-    assert max(runs) <= 6
+        remembered.append((stem._build_numbers.rows, stem._newest.nbytes // 8))
+    assert {builds for builds, _ in remembered} == {0}
+    assert max(blocks for _, blocks in remembered) <= 2500 // BLOCK + 1
     assert max(counted[200:]) <= 1.2 * max(counted[20:200])
     assert max(on_host[200:]) <= 1.2 * max(on_host[20:200])
     assert max(on_host[20:]) <= 2.5 * max(counted)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from eddyline.cql.script import parse
-from eddyline.testing import clock, reproduce, sources, timeline
+from eddyline.engine.batch import LocalEngine
+from eddyline.settings import Settings
+from eddyline.testing import clock, eager, reproduce, sources, timeline
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
 from eddyline.testing.fuzz import Report, case_seed, naive_of_checkout
 from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
-from eddyline.testing.run import bound, expected_of
+from eddyline.testing.run import bound, expected_of, run
 from eddyline.testing.shrink import shrink
 
 
@@ -29,7 +32,7 @@ def rebuilt(case: Case) -> Case:
 def test_a_printed_case_is_the_case(index: int) -> None:
     case = generate(case_seed(1, index))
     again = rebuilt(case)
-    assert again.script == case.script
+    assert again.script == case.script and again.settings == case.settings
     assert len(again.batches) == len(case.batches)
     for mine, theirs in zip(case.batches, again.batches, strict=True):
         assert mine.ended == theirs.ended
@@ -53,7 +56,11 @@ def test_scripts_are_scripts_and_cover_the_language() -> None:
     wanted = (
         "window RANGE,window ROWS,window UNBOUNDED,slide,having,self-join,static table,late rows,wind back,time bound"
     )
-    wanted += ",dead rows,nulls,skew,clique,cycle,star,cross,theta,8 sources"
+    wanted += ",dead rows,nulls,skew,clique,cycle,star,cross,theta,8 sources,selections,check,eager"
+    wanted += ",router auto,router fixed,router random,router lottery,router rank,router benefit"
+    wanted += ",packet None,packet 1,packet 3,packet 16,packet 1000"
+    wanted += ",input_batch None,input_batch 1,input_batch 2,input_batch 7,input_batch 100,input_batch 65536"
+    wanted += ",reroute_every 1,reroute_every 10,reroute_every 1000,explore 0.0,explore 0.02,explore 1.0"
     assert not [feature for feature in wanted.split(",") if not seen[feature]]
 
 
@@ -80,6 +87,52 @@ def test_shrinking_keeps_what_fails_and_little_else() -> None:
     assert len(small.select.sources) == 1 and not small.select.where and len(small.batches) == 1
 
 
+@pytest.mark.parametrize(
+    ("needed", "left"),
+    [
+        ({}, {}),
+        ({"router": {"lottery"}}, {"router": "lottery"}),
+        ({"router": {"lottery", "random"}}, {"router": "random"}),
+        ({"packet": {3}, "input_batch": {2}}, {"packet": 3, "input_batch": 2}),
+        ({"packet": {3, 1000}, "eager": {4}}, {"packet": 1000, "eager": 4}),
+        ({"reroute_every": {1}, "explore": {1.0}, "seed": {77}}, {"reroute_every": 1, "explore": 1.0, "seed": 77}),
+    ],
+)
+def test_shrinking_leaves_the_settings_that_matter(needed: dict[str, set[object]], left: dict[str, object]) -> None:
+    """Everything else becomes what it is without being told."""
+    settings: dict[str, object] = {"router": "lottery", "packet": 3, "input_batch": 2, "reroute_every": 1,
+                                   "explore": 1.0, "seed": 77, "check": True, "eager": 4}  # fmt: skip
+    case = replace(next(c for c in map(generate, range(1000)) if len(c.select.sources) == 1), settings=settings)
+
+    def fails(candidate: Case) -> bool:
+        return all(candidate.settings.get(name) in values for name, values in needed.items())
+
+    small = shrink(case, fails, seconds=5)
+    plain = {"router": "fixed", "packet": None, "input_batch": None, "reroute_every": 1000, "explore": 0.0, "seed": 0,
+             "check": True, "eager": None}  # fmt: skip
+    assert small.settings == {**plain, **left}
+    run(replace(case, settings=small.settings))  # what was left out is no setting of the engine either
+
+
+def test_an_eager_run_adapts_on_a_few_rows_and_changes_no_constant() -> None:
+    before = {(m.__name__, n): getattr(m, n) for m, names in eager._constants(4) for n in names}
+    case = next(
+        c for c in map(generate, range(1000)) if len(c.select.sources) == 3 and c.row_count > 40 and not c.tables
+    )
+    rows = run(replace(case, settings={"check": True})).table
+    with eager.eager(4):
+        engine = LocalEngine(bound(case), Settings(check=True))
+        for batch in case.batches:
+            engine.batch(batch.rows, batch.ended)
+        queues = engine.slot.eddy.scheduler.queues.values()
+        assert all(q.packets == 0 or q.tuples <= 4 * q.packets for q in queues)
+        assert {q.threshold for q in queues} != {1}
+    with pytest.raises(ZeroDivisionError), eager.eager(4):
+        raise ZeroDivisionError
+    assert before == {(m.__name__, n): getattr(m, n) for m, names in eager._constants(4) for n in names}
+    assert difference(run(replace(case, settings={"check": True, "eager": 4})).table, rows, {}) is None
+
+
 def test_reports_add_up() -> None:
     total = Report(cases=1, empty=1, features=Counter(a=1))
     total.add(Report(cases=2, features=Counter(a=1, b=2)))
@@ -87,7 +140,7 @@ def test_reports_add_up() -> None:
     assert "3 cases, 0 differences, 33.3 % with an empty result" in total.summary()
 
 
-@pytest.mark.parametrize("module", [clock, sources, timeline, reproduce])
+@pytest.mark.parametrize("module", [clock, sources, timeline, reproduce, eager])
 def test_examples_in_the_documentation(module: Any) -> None:
     import doctest
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from eddyline import benchmarks
 from eddyline.benchmarks import Result
+from eddyline.cli.streams import note
 
 
 def command(options: argparse.Namespace) -> int:
@@ -16,12 +20,32 @@ def command(options: argparse.Namespace) -> int:
         print(json.dumps(list(benchmarks.BENCHMARKS)) if options.json else "\n".join(benchmarks.BENCHMARKS))
         return 0
     signal.signal(signal.SIGINT, signal.default_int_handler)  # benchmarks have temporary files to remove
-    results = benchmarks.run(options.name)
+    chosen = {key: getattr(options, key) for key in ("part", "seed", "seeds") if getattr(options, key) is not None}
+    with _progress():
+        results = benchmarks.run(options.name, **chosen)
     if options.json:
         print(json.dumps({"name": options.name, "results": [r.as_dict() for r in results]}))
     else:
         print(table(results))
     return 0 if all(r.ok is not False for r in results) else 1
+
+
+class _Notes(logging.Handler):
+    """What a benchmark says while it runs, on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
+
+
+@contextmanager
+def _progress() -> Iterator[None]:
+    logger, notes = logging.getLogger(benchmarks.__name__), _Notes()
+    logger.addHandler(notes)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(notes)
 
 
 def table(results: list[Result]) -> str:

@@ -1,12 +1,53 @@
-"""`eddyline experiment`: to come."""
+"""`eddyline experiment`: a figure of a paper, measured here, as a table, a CSV file and a PNG.
+
+The folder is tried before anything is measured, since measuring takes minutes. Without matplotlib the PNG is left out,
+with a line that says so; the numbers are what counts.
+"""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from tempfile import TemporaryFile
 
-from eddyline.errors import SettingError
+from eddyline.cli.streams import note
+from eddyline.errors import JobError
+from eddyline.experiments import EXPERIMENTS, Experiment, chosen
+from eddyline.experiments.chart import draw
 
 
 def command(options: argparse.Namespace) -> int:
-    """Refuses."""
-    raise SettingError("experiment is not built yet")
+    """Runs an experiment or all of them, or lists them."""
+    if options.name is None:
+        width = max(map(len, EXPERIMENTS))
+        print("\n".join(f"{e.name.ljust(width)}  {e.about}" for e in EXPERIMENTS.values()))
+        return 0
+    experiments, out = chosen(options.name), Path(options.out)
+    _try(out)
+    for experiment in experiments:
+        _measure(experiment, options.quick, out)
+    return 0
+
+
+def _try(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise JobError(f"cannot write to the folder {out}: {error.strerror}") from error
+
+
+def _measure(experiment: Experiment, quick: bool, out: Path) -> None:
+    figure = experiment.run(quick, lambda line: note(f"{experiment.name}: {line}"))
+    small = " (--quick: too short to mean much)" if quick else ""
+    print(f"{experiment.name}: {experiment.about}{small}\n\n{figure.table.markdown()}\n", flush=True)
+    file = out / f"{experiment.name}.csv"
+    figure.table.write(file)
+    note(f"{experiment.name}: wrote {file}")
+    try:
+        draw(figure.chart, file.with_suffix(".png"))
+    except JobError as missing:
+        note(f"eddyline: {missing}")
+    else:
+        note(f"{experiment.name}: wrote {file.with_suffix('.png')}")

@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--engine", default="local", metavar="local|spark", help="local (default); spark is not built yet")
     run.add_argument("--checkpoint", metavar="DIR", help="not built yet")
     run.add_argument("--follow", action="store_true", help="not built yet")
-    run.add_argument("--live", action="store_true", help="not built yet")
+    run.add_argument("--live", action="store_true", help="show rates, routes and decisions while it runs, on stderr")
     run.add_argument("--conf", action="append", default=[], metavar="SPARK_KEY=VALUE", help="not built yet")
 
     explain = commands.add_parser("explain", help="show the plan of a script")
@@ -104,16 +104,20 @@ def _parser() -> argparse.ArgumentParser:
     _settings(explain)
 
     demo = commands.add_parser("demo", help="run a generated job with drifting data")
-    demo.add_argument("--seconds", type=int, default=90, help="seconds of event time (default 90)")
+    demo.add_argument("--seconds", type=int, default=60, help="seconds of event time (default %(default)s)")
     demo.add_argument("--json", action="store_true", help="print a summary as one JSON object, last")
 
     bench = commands.add_parser("bench", help="run a benchmark; without a name: list them")
     bench.add_argument("name", nargs="?", metavar="NAME")
     bench.add_argument("--json", action="store_true", help="print {name, results} as JSON")
+    bench.add_argument("--part", metavar="PART", help="only this part of the benchmark, if it has parts")
+    bench.add_argument("--seed", type=int, metavar="N", help="seed of what is drawn at random (default: a fresh one)")
+    bench.add_argument("--seeds", type=int, metavar="N", help="how many seeds, from --seed on")
 
-    experiment = commands.add_parser("experiment", help="a figure of a paper (not built yet)")
-    experiment.add_argument("name", nargs="?", metavar="NAME")
-    experiment.add_argument("--out", metavar="DIR")
+    experiment = commands.add_parser("experiment", help="measure a figure of a paper again; without a name: list them")
+    experiment.add_argument("name", nargs="?", metavar="NAME", help="one of the list, or all")
+    experiment.add_argument("--out", default="experiments-out", metavar="DIR", help="for CSV and PNG (%(default)s)")
+    experiment.add_argument("--quick", action="store_true", help="a small version: shorter runs, fewer points")
     return parser
 
 

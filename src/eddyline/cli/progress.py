@@ -6,6 +6,7 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 
+from eddyline.cli.screen import clipped, terminal_size
 from eddyline.cli.streams import note
 from eddyline.runtime.summary import Progress, Summary
 
@@ -13,7 +14,7 @@ _EVERY = 0.2
 
 
 class ProgressLine:
-    """Shown on stderr if that is a terminal, or if asked for."""
+    """Shown on stderr if that is a terminal, or if asked for. Used with `with`; makes place for what comes next."""
 
     def __init__(self, always: bool) -> None:
         self._terminal = sys.stderr.isatty()
@@ -21,18 +22,22 @@ class ProgressLine:
         self._next = 0.0
         self._width = 0
 
+    def __enter__(self) -> ProgressLine:
+        return self
+
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         if self._shown and now >= self._next:
             self._next = now + _EVERY
             self._write(line(progress))
 
-    def clear(self) -> None:
-        """Makes place for the next output."""
+    def __exit__(self, *error: object) -> None:
         if self._terminal and self._width:
             note("\r" + " " * self._width + "\r", end="")
 
     def _write(self, text: str) -> None:
+        if self._terminal:
+            text = clipped(text, terminal_size()[0] - 1)  # a line that wraps could not be taken back
         note("\r" + text.ljust(self._width) if self._terminal else text, end="" if self._terminal else "\n")
         self._width = len(text)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from eddyline.cli.inputs import import_udfs, script_text, settings_of
 from eddyline.cli.main import BEGAN
+from eddyline.cli.screen import Screen
 from eddyline.cli.stopping import interrupts
 from eddyline.cli.streams import note
 from eddyline.errors import EddylineError, ScriptError, SettingError
@@ -31,8 +32,10 @@ def command(options: argparse.Namespace) -> int:
 
     runner: LocalRunner | None = None
     try:
-        runner = LocalRunner(prepare(text, seed=settings.seed, out=sys.stdout), settings, began=BEGAN)
-        summary = _run(runner, options.progress)
+        screen = Screen()
+        out = screen.above(sys.stdout) if options.live else sys.stdout
+        runner = LocalRunner(prepare(text, seed=settings.seed, out=out), settings, began=BEGAN)
+        summary = _run(runner, screen if options.live else None, options.progress)
     except (ScriptError, SettingError):
         raise
     except EddylineError as error:
@@ -46,17 +49,17 @@ def command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(runner: LocalRunner, progress_always: bool) -> Summary:
+def _run(runner: LocalRunner, screen: Screen | None, progress_always: bool) -> Summary:
+    """With the live view if there is a screen for it, else with the progress line."""
+    from eddyline.cli.live import live
     from eddyline.cli.progress import ProgressLine
 
     for warning in runner.warnings:
         note(f"warning: {warning}")
-    progress = ProgressLine(progress_always)
     with interrupts() as stop:
-        try:
-            return runner.run(stop.is_set, progress)
-        finally:
-            progress.clear()
+        view = ProgressLine(progress_always) if screen is None else live(runner, screen, stop.is_set)
+        with view:
+            return runner.run(stop.is_set, view)
 
 
 def _refuse_later(options: argparse.Namespace) -> None:
@@ -66,7 +69,6 @@ def _refuse_later(options: argparse.Namespace) -> None:
         "--engine spark": options.engine == "spark",
         "--checkpoint": options.checkpoint is not None,
         "--follow": options.follow,
-        "--live": options.live,
         "--conf": bool(options.conf),
     }
     for name, given in later.items():

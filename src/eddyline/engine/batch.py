@@ -7,7 +7,8 @@ What is counted is counted when the batch is finished, so a batch that is wound 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ from eddyline.errors import InternalError
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.explain import explain
 from eddyline.query.model import Query
-from eddyline.routing.routing_arrays import measured
+from eddyline.routing.report import Report, look, measured
 from eddyline.settings import Settings
 
 NO_TIME = "the event time is NULL or out of range"
@@ -56,9 +57,9 @@ class BatchResult:
 class LocalEngine:
     """A query on one slot, batch by batch."""
 
-    def __init__(self, query: Query, settings: Settings) -> None:
+    def __init__(self, query: Query, settings: Settings, clock: Callable[[], float] = time.perf_counter) -> None:
         self.query = query
-        self.slot = Slot(query, settings)
+        self.slot = Slot(query, settings, clock=clock)
         self._streams = {s.stream.name: s.stream for s in query.sources}
         self._needed = {name: self._needed_columns(name) for name in self._streams}
         self._watermarks = Watermarks([s for s in self._streams.values() if not s.is_table])
@@ -78,8 +79,13 @@ class LocalEngine:
 
     def explain(self) -> str:
         """The plan, and what was measured on it so far."""
-        parts = [explain(self.query), measured(self.query, self.slot.eddy.routes)]
+        parts = [explain(self.query), measured(self.query, self.slot.eddy)]
         return "\n\n".join(part for part in parts if part)
+
+    def report(self, seconds: float = 0.0) -> Report:
+        """What the eddy did so far, `seconds` after the start."""
+        rows = [stem.rows for stem in self.slot.stems]
+        return look(self.query, self.slot.eddy, rows, seconds, self.slot.input_batch.rows)
 
     def load_table(self, stream: str, batch: pa.RecordBatch) -> None:
         """Rows of a static table, before the first batch."""
@@ -87,6 +93,7 @@ class LocalEngine:
         if self.slot.version:
             raise InternalError("a table came after the first batch")
         self.slot.feed(stream, columns_for(table, as_it_travels(batch), self._needed[stream]))
+        self.slot.take_in()
         self.slot.commit(self.slot.version)
         self._committed = (copy(self._watermarks), copy(self.stats), self.slot.errors.count)
 
@@ -134,6 +141,7 @@ class LocalEngine:
         stats = self.stats
         stats.rows_out += sum(batch.num_rows for batch in results)
         stats.expression_errors, stats.first_error = self.slot.errors.count, self.slot.errors.first
+        stats.decisions = dict(self.slot.eddy.decisions.counts)  # routes stay as decided when a batch is wound back
         stats.state_rows, stats.memory_bytes = self.slot.state_rows, self.slot.state_bytes
         stats.peak_state_rows = max(stats.peak_state_rows, self.slot.peak_rows)
         stats.peak_memory_bytes = max(stats.peak_memory_bytes, self.slot.peak_bytes)

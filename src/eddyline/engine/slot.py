@@ -3,12 +3,15 @@
     feed(stream, rows)* -> advance(watermarks) -> drain() -> commit(version)
 
 is a batch; `wind_back` in place of `commit` undoes it. The slot knows nothing of where rows come from or go to. Rows
-fed are readable and not late (see intake.py). Between `feed` and `advance` watermarks stand still.
+fed are readable and not late (see intake.py). Between `feed` and `advance` watermarks stand still; `advance` takes in
+what was fed, slice by slice, each when the eddy has nothing else to do, and flushes the eddy: the results of a batch
+leave with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.engine.in_order import InOrder
+from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.intake import event_times
 from eddyline.engine.results import Groups, Results, Rows
 from eddyline.plan.bounds import FOREVER
@@ -25,8 +29,7 @@ from eddyline.query.expr import Column, Expr
 from eddyline.query.model import Query, WindowKind
 from eddyline.query.types import decode
 from eddyline.routing.eddy import Eddy
-from eddyline.routing.packet import Packet
-from eddyline.routing.router import router
+from eddyline.routing.packet import Packet, merged, started
 from eddyline.routing.rows_windows import Clock
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
@@ -49,7 +52,13 @@ class _Part(Protocol):
 class Slot:
     """Build, route, expire, commit."""
 
-    def __init__(self, query: Query, settings: Settings, arena: Arena | None = None) -> None:
+    def __init__(
+        self,
+        query: Query,
+        settings: Settings,
+        arena: Arena | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         arena = arena or Arena()
         self.query, self.plan, self.errors = query, Plan(query), ErrorCount()
         sources = query.sources
@@ -64,7 +73,8 @@ class Slot:
             if query.group is None
             else Groups(query, query.group, self.stems, self._clocks, self.errors)
         )
-        self.eddy = Eddy(self.plan, self.stems, self._clocks, router(settings), settings, self.errors, self._complete)
+        self.eddy = Eddy(self.plan, self.stems, self._clocks, settings, self.errors, self._complete, clock)
+        self.input_batch = InputBatch(settings.input_batch or settings.packet)
         self._ready: list[Packet] = []
         self._ready_rows = 0
         self._number = self._committed_number = 0
@@ -87,12 +97,12 @@ class Slot:
                 times = np.zeros(batch.num_rows, np.int64)
                 if item.stream.time is not None:
                     times = event_times(batch.column(item.stream.time))
-                self._build(source, batch, times, None)
+                self._arrive(source, batch, times, None)
 
-    def _build(
+    def _arrive(
         self, source: int, batch: pa.RecordBatch, times: NDArray[np.int64], ordinals: NDArray[np.int64] | None
     ) -> None:
-        """Filter, build into the SteM, and send what was built round the eddy."""
+        """Filter, and store for `take_in`."""
         values = self._values(source, batch)
         keep = self._wanted(source, values, batch.num_rows)
         if keep is not None:
@@ -101,12 +111,28 @@ class Slot:
             kept = pa.array(keep)
             values = {expr: array.filter(kept) for expr, array in values.items()}
             times, ordinals = times[keep], None if ordinals is None else ordinals[keep]
-        if not times.size:
-            return
-        first, last = self.stems[source].build(self._number, values, times, ordinals)
-        packet = Packet({source: np.arange(first, last)}, 0, self._number)
-        self._number += last - first
-        self.eddy.run(packet)
+        if times.size:
+            self.stems[source].store(values, times, ordinals)
+
+    def take_in(self) -> None:
+        """Build what was fed and send it round the eddy, a slice whenever nothing else is to be done there, until all
+        of it and all that came of it has gone through. A slice has the same share of every source, because sources that
+        are read side by side cover the same stretch of time."""
+        work = self.eddy.work
+        while left := sum(stem.stored - stem.rows for stem in self.stems):
+            calls, passed, before = work.calls, int(work.passed[0]), self._number
+            slices = -(-left // self.input_batch.rows)
+            for source, stem in enumerate(self.stems):
+                rows = -(-(stem.stored - stem.rows) // slices)
+                if rows:
+                    first, last = stem.build(self._number, rows)
+                    packet = started(source, first, last, self._number)
+                    self._number += rows
+                    self.eddy.start(packet, self._number)
+            self.eddy.run()
+            calls = work.calls - calls + len(self.stems)
+            self.input_batch.observe(self._number - before, calls, int(work.passed[0]) - passed)
+        self.eddy.flush()
 
     def _values(self, source: int, batch: pa.RecordBatch) -> dict[Expr, pa.Array]:
         names = batch.schema.names
@@ -148,9 +174,8 @@ class Slot:
     def _gather(self) -> None:
         if not self._ready:
             return
-        ready, self._ready, self._ready_rows = self._ready, [], 0
-        rows = {s: np.concatenate([p.rows[s] for p in ready]) for s in ready[0].rows}
-        packet = Packet(rows, ready[0].done, 0)
+        packet = merged(self._ready)
+        self._ready, self._ready_rows = [], 0
         self._results.add(packet, self.eddy.gather(packet, self.plan.gathered))
 
     def drain(self) -> list[pa.RecordBatch]:
@@ -163,6 +188,7 @@ class Slot:
         """The batch is complete, and no row below these times will come any more."""
         if self._waiting and query_watermark is not None:
             self._release(query_watermark)
+        self.take_in()
         self._gather()
         if query_watermark is not None:
             self._results.advance(query_watermark)
@@ -180,7 +206,7 @@ class Slot:
                 clock = self._clocks.get(source)
                 released[source] = (batch, times, None if clock is None else clock.append(times))
         for source, (batch, times, ordinals) in released.items():
-            self._build(source, batch, times, ordinals)
+            self._arrive(source, batch, times, ordinals)
 
     def _expire(self, watermarks: Mapping[str, int | None]) -> None:
         by_source = [FOREVER if s.stream.is_table else watermarks[s.stream.name] for s in self.query.sources]
@@ -196,6 +222,7 @@ class Slot:
         """Every stream has ended; `newest` is the newest time of any readable row: flush what waits."""
         if self._waiting:
             self._release(FOREVER)
+        self.take_in()
         self._gather()
         self._results.end(newest)
 
@@ -217,6 +244,7 @@ class Slot:
         parts: tuple[_Part, ...] = (*self.stems, *self._waiting.values(), *self._clocks.values(), self._results)
         for part in parts:
             part.wind_back()
+        self.eddy.clear()
         self._ready, self._ready_rows = [], 0
         self._number, self._watermark = self._committed_number, self._committed_watermark
 

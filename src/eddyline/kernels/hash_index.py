@@ -98,24 +98,30 @@ def probe(
     rows: NDArray[np.int64],
     low: NDArray[np.int64],
     high: NDArray[np.int64],
-    before: int,
+    before: NDArray[np.int64],
     min_live: int,
+    passed: NDArray[np.int64],
     at: int,
     chain: int,
     out_tuple: NDArray[np.int64],
     out_row: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Matches of the tuples at.. of a packet: those with min_live <= row < before and low <= times[row] <= high.
+    """Matches of the tuples at.. of a packet: those with min_live <= row < before[i] and low[i] <= times[row] <= high[i].
 
-    Tuple i has the key keys[rows[i]]; `low` and `high` are empty where time does not matter. Returns the number of
+    Tuple i has the key keys[rows[i]]; `low` and `high` are empty where time does not matter, `before` has one element if
+    it is the same for all tuples. `passed[0]` counts the rows passed over because they were too new. Returns the number of
     matches and where to go on: (n, at, chain), finished when at == rows.size. `chain` is the row to look at next, EMPTY
     to begin with a lookup.
     """
     slots = table.size // 2
     timed = low.size > 0
+    each = before.size > 1
+    end = before[0]
     room = out_tuple.size
-    n = 0
+    n = too_new = 0
     for i in range(at, rows.size):
+        if each:
+            end = before[i]
         if chain == EMPTY:
             key = keys[rows[i]]
             p = _slot(key, slots)
@@ -129,11 +135,15 @@ def probe(
             row = chain
             chain = EMPTY
         while row >= min_live:
-            if row < before and (not timed or (low[i] <= times[row] <= high[i])):
+            if row >= end or (timed and times[row] > high[i]):
+                too_new += 1
+            elif not timed or times[row] >= low[i]:
                 if n == room:
+                    passed[0] += too_new
                     return n, i, row
                 out_tuple[n] = i
                 out_row[n] = row
                 n += 1
             row = after[row]
+    passed[0] += too_new
     return n, rows.size, EMPTY

@@ -13,29 +13,39 @@ def probe(
     times: NDArray[np.int64],
     low: NDArray[np.int64],
     high: NDArray[np.int64],
-    before: int,
+    before: NDArray[np.int64],
     min_live: int,
+    passed: NDArray[np.int64],
     tuples: int,
     at: int,
     chain: int,
     out_tuple: NDArray[np.int64],
     out_row: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Every row min_live..before-1 with low <= times[row] <= high (no bound where they are empty), for tuples at.. of a
-    packet of `tuples`. Returns (n, at, chain) as the hash probe does; `chain` is the row to go on with, -1 to begin."""
+    """Every row min_live..before-1 with low <= times[row] <= high (no bound where they are empty; `before` has one
+    element if it is the same for all), for tuples at.. of a packet of `tuples`. `passed[0]` counts the rows passed over
+    because they were too new. Returns (n, at, chain) as the hash probe does; `chain` is the row to go on with, -1 to begin."""
     timed = low.size > 0
+    each = before.size > 1
+    end = before[0]
     room = out_tuple.size
-    n = 0
+    n = too_new = 0
     for i in range(at, tuples):
         first = min_live if chain < 0 else chain
         chain = -1
-        for row in range(first, before):
-            if not timed or (low[i] <= times[row] <= high[i]):
+        if each:
+            end = before[i]
+        for row in range(first, end):
+            if timed and times[row] > high[i]:
+                too_new += 1
+            elif not timed or times[row] >= low[i]:
                 if n == room:
+                    passed[0] += too_new
                     return n, i, row
                 out_tuple[n] = i
                 out_row[n] = row
                 n += 1
+    passed[0] += too_new
     return n, tuples, -1
 
 
@@ -57,9 +67,17 @@ def narrow(
     rows: NDArray[np.int64],
     back: int,
     on: int,
+    first: bool,
 ) -> None:
-    """Tighten each tuple's time interval by one component: at most `back` before it and at most `on` after it."""
-    for i in range(rows.size):
-        t = times[rows[i]]
-        low[i] = max(low[i], t - back)
-        high[i] = min(high[i], t + on)
+    """Tighten each tuple's time interval by one component: at most `back` before it and at most `on` after it. The
+    first component gives the interval."""
+    if first:
+        for i in range(rows.size):
+            t = times[rows[i]]
+            low[i] = t - back
+            high[i] = t + on
+    else:
+        for i in range(rows.size):
+            t = times[rows[i]]
+            low[i] = max(low[i], t - back)
+            high[i] = min(high[i], t + on)

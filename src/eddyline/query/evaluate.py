@@ -118,6 +118,12 @@ def _typed(values: pa.Array, type: pa.DataType) -> pa.Array:
 
 def _run(call: Call, args: Sequence[Value], rows: int, errors: ErrorCount) -> tuple[pa.Array, int]:
     """The values of a call, and how many of them could not be computed."""
+    try:
+        whole = call.kernel(args, rows)
+    except FAILURES:
+        whole = None
+    if whole is not None:
+        return (whole.values, whole.failed) if isinstance(whole, Partial) else (whole, 0)
     pieces: list[pa.Array] = []
     failed = lost = size = 0
     for result in _pieces(call, args, rows, errors):

@@ -86,7 +86,8 @@ class Udf:
             )
         try:
             array = result if isinstance(result, pa.Array) else pa.array(result)
-            return t.decode(array).cast(t.physical(self.returns))
+            wanted = t.physical(self.returns)
+            return array if array.type == wanted else t.decode(array).cast(wanted)
         except (pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise JobError(f"the user function {self.name} did not give {t.sql_type(self.returns)}: {error}") from error
         except (ValueError, ArithmeticError) as error:

@@ -1,10 +1,11 @@
-"""The eddy loop: take a packet, let the router choose a step, take it, go on with what comes out.
+"""The eddy loop: the scheduler picks a meta-queue, the router the step for its packet, what comes out is queued again.
 
 Exactly once: every row is built before it probes, and a probe returns only rows built before the row that started it.
 So of the components of a result exactly one, the one built last, can find all the others; and it finds each of them
 once, because a route adds each missing source once and every predicate is applied when its span is complete. Nothing
-here depends on the order in which packets are taken: packets are taken depth first, and probes give their matches in
-pieces, so that the tuples in flight stay bounded.
+here depends on the order in which packets are taken. What is in flight stays bounded: probes give their matches in
+pieces, and a queue that is full is served before the probe that fills it goes on. A probe is finished before the next
+build, because a build may move the hash table that it reads; queued packets are row numbers, which never move.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.kernels.scan import narrow
-from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.plan import KeyAccess, Plan, Probe, RangeAccess, Select
 from eddyline.query.evaluate import ErrorCount, mask
 from eddyline.query.expr import Expr, columns_of
+from eddyline.routing.decisions import DecisionLog
 from eddyline.routing.invariants import check_matches, check_packet
+from eddyline.routing.meta_queue import MetaQueue
 from eddyline.routing.packet import Packet, Rows
-from eddyline.routing.router import Router
+from eddyline.routing.router import router
 from eddyline.routing.routing_arrays import RoutingArrays, Traffic
 from eddyline.routing.rows_windows import Clock
+from eddyline.routing.scheduler import LARGEST, Scheduler
+from eddyline.routing.statistics import Work
 from eddyline.settings import Settings
 from eddyline.state.probing import NO_BOUND, Limits, Matches
 from eddyline.state.stem import SteM
@@ -40,55 +44,104 @@ class Eddy:
         plan: Plan,
         stems: Sequence[SteM],
         clocks: Mapping[int, Clock],
-        router: Router,
         settings: Settings,
         errors: ErrorCount,
         output: Callable[[Packet], None],
+        clock: Callable[[], float],
     ) -> None:
-        self._plan, self._stems, self._clocks, self._router = plan, stems, clocks, router
-        self._room, self._check, self._errors, self._output = settings.packet, settings.check, errors, output
-        self.routes = RoutingArrays(plan)
+        self._plan, self._stems, self._clocks = plan, stems, clocks
+        self._check, self._errors, self._output, self.clock = settings.check, errors, output, clock
+        self.routes, self.work, self.decisions = RoutingArrays(plan), Work(), DecisionLog()
+        self.scheduler = Scheduler(self.routes, settings.packet, clock)
+        self._router = router(settings, plan, self.routes, self.work, self.decisions, clock)
+        self._reroute_every = settings.reroute_every
 
-    def run(self, packet: Packet) -> None:
-        """Route a packet of rows that were just built, and everything that comes of it."""
+    def start(self, packet: Packet, moment: int) -> None:
+        """Rows that were just built begin their way; `moment` is how many rows the slot has built."""
+        self.work.moment = moment
         if self._clocks:
             packet = self._in_rows_windows(packet)
-        flow: list[Iterator[Packet]] = [self._pieces(packet)]
-        while flow:
-            packet_now = next(flow[-1], None)
-            if packet_now is None:
-                flow.pop()
-                continue
-            if self._check:
-                check_packet(packet_now, self._stems)
-            entry = self.routes.entry(packet_now.signature)
-            if not entry:
-                self._output(packet_now)
-                continue
-            traffic = self._router.choose(entry)
-            traffic.tuples += packet_now.size
-            step = traffic.step
-            outcome = self._select(step, packet_now) if isinstance(step, Select) else self._probe(step, packet_now)
-            flow.append(_counted(outcome, traffic))
+        if packet.size:
+            self._queue(packet)
 
-    def _pieces(self, packet: Packet) -> Iterator[Packet]:
-        for at in range(0, packet.size, self._room):
-            yield packet.take(np.arange(at, min(at + self._room, packet.size))) if packet.size > self._room else packet
+    def run(self) -> None:
+        """Serve meta-queues until none is eligible: then it is time for new input."""
+        while (queue := self.scheduler.next()) is not None:
+            self._serve(queue)
+            self.scheduler.end_round()
+
+    def flush(self) -> None:
+        """Serve everything that waits: no tuple stays in a queue at the end of a micro-batch."""
+        self.run()
+        while (queue := self.scheduler.least_done()) is not None:
+            self._serve(queue)
+            self.scheduler.end_round()
+            self.run()
+
+    def clear(self) -> None:
+        """Forget everything that waits."""
+        self.scheduler.clear()
+
+    def _queue(self, packet: Packet) -> None:
+        """To the meta-queue of its signature, or out if it is complete."""
+        if not self.routes.entry(packet.signature).steps:
+            if self._check:
+                check_packet(packet, self._stems)
+            self._output(packet)
+            return
+        queue = self.scheduler.put(packet)
+        while queue.occupancy >= self.scheduler.full:
+            self._serve(queue)
+
+    def _serve(self, queue: MetaQueue) -> None:
+        """One packet of a queue takes the step that the routing arrays say, some of it perhaps a trial first."""
+        packet, entry = self.scheduler.take(queue), queue.entry
+        if self._check:
+            check_packet(packet, self._stems)
+        if entry.left <= 0:
+            entry.chosen, entry.left = self._router.decide(entry), self._reroute_every
+        entry.left -= packet.size
+        entry.moment = self.work.moment
+        trial = self._router.trial(entry, packet.size)
+        if trial is not None:
+            traffic, tuples = trial
+            self._take(traffic, packet.take(slice(0, tuples)))
+            if tuples == packet.size:
+                return
+            packet = packet.take(slice(tuples, None))
+            entry.chosen = self._router.decide(entry)
+        assert entry.chosen is not None
+        self._take(entry.chosen, packet)
+
+    def _take(self, traffic: Traffic, packet: Packet) -> None:
+        """A packet takes a step. Only the step itself is timed, not what is done with what comes out."""
+        step, clock, seconds, produced = traffic.step, self.clock, 0.0, 0
+        begin = clock()
+        for piece in self._select(step, packet) if isinstance(step, Select) else self._probe(step, traffic, packet):
+            seconds += clock() - begin
+            produced += piece.size
+            self._queue(piece)
+            begin = clock()
+        seconds += clock() - begin
+        self.work.add(seconds)
+        traffic.add(packet.size, produced, seconds, self.work)
 
     def _select(self, step: Select, packet: Packet) -> Iterator[Packet]:
         keep = self._mask(step.predicate, packet)
         if keep.any():
             yield (packet if keep.all() else packet.take(keep)).passed(step.selection)
 
-    def _probe(self, step: Probe, packet: Packet) -> Iterator[Packet]:
+    def _probe(self, step: Probe, traffic: Traffic, packet: Packet) -> Iterator[Packet]:
         stem = self._stems[step.target]
-        low, high = self._interval(step.target, packet)
-        limits = Limits(low, high, stem.rows_before(packet.number), stem.min_live, self._room)
-        if limits.before <= limits.min_live:
+        before = stem.rows_before(packet.numbers)
+        if before.max() <= stem.min_live:
             return
+        low, high = self._interval(traffic.within, packet)
+        first = stem.first_at(int(low.min())) if low.size and stem.layout.timed else stem.min_live
+        limits = Limits(low, high, before, first, LARGEST, self.work.passed)
         for tuples, rows in self._matches(step, stem, packet, limits):
             if self._check:
-                check_matches(step.target, rows, limits)
+                check_matches(step.target, tuples, rows, limits)
             joined = packet.joined(tuples, step.target, rows)
             joined = self._verified(step, stem, joined)
             if joined.size:
@@ -103,15 +156,14 @@ class Eddy:
             return stem.probe_range(access.on, *self._key_range(access, packet), limits)
         return stem.probe_all(packet.size, limits)
 
-    def _interval(self, target: int, packet: Packet) -> tuple[Rows, Rows]:
-        """When a match of the target may have happened, for each tuple."""
-        most = self._plan.graph.bounds.most
-        bounding = [s for s in packet.rows if most[s][target] < UNBOUND or most[target][s] < UNBOUND]
-        if not bounding:
+    def _interval(self, within: tuple[tuple[int, int, int], ...], packet: Packet) -> tuple[Rows, Rows]:
+        """When a match may have happened, for each tuple."""
+        if not within:
             return NO_BOUND, NO_BOUND
-        low, high = np.full(packet.size, _LEAST), np.full(packet.size, _MOST)
-        for s in bounding:
-            narrow(low, high, self._stems[s].times.values, packet.rows[s], most[s][target], most[target][s])
+        low, high, first = np.empty(packet.size, np.int64), np.empty(packet.size, np.int64), True
+        for source, back, on in within:
+            narrow(low, high, self._stems[source].times.values, packet.rows[source], back, on, first)
+            first = False
         return low, high
 
     def _key_range(self, access: RangeAccess, packet: Packet) -> tuple[Rows, Rows]:
@@ -177,9 +229,3 @@ def newest(stems: Sequence[SteM], packet: Packet) -> Rows:
 
 def _kept(packet: Packet, keep: NDArray[np.bool_]) -> Packet:
     return packet if keep.all() else packet.take(keep)
-
-
-def _counted(packets: Iterator[Packet], traffic: Traffic) -> Iterator[Packet]:
-    for packet in packets:
-        traffic.produced += packet.size
-        yield packet

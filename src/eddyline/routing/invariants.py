@@ -13,23 +13,20 @@ from eddyline.state.stem import SteM
 
 
 def check_packet(packet: Packet, stems: Sequence[SteM]) -> None:
-    """BuildFirst: every component is a built row; TimeStamp: exactly one component, the one that started the probing,
-    was not yet built at the packet's number; no tuple is there twice."""
-    starters = 0
+    """BuildFirst: every component is a built row; TimeStamp: exactly one component of each tuple, the one that started
+    the probing, was not yet built at the tuple's number; no tuple is there twice."""
+    starters = np.zeros(packet.size, np.int64)
+    if packet.numbers.size not in (1, packet.size):
+        raise InternalError("a packet has not a number for each tuple")
     for source, rows in packet.rows.items():
         stem = stems[source]
         if rows.size != packet.size or rows.size == 0:
             raise InternalError("a packet is ragged or empty")
         if rows.max() >= stem.rows or rows.min() < stem.min_live:
             raise InternalError(f"a packet has a row of source {source} that is not built or has expired")
-        before = stem.rows_before(packet.number)
-        if (rows < before).all():
-            continue
-        if (rows < before).any():
-            raise InternalError(f"the rows of source {source} come from different builds")
-        starters += 1
-    if starters != 1:
-        raise InternalError(f"{starters} components started the probing")
+        starters += rows >= stem.rows_before(packet.numbers)
+    if (starters != 1).any():
+        raise InternalError(f"{starters[starters != 1][0]} components of a tuple started its probing")
     columns = list(packet.rows.values())
     order = np.lexsort(columns)
     same = np.ones(packet.size - 1, np.bool_)
@@ -39,7 +36,8 @@ def check_packet(packet: Packet, stems: Sequence[SteM]) -> None:
         raise InternalError("a tuple is there twice")
 
 
-def check_matches(target: int, rows: Rows, limits: Limits) -> None:
+def check_matches(target: int, tuples: Rows, rows: Rows, limits: Limits) -> None:
     """A probe returns only live rows that were built before."""
-    if rows.size and (rows.min() < limits.min_live or rows.max() >= limits.before):
+    before = limits.before if limits.before.size == 1 else limits.before[tuples]
+    if (rows < limits.min_live).any() or (rows >= before).any():
         raise InternalError(f"source {target} gave a row that is too new or has expired")

@@ -1,12 +1,13 @@
 """A packet: tuples with the same history.
 
-In flight a tuple is one row number per source of its span and nothing else. All tuples of a packet have the same
-signature and were started by rows of one build, whose `number` bounds what they may match (the TimeStamp rule).
+In flight a tuple is one row number per source of its span and the number of the build that started it, which bounds
+what it may match (the TimeStamp rule), and nothing else. All tuples of a packet have the same signature; they may come
+of several builds: then `numbers` has one element a tuple, else just one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,35 +18,49 @@ from eddyline.plan.plan import Signature
 Rows = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Packet:
     """`rows[s]` are the row numbers in the SteM of source s; they all have the same length."""
 
     rows: Mapping[int, Rows]
-    done: int
-    number: int
+    signature: Signature
+    numbers: NDArray[np.int64]
+    size: int
 
-    @property
-    def signature(self) -> Signature:
-        """(span, done)."""
-        span = 0
-        for source in self.rows:
-            span |= 1 << source
-        return span, self.done
-
-    @property
-    def size(self) -> int:
-        """How many tuples."""
-        return next(iter(self.rows.values())).size
-
-    def take(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> Packet:
+    def take(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Packet:
         """Some of the tuples."""
-        return Packet({s: rows[which] for s, rows in self.rows.items()}, self.done, self.number)
+        rows = {s: r[which] for s, r in self.rows.items()}
+        return Packet(rows, self.signature, self._numbers_of(which), next(iter(rows.values())).size)
 
     def joined(self, tuples: NDArray[np.int64], source: int, rows: Rows) -> Packet:
         """Tuples, each with a match of another source."""
-        return Packet({**{s: r[tuples] for s, r in self.rows.items()}, source: rows}, self.done, self.number)
+        span, done = self.signature
+        both = {s: r[tuples] for s, r in self.rows.items()}
+        both[source] = rows
+        return Packet(both, (span | 1 << source, done), self._numbers_of(tuples), rows.size)
 
     def passed(self, selection: int) -> Packet:
         """The same tuples, with one more selection done."""
-        return Packet(self.rows, self.done | 1 << selection, self.number)
+        span, done = self.signature
+        return Packet(self.rows, (span, done | 1 << selection), self.numbers, self.size)
+
+    def _numbers_of(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> NDArray[np.int64]:
+        return self.numbers if self.numbers.size == 1 else self.numbers[which]
+
+
+def started(source: int, first: int, last: int, number: int) -> Packet:
+    """The rows first..last-1 that source has just built."""
+    return Packet({source: np.arange(first, last)}, (1 << source, 0), np.array([number]), last - first)
+
+
+def merged(packets: Sequence[Packet]) -> Packet:
+    """The tuples of several packets of one signature."""
+    first = packets[0]
+    if len(packets) == 1:
+        return first
+    rows = {s: np.concatenate([p.rows[s] for p in packets]) for s in first.rows}
+    size = sum(p.size for p in packets)
+    if all(p.numbers is first.numbers for p in packets):
+        return Packet(rows, first.signature, first.numbers, size)
+    numbers = [p.numbers if p.numbers.size == p.size else np.full(p.size, p.numbers[0]) for p in packets]
+    return Packet(rows, first.signature, np.concatenate(numbers), size)

@@ -1,50 +1,54 @@
-"""Routers choose which of the allowed steps a packet takes next. Results never depend on the choice, only the cost.
+"""Routers choose which of the allowed steps packets take next. Results never depend on the choice, only the cost.
 
-The choice is kept in routing arrays: one entry per signature, made when the signature is first met, with the step to
-take now in front. `fixed` keeps the order of the plan (selections as soon as they can be evaluated, then sources in
-the order of FROM); `random` draws anew for every packet.
+A router is asked two things: to remake the decision of an entry, when the tuples it stood for are used up; and whether
+some tuples of a packet should try another step, so that something is known about it.
 """
 
 from __future__ import annotations
 
-import random
+from collections.abc import Callable
 from typing import Protocol
 
-from eddyline.errors import SettingError
-from eddyline.routing.routing_arrays import Traffic
+from eddyline.plan.plan import Plan
+from eddyline.routing.decisions import DecisionLog
+from eddyline.routing.policies.auto import Auto
+from eddyline.routing.policies.benefit import Benefit
+from eddyline.routing.policies.fixed import Fixed
+from eddyline.routing.policies.lottery import Lottery
+from eddyline.routing.policies.random import Random
+from eddyline.routing.policies.rank import Rank
+from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
+from eddyline.routing.statistics import Work
 from eddyline.settings import Settings
 
 
 class Router(Protocol):
-    """Chooses the next step of a packet."""
+    """Decides for entries with at least one step."""
 
-    def choose(self, entry: list[Traffic]) -> Traffic:
-        """One of the entry."""
+    def decide(self, entry: Entry) -> Traffic:
+        """The step to take from now on."""
 
-
-class FixedRouter:
-    """Always the first step: a static plan."""
-
-    def choose(self, entry: list[Traffic]) -> Traffic:
-        """The first."""
-        return entry[0]
+    def trial(self, entry: Entry, size: int) -> tuple[Traffic, int] | None:
+        """Another step that so many of the `size` tuples should take, if any."""
 
 
-class RandomRouter:
-    """Any step, drawn for each packet."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def choose(self, entry: list[Traffic]) -> Traffic:
-        """Any."""
-        return entry[self._random.randrange(len(entry))]
-
-
-def router(settings: Settings) -> Router:
+def router(
+    settings: Settings,
+    plan: Plan,
+    routes: RoutingArrays,
+    work: Work,
+    decisions: DecisionLog,
+    clock: Callable[[], float],
+) -> Router:
     """The router that the settings name."""
-    if settings.router == "fixed":
-        return FixedRouter()
+    if settings.router == "auto":
+        return Auto(plan, routes, work, decisions, settings.explore, clock)
     if settings.router == "random":
-        return RandomRouter(settings.seed)
-    raise SettingError(f"router={settings.router} is not built yet; use fixed or random")
+        return Random(settings.seed)
+    if settings.router == "lottery":
+        return Lottery(settings.seed)
+    if settings.router == "rank":
+        return Rank(work)
+    if settings.router == "benefit":
+        return Benefit(work)
+    return Fixed()

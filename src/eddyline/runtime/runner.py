@@ -15,6 +15,7 @@ import pyarrow as pa
 from eddyline.engine.batch import BatchResult, LocalEngine
 from eddyline.errors import JobError
 from eddyline.plan.explain import warnings
+from eddyline.routing.report import Report
 from eddyline.runtime.batch_size import BatchSize
 from eddyline.runtime.failures import told
 from eddyline.runtime.feed import Feed
@@ -39,6 +40,7 @@ class LocalRunner:
         self._readers = [StreamReader(i) for i in job.inputs if i.time is not None]
         self._tables = [(i, Feed(i)) for i in job.inputs if i.time is None]
         self._unreadable = 0
+        self._read = {reader.stream.name: 0 for reader in self._readers}
         self._batches = 0
         self._first = self._last = self._began
         self.warnings = warnings(job.query)
@@ -105,6 +107,7 @@ class LocalRunner:
 
     def _readable(self, reader: StreamReader) -> list[pa.RecordBatch]:
         ready, dead = reader.hand_over()
+        self._read[reader.stream.name] += sum(batch.num_rows for batch in (*ready, *dead))
         self._dead(reader.stream, dead)
         return ready
 
@@ -145,6 +148,10 @@ class LocalRunner:
         """The plan, and what was measured on it so far."""
         return self._engine.explain()
 
+    def report(self) -> Report:
+        """What the eddy did so far; may be called from another thread."""
+        return self._engine.report(self._last - self._first)
+
     def progress(self) -> Progress:
         """Where the run is now; may be called from another thread."""
         stats = self._engine.stats
@@ -159,6 +166,7 @@ class LocalRunner:
             batches=self._batches,
             seconds=self._last - self._first,
             watermark=min((w for w in known if w is not None), default=None) if None not in known else None,
+            rows_by_stream=dict(self._read),
         )
 
     @property
@@ -168,7 +176,7 @@ class LocalRunner:
 
     def summary(self, stopped: bool) -> Summary:
         """What was done up to now."""
-        stats = self._engine.stats
+        stats, report = self._engine.stats, self.report()
         return Summary(
             rows_in=self._rows_in,
             rows_out=stats.rows_out,
@@ -188,4 +196,6 @@ class LocalRunner:
             decisions=self.decisions,
             plan=self.explain(),
             warnings=tuple(self.warnings),
+            input_batch=report.input_batch,
+            **report.as_dict(),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -20,6 +20,8 @@ class Progress:
     batches: int = 0
     seconds: float = 0.0
     watermark: int | None = None
+    rows_by_stream: Mapping[str, int] = field(default_factory=dict)
+    """Rows read of each stream, dead and late ones too."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,18 @@ class Summary:
     stopped: bool = False
     """Whether it was stopped before its streams ended; then nothing that waited for a watermark was flushed."""
     decisions: Mapping[str, int] = field(default_factory=dict)
+    """How many were taken, by kind."""
     plan: str = ""
+    routes: Sequence[Mapping[str, Any]] = ()
+    """The route of each source at the end."""
+    steps: Sequence[Mapping[str, Any]] = ()
+    """What each step did to the tuples of each signature."""
+    packets: Sequence[Mapping[str, Any]] = ()
+    """How large packets were, and how long tuples waited, in each meta-queue."""
+    input_batch: int = 0
+    """How many rows were taken in at a time at the end."""
+    decisions_log: Sequence[Mapping[str, Any]] = ()
+    """The last decisions, oldest first."""
     warnings: tuple[str, ...] = ()
     """Sources whose state can never expire."""
 

@@ -74,7 +74,20 @@ class HashIndex:
         def step(at: int, chain: int, out_tuple: NDArray[np.int64], out_row: NDArray[np.int64]) -> tuple[int, int, int]:
             low, high, before, min_live = limits.low, limits.high, limits.before, limits.min_live
             found: tuple[int, int, int] = kernels.probe(
-                table, after, times, keys, rows, low, high, before, min_live, at, chain, out_tuple, out_row
+                table,
+                after,
+                times,
+                keys,
+                rows,
+                low,
+                high,
+                before,
+                min_live,
+                limits.passed,
+                at,
+                chain,
+                out_tuple,
+                out_row,
             )
             return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,17 @@ NO_BOUND: NDArray[np.int64] = np.empty(0, np.int64)
 """For `low` and `high` where time does not matter."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Rows that may match: built before the tuple that started the probing (`before`), not expired (`min_live`), and
-    within each tuple's time interval `low`..`high`. At most `room` matches come in one piece."""
+class Limits(NamedTuple):
+    """Rows that may match: built before the tuple that started the probing (`before`, one element if it is the same for
+    all tuples), not expired (`min_live`), and within each tuple's time interval `low`..`high`. At most `room` matches
+    come in one piece. `passed[0]` counts the rows that were looked at and were too new."""
 
     low: NDArray[np.int64]
     high: NDArray[np.int64]
-    before: int
+    before: NDArray[np.int64]
     min_live: int
     room: int
+    passed: NDArray[np.int64]
 
 
 Step = Callable[[int, int, NDArray[np.int64], NDArray[np.int64]], tuple[int, int, int]]

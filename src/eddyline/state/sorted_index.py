@@ -53,7 +53,20 @@ class SortedIndex:
             ) -> tuple[int, int, int]:
                 low, high, before, min_live = limits.low, limits.high, limits.before, limits.min_live
                 found: tuple[int, int, int] = kernels.probe(
-                    keys, rows, times, least, most, low, high, before, min_live, at, place, out_tuple, out_row
+                    keys,
+                    rows,
+                    times,
+                    least,
+                    most,
+                    low,
+                    high,
+                    before,
+                    min_live,
+                    limits.passed,
+                    at,
+                    place,
+                    out_tuple,
+                    out_row,
                 )
                 return found
 

@@ -1,17 +1,19 @@
 """The base SteM: the rows of one source, built once, probed many times.
 
 A SteM stores what the query needs of its rows in append-only columns and answers two requests, build and probe. Which
-index answers a probe, or whether a list does, is its own affair. Its rows are numbered from 0 in the order of building;
+index answers a probe, or whether a list does, is its own affair. Rows are stored as they come, many at a time, and built
+(indexed, and from then on found) in the same order, when the eddy wants them: rows from `rows` to `stored` are there but
+not built. They are numbered from 0 in that order;
 `number` is the count of tuples built in the whole slot when a packet was built, so `rows_before(number)` are the rows
-that existed then: the TimeStamp rule as a bound on row numbers.
+that existed then: the TimeStamp rule as a bound on row numbers. No packet outlives a commit, so only the builds since
+the last one are remembered for it.
 
-Wind-back: `commit` notes (rows, min_live, runs); `wind_back` pops every index newest first and lowers the counts. Until
-the commit nothing that expired is released, so raising min_live can be undone by lowering it.
+Wind-back: `commit` notes (rows, min_live); `wind_back` pops every index newest first and lowers the counts. Until the
+commit nothing that expired is released, so raising min_live can be undone by lowering it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -33,6 +35,9 @@ from eddyline.state.stores.any import store
 from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.heap import BytesStore
 from eddyline.state.stores.store import Store
+
+BLOCK = 64
+"""Rows for which the newest time up to them is kept, to find the rows before a time."""
 
 TINY = 64
 """Up to so many live rows a range probe looks at the list instead of a sorted index."""
@@ -67,7 +72,6 @@ class Layout:
 class _Mark:
     rows: int
     min_live: int
-    runs: int
 
 
 class _Key:
@@ -90,6 +94,8 @@ class SteM:
     def __init__(self, arena: Arena, layout: Layout) -> None:
         self.layout = layout
         self.times = Column(arena, "i8")
+        self._newest = Column(arena, "i8")
+        """For each BLOCK of rows the newest time up to its end: it never falls."""
         self.ordinals = Column(arena, "i8")
         self._keys = {expr: _Key(arena, expr) for expr in layout.keys}
         self._order = {expr: Column(arena, "i8") for expr in layout.order_keys}
@@ -97,9 +103,11 @@ class SteM:
         self._combined = {on: Column(arena, "i8") for on in layout.indexes if len(on) > 1}
         self._hashed = {on: HashIndex(arena, self._key_column(on)) for on in layout.indexes}
         self._stores = {expr: self._store(arena, expr) for expr in layout.stored}
-        self._runs: list[tuple[int, int]] = []
-        self.rows = self.min_live = 0
-        self._committed = _Mark(0, 0, 0)
+        self._build_numbers = Column(arena, "i8")
+        self._build_firsts = Column(arena, "i8")
+        self.rows = self.stored = self.min_live = 0
+        self._committed = _Mark(0, 0)
+        self._forget_builds()
 
     def _store(self, arena: Arena, expr: Expr) -> Store:
         key = self._keys.get(expr)
@@ -112,13 +120,11 @@ class SteM:
     def _key_column(self, on: tuple[Expr, ...]) -> Column:
         return self._combined[on] if len(on) > 1 else self._keys[on[0]].codes
 
-    # Build
+    # Store and build
 
-    def build(
-        self, number: int, values: Mapping[Expr, pa.Array], times: Rows, ordinals: Rows | None
-    ) -> tuple[int, int]:
-        """Append rows and index them; returns the row numbers first..last-1 they got."""
-        first, last = self.rows, self.rows + times.size
+    def store(self, values: Mapping[Expr, pa.Array], times: Rows, ordinals: Rows | None) -> None:
+        """Append rows that are to be built."""
+        first, last = self.stored, self.stored + times.size
         self.times.append(times)
         if ordinals is not None:
             self.ordinals.append(ordinals)
@@ -131,7 +137,28 @@ class SteM:
         for expr, kept in self._stores.items():
             if not self._is_key_store(expr, kept):
                 kept.append(values[expr])
-        floor = self._committed.min_live
+        self.stored = last
+        self._note_newest()
+
+    def _note_newest(self) -> None:
+        known = self._newest.rows
+        blocks = self.stored // BLOCK - known
+        if blocks and self.layout.timed:
+            newest = self._times[known * BLOCK : (known + blocks) * BLOCK].reshape(blocks, BLOCK).max(axis=1)
+            if known > self._committed.min_live // BLOCK:  # those before it were given back
+                newest[0] = max(newest[0], self._newest.values[known - 1])
+            self._newest.append(np.maximum.accumulate(newest))
+
+    def first_at(self, time: int) -> int:
+        """A row such that every one before it is older than `time` or has expired."""
+        first = self.min_live // BLOCK
+        return max(
+            self.min_live, BLOCK * (first + int(self._newest.values[first : self._newest.rows].searchsorted(time)))
+        )
+
+    def build(self, number: int, rows: int) -> tuple[int, int]:
+        """Index the next stored rows; returns their numbers first..last-1."""
+        first, last, floor = self.rows, self.rows + rows, self._committed.min_live
         for hashed in self._hashed.values():
             hashed.build(first, last, floor)
         for expr, column in self._order.items():
@@ -141,7 +168,8 @@ class SteM:
                 index = SortedIndex(column)
                 index.build(floor, last, floor)
                 self._sorted[expr] = index
-        self._runs.append((number, first))
+        self._build_numbers.append(np.array([number]))
+        self._build_firsts.append(np.array([last]))
         self.rows = last
         return first, last
 
@@ -149,10 +177,17 @@ class SteM:
         key = self._keys.get(expr)
         return key is not None and kept is key.exact
 
-    def rows_before(self, number: int) -> int:
-        """How many rows had been built when the slot had built `number` tuples."""
-        at = bisect_left(self._runs, (number, -1))
-        return self._runs[at][1] if at < len(self._runs) else self.rows
+    def rows_before(self, numbers: NDArray[np.int64]) -> Rows:
+        """How many rows had been built when the slot had built so many tuples, all since the last commit."""
+        at = self._build_numbers.values[: self._build_numbers.rows].searchsorted(numbers)
+        rows: Rows = self._build_firsts.values[at]
+        return rows
+
+    def _forget_builds(self) -> None:
+        """Element i of `_build_firsts` is the first row of build i, and there is one more: that of the next build."""
+        self._build_numbers.truncate(0)
+        self._build_firsts.truncate(0)
+        self._build_firsts.append(np.array([self.rows]))
 
     # Probe
 
@@ -179,7 +214,7 @@ class SteM:
         def step(at: int, row: int, out_tuple: Rows, out_row: Rows) -> tuple[int, int, int]:
             low, high, before, min_live = limits.low, limits.high, limits.before, limits.min_live
             found: tuple[int, int, int] = scan.probe(
-                times, low, high, before, min_live, tuples, at, row, out_tuple, out_row
+                times, low, high, before, min_live, limits.passed, tuples, at, row, out_tuple, out_row
             )
             return found
 
@@ -230,12 +265,11 @@ class SteM:
 
     def commit(self) -> None:
         """What happened since the last commit cannot be undone from here on; what expired is given back."""
-        row = self.min_live
-        at = bisect_left([first for _, first in self._runs], row)
-        del self._runs[: max(0, at - 1)]
         for part in self._parts:
-            part.release(row)
-        self._committed = _Mark(self.rows, row, len(self._runs))
+            part.release(self.min_live)
+        self._newest.release(self.min_live // BLOCK)
+        self._committed = _Mark(self.rows, self.min_live)
+        self._forget_builds()
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
@@ -246,8 +280,9 @@ class SteM:
         for part in self._parts:
             if not isinstance(part, HashIndex | SortedIndex):
                 part.truncate(mark.rows)
-        del self._runs[mark.runs :]
-        self.rows, self.min_live = mark.rows, mark.min_live
+        self._newest.truncate(mark.rows // BLOCK)
+        self.rows, self.stored, self.min_live = mark.rows, mark.rows, mark.min_live
+        self._forget_builds()
 
     @property
     def _parts(self) -> list[Column | Store | HashIndex | SortedIndex]:

@@ -17,6 +17,7 @@ from eddyline.testing.case import Batch, Case, FromPart, StreamDecl
 from eddyline.testing.predicates import Alias
 
 SLIDES = [1, 2, 5, 10]
+ROUTERS = ["auto", "fixed", "random", "lottery", "rank", "benefit"]
 PAYLOAD = {
     "x": "int",
     "y": "float",
@@ -211,6 +212,9 @@ class _Generator:
         if len(aliases) > 1 and rng.random() < 0.2:
             self._note("condition across streams")
             where.append(predicates.across(rng, aliases, 2))
+        if rng.random() < 0.25:
+            self._note("selections")
+            where += [predicates.selection(rng, aliases) for _ in range(rng.choice([1, 2, 3]))]
         rng.shuffle(where)
         return where
 
@@ -227,14 +231,21 @@ class _Generator:
     def _settings(self) -> dict[str, object]:
         rng = self.rng
         few = self.combinations < 600  # a packet of one row is slow, and shows what it can show on few rows too
-        packet = rng.choices([1, 3, 16, 65_536], [1, 2, 4, 20] if few else [0, 0, 2, 25])[0]
-        self._note(f"packet {packet}")
-        return {
-            "router": rng.choice(["fixed", "random"]),
-            "packet": packet,
-            "seed": rng.randrange(1000),
-            "check": rng.random() < 0.3,
+        settings: dict[str, object] = {
+            "router": rng.choices(ROUTERS, [3, 1, 1, 1, 1, 1])[0],
+            "packet": rng.choices([None, 1, 3, 16, 1000], [14, 1, 2, 4, 4] if few else [20, 0, 0, 2, 5])[0],
+            "input_batch": rng.choices(
+                [None, 1, 2, 7, 100, 65_536], [8, 1, 1, 2, 1, 1] if few else [10, 0, 1, 1, 1, 1]
+            )[0],
+            "reroute_every": rng.choice([1, 10, 1000]),
+            "explore": rng.choice([0.0, 0.02, 1.0]),
         }
+        self._note(*(f"{name} {value}" for name, value in settings.items()))
+        settings |= {"seed": rng.randrange(1000), "check": rng.random() < 0.3}
+        if rng.random() < 0.4:
+            settings["eager"] = rng.choice([1, 4, 16]) if few else 64
+        self._note(*(name for name in ("check", "eager") if settings.get(name)))
+        return settings
 
 
 def _ordered(alias: Alias) -> Alias:

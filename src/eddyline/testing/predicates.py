@@ -178,6 +178,21 @@ def across(rng: random.Random, aliases: Sequence[Alias], depth: int) -> str:
     return rng.choice(forms)
 
 
+def selection(rng: random.Random, aliases: Sequence[Alias]) -> str:
+    """A condition on one stream, or on two, that calls a user function; most rows pass."""
+    one, other = rng.choice(list(aliases)), rng.choice(list(aliases))
+    numbers, more = ([a.ref(c) for c, t in a.columns.items() if is_number(logical(t))] for a in (one, other))
+    strings = [one.ref(c) for c, t in one.columns.items() if pa.types.is_string(logical(t))]
+    n = rng.randint(0, 9)
+    forms = [f"fuzz_tag({ref}) <> 'a#'" for ref in strings]
+    forms += [f"NOT fuzz_near(CAST({ref} AS BIGINT), {n + 3})" for ref in numbers]
+    forms += [f"coalesce(fuzz_picky(CAST({ref} AS BIGINT)) <> {n}, TRUE)" for ref in numbers[:1]]
+    forms += [
+        f"fuzz_near(CAST({a} AS BIGINT), CAST({b} AS BIGINT)) OR {a} < 5" for a, b in zip(numbers, more, strict=False)
+    ]
+    return rng.choice(forms or ["fuzz_near(1, 2)"])
+
+
 def _arbitrary(rng: random.Random, aliases: Sequence[Alias], depth: int) -> str:
     """Any condition. Most are seldom true, so often it is written such that rows pass in other ways too."""
     condition = random_expr(rng, pa.bool_(), _plain(aliases), depth)

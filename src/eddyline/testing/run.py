@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from eddyline.settings import Settings
 from eddyline.testing import udfs
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
+from eddyline.testing.eager import eager
 from eddyline.testing.oracle import Expected, Oracle
 
 
@@ -33,8 +35,13 @@ def bound(case: Case, script: Script | None = None) -> Query:
 
 def run(case: Case, query: Query | None = None) -> Outcome:
     """Run a case on the engine: tables, batches with what is undone before them, the end."""
-    query = query or bound(case)
-    engine = LocalEngine(query, Settings(**case.settings))  # type: ignore[arg-type]
+    settings: dict[str, Any] = dict(case.settings)
+    with eager(settings.pop("eager", None)):
+        return _run(case, query or bound(case), Settings(**settings))
+
+
+def _run(case: Case, query: Query, settings: Settings) -> Outcome:
+    engine = LocalEngine(query, settings)
     for name, table in case.tables.items():
         engine.load_table(name, table)
     results: list[pa.RecordBatch] = []

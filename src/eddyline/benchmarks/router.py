@@ -1,0 +1,38 @@
+"""`bench router`: what adapting costs on stable data, how quickly drift is noticed, what it gains over a whole run."""
+
+from __future__ import annotations
+
+import logging
+from random import SystemRandom
+
+from eddyline.benchmarks import Result
+from eddyline.benchmarks.counted import calibrate
+from eddyline.benchmarks.quick import quick
+from eddyline.benchmarks.stable import stable
+from eddyline.benchmarks.whole_run import whole_run
+from eddyline.errors import SettingError
+
+PARTS = ("stable", "quick", "drifting")
+
+_log = logging.getLogger(__name__)
+
+
+def run(part: str | None = None, seed: int | None = None, seeds: int = 3) -> list[Result]:
+    """All parts, or one. `seeds` drift scripts are drawn, from `seed` on; without it from a fresh one."""
+    if part is not None and part not in PARTS:
+        raise SettingError(f"--part {part}: the parts of this benchmark are {', '.join(PARTS)}")
+    first = SystemRandom().randrange(10**6) if seed is None else seed
+    _log.info("drift scripts of seeds %d to %d", first, first + seeds - 1)
+    costs = calibrate()
+    _log.info(
+        "a probe costs %.0f ns, a match %.0f ns, a predicate %.0f ns and %.2f ns a pass",
+        *(1e9 * seconds for seconds in (costs.probe, costs.match, costs.call, costs.a_pass)),
+    )
+    results: list[Result] = []
+    if part in (None, "stable"):
+        results += stable(costs)
+    if part in (None, "quick"):
+        results += quick(costs, range(first, first + seeds))
+    if part in (None, "drifting"):
+        results += whole_run(costs)
+    return results

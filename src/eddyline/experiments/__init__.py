@@ -1,0 +1,67 @@
+"""Experiments: figures of the papers measured again, on this machine and with this engine.
+
+An experiment is a name and a function of one of the modules here, imported when it is asked for. It gives a `Figure`:
+the table of what was measured and the chart that is drawn of it. All sides of a figure run on the same code, and differ
+in settings only; their runs take turns, so that what disturbs the machine disturbs all of them (see rounds.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from eddyline.errors import SettingError
+from eddyline.experiments.chart import Chart
+from eddyline.experiments.table import Table
+
+Say = Callable[[str], None]
+"""Takes a line about how far it is."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What an experiment gives."""
+
+    table: Table
+    chart: Chart
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """`about` is one line for people."""
+
+    name: str
+    about: str
+    module: str
+    function: str
+
+    def run(self, quick: bool, say: Say) -> Figure:
+        """Measure; `quick` is a small version of the same."""
+        figure: Figure = getattr(import_module(f"eddyline.experiments.{self.module}"), self.function)(quick, say)
+        return figure
+
+
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment("teddies-6", "run time of packets over that of tuples, by join selectivity", "teddies", "figure_6"),
+        Experiment("teddies-7", "occupancy of the meta-queues when scheduled, by selectivity", "teddies", "figure_7"),
+        Experiment("teddies-8", "the same as teddies-6, by the cost of a routing decision", "teddies", "figure_8"),
+        Experiment("overheads-5", "eddies over static plans: three selections", "overheads", "figure_5"),
+        Experiment("overheads-6", "eddies over static plans: star joins of 3 to 5 streams", "overheads", "figure_6"),
+    )
+}
+
+
+def chosen(name: str) -> list[Experiment]:
+    """The experiment of that name, or all of them; SettingError if there is none.
+
+    >>> [experiment.name for experiment in chosen("teddies-7")]
+    ['teddies-7']
+    """
+    if name == "all":
+        return list(EXPERIMENTS.values())
+    if name not in EXPERIMENTS:
+        raise SettingError(f"there is no experiment '{name}'; there is {', '.join(EXPERIMENTS)}, or all")
+    return [EXPERIMENTS[name]]

@@ -1,0 +1,55 @@
+"""A chart as data, and as a PNG: lines or groups of bars over evenly spaced values of x.
+
+matplotlib is imported when a PNG is drawn: whoever only wants the figures as CSV need not have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eddyline.errors import JobError
+
+MISSING = "a PNG needs matplotlib, which is not installed: pip install 'eddyline[plots]'"
+_INCHES, _DOTS = (7.2, 4.2), 80
+
+
+@dataclass(frozen=True)
+class Chart:
+    """`series[label]` are (x, y) points. `level` is a value of y to compare with."""
+
+    title: str
+    x: str
+    y: str
+    series: Mapping[str, Sequence[tuple[str | int, float]]]
+    bars: bool = False
+    log_y: bool = False
+    level: float | None = None
+
+
+def draw(chart: Chart, path: Path) -> None:
+    """Write a PNG; JobError with a line about what to install if matplotlib is missing."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise JobError(MISSING) from None
+    figure = Figure(figsize=_INCHES, dpi=_DOTS, layout="constrained")
+    axes = figure.subplots()
+    ticks = list(dict.fromkeys(x for points in chart.series.values() for x, _ in points))
+    width = 0.8 / max(1, len(chart.series))
+    for number, (label, points) in enumerate(chart.series.items()):
+        at, values = [ticks.index(x) for x, _ in points], [y for _, y in points]
+        if chart.bars:
+            axes.bar([x - 0.4 + (number + 0.5) * width for x in at], values, width, label=label)
+        else:
+            axes.plot(at, values, marker="o", markersize=4, label=label)
+    axes.set_xticks(range(len(ticks)), [str(x) for x in ticks])
+    if chart.log_y:
+        axes.set_yscale("log")
+    if chart.level is not None:
+        axes.axhline(chart.level, color="grey", linewidth=1, linestyle="--")
+    axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y)
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend(fontsize="small")
+    figure.savefig(path)

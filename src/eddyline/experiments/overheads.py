@@ -1,0 +1,166 @@
+"""What routing costs where no order is better than another: figures 5 and 6 of the study of overheads of eddies.
+
+The queries are the paper's, over streams with the rows of its tables `tenk`: every plan costs the same, so that what an
+eddy takes more than a static plan is the price of being able to adapt. A static plan is `router=fixed`; an eddy orders
+by rank, as in the paper, and looks at its decisions every so many tuples. Both run with adaptive packets and per tuple,
+and each eddy is compared with the static plan whose packets are like its own, and with one that has all rows in one
+packet, which is what a plan that never adapts would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.benchmarks.streams import START, Streams
+from eddyline.cql.script import parse
+from eddyline.experiments import Figure, Say
+from eddyline.experiments.chart import Chart
+from eddyline.experiments.rounds import Answer, Job, ratio, take_turns
+from eddyline.experiments.table import Table
+from eddyline.query.bind import bind
+from eddyline.query.udf import registered, udf
+from eddyline.settings import Settings
+
+ROWS = 10_000
+REROUTE_EVERY = (1, 10, 100, 1000)
+DELAYS = (0, 10, 100)
+WAYS = (3, 4, 5)
+INPUT_BATCH = 1000
+"""Rows taken in at a time, by every side: what differs is the routing, not the building."""
+
+_QUICK_ROWS = 300
+_PADDING = 25
+"""Columns that nobody asks for by name: with them a row has 240 bytes (the paper's have 244)."""
+COLUMNS = ("query", "packet", "plan", "reroute_every", "seconds", "over_static", "over_large")
+"""The last two: over the static plan with the same `packet`, and over the one with large packets."""
+LARGE, ADAPTIVE, SINGLE = "65536", "adaptive", "1"
+_PACKET: dict[str, int | None] = {LARGE: 65536, ADAPTIVE: None, SINGLE: 1}
+Side = tuple[str, str, int | str]
+"""Packet, plan, reroute_every."""
+
+
+def figure_5(quick: bool, say: Say) -> Figure:
+    """Three selections that every row passes."""
+    _register()
+    rows = _QUICK_ROWS if quick else ROWS
+    data = {"tenk1": tenk(rows, 1)}
+    table = Table(COLUMNS)
+    filters = _job(data, "SELECT COUNT(*) AS n FROM tenk1 WHERE two < 2 AND four < 4 AND ten < 10")
+    _compare(table, "Filters", {(LARGE, "static", "-"): (filters, _static(LARGE))}, quick, say)
+    calls = {"No-Delay": "same({})"} | {f"Delay-{x}": f"delay({{}}, {x})" for x in DELAYS}
+    for name, call in calls.items():
+        where = " AND ".join(f"{call.format(column)} < {limit}" for column, limit in _LIMITS.items())
+        job = _job(data, f"SELECT COUNT(*) AS n FROM tenk1 WHERE {where}")
+        _compare(table, name, _sides(job), quick, say)
+    return Figure(table, _chart(table, "Eddies with selections", list(calls)))
+
+
+def figure_6(quick: bool, say: Say) -> Figure:
+    """Star joins in which every row finds one partner in each other stream."""
+    rows = _QUICK_ROWS if quick else ROWS
+    table = Table(COLUMNS)
+    queries = []
+    for what, select in (("All", "*"), ("Count", "COUNT(*) AS n")):
+        for ways in WAYS[:1] if quick else WAYS:
+            data = {f"tenk{i}": tenk(rows, i) for i in range(1, ways + 1)}
+            where = " AND ".join(f"tenk1.unique2 = {other}.unique2" for other in list(data)[1:])
+            text = f"SELECT {select} FROM {', '.join(data)} WHERE {where}"
+            hashed: dict[Side, tuple[Job, Settings]] = {
+                (LARGE, "hash join", "-"): (_job(data, text, tables=list(data)[1:]), _static(LARGE))
+            }
+            queries.append(f"Select-{what}-{ways}")
+            _compare(table, queries[-1], _sides(_job(data, text)) | hashed, quick, say)
+    return Figure(table, _chart(table, "Eddies with symmetric hash joins", queries))
+
+
+_LIMITS = {"two": 2, "four": 4, "ten": 10}
+
+
+def tenk(rows: int, number: int) -> pa.RecordBatch:
+    """A table of the paper: `unique2` is a key, in an order of its own; two, four and ten take that many values."""
+    random = np.random.default_rng(number)
+    columns = {"unique2": random.permutation(rows)}
+    columns |= {name: random.integers(0, limit, rows) for name, limit in _LIMITS.items()}
+    columns |= {f"padding{i}": random.integers(0, rows, rows) for i in range(_PADDING)}
+    return pa.record_batch({"ts": pa.array(np.arange(rows) + START, pa.timestamp("us")), **columns})
+
+
+def _job(data: Streams, select: str, tables: list[str] | None = None) -> Job:
+    """The query over all of it in one micro-batch, some of the streams as static tables."""
+    tables = tables or []
+    held = {name: batch.drop_columns(["ts"]) if name in tables else batch for name, batch in data.items()}
+    lines = []
+    for name, batch in held.items():
+        columns = ", ".join(f"{f.name} {'TIMESTAMP' if f.name == 'ts' else 'BIGINT'}" for f in batch.schema)
+        kind, time = ("TABLE", "") if name in tables else ("STREAM", " TIMESTAMP BY ts")
+        lines.append(f"CREATE {kind} {name} ({columns}) USING memory{time};")
+    query = bind(parse("\n".join([*lines, select])), lambda declaration: held[declaration.name].schema)
+    return Job(query, held, max(batch.num_rows for batch in held.values()))
+
+
+def _static(packet: str) -> Settings:
+    return Settings(router="fixed", packet=_PACKET[packet], input_batch=INPUT_BATCH)
+
+
+def _sides(job: Job) -> dict[Side, tuple[Job, Settings]]:
+    sides: dict[Side, tuple[Job, Settings]] = {(packet, "static", "-"): (job, _static(packet)) for packet in _PACKET}
+    for packet in (ADAPTIVE, SINGLE):
+        for every in REROUTE_EVERY:
+            eddy = replace(_static(packet), router="rank", reroute_every=every)
+            sides[packet, "eddy", every] = job, eddy
+    return sides
+
+
+def _compare(table: Table, query: str, sides: Mapping[Side, tuple[Job, Settings]], quick: bool, say: Say) -> None:
+    """Measure all sides of a query, and add a row for each."""
+
+    def runner(job: Job, settings: Settings) -> Callable[[], Answer]:
+        return lambda: job.run(settings)[0]
+
+    for job, settings in sides.values():
+        job.first_rows().run(settings)
+    seconds = take_turns({side: runner(*what) for side, what in sides.items()}, quick)
+    for (packet, plan, every), measured in seconds.items():
+        same, large = seconds[packet, "static", "-"], seconds[LARGE, "static", "-"]
+        table.add(query, packet, plan, every, median(measured), ratio(measured, same), ratio(measured, large))
+    say(f"{query}: done")
+
+
+def _chart(table: Table, title: str, queries: list[str]) -> Chart:
+    """The eddies beside the static plan of their kind."""
+    series = {
+        f"E({every}), packet={packet}": [
+            (query, float(row["over_static"]))
+            for query in queries
+            for row in table.where(query=query, packet=packet, plan="eddy", reroute_every=every)
+        ]
+        for packet in (SINGLE, ADAPTIVE)
+        for every in REROUTE_EVERY
+    }
+    return Chart(title, "", "run time / static plan, same packets", series, bars=True, level=1.0)
+
+
+def _register() -> None:
+    """The user functions of the queries, once."""
+    if "delay" in registered():
+        return
+
+    @udf(returns="BIGINT")
+    def same(value: NDArray[np.int64]) -> NDArray[np.int64]:
+        return value
+
+    @udf(returns="BIGINT")
+    def delay(value: NDArray[np.int64], micros: NDArray[np.int64]) -> NDArray[np.int64]:
+        pause = float(micros[0]) / 1e6
+        for _ in range(len(value)):
+            until = perf_counter() + pause
+            while perf_counter() < until:
+                pass
+        return value

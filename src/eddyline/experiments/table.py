@@ -1,0 +1,57 @@
+"""What was measured: named columns and rows, written as CSV and shown as Markdown."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Value = str | int | float
+
+
+@dataclass
+class Table:
+    """Rows of values, all as long as `columns`.
+
+    >>> table = Table(("n", "seconds"))
+    >>> table.add(1, 0.25)
+    >>> print(table.markdown())
+    | n | seconds |
+    | --- | --- |
+    | 1 | 0.25 |
+    """
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Value, ...]] = field(default_factory=list)
+
+    def add(self, *values: Value) -> None:
+        """One more row."""
+        if len(values) != len(self.columns):
+            raise ValueError(f"{len(values)} values for {len(self.columns)} columns")
+        self.rows.append(values)
+
+    def where(self, **wanted: Value) -> Iterator[dict[str, Value]]:
+        """The rows that have these values, by column."""
+        for row in self.rows:
+            named = dict(zip(self.columns, row, strict=True))
+            if all(named[column] == value for column, value in wanted.items()):
+                yield named
+
+    def write(self, path: Path) -> None:
+        """As CSV."""
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(self.columns)
+            writer.writerows([_text(value) for value in row] for row in self.rows)
+
+    def markdown(self) -> str:
+        """As a table for a page."""
+        lines = [self.columns, ("---",) * len(self.columns), *([_text(v) for v in row] for row in self.rows)]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _text(value: Value) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

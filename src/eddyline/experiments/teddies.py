@@ -1,0 +1,198 @@
+"""Packets against tuples: figures 6, 7 and 8 of the Teddies paper.
+
+The join R.1 = S.1, S.2 = T.1 of three streams of uniform keys within windows, routed at random, so that no order is
+better than another. The keys have DOMAIN values and a window has `selectivity * DOMAIN` rows, so a probe finds
+`selectivity` matches once the windows are full; `found` in the tables is what a probe found on average over the run,
+the filling of the windows included. Results are counted, not kept. Every side takes its input in batches of the same
+size; the paper does not say which, so there are several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from statistics import median
+
+from eddyline.benchmarks.streams import query_over, streams
+from eddyline.engine.batch import LocalEngine
+from eddyline.experiments import Figure, Say
+from eddyline.experiments.chart import Chart
+from eddyline.experiments.rounds import Answer, Job, ratio, take_turns
+from eddyline.experiments.table import Table
+from eddyline.plan.plan import Signature
+from eddyline.routing.meta_queue import MetaQueue
+from eddyline.routing.router import Router
+from eddyline.routing.routing_arrays import Entry, Traffic
+from eddyline.settings import Settings
+
+DOMAIN = 8
+SELECTIVITIES = (1, 2, 4, 8, 16, 32, 64)
+INPUT_BATCHES = (1, 16, 256)
+EXTRA = (0, 10, 30, 100, 300, 1000, 3000)
+STEPS = 20_000
+"""About how often a tuple is routed in a run; more where the windows need more rows to be filled."""
+ROWS = 8192
+"""Of each stream, where nothing is timed."""
+
+POINT = ("selectivity", "input_batch", "found")
+STEPS_TAKEN = ("tuple_steps", "packet_steps")
+SECONDS = ("tuple_seconds", "packet_seconds")
+_QUICK_STEPS = 2000
+_EVERY = 1000
+"""Microseconds between two rows of a stream."""
+_MICRO_BATCH = 2048
+_LARGE = 65536
+_QUEUES: dict[Signature, str] = {(0b001, 0): "R", (0b010, 0): "S", (0b100, 0): "T", (0b011, 0): "RS", (0b110, 0): "ST"}
+
+
+def figure_6(quick: bool, say: Say) -> Figure:
+    """Run time by selectivity."""
+    table = Table((*POINT, "rows", *STEPS_TAKEN, *SECONDS, "packet_ratio", "static_ratio"))
+    for selectivity in _selectivities(quick):
+        job = _timed_job(selectivity, quick)
+        for input_batch in INPUT_BATCHES:
+            sides = {
+                "tuple": _settings("random", 1, input_batch),
+                "packet": _settings("random", None, input_batch),
+                "static": _settings("fixed", _LARGE, input_batch),
+            }
+            seconds, engines = _measured(job, sides, quick)
+            packets = ratio(seconds["packet"], seconds["tuple"])
+            table.add(
+                selectivity,
+                input_batch,
+                _found(engines["packet"]),
+                3 * max(batch.num_rows for batch in job.data.values()),
+                _steps(engines["tuple"]),
+                _steps(engines["packet"]),
+                median(seconds["tuple"]),
+                median(seconds["packet"]),
+                packets,
+                ratio(seconds["static"], seconds["tuple"]),
+            )
+            say(f"selectivity {selectivity}, input batch {input_batch}: packets / tuples {packets:.3g}")
+    series = {f"packets, input batch {b}": _points(table, "selectivity", "packet_ratio", b) for b in INPUT_BATCHES}
+    series |= {f"static, input batch {b}": _points(table, "selectivity", "static_ratio", b) for b in INPUT_BATCHES[-1:]}
+    return Figure(
+        table,
+        Chart(
+            "Run time by join selectivity", "join selectivity", "run time / per-tuple eddy", series, False, True, 1.0
+        ),
+    )
+
+
+def figure_7(quick: bool, say: Say) -> Figure:
+    """Occupancy of the meta-queues by selectivity: tuples taken from a queue over how often it was scheduled."""
+    table = Table((*POINT, *_QUEUES.values()))
+    for selectivity in _selectivities(quick):
+        job = _job(selectivity, _QUICK_STEPS // 6 if quick else ROWS)
+        for input_batch in INPUT_BATCHES:
+            _, engine = job.run(_settings("random", None, input_batch))
+            queues = engine.slot.eddy.scheduler.queues
+            table.add(selectivity, input_batch, _found(engine), *(_occupancy(queues.get(s)) for s in _QUEUES))
+        say(f"selectivity {selectivity}: done")
+    shown = INPUT_BATCHES[1]
+    series = {name: _points(table, "selectivity", name, shown) for name in _QUEUES.values()}
+    title = f"Mean occupancy of the meta-queues when scheduled, input batch {shown}"
+    return Figure(table, Chart(title, "join selectivity", "tuples", series, log_y=True))
+
+
+def figure_8(quick: bool, say: Say) -> Figure:
+    """Run time by the cost of a routing decision, at selectivity 1."""
+    table = Table(("extra", "input_batch", *SECONDS, "packet_ratio"))
+    job = _timed_job(1, quick)
+    for extra in EXTRA[::3] if quick else EXTRA:
+        for input_batch in INPUT_BATCHES:
+            sides = {
+                "tuple": _settings("random", 1, input_batch),
+                "packet": _settings("random", None, input_batch),
+            }
+            seconds, _ = _measured(job, sides, quick, partial(_burden, extra))
+            packets = ratio(seconds["packet"], seconds["tuple"])
+            table.add(extra, input_batch, median(seconds["tuple"]), median(seconds["packet"]), packets)
+            say(f"{extra} increments a decision, input batch {input_batch}: packets / tuples {packets:.3g}")
+    series = {f"input batch {b}": _points(table, "extra", "packet_ratio", b) for b in INPUT_BATCHES}
+    title = "Run time by the cost of a routing decision, join selectivity 1"
+    return Figure(table, Chart(title, "increments per decision", "packets / per-tuple eddy", series, False, True, 1.0))
+
+
+class Busy:
+    """A router that counts to `extra` before every decision of another one."""
+
+    def __init__(self, router: Router, extra: int) -> None:
+        self._router, self._extra = router, extra
+        self.counter = 0
+
+    def decide(self, entry: Entry) -> Traffic:
+        """What the other one decides."""
+        for _ in range(self._extra):
+            self.counter += 1
+        return self._router.decide(entry)
+
+    def trial(self, entry: Entry, size: int) -> tuple[Traffic, int] | None:
+        """What the other one tries."""
+        return self._router.trial(entry, size)
+
+
+def _burden(extra: int, engine: LocalEngine) -> None:
+    engine.slot.eddy._router = Busy(engine.slot.eddy._router, extra)
+
+
+def _selectivities(quick: bool) -> Sequence[int]:
+    return SELECTIVITIES[:4] if quick else SELECTIVITIES
+
+
+def _timed_job(selectivity: int, quick: bool) -> Job:
+    """As many rows as make about STEPS steps."""
+    return _job(selectivity, (_QUICK_STEPS if quick else STEPS) // (3 * (1 + selectivity)))
+
+
+def _job(selectivity: int, rows: int) -> Job:
+    """So many rows of each stream, or more to fill the windows."""
+    window = selectivity * DOMAIN
+    rows = max(window * 3 // 2, rows)
+    data = streams({"r": ["a"], "s": ["a", "b"], "t": ["b"]}, rows, DOMAIN, _EVERY)
+    last = f"[RANGE {window * _EVERY - 1} MICROSECONDS]"  # exactly `window` rows, the newest included
+    select = f"SELECT COUNT(*) AS n FROM r {last}, s {last}, t {last} WHERE r.a = s.a AND s.b = t.b"
+    return Job(query_over(data, select), data, _MICRO_BATCH)
+
+
+def _settings(router: str, packet: int | None, input_batch: int) -> Settings:
+    """Every packet is a decision, as in the paper."""
+    return Settings(router=router, packet=packet, input_batch=input_batch, reroute_every=1)
+
+
+def _measured(
+    job: Job, sides: dict[str, Settings], quick: bool, prepare: Callable[[LocalEngine], None] | None = None
+) -> tuple[dict[str, list[float]], dict[str, LocalEngine]]:
+    """The seconds of each side by round, and its engine after the last."""
+    engines: dict[str, LocalEngine] = {}
+
+    def runner(name: str) -> Callable[[], Answer]:
+        def run() -> Answer:
+            answer, engines[name] = job.run(sides[name], prepare)
+            return answer
+
+        return run
+
+    for settings in sides.values():
+        job.first_rows().run(settings)
+    return take_turns({name: runner(name) for name in sides}, quick), engines
+
+
+def _steps(engine: LocalEngine) -> int:
+    return sum(traffic.calls for entry in engine.slot.eddy.routes.entries.values() for traffic in entry.steps)
+
+
+def _found(engine: LocalEngine) -> float:
+    steps = [traffic for entry in engine.slot.eddy.routes.entries.values() for traffic in entry.steps]
+    return sum(t.produced for t in steps) / sum(t.tuples for t in steps)
+
+
+def _occupancy(queue: MetaQueue | None) -> float:
+    """Of a queue that was ever scheduled; 0 for others."""
+    return queue.tuples / queue.packets if queue is not None and queue.packets else 0.0
+
+
+def _points(table: Table, x: str, y: str, input_batch: int) -> list[tuple[str | int, float]]:
+    return [(int(row[x]), float(row[y])) for row in table.where(input_batch=input_batch)]

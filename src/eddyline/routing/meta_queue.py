@@ -1,0 +1,89 @@
+"""A meta-queue: the tuples of one signature that wait for their next step, and when they are worth taking it.
+
+Tuples with the same history share their metadata: READY (what may come next), DONE, and the three numbers by which the
+scheduler decides: occupancy, threshold and counter. Invariant: occupancy is the sum of the sizes of what waits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from eddyline.plan.plan import Probe
+from eddyline.routing.packet import Packet, merged
+from eddyline.routing.routing_arrays import Entry
+
+
+class MetaQueue:
+    """What waits with one signature."""
+
+    __slots__ = (
+        "_waiting",
+        "counter",
+        "entry",
+        "longest_wait",
+        "most_rounds",
+        "occupancy",
+        "packets",
+        "scheduled",
+        "since",
+        "threshold",
+        "tuples",
+    )
+
+    def __init__(self, entry: Entry, threshold: int) -> None:
+        self.entry = entry
+        self.threshold = threshold
+        self.occupancy = self.counter = 0
+        self.scheduled = False
+        """Whether it is on the scheduler queue."""
+        self.since = 0.0
+        """When the oldest tuple came."""
+        self.packets = self.tuples = 0
+        """How many were taken from it since the start."""
+        self.longest_wait, self.most_rounds = 0.0, 0
+        """How long a tuple sat in it at most: in seconds, and in rounds of the scheduler."""
+        self._waiting: deque[Packet] = deque()
+
+    @property
+    def ready(self) -> int:
+        """Which modules may come next: a bit for each source, then one for each selection."""
+        bits = 0
+        for traffic in self.entry.steps:
+            step = traffic.step
+            bits |= 1 << step.target if isinstance(step, Probe) else 1 << self.entry.sources + step.selection
+        return bits
+
+    @property
+    def done(self) -> int:
+        """Which modules its tuples have been through, in the same bits."""
+        span, selections = self.entry.signature
+        return span | selections << self.entry.sources
+
+    def put(self, packet: Packet) -> None:
+        """At the end."""
+        self._waiting.append(packet)
+        self.occupancy += packet.size
+
+    def take(self, most: int) -> Packet:
+        """The oldest tuples, at most so many."""
+        waiting = self._waiting
+        if self.occupancy <= most:
+            taken, self.occupancy = merged(waiting), 0
+            waiting.clear()
+            return taken
+        parts, room = [], most
+        while room:
+            packet = waiting.popleft()
+            if packet.size > room:
+                waiting.appendleft(packet.take(slice(room, None)))
+                packet = packet.take(slice(0, room))
+            parts.append(packet)
+            room -= packet.size
+        self.occupancy -= most
+        return merged(parts)
+
+    def clear(self) -> None:
+        """Forget what waits."""
+        self._waiting.clear()
+        self.occupancy = self.counter = 0
+        self.scheduled = False

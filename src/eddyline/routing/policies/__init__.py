@@ -1,0 +1,1 @@
+"""Routing policies: each remakes the decision of an entry of the routing arrays, in its own way."""

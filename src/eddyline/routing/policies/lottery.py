@@ -1,0 +1,28 @@
+"""Lottery: a module holds a ticket for every tuple it took in and gives one back for every tuple it put out.
+
+So modules that consume much and produce little hold most tickets and win most draws. Costs do not count, and tickets
+fade with the evidence. Every module keeps FEWEST tickets, or one that once produced much would never be tried again.
+"""
+
+from __future__ import annotations
+
+import random
+
+from eddyline.routing.routing_arrays import Entry, Traffic
+
+FEWEST = 100.0
+
+
+class Lottery:
+    """Draws a step by its module's tickets."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def decide(self, entry: Entry) -> Traffic:
+        """The winner."""
+        tickets = [max(t.module.tuples * (1.0 - t.module.selectivity), FEWEST) for t in entry.steps]
+        return self._random.choices(entry.steps, tickets)[0]
+
+    def trial(self, entry: Entry, size: int) -> None:
+        """Never: every draw is one."""

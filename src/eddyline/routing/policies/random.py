@@ -1,0 +1,21 @@
+"""Random: any step, drawn anew at every decision."""
+
+from __future__ import annotations
+
+import random
+
+from eddyline.routing.routing_arrays import Entry, Traffic
+
+
+class Random:
+    """Any step."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def decide(self, entry: Entry) -> Traffic:
+        """Any."""
+        return entry.steps[self._random.randrange(len(entry.steps))]
+
+    def trial(self, entry: Entry, size: int) -> None:
+        """Never: every decision is one."""

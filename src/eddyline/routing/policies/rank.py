@@ -1,0 +1,36 @@
+"""Rank: the step with the least (selectivity - 1) / cost, both measured for the tuples of this signature.
+
+For independent selections this order is optimal. With selectivities per signature it is the greedy order by conditional
+selectivity, which correlated predicates do not fool; for joins whose fan-outs depend on each other it sees only one
+step ahead. A step without fresh evidence is taken at the next decision, to get some.
+"""
+
+from __future__ import annotations
+
+from eddyline.routing.routing_arrays import Entry, Traffic
+from eddyline.routing.statistics import Work
+
+LEAST_EVIDENCE = 32.0
+"""Tuples below which a step counts as not measured."""
+
+
+class Rank:
+    """The step with the least rank."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def decide(self, entry: Entry) -> Traffic:
+        """The first that is not measured, or the one of least rank."""
+        moment = self._work.moment
+        for traffic in entry.steps:
+            if traffic.recent.weight(moment) < LEAST_EVIDENCE:
+                return traffic
+        return min(entry.steps, key=self._rank)
+
+    def _rank(self, traffic: Traffic) -> float:
+        cost, selectivity = self._work.estimate(traffic.recent)
+        return (selectivity - 1.0) / cost
+
+    def trial(self, entry: Entry, size: int) -> None:
+        """Never: a decision for a step that is not measured is one."""

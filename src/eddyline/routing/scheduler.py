@@ -1,0 +1,117 @@
+"""The scheduler: which meta-queue is served next, and how full it has to be.
+
+Every meta-queue is either on the scheduler queue or not eligible. A round takes the one in front, as one packet; then
+its counter starts again and those that are not eligible count one round more. A queue becomes eligible when its
+occupancy reaches its threshold. The threshold adapts: twice as full as it had to be doubles it, more than LIMIT rounds
+without being served halves it, so queues that fill fast are served in large packets and those that fill slowly do not
+starve. Bounded wait: after LIMIT rounds the threshold halves at every round, so a tuple waits at most LIMIT +
+log2(LARGEST) rounds before its queue is eligible, and never past the end of its micro-batch, when all is flushed.
+
+With a fixed packet size the threshold stays, and a packet is never larger. `packet=1` is the per-tuple eddy.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from eddyline.plan.plan import Signature
+from eddyline.routing.meta_queue import MetaQueue
+from eddyline.routing.packet import Packet
+from eddyline.routing.routing_arrays import RoutingArrays
+
+FIRST = 256
+"""The threshold a queue begins with."""
+
+LARGEST = 16384
+"""A packet is never larger, and a queue that has so many is served at once."""
+
+LIMIT = 32
+"""Rounds that a queue may wait before its threshold is halved."""
+
+
+class Scheduler:
+    """The meta-queues of one eddy; `packet` is a fixed size, None adaptive."""
+
+    def __init__(self, routes: RoutingArrays, packet: int | None, clock: Callable[[], float]) -> None:
+        self.queues: dict[Signature, MetaQueue] = {}
+        self._routes, self._packet, self._clock = routes, packet, clock
+        self._eligible: deque[MetaQueue] = deque()
+        self._waiting: dict[Signature, MetaQueue] = {}
+        """Not empty, not eligible."""
+        self.most = packet or LARGEST
+        self.full = max(self.most, LARGEST)
+        """A queue with so many tuples must be served at once: what is in flight stays bounded."""
+
+    def queue(self, signature: Signature) -> MetaQueue:
+        """The queue of a signature, made now if it is new."""
+        queue = self.queues.get(signature)
+        if queue is None:
+            queue = MetaQueue(self._routes.entry(signature), self._packet or FIRST)
+            self.queues[signature] = queue
+        return queue
+
+    def put(self, packet: Packet) -> MetaQueue:
+        """Tuples that wait for their next step."""
+        queue = self.queue(packet.signature)
+        if not queue.occupancy:
+            queue.since = self._clock()
+        queue.put(packet)
+        if not queue.scheduled:
+            self._place(queue)
+        return queue
+
+    def _place(self, queue: MetaQueue) -> None:
+        if queue.occupancy >= queue.threshold:
+            queue.scheduled = True
+            self._waiting.pop(queue.entry.signature, None)
+            self._eligible.append(queue)
+        else:
+            self._waiting[queue.entry.signature] = queue
+
+    def next(self) -> MetaQueue | None:
+        """The queue to serve now, None if none is eligible."""
+        while self._eligible:
+            queue = self._eligible.popleft()
+            queue.scheduled = False
+            if queue.occupancy:
+                return queue
+        return None
+
+    def least_done(self) -> MetaQueue | None:
+        """Of those that are not eligible the one with the most to do: what comes of it can join the others."""
+        if not self._waiting:
+            return None
+        signature = min(self._waiting, key=lambda s: s[0].bit_count() + s[1].bit_count())
+        return self._waiting.pop(signature)
+
+    def take(self, queue: MetaQueue) -> Packet:
+        """Serve a queue: its packet. Adapts its threshold."""
+        if self._packet is None and queue.occupancy >= 2 * queue.threshold:
+            queue.threshold = min(2 * queue.threshold, LARGEST)
+        queue.longest_wait = max(queue.longest_wait, self._clock() - queue.since)
+        queue.most_rounds = max(queue.most_rounds, queue.counter)
+        queue.counter = 0
+        packet = queue.take(self.most)
+        queue.packets += 1
+        queue.tuples += packet.size
+        if not queue.occupancy:
+            self._waiting.pop(queue.entry.signature, None)
+        elif not queue.scheduled:
+            self._place(queue)
+        return packet
+
+    def end_round(self) -> None:
+        """Those that were not served have waited one round more."""
+        for queue in list(self._waiting.values()):
+            queue.counter += 1
+            if self._packet is None and queue.counter > LIMIT and queue.threshold > 1:
+                queue.threshold //= 2
+                self._place(queue)
+
+    def clear(self) -> None:
+        """Forget everything that waits."""
+        for queue in self.queues.values():
+            queue.clear()
+        self._eligible.clear()
+        self._waiting.clear()

@@ -1,0 +1,53 @@
+"""Everything that waits for many rows before it adapts, made so eager that it happens in a case of a few dozen.
+
+Packets, thresholds, trials, new routes, the size of the input batch, what a SteM knows of the rows before a time, its
+sorted indexes: none of them may change a result, and with the sizes that are good for speed hardly any would be used by
+the small cases of the fuzzer. The constants are put back afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+from eddyline.engine import input_batch, slot
+from eddyline.routing import eddy, scheduler
+from eddyline.routing.policies import auto
+from eddyline.state import stem
+
+
+def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
+    return [
+        (scheduler, {"FIRST": max(1, size // 4), "LARGEST": size, "LIMIT": 2}),
+        (eddy, {"LARGEST": size}),
+        (auto, {"EVERY": 0, "EVIDENCE": 0.0, "MARGIN": 0.0, "GRACE": 1e9}),
+        (input_batch, {"LEAST": 1, "MOST": 8 * size, "PASS": 1e-5}),
+        (slot, {"RESULT_ROWS": size}),
+        (stem, {"BLOCK": max(1, size // 4), "TINY": size}),
+    ]
+
+
+@contextmanager
+def eager(size: int | None) -> Iterator[None]:
+    """As long as it lasts no packet has more than about `size` tuples; None changes nothing.
+
+    >>> before = scheduler.LARGEST
+    >>> with eager(4):
+    ...     scheduler.LARGEST, stem.BLOCK
+    (4, 1)
+    >>> scheduler.LARGEST == before
+    True
+    """
+    if size is None:
+        yield
+        return
+    before = [(module, name, getattr(module, name)) for module, names in _constants(size) for name in names]
+    try:
+        for module, names in _constants(size):
+            for name, value in names.items():
+                setattr(module, name, value)
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)

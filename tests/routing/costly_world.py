@@ -1,0 +1,108 @@
+"""A world in which time passes only inside user functions, by a made-up cost a tuple: what auto does in it is the same
+every time, and what the best order would have cost can be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import permutations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.engine.batch import LocalEngine
+from eddyline.query.udf import udf
+from eddyline.routing.routing_arrays import Traffic
+from eddyline.settings import Settings
+from eddyline.testing.clock import ManualClock
+from jobs import bound
+
+US = 1e-6
+Flags = NDArray[np.bool_]
+_HERE: list[World] = []
+
+
+class World:
+    """An engine with the selections `costly_i(a.p<i>)`, each passing the rows whose flag i is set."""
+
+    def __init__(self, costs: Sequence[float], **settings: object) -> None:
+        self.costs, self.clock = list(costs), ManualClock()
+        self.noise: Callable[[], float] = lambda: 1.0
+        self.calls = 0
+        names = [f"p{i}" for i in range(len(costs))]
+        calls = " AND ".join(f"costly_{i}(a.p{i})" for i in range(len(costs)))
+        for i in range(len(costs)):
+            _register(i)
+        query = bound(f"SELECT a.p0 FROM a WHERE {calls}", a=" ".join(names))
+        self.engine = LocalEngine(query, Settings(**settings), clock=self.clock)  # type: ignore[arg-type]
+        self._schema = query.sources[0].stream.schema
+        self.eddy, self.rows, self.fed = self.engine.slot.eddy, 0, []
+
+    def feed(self, flags: Flags, batch: int = 10_000) -> float:
+        """Rows with these flags; returns the seconds that it took."""
+        begin, _HERE[:] = self.clock(), [self]
+        for first in range(0, len(flags), batch):
+            part = flags[first : first + batch]
+            times = pa.array(np.arange(self.rows, self.rows + len(part)), pa.timestamp("us"))
+            columns = [times, *(pa.array(part[:, i].astype(np.int64)) for i in range(part.shape[1]))]
+            found = self.engine.batch([("a", pa.RecordBatch.from_arrays(columns, schema=self._schema))])
+            assert sum(b.num_rows for b in found.results) == part.all(axis=1).sum()
+            self.rows += len(part)
+        return self.clock() - begin
+
+    def counted(self) -> float:
+        """What all calls so far cost without the noise."""
+        entries = self.eddy.routes.entries.values()
+        return sum(t.tuples * self.costs[t.step.selection] for e in entries for t in e.steps)  # type: ignore[union-attr]
+
+    def best(self, flags: Flags) -> float:
+        """The seconds that the best order takes for these rows."""
+        return min(self.cost_of(order, flags) for order in permutations(range(len(self.costs))))
+
+    def cost_of(self, order: Sequence[int], flags: Flags) -> float:
+        """The seconds that an order takes for these rows."""
+        left, seconds = np.ones(len(flags), bool), 0.0
+        for i in order:
+            seconds += int(left.sum()) * self.costs[i]
+            left &= flags[:, i]
+        return seconds
+
+    def route(self) -> list[int]:
+        """The selections in the order that packets take them now."""
+        signature, order = (1, 0), []
+        while (entry := self.eddy.routes.entries.get(signature)) is not None and entry.steps:
+            chosen = entry.chosen or entry.steps[0]
+            order.append(chosen.step.selection)  # type: ignore[union-attr]
+            signature = chosen.after
+        return order
+
+    def changes(self) -> list[tuple[Traffic, Traffic]]:
+        """(before, after) of every change of an entry's step from now on, as it happens."""
+        seen: list[tuple[Traffic, Traffic]] = []
+        router = self.eddy._router
+        decide = router.decide
+
+        def noted(entry):  # type: ignore[no-untyped-def]
+            before, after = entry.chosen or entry.steps[0], decide(entry)
+            if after is not before:
+                seen.append((before, after))
+            return after
+
+        router.decide = noted  # type: ignore[method-assign]
+        return seen
+
+
+def _register(i: int) -> None:
+    @udf(returns=pa.bool_(), name=f"costly_{i}")
+    def costly(p: NDArray[np.int64]) -> Flags:
+        world = _HERE[0]
+        world.calls += 1
+        world.clock.advance(len(p) * world.costs[i] * world.noise())
+        passes: Flags = p == 1
+        return passes
+
+
+def independent(rng: np.random.Generator, rows: int, selectivities: Sequence[float]) -> Flags:
+    """Flags that know nothing of each other."""
+    flags: Flags = rng.random((rows, len(selectivities))) < np.array(selectivities)
+    return flags
