@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.errors import JobError
+from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from jobs import TIME, Job, Row, batch_of
 
@@ -34,6 +35,12 @@ QUERIES = {
     "one": "SELECT a.x, a.w FROM a WHERE a.k > 0",
 }
 COLUMNS = "k x s:string w:words"
+SETTINGS = [
+    Settings(check=True),
+    Settings(check=True, packet=1),
+    Settings(check=True, packet=7, router="random", seed=1, reroute_every=1),
+    Settings(check=True, input_batch=3, router="lottery", seed=2, reroute_every=10),
+]
 
 
 def made(name: str, settings: Settings | None = None) -> Job:
@@ -77,8 +84,8 @@ def test_expiry_drops_nothing_that_may_still_join(name: str) -> None:
 @pytest.mark.parametrize("name", QUERIES)
 def test_wind_back_at_any_point_leaves_nothing_behind(name: str) -> None:
     """Before every batch another one is fed, or half of one, or several, and undone."""
-    for seed in range(4):
-        rng, job, twin = random.Random(seed), made(name), made(name)
+    for seed, settings in enumerate(SETTINGS):
+        rng, job, twin = random.Random(seed), made(name, settings), made(name)
         found, wanted = [], []
         for start in range(0, 80, 8):
             before = vars(job.engine.stats).copy()
@@ -89,8 +96,8 @@ def test_wind_back_at_any_point_leaves_nothing_behind(name: str) -> None:
             found += job.feed(**batch)
             wanted += twin.feed(**batch)
             ours, theirs = vars(job.engine.stats).copy(), vars(twin.engine.stats).copy()
-            for stats in (ours, theirs):  # a hash table or a dictionary that grew stays grown
-                del stats["memory_bytes"], stats["peak_memory_bytes"]
+            for stats in (ours, theirs):  # a hash table or a dictionary that grew stays grown, a route stays decided
+                del stats["memory_bytes"], stats["peak_memory_bytes"], stats["decisions"]
             assert ours == theirs
         assert sorted(found + job.end(), key=repr) == sorted(wanted + twin.end(), key=repr) == job.expected()
 
@@ -111,6 +118,45 @@ def undo_something(job: Job, rng: random.Random, start: int) -> None:
         with pytest.raises(JobError):
             job.engine.batch([*good, ("a", pa.record_batch({"ts": pa.array([start], TIME)}))])
     job.engine.wind_back()
+
+
+@pytest.mark.parametrize("settings", [*SETTINGS, Settings(check=True, packet=1000, input_batch=2)])
+def test_a_batch_that_fails_in_the_middle_leaves_nothing_in_the_queues(settings: Settings) -> None:
+    """A user function that breaks its promise stops the job while tuples wait, and others are on their way."""
+    left = [0]
+
+    @udf(returns=pa.bool_(), name="slot_breaks")
+    def breaks(x: np.ndarray) -> np.ndarray:
+        left[0] -= 1
+        return x[:0] if left[0] == 0 else x >= 0
+
+    select = (
+        f"SELECT a.x, b.x AS y, c.x AS z FROM a {W}, b {W}, c {W} WHERE a.k = b.k AND b.s = c.s AND slot_breaks(b.x)"
+    )
+    failed = waited = 0
+    for fails_at in range(1, 12):
+        rng, job = (
+            random.Random(fails_at),
+            Job(select, settings, dict.fromkeys("abc", 8), **dict.fromkeys("abc", COLUMNS)),
+        )
+        found = job.feed(**batch_for(job, rng, 0))
+        slot, left[0] = job.engine.slot, fails_at
+        rows, committed = [stem.rows for stem in slot.stems], slot._number
+        try:
+            job.feed(**batch_for(job, rng, 8), commit=False)
+        except JobError:
+            failed += 1
+            waited += any(queue.occupancy for queue in slot.eddy.scheduler.queues.values())
+        left[0] = 0
+        job.engine.wind_back()
+        assert not any(queue.occupancy or queue.scheduled for queue in slot.eddy.scheduler.queues.values())
+        assert slot.eddy.scheduler.next() is None and slot.eddy.scheduler.least_done() is None
+        assert ([stem.rows for stem in slot.stems], slot._number) == (rows, committed)
+        assert all(stem.stored == stem.rows for stem in slot.stems)
+        for start in (8, 16):
+            found += job.feed(**batch_for(job, rng, start))
+        assert sorted(found + job.end(), key=repr) == job.expected()
+    assert failed and waited
 
 
 def test_an_undone_first_batch_leaves_the_tables() -> None:

@@ -11,11 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.engine.batch import LocalEngine
+from eddyline.plan.plan import Select
 from eddyline.query.udf import udf
 from eddyline.routing.routing_arrays import Traffic
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
-from jobs import bound
+from jobs import bound, schema
 
 US = 1e-6
 Flags = NDArray[np.bool_]
@@ -23,9 +24,10 @@ _HERE: list[World] = []
 
 
 class World:
-    """An engine with the selections `costly_i(a.p<i>)`, each passing the rows whose flag i is set."""
+    """An engine with the selections `costly_i(a.p<i>)`, each passing the rows whose flag i is set. With `join` there is
+    also a table with so many rows for every other row of `a`, and none for those between."""
 
-    def __init__(self, costs: Sequence[float], **settings: object) -> None:
+    def __init__(self, costs: Sequence[float], join: int | None = None, **settings: object) -> None:
         self.costs, self.clock = list(costs), ManualClock()
         self.noise: Callable[[], float] = lambda: 1.0
         self.calls = 0
@@ -33,27 +35,39 @@ class World:
         calls = " AND ".join(f"costly_{i}(a.p{i})" for i in range(len(costs)))
         for i in range(len(costs)):
             _register(i)
-        query = bound(f"SELECT a.p0 FROM a WHERE {calls}", a=" ".join(names))
+        columns = {"a": " ".join([*names, "k"])} | ({} if join is None else {"t": "k"})
+        more = "" if join is None else ", t"
+        query = bound(f"SELECT a.p0 FROM a{more} WHERE {calls}{' AND a.k = t.k' * (join is not None)}",
+                      tables=("t",), **columns)  # fmt: skip
         self.engine = LocalEngine(query, Settings(**settings), clock=self.clock)  # type: ignore[arg-type]
-        self._schema = query.sources[0].stream.schema
+        self._schema, self._join = query.sources[0].stream.schema, join
+        if join is not None:
+            self.engine.load_table("t", pa.record_batch([pa.array([0] * join, pa.int64())], schema=schema("k", False)))
         self.eddy, self.rows, self.fed = self.engine.slot.eddy, 0, []
 
-    def feed(self, flags: Flags, batch: int = 10_000) -> float:
+    def feed(self, flags: Flags, batch: int = 10_000, undo: bool = False) -> float:
         """Rows with these flags; returns the seconds that it took."""
         begin, _HERE[:] = self.clock(), [self]
         for first in range(0, len(flags), batch):
             part = flags[first : first + batch]
             times = pa.array(np.arange(self.rows, self.rows + len(part)), pa.timestamp("us"))
             columns = [times, *(pa.array(part[:, i].astype(np.int64)) for i in range(part.shape[1]))]
-            found = self.engine.batch([("a", pa.RecordBatch.from_arrays(columns, schema=self._schema))])
-            assert sum(b.num_rows for b in found.results) == part.all(axis=1).sum()
-            self.rows += len(part)
+            columns.append(pa.array(np.arange(len(part)) % 2))
+            rows = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+            found = self.engine.batch([("a", rows)], commit=not undo)
+            passed = part.all(axis=1) * (1 if self._join is None else self._join * (np.arange(len(part)) % 2 == 0))
+            assert sum(b.num_rows for b in found.results) == passed.sum()
+            if undo:
+                self.engine.wind_back()
+            else:
+                self.rows += len(part)
         return self.clock() - begin
 
     def counted(self) -> float:
         """What all calls so far cost without the noise."""
         entries = self.eddy.routes.entries.values()
-        return sum(t.tuples * self.costs[t.step.selection] for e in entries for t in e.steps)  # type: ignore[union-attr]
+        steps = [t for e in entries for t in e.steps if isinstance(t.step, Select)]
+        return sum(t.tuples * self.costs[t.step.selection] for t in steps)  # type: ignore[union-attr]
 
     def best(self, flags: Flags) -> float:
         """The seconds that the best order takes for these rows."""

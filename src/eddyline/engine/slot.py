@@ -128,7 +128,7 @@ class Slot:
                     first, last = stem.build(self._number, rows)
                     packet = started(source, first, last, self._number)
                     self._number += rows
-                    self.eddy.start(packet, self._number)
+                    self.eddy.start(packet)
             self.eddy.run()
             calls = work.calls - calls + len(self.stems)
             self.input_batch.observe(self._number - before, calls, int(work.passed[0]) - passed)

@@ -105,6 +105,16 @@ class Plan:
                 found.setdefault(on, KeyAccess(on, partner, tuple(theirs for _, _, theirs in edge)))
         return list(found.values())
 
+    @property
+    def linked(self) -> tuple[int, ...]:
+        """For each source the others, as a bit mask, from which it can be probed by key or, if there are none, by
+        anything that WHERE says about both."""
+        sources = range(len(self.query.sources))
+        by_key = [sum(1 << p for p in sources if p != s and self._edge(s, p)) for s in sources]
+        return tuple(
+            by_key[s] or sum(1 << p for p in sources if p != s and self._is_linked(1 << p, s)) for s in sources
+        )
+
     def _edge(self, source: int, partner: int) -> list[tuple[Expr, int, Expr]]:
         """The equalities between two sources, seen from one; the order is the same from both sides."""
         pair = {source, partner}

@@ -23,15 +23,18 @@ from eddyline.query.expr import Expr, columns_of
 from eddyline.routing.decisions import DecisionLog
 from eddyline.routing.invariants import check_matches, check_packet
 from eddyline.routing.meta_queue import MetaQueue
-from eddyline.routing.packet import Packet, Rows
+from eddyline.routing.packet import SAMPLE, Packet, Rows
 from eddyline.routing.router import router
-from eddyline.routing.routing_arrays import RoutingArrays, Traffic
+from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.rows_windows import Clock
 from eddyline.routing.scheduler import LARGEST, Scheduler
 from eddyline.routing.statistics import Work
 from eddyline.settings import Settings
 from eddyline.state.probing import NO_BOUND, Limits, Matches
 from eddyline.state.stem import SteM
+
+ENOUGH = 4096
+"""Tuples that a step may make of a sample."""
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -56,9 +59,9 @@ class Eddy:
         self._router = router(settings, plan, self.routes, self.work, self.decisions, clock)
         self._reroute_every = settings.reroute_every
 
-    def start(self, packet: Packet, moment: int) -> None:
-        """Rows that were just built begin their way; `moment` is how many rows the slot has built."""
-        self.work.moment = moment
+    def start(self, packet: Packet) -> None:
+        """Rows that were just built begin their way."""
+        self.work.moment += packet.size
         if self._clocks:
             packet = self._in_rows_windows(packet)
         if packet.size:
@@ -94,56 +97,84 @@ class Eddy:
             self._serve(queue)
 
     def _serve(self, queue: MetaQueue) -> None:
-        """One packet of a queue takes the step that the routing arrays say, some of it perhaps a trial first."""
-        packet, entry = self.scheduler.take(queue), queue.entry
+        """One packet of a queue takes the step that the routing arrays say, after a sample of it was shown to all."""
+        entry = queue.entry
+        packet = self.scheduler.take(queue, self._router.most(entry))
         if self._check:
             check_packet(packet, self._stems)
+        samples = self._router.sample(entry, packet.size)
+        if samples:
+            self._show(entry, packet.take(slice(0, samples)))
         if entry.left <= 0:
             entry.chosen, entry.left = self._router.decide(entry), self._reroute_every
         entry.left -= packet.size
         entry.moment = self.work.moment
-        trial = self._router.trial(entry, packet.size)
-        if trial is not None:
-            traffic, tuples = trial
-            self._take(traffic, packet.take(slice(0, tuples)))
-            if tuples == packet.size:
-                return
-            packet = packet.take(slice(tuples, None))
-            entry.chosen = self._router.decide(entry)
         assert entry.chosen is not None
-        self._take(entry.chosen, packet)
+        if self._take(entry.chosen, packet):
+            self._router.surprised(entry)
 
-    def _take(self, traffic: Traffic, packet: Packet) -> None:
-        """A packet takes a step. Only the step itself is timed, not what is done with what comes out."""
-        step, clock, seconds, produced = traffic.step, self.clock, 0.0, 0
+    def _take(self, traffic: Traffic, packet: Packet) -> bool:
+        """A packet takes a step; whether that was a surprise. Only the step itself is timed, not what is done with what
+        comes out."""
+        clock, seconds, produced = self.clock, 0.0, 0
         begin = clock()
-        for piece in self._select(step, packet) if isinstance(step, Select) else self._probe(step, traffic, packet):
+        if isinstance(traffic.step, Select):
+            pieces = self._select(traffic.step, packet)
+        else:
+            pieces = self._probe(traffic.step, traffic.within, packet, self._errors)
+        for piece in pieces:
             seconds += clock() - begin
             produced += piece.size
             self._queue(piece)
             begin = clock()
         seconds += clock() - begin
         self.work.add(seconds)
-        traffic.add(packet.size, produced, seconds, self.work)
+        return traffic.add(packet.size, produced, seconds, self.work)
+
+    def _show(self, entry: Entry, packet: Packet) -> None:
+        """Count what every step would make of each tuple of a sample, and keep nothing of it. A step that makes very
+        many is left after ENOUGH, and only the tuples that it had come to count."""
+        errors, size, seconds, clock = ErrorCount(), packet.size, np.zeros(len(entry.steps)), self.clock
+        sample, selections = packet.numbered(), [t.step.predicate for t in entry.steps if isinstance(t.step, Select)]
+        values = self.gather(packet, selections)
+        counts = np.zeros((size, len(entry.steps)))
+        for number, traffic in enumerate(entry.steps):
+            begin = clock()
+            if isinstance(traffic.step, Select):
+                counts[:, number] = mask(traffic.step.predicate, values, packet.size, errors)
+                seconds[number] = clock() - begin
+                continue
+            made = 0
+            for piece in self._probe(traffic.step, traffic.within, sample, errors):
+                which = piece.rows[SAMPLE]
+                counts[:, number] += np.bincount(which, minlength=packet.size)
+                made += piece.size
+                if made > ENOUGH:
+                    size = min(size, max(1, int(which[-1])))
+                    break
+            seconds[number] = clock() - begin
+        self._router.learn(entry, counts[:size], seconds)
 
     def _select(self, step: Select, packet: Packet) -> Iterator[Packet]:
-        keep = self._mask(step.predicate, packet)
+        keep = self._mask(step.predicate, packet, self._errors)
         if keep.any():
             yield (packet if keep.all() else packet.take(keep)).passed(step.selection)
 
-    def _probe(self, step: Probe, traffic: Traffic, packet: Packet) -> Iterator[Packet]:
+    def _probe(
+        self, step: Probe, within: tuple[tuple[int, int, int], ...], packet: Packet, errors: ErrorCount
+    ) -> Iterator[Packet]:
         stem = self._stems[step.target]
         before = stem.rows_before(packet.numbers)
         if before.max() <= stem.min_live:
             return
-        low, high = self._interval(traffic.within, packet)
+        low, high = self._interval(within, packet)
         first = stem.first_at(int(low.min())) if low.size and stem.layout.timed else stem.min_live
         limits = Limits(low, high, before, first, LARGEST, self.work.passed)
         for tuples, rows in self._matches(step, stem, packet, limits):
             if self._check:
                 check_matches(step.target, tuples, rows, limits)
             joined = packet.joined(tuples, step.target, rows)
-            joined = self._verified(step, stem, joined)
+            joined = self._verified(step, stem, joined, errors)
             if joined.size:
                 yield joined
 
@@ -185,14 +216,14 @@ class Eddy:
         least[nothing], most[nothing] = _MOST, _LEAST
         return least, most
 
-    def _verified(self, step: Probe, stem: SteM, packet: Packet) -> Packet:
+    def _verified(self, step: Probe, stem: SteM, packet: Packet, errors: ErrorCount) -> Packet:
         """The matches for which everything holds that this probe decides."""
         for e in step.equalities:
             mine, partner, theirs = e.seen_from(step.target)
             rows, other_rows = packet.rows[step.target], packet.rows[partner]
             packet = _kept(packet, stem.same_key(mine, rows, self._stems[partner], theirs, other_rows))
         for predicate in step.predicates:
-            packet = _kept(packet, self._mask(predicate, packet))
+            packet = _kept(packet, self._mask(predicate, packet, errors))
         if self._clocks:
             packet = self._in_rows_windows(packet)
         return packet
@@ -214,15 +245,15 @@ class Eddy:
                     values[column] = self._stems[column.source].gather(column, packet.rows[column.source])
         return values
 
-    def _mask(self, predicate: Expr, packet: Packet) -> NDArray[np.bool_]:
-        return mask(predicate, self.gather(packet, [predicate]), packet.size, self._errors)
+    def _mask(self, predicate: Expr, packet: Packet, errors: ErrorCount) -> NDArray[np.bool_]:
+        return mask(predicate, self.gather(packet, [predicate]), packet.size, errors)
 
 
 def newest(stems: Sequence[SteM], packet: Packet) -> Rows:
     """The newest time among the components of each tuple."""
     times = np.full(packet.size, _LEAST)
     for source, rows in packet.rows.items():
-        if stems[source].layout.timed:
+        if source != SAMPLE and stems[source].layout.timed:
             np.maximum(times, stems[source].times.values[rows], out=times)
     return times
 

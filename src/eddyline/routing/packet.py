@@ -17,6 +17,9 @@ from eddyline.plan.plan import Signature
 
 Rows = NDArray[np.int64]
 
+SAMPLE = -1
+"""A component that is no row of a source: which tuple of a sample it was."""
+
 
 @dataclass(slots=True)
 class Packet:
@@ -43,6 +46,11 @@ class Packet:
         """The same tuples, with one more selection done."""
         span, done = self.signature
         return Packet(self.rows, (span, done | 1 << selection), self.numbers, self.size)
+
+    def numbered(self) -> Packet:
+        """The same tuples, each with its place as a component of its own, by which what comes of them is counted."""
+        rows = {**self.rows, SAMPLE: np.arange(self.size)}
+        return Packet(rows, self.signature, self.numbers, self.size)
 
     def _numbers_of(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> NDArray[np.int64]:
         return self.numbers if self.numbers.size == 1 else self.numbers[which]

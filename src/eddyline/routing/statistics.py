@@ -4,21 +4,19 @@ Evidence fades in two ways: by newer evidence (after HALF_TUPLES tuples the old 
 HALF_ROWS rows built in the slot, whoever they were for). The first makes a busy step follow drift closely, the second
 makes what was seen long ago by a step that few tuples reach count for little.
 
-A *module* is a step taken by tuples of any signature. Its `Level` is its selectivity and cost of now, learned from all
-of them; a signature's own evidence says by which factor its tuples differ from that level, as they do when predicates
-are correlated. So when a module drifts, what is known about it drifts along in every signature, also in those that
-nobody visits, and the factors, which change little, are remembered. Where nearly all tuples of a module have one
-signature its factor is not learned: what changes there is the level.
+A *module* is a step taken by tuples of any signature; its `Level` is its selectivity and cost of now, learned from all
+of them.
 
-Time is noisy: one call that was interrupted must not look like an expensive operator. So a call counts with at most
-SURPRISE times what is believed; a real change gets through in a call or two.
+Time is noisy: one call that was interrupted must not look like an expensive operator.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-HALF_TUPLES = 4096
+HALF_TUPLES = 2048
 HALF_ROWS = 16384
 SURPRISE = 4.0
 FIXED = 50e-6
@@ -27,6 +25,13 @@ LEAST_SHARE = 0.2
 """However small the packets, so much of the time of a call counts for its tuples."""
 TINY = 1e-12
 """Nothing is free."""
+ENOUGH, LONG = 50, 30_000.0
+"""Tuples from which on a call may surprise, and that are remembered to compare it with."""
+CLEARLY, DEARER = 4.0, 1.5
+"""A surprise: so many standard errors off in selectivity, or a cost so many times as high or low."""
+COSTS, LARGE, BLUR = 5, 256, 2e-5
+"""Packets whose costs are compared; the fewest tuples to tell a cost by; seconds by which the time of a call may be off
+whatever it does."""
 
 
 class Recent:
@@ -59,50 +64,75 @@ class Recent:
         return float(self.tuples * 0.5 ** ((moment - self.moment) / HALF_ROWS))
 
 
-class Level:
-    """The selectivity and the cost of a module now; `tuples` is what the evidence is worth."""
+class Reference:
+    """What a step did since it last did something else: the long memory against which drift is noticed."""
 
-    __slots__ = ("cost", "moment", "selectivity", "tuples")
-
-    def __init__(self) -> None:
-        self.tuples = self.selectivity = self.cost = 0.0
-        self.moment = 0
-
-    def add(self, tuples: float, selectivity: float, cost: float, moment: int) -> None:
-        """What a call said about it, with the factors of its signature taken out."""
-        if self.tuples > 0.0:
-            cost = min(cost, SURPRISE * self.cost + FIXED / tuples)
-            self.tuples *= 0.5 ** (tuples / HALF_TUPLES + (moment - self.moment) / HALF_ROWS)
-        share = tuples / (self.tuples + tuples)
-        self.tuples += tuples
-        self.selectivity += share * (selectivity - self.selectivity)
-        self.cost += share * (cost - self.cost)
-        self.moment = moment
-
-
-class Factors:
-    """By how much the tuples of one signature differ from a module's level: what came and what the level expected."""
-
-    __slots__ = ("cost", "expected_cost", "expected_produced", "produced", "tuples")
+    __slots__ = ("produced", "tuples")
 
     def __init__(self) -> None:
-        self.tuples = self.produced = self.expected_produced = self.cost = self.expected_cost = 0.0
+        self.tuples = self.produced = 0.0
 
-    def add(self, tuples: float, produced: float, cost: float, level: Level) -> None:
-        """What so many tuples made and cost."""
-        keep = 0.5 ** (tuples / HALF_TUPLES)
+    def surprised(self, tuples: int, produced: int, is_selection: bool) -> bool:
+        """Add a call; whether it was so different from those before that something must have changed."""
+        if self.tuples >= ENOUGH and tuples >= ENOUGH:
+            known = self.produced / self.tuples
+            spread = known * (1.0 - known) if is_selection else known * (1.0 + known)
+            error = math.sqrt(max(spread, 0.01) * (1.0 / tuples + 1.0 / self.tuples))
+            if abs(produced / tuples - known) > CLEARLY * error:
+                self.tuples, self.produced = tuples, produced
+                return True
+        keep = min(1.0, LONG / (self.tuples + 1.0))
         self.tuples = self.tuples * keep + tuples
         self.produced = self.produced * keep + produced
-        self.expected_produced = self.expected_produced * keep + tuples * level.selectivity
-        self.cost = self.cost * keep + tuples * cost
-        self.expected_cost = self.expected_cost * keep + tuples * level.cost
+        return False
 
-    def of(self, level: Level, prior: float) -> tuple[float, float]:
-        """(selectivity, cost) factors; `prior` tuples without a difference are added to the evidence."""
-        more, dearer = prior * level.selectivity + TINY, prior * level.cost + TINY
-        return (self.produced + more) / (self.expected_produced + more), (self.cost + dearer) / (
-            self.expected_cost + dearer
-        )
+
+class Level:
+    """The selectivity and the cost of a module now; `tuples` is what the evidence for the selectivity is worth.
+
+    A call may be interrupted, and then it seems dearer by any factor; nothing makes it seem cheaper. So the cost is a
+    low one of the last few packets that were large enough to tell. Where only small packets come, samples say when it
+    has changed: at once when they are cheaper, when several are dearer.
+    """
+
+    __slots__ = ("_costs", "_hints", "_settled", "cost", "moment", "selectivity", "tuples")
+
+    def __init__(self) -> None:
+        self.tuples = self.selectivity = self.cost = self._settled = 0.0
+        self._costs: list[float] = []
+        self._hints: list[float] = []
+        self.moment = 0
+
+    def add(self, tuples: int, selectivity: float, cost: float, moment: int) -> bool:
+        """What a packet said about it; whether its cost has changed clearly."""
+        if self.tuples > 0.0:
+            self.tuples *= 0.5 ** (tuples / HALF_TUPLES + (moment - self.moment) / HALF_ROWS)
+        self.selectivity += tuples / (self.tuples + tuples) * (selectivity - self.selectivity)
+        self.tuples += tuples
+        self.moment = moment
+        if tuples < LARGE and self._costs:
+            return False
+        self._costs = [*self._costs[1 - COSTS :], cost]
+        return self._settle()
+
+    def hint(self, tuples: int, cost: float) -> bool:
+        """What a sample said about its cost; whether that has changed clearly."""
+        self._hints = [*self._hints[1 - COSTS :], cost]
+        least = min(self._hints)
+        if cost + BLUR / tuples < self.cost / DEARER:
+            self._costs = [cost]
+        elif len(self._hints) == COSTS and least - BLUR / tuples > self.cost * DEARER:
+            self._costs = [least]
+        return self._settle()
+
+    def _settle(self) -> bool:
+        if not self._costs:
+            return False
+        self.cost = sorted(self._costs)[len(self._costs) // 3]
+        if self._settled / DEARER <= self.cost <= self._settled * DEARER:
+            return False
+        self._settled = self.cost
+        return True
 
 
 class Work:
@@ -110,11 +140,13 @@ class Work:
 
     def __init__(self) -> None:
         self.moment = 0
-        """Rows built in the slot."""
+        """Rows built in the slot, those of undone batches too: it never goes back, or old evidence would grow."""
         self.seconds = 0.0
         self.calls = 0
         self.passed = np.zeros(1, np.int64)
         """Rows that probes looked at and that were too new to match."""
+        self.levels: dict[int, Level] = {}
+        """Of each source and (numbered on from the sources) selection the module that was used last."""
         self.fixed = FIXED
         """The fixed cost of a call: the least that any call took."""
 

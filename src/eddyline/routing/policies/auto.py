@@ -1,58 +1,106 @@
-"""Auto: the step from which the whole rest of the route costs least.
+"""Auto: the order of everything that is left to do that costs least, judged on a profile and kept up with the traffic.
 
-The value of a signature is what a tuple of it costs until it is a result or gone:
+Where tuples first have a choice (a *fork*) a few of them are shown to every step, whatever the route: the profile of
+the fork. It knows how steps go together, so correlated predicates do not fool it. What it lacks in size the traffic has:
+the selectivities measured on the route of now are believed, and the profile only says what they do not (see
+kernels/orders.py). Costs, and the selectivities of steps that become possible only later, are those of the modules.
+The cheapest order is found among all of them, or by rank where they are many. Signatures further on take the profile of
+their fork, as far as tuples of it came through the same steps.
 
-    V(signature) = least over its steps of  cost(step) + selectivity(step) * V(signature after the step)
-
-Costs and selectivities are those of the tuples of each signature, so correlated predicates are seen as what they are:
-the selectivity of a step among tuples that came this way (see statistics.py). For a signature that no packet has had
-lately the rest of the route is guessed from the modules alone, in the order of their rank.
-
-Guesses may propose, only evidence may choose: a step that would win on a guess is first *tried* on a few tuples of the
-next packet. Apart from that every step is tried now and then, the likeliest to win and the one seen longest ago first,
-so that a selectivity that correlation or distance hides is found. What trials are expected to cost more than the route
-of now is kept below `explore`, a share of all the work; the nearer a step is to winning, the less its trials cost and
-the larger they may be. A step that costs more by itself than the whole route is not tried: it cannot win. A new step
-must win by MARGIN, so that noise changes nothing. Thinking, too, is kept below a share of the work (THINK).
+An order is left for one that is cheaper by MARGIN. Both are judged on the same samples, so the noise of the sample is
+much the same in both. What samples cost is kept below `explore`, a share of all the work, and thinking below another.
+While nothing changes samples become rare and count for long; when a step on the route does something clearly different
+than before, they become frequent again, old ones fade fast, and packets are made smaller, down to a size that still
+shares the fixed cost of a call, so that a new order is soon taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from eddyline.plan.explain import step_text
-from eddyline.plan.plan import Plan, Probe, Signature, Step
+import numpy as np
+from numpy.typing import NDArray
+
+from eddyline.kernels import orders
+from eddyline.plan.explain import text
+from eddyline.plan.plan import Plan, Probe
+from eddyline.query.expr import sources_of
 from eddyline.routing.decisions import Decision, DecisionLog
-from eddyline.routing.routing_arrays import SURE, Entry, RoutingArrays, Traffic
-from eddyline.routing.statistics import Level, Work
+from eddyline.routing.policies.policy import Policy
+from eddyline.routing.profile import Profile
+from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
+from eddyline.routing.statistics import Work
 
-MARGIN = 0.03
-"""A step is left for one that makes the route cheaper by this share."""
+MARGIN = 0.01
+"""An order is left for one that is cheaper by this share."""
 
-EVIDENCE = 48.0
-"""Tuples that a signature must have seen take a step before the step is chosen."""
+FEW, MANY = 24, 128
+"""Samples taken at a time, and the fewest to judge by: as many as cost about as much as taking them."""
 
-TRIAL, LARGEST_TRIAL = 256, 1024
-"""Tuples that try a step at a time at most: one that would win on a guess, and any other."""
+OFTEN, SELDOM, SLOWER = 1024, 16384, 1.5
+"""Rows built between two samples of a fork: after a surprise, and at most; by how much it grows each time."""
 
-FRESH = 131072
-"""Rows built after which a signature that no packet had counts as never met."""
+SHORT, LONG, REMEMBERED = 4096.0, 65536.0, 0.25
+"""Rows after which a sample counts half: this share of the time since the last surprise, within limits."""
 
-EVERY = 1024
-"""Rows built between two trials at one signature."""
+CALM = 32768
+"""Rows built without a surprise after which packets need not be small."""
 
-GRACE = 0.002
-"""Seconds that trials may cost before there is much work to compare with."""
+CALL, SHARE, SMALLEST = 4e-5, 0.1, 1024
+"""Small packets: the fixed seconds of a call may be this share of its time."""
 
-THINK = 100.0
-"""What was thought holds for so many times the time it took to think it."""
+EVIDENCE = 50.0
+"""Tuples on the route below which what they say about a step is not believed."""
 
-PROBE_GUESS, SELECT_GUESS = (2e-7, 1.0), (1e-6, 0.5)
-"""(cost, selectivity) of a module that nobody knows anything about."""
+GRACE = 0.001
+"""Seconds that samples and thinking may take before there is much work to compare with."""
+
+THINK = 0.03
+"""The share of the time that may be spent on thinking."""
+
+GUESS_COST, GUESS_SELECTIVITY = 5e-7, 1.0
+"""A module that nobody knows anything about."""
+
+_Masks = tuple[int, NDArray[np.int64], NDArray[np.int64]]
 
 
-class Auto:
-    """Chooses by the value of signatures; tries steps within a budget."""
+class _Fork:
+    """Where tuples first have a choice."""
+
+    def __init__(self, entry: Entry, modules: list[int]) -> None:
+        self.entry, self.modules = entry, modules
+        self.profile = Profile(len(entry.steps))
+        self.is_selection = np.array([not isinstance(t.step, Probe) for t in entry.steps])
+        self.columns: dict[int, int] = {}
+        for column, traffic in enumerate(entry.steps):
+            self.columns.setdefault(traffic.bit, column)
+        self.surprised = self.news = 0
+        """When something on its routes was a surprise; how often there was a surprise or a new sample."""
+        self.sampled = -SELDOM
+        self.every: float = OFTEN
+
+
+class _Note:
+    """What is known about an entry: its fork, what is left to do there and when it may be done, the order decided."""
+
+    def __init__(self, entry: Entry, fork: _Fork, modules: list[int], masks: _Masks) -> None:
+        self.fork, self.modules = fork, modules
+        self.first, self.any_of, self.all_of = masks
+        self.done = np.array([fork.columns[m] for m in _numbers(entry.bits & ~fork.entry.bits)], np.int64)
+        self.column = np.array([fork.columns.get(m, -1) for m in modules], np.int64)
+        self.unsampled = np.full(len(modules), -1)
+        self.cost, self.level = np.full(len(modules), GUESS_COST), np.full(len(modules), GUESS_SELECTIVITY)
+        self.found = np.empty(len(modules), np.int64)
+        self.order: list[int] = []
+        """Places in `modules`."""
+        self.follows = -1
+        """The moment at which an order decided further up last went through here."""
+        self.news = -1
+        """The news of its fork when its order was last decided."""
+
+
+class Auto(Policy):
+    """Chooses by the cheapest order; samples within a budget."""
 
     def __init__(
         self,
@@ -65,112 +113,176 @@ class Auto:
     ) -> None:
         self._plan, self._routes, self._work, self._decisions = plan, routes, work, decisions
         self._explore, self._clock = explore, clock
-        self._spent = 0.0
-        self._epoch = 0
-        self._began, self._thought = 0.0, 0.0
-        self._modules: dict[int, tuple[Step, Level]] = {}
+        self._spent = self._thought = 0.0
+        self._began = clock()
+        self._sources = len(plan.query.sources)
+        self._linked = plan.linked
+        self._forks: list[_Fork] = []
 
     # Deciding
 
     def decide(self, entry: Entry) -> Traffic:
-        """The step of least value, if it wins clearly; notes the one that would win on a guess."""
+        """The first step of the cheapest order."""
         if len(entry.steps) == 1:
             return entry.steps[0]
-        begin = self._clock()
-        if self._work.seconds - self._began >= THINK * self._thought:
-            self._epoch += 1
-            self._began, self._thought = self._work.seconds, 0.0
-            self._modules = self._routes.newest()
-        chosen = self._choose(entry)
-        self._thought += self._clock() - begin
-        return chosen
+        note = self._note(entry)
+        if entry.chosen is None or note.follows != self._work.moment:
+            begin = self._clock()
+            if note.news != note.fork.news and self._thought <= GRACE + THINK * (begin - self._began):
+                note.news = note.fork.news
+                self._order(entry, note)
+                self._thought += min(self._clock() - begin, GRACE)
+            self._lead(entry, note)
+        assert entry.chosen is not None
+        return entry.chosen
 
-    def _choose(self, entry: Entry) -> Traffic:
-        values = [self._through(t) for t in entry.steps]
-        best = min(range(len(values)), key=values.__getitem__)
-        chosen, step = entry.chosen or entry.steps[0], entry.steps[best]
-        now = values[entry.steps.index(chosen)]
-        entry.value, entry.epoch = now, self._epoch
-        if step is chosen or values[best] > (1.0 - MARGIN) * now:
-            return chosen
-        if step.recent.weight(self._work.moment) < EVIDENCE:
-            entry.wanted = step
-            return chosen
-        entry.value = values[best]
-        self._record(entry, chosen, now, step, values[best])
-        return step
+    def _note(self, entry: Entry) -> _Note:
+        note = entry.note
+        if not isinstance(note, _Note):
+            fork = self._fork(entry)
+            bits = entry.bits
+            modules = [m for m in fork.modules if not bits >> m & 1]
+            note = entry.note = _Note(entry, fork, modules, self._masks(entry, modules))
+        return note
 
-    def _through(self, traffic: Traffic) -> float:
-        """What a tuple costs that takes this step."""
-        cost, selectivity = self._estimate(traffic)
-        return cost + selectivity * self._value(traffic.after)
+    def _fork(self, entry: Entry) -> _Fork:
+        """The fork whose profile has all steps by which tuples came here since; else this is one."""
+        bits = entry.bits
+        for fork in self._forks:
+            since = bits & ~fork.entry.bits
+            if fork.entry.bits & ~bits == 0 and all(m in fork.columns for m in _numbers(since)):
+                return fork
+        everything = self._sources + len(self._plan.graph.selections)
+        fork = _Fork(entry, [m for m in range(everything) if not bits >> m & 1])
+        self._forks.append(fork)
+        return fork
 
-    def _value(self, signature: Signature) -> float:
-        """What a tuple of this signature costs from here on."""
-        entry = self._routes.entries.get(signature)
-        if entry is None or entry.moment < 0 or self._work.moment - entry.moment > FRESH:
-            return self._guess(signature)
-        if entry.epoch != self._epoch:
-            entry.epoch = self._epoch
-            entry.value = min((self._through(t) for t in entry.steps), default=0.0)
-        return entry.value
+    def _masks(self, entry: Entry, modules: list[int]) -> _Masks:
+        """Which modules may be taken at once, and after which others the rest, by their place in `modules`."""
+        place, span = {m: i for i, m in enumerate(modules)}, entry.signature[0]
+        at_once = {t.bit for t in entry.steps}
+        first, any_of, all_of = 0, np.zeros(len(modules), np.int64), np.zeros(len(modules), np.int64)
+        for i, m in enumerate(modules):
+            if m in at_once:
+                first |= 1 << i
+            elif m < self._sources:
+                any_of[i] = sum(1 << place[s] for s in _numbers(self._linked[m] & ~span))
+            else:
+                needed = sources_of(self._plan.graph.selections[m - self._sources])
+                all_of[i] = sum(1 << place[s] for s in needed if not span >> s & 1)
+        return first, any_of, all_of
 
-    def _estimate(self, traffic: Traffic) -> tuple[float, float]:
-        """(cost, selectivity) of a step for tuples of its signature."""
-        cost, selectivity = _known(traffic.module, traffic.step)
-        more, dearer = traffic.factors.of(traffic.module, SURE)
-        selectivity *= more
-        if not isinstance(traffic.step, Probe):
-            selectivity = min(selectivity, 1.0)
-        return cost * dearer, selectivity
+    def _order(self, entry: Entry, note: _Note) -> None:
+        """Take the cheapest order if it is clearly cheaper than the one of now."""
+        modules, fork, moment = note.modules, note.fork, self._work.moment
+        for place, m in enumerate(modules):
+            level = self._work.levels.get(m)
+            if level is not None:
+                note.cost[place], note.level[place] = level.cost, level.selectivity
+        half = min(LONG, max(SHORT, REMEMBERED * (moment - fork.surprised)))
+        ages, current = moment - fork.profile.moments, np.array(note.order, np.int64)
+        length, best, now = orders.judge(
+            fork.profile.counts,
+            ages,
+            half,
+            *self._route(fork),
+            fork.is_selection,
+            note.done,
+            note.column if ages.size >= FEW else note.unsampled,
+            note.level,
+            note.cost,
+            note.first,
+            note.any_of,
+            note.all_of,
+            current,
+            note.found,
+        )
+        found = note.found[:length].tolist()
+        if not note.order:
+            note.order = found if ages.size >= FEW else []
+        elif best < (1.0 - MARGIN) * now:
+            self._record(entry, [modules[i] for i in note.order], now, [modules[i] for i in found], best)
+            note.order = found
 
-    def _guess(self, signature: Signature) -> float:
-        """The value of a signature from the modules alone: what is left, in the order of rank, whatever the joins
-        allow."""
-        reached = signature[0] | signature[1] << len(self._plan.query.sources)
-        left = [_known(level, step) for bit, (step, level) in self._modules.items() if not reached >> bit & 1]
-        left.sort(key=lambda known: (known[1] - 1.0) / known[0])
-        value, reach = 0.0, 1.0
-        for cost, selectivity in left:
-            value += reach * cost
-            reach *= selectivity
-        return value
+    def _route(self, fork: _Fork) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The sampled steps on the route of now from a fork, and their selectivities as the traffic has them."""
+        route, selectivities, moment = [], [], self._work.moment
+        at: Entry | None = fork.entry
+        while at is not None and at.chosen is not None:
+            column = fork.columns.get(at.chosen.bit)
+            if column is not None:
+                recent = at.chosen.recent
+                believed = recent.weight(moment) >= EVIDENCE
+                route.append(column)
+                selectivities.append(recent.produced / recent.tuples if believed else -1.0)
+            at = self._routes.entries.get(at.chosen.after)
+        return np.array(route, np.int64), np.array(selectivities, np.float64)
 
-    # Trying
+    def _lead(self, entry: Entry, note: _Note) -> None:
+        """Every entry that the order goes through takes its next step."""
+        at, moment = entry, self._work.moment
+        if not note.order:
+            entry.chosen = entry.chosen or entry.steps[0]
+            return
+        for place in note.order:
+            steps = [t for t in at.steps if t.bit == note.modules[place]]
+            if not steps:
+                return
+            at.chosen = min(steps, key=lambda t: t.module.cost if t.module.tuples else 0.0)
+            at = self._routes.entry(at.chosen.after)
+            if len(at.steps) > 1:
+                self._note(at).follows = moment
 
-    def trial(self, entry: Entry, size: int) -> tuple[Traffic, int] | None:
-        """The step that would win on a guess, or one that is worth a look if there is something left to spend."""
-        wanted, entry.wanted = entry.wanted, None
-        if wanted is not None:
-            return wanted, min(TRIAL, size)
-        moment = self._work.moment
-        if len(entry.steps) < 2 or moment - entry.tried < EVERY:
+    # Sampling
+
+    def sample(self, entry: Entry, size: int) -> int:
+        """Tuples of a fork, if it is time and there is something left to spend."""
+        note = entry.note
+        if not isinstance(note, _Note) or note.fork.entry is not entry or len(entry.steps) < 2:
+            return 0
+        fork, work = note.fork, self._work
+        if work.moment - fork.sampled < fork.every:
+            return 0
+        if GRACE + self._explore * work.seconds < self._spent:
+            return 0
+        fork.sampled = work.moment
+        fork.every = min(SLOWER * fork.every, SELDOM)
+        levels = (work.levels.get(t.bit) for t in entry.steps)
+        cost = sum(GUESS_COST if level is None else level.cost for level in levels)
+        return min(size, MANY, max(FEW, int(len(entry.steps) * CALL / cost)))
+
+    def learn(self, entry: Entry, counts: NDArray[np.float64], seconds: NDArray[np.float64]) -> None:
+        """Into the profile."""
+        note = entry.note
+        assert isinstance(note, _Note)
+        note.fork.profile.add(counts, self._work.moment)
+        note.fork.news += 1
+        self._spent += min(float(seconds.sum()), GRACE)
+        for traffic, took in zip(entry.steps, seconds, strict=True):
+            if traffic.module.hint(len(counts), self._work.cost(len(counts), took, 1.0)):
+                self.surprised(entry)
+        entry.left = 0
+
+    def surprised(self, entry: Entry) -> None:
+        """Sample often again, and forget fast."""
+        if isinstance(entry.note, _Note):
+            fork = entry.note.fork
+            fork.surprised, fork.every = self._work.moment, OFTEN
+            fork.news += 1
+
+    def most(self, entry: Entry) -> int | None:
+        """Small packets at forks while things change."""
+        note = entry.note
+        if not isinstance(note, _Note) or note.fork.entry is not entry or entry.chosen is None:
             return None
-        left = GRACE + self._explore * self._work.seconds - self._spent
-        if left <= 0.0:
+        if self._work.moment - note.fork.surprised > CALM:
             return None
-        entry.tried = moment
-        step, worth, more = None, 0.0, 0.0
-        for traffic in entry.steps:
-            if traffic is not entry.chosen and self._estimate(traffic)[0] < entry.value:
-                value = self._through(traffic)
-                hope = (moment - traffic.recent.moment) * (entry.value / value) ** 4
-                if hope > worth:
-                    step, worth, more = traffic, hope, max(value - entry.value, 0.0)
-        if step is None:
-            return None
-        tuples = min(LARGEST_TRIAL, max(size // 4, 1), int(left / more) if more else size)
-        if tuples == 0:
-            return None
-        self._spent += tuples * more + 2.0 * self._work.fixed
-        return step, tuples
+        return max(SMALLEST, int(CALL / (SHARE * (entry.chosen.module.cost + 1e-9))))
 
     # Telling
 
-    def _record(self, entry: Entry, before: Traffic, was: float, after: Traffic, will_be: float) -> None:
+    def _record(self, entry: Entry, before: list[int], was: float, after: list[int], will_be: float) -> None:
         query = self._plan.query
-        cost, selectivity = self._estimate(after)
-        old_cost, old_selectivity = self._estimate(before)
         came = " ".join(s.alias for i, s in enumerate(query.sources) if entry.signature[0] >> i & 1)
         done = entry.signature[1].bit_count()
         came += f" after {done} selection{'s' * (done > 1)}" if done else ""
@@ -178,24 +290,19 @@ class Auto:
             Decision(
                 "reroute",
                 self._work.moment,
-                f"{came}: {step_text(after.step, query)} before {step_text(before.step, query)}",
-                f"the rest of the route costs {will_be * 1e6:.3g} us a tuple instead of {was * 1e6:.3g}: "
-                f"{selectivity:.3g} out for one in at {cost * 1e6:.3g} us "
-                f"against {old_selectivity:.3g} at {old_cost * 1e6:.3g} us",
-                {
-                    "expected": will_be,
-                    "instead_of": was,
-                    "cost": cost,
-                    "selectivity": selectivity,
-                    "old_cost": old_cost,
-                    "old_selectivity": old_selectivity,
-                },
+                f"{came}: {', '.join(map(self._name, after))} instead of {', '.join(map(self._name, before))}",
+                f"the rest of the route costs {will_be * 1e6:.3g} us a tuple, the old one {was * 1e6:.3g}",
+                {"expected": will_be, "instead_of": was},
             )
         )
 
+    def _name(self, module: int) -> str:
+        query = self._plan.query
+        if module < self._sources:
+            return query.sources[module].alias
+        return text(self._plan.graph.selections[module - self._sources], query)
 
-def _known(level: Level, step: Step) -> tuple[float, float]:
-    """(cost, selectivity) of a module."""
-    if level.tuples:
-        return level.cost, level.selectivity
-    return PROBE_GUESS if isinstance(step, Probe) else SELECT_GUESS
+
+def _numbers(bits: int) -> list[int]:
+    """The places of the bits that are set."""
+    return [i for i in range(bits.bit_length()) if bits >> i & 1]

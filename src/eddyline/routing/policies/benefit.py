@@ -7,12 +7,13 @@ a step that multiplies tuples looks beneficial. A step without fresh evidence is
 
 from __future__ import annotations
 
+from eddyline.routing.policies.policy import Policy
 from eddyline.routing.policies.rank import LEAST_EVIDENCE
 from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.routing.statistics import Work
 
 
-class Benefit:
+class Benefit(Policy):
     """The step with the most value made per second."""
 
     def __init__(self, work: Work) -> None:
@@ -29,6 +30,3 @@ class Benefit:
     def _benefit(self, traffic: Traffic, sources: int) -> float:
         cost, selectivity = self._work.estimate(traffic.recent)
         return selectivity * traffic.after[0].bit_count() / sources / cost
-
-    def trial(self, entry: Entry, size: int) -> None:
-        """Never: a decision for a step that is not measured is one."""

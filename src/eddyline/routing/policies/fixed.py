@@ -3,15 +3,13 @@ written, then sources in the order of FROM. A static plan."""
 
 from __future__ import annotations
 
+from eddyline.routing.policies.policy import Policy
 from eddyline.routing.routing_arrays import Entry, Traffic
 
 
-class Fixed:
+class Fixed(Policy):
     """The first step."""
 
     def decide(self, entry: Entry) -> Traffic:
         """The first."""
         return entry.steps[0]
-
-    def trial(self, entry: Entry, size: int) -> None:
-        """Never."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import random
 
+from eddyline.routing.policies.policy import Policy
 from eddyline.routing.routing_arrays import Entry, Traffic
 
 FEWEST = 100.0
 
 
-class Lottery:
+class Lottery(Policy):
     """Draws a step by its module's tickets."""
 
     def __init__(self, seed: int) -> None:
@@ -23,6 +24,3 @@ class Lottery:
         """The winner."""
         tickets = [max(t.module.tuples * (1.0 - t.module.selectivity), FEWEST) for t in entry.steps]
         return self._random.choices(entry.steps, tickets)[0]
-
-    def trial(self, entry: Entry, size: int) -> None:
-        """Never: every draw is one."""

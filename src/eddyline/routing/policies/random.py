@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 
+from eddyline.routing.policies.policy import Policy
 from eddyline.routing.routing_arrays import Entry, Traffic
 
 
-class Random:
+class Random(Policy):
     """Any step."""
 
     def __init__(self, seed: int) -> None:
@@ -16,6 +17,3 @@ class Random:
     def decide(self, entry: Entry) -> Traffic:
         """Any."""
         return entry.steps[self._random.randrange(len(entry.steps))]
-
-    def trial(self, entry: Entry, size: int) -> None:
-        """Never: every decision is one."""

@@ -7,6 +7,7 @@ step ahead. A step without fresh evidence is taken at the next decision, to get 
 
 from __future__ import annotations
 
+from eddyline.routing.policies.policy import Policy
 from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.routing.statistics import Work
 
@@ -14,7 +15,7 @@ LEAST_EVIDENCE = 32.0
 """Tuples below which a step counts as not measured."""
 
 
-class Rank:
+class Rank(Policy):
     """The step with the least rank."""
 
     def __init__(self, work: Work) -> None:
@@ -31,6 +32,3 @@ class Rank:
     def _rank(self, traffic: Traffic) -> float:
         cost, selectivity = self._work.estimate(traffic.recent)
         return (selectivity - 1.0) / cost
-
-    def trial(self, entry: Entry, size: int) -> None:
-        """Never: a decision for a step that is not measured is one."""

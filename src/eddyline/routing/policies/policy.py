@@ -1,0 +1,31 @@
+"""What the eddy asks a routing policy. Results never depend on the answers, only the cost."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eddyline.routing.routing_arrays import Entry, Traffic
+
+
+class Policy:
+    """Remakes the decision of an entry when the tuples it stood for are used up. A policy that learns more than the
+    traffic on its routes tells also asks for samples; the others leave the rest as it is here."""
+
+    def decide(self, entry: Entry) -> Traffic:
+        """The step to take from now on; the entry has at least one."""
+        raise NotImplementedError
+
+    def sample(self, entry: Entry, size: int) -> int:
+        """How many of the next `size` tuples shall be shown to every step."""
+        return 0
+
+    def learn(self, entry: Entry, counts: NDArray[np.float64], seconds: NDArray[np.float64]) -> None:
+        """What the steps made of the sample, `counts[i, step]` tuples of tuple i, and how long each took."""
+
+    def surprised(self, entry: Entry) -> None:
+        """A step of this entry did something else than before."""
+
+    def most(self, entry: Entry) -> int | None:
+        """A limit for packets of this entry, if smaller ones are worth it."""
+        return None

@@ -1,0 +1,35 @@
+"""A profile: a sample of tuples of one signature, and for each how many tuples every step would make of it.
+
+Sampled tuples take all steps, so the profile knows how steps go together, whatever the route: with the columns of some
+steps multiplied it is a sample of the tuples that came through them. That is what a route changes and no counting of
+tuples on the route of now can tell. Samples fade with age: how fast is up to the reader.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+KEPT = 256
+"""Samples that are kept, the newest."""
+
+
+class Profile:
+    """Samples of one signature: `counts[i, step]`, taken at moment `moments[i]`."""
+
+    def __init__(self, steps: int) -> None:
+        self.counts: NDArray[np.float64] = np.empty((0, steps))
+        self.moments: NDArray[np.int64] = np.empty(0, np.int64)
+        self.moment = -1
+        """When it was last added to."""
+
+    @property
+    def size(self) -> int:
+        """How many samples there are."""
+        return self.moments.size
+
+    def add(self, counts: NDArray[np.float64], moment: int) -> None:
+        """New samples."""
+        self.counts = np.concatenate([self.counts, counts])[-KEPT:]
+        self.moments = np.concatenate([self.moments, np.full(len(counts), moment)])[-KEPT:]
+        self.moment = moment

@@ -1,0 +1,217 @@
+"""Auto on a clock that only user functions move: it finds the best order, follows drift, and does not run after noise.
+
+What it is held to is what the issue asks for: back within a tenth of the best order inside 50,000 tuples. Functions
+cost twenty microseconds a tuple, so that what trials may cost at the beginning does not matter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from costly_world import US, Flags, World, independent
+
+from eddyline.settings import Settings
+
+COST = 20 * US
+SOON = 50_000
+
+
+def settled(world: World, flags: Flags, rows: int = SOON) -> float:
+    """The cost of what comes after so many rows, for one second of the best order."""
+    world.feed(flags[:rows])
+    before = world.counted()
+    world.feed(flags[rows:])
+    return (world.counted() - before) / world.best(flags[rows:])
+
+
+@pytest.mark.parametrize(
+    ("costs", "selectivities", "order"),
+    [
+        ([1, 1, 1, 1], [0.9, 0.7, 0.5, 0.1], [3, 2, 1, 0]),
+        ([1, 1, 1], [0.2, 0.5, 0.8], [0, 1, 2]),
+        ([4, 1, 2, 8], [0.5, 0.9, 0.5, 0.1], None),
+        ([10, 1, 1], [0.1, 0.7, 0.8], [1, 2, 0]),
+    ],
+)
+def test_finds_the_best_order_of_independent_selections(
+    costs: list[int], selectivities: list[float], order: list[int] | None
+) -> None:
+    for seed in range(2):
+        world = World([c * COST for c in costs])
+        flags = independent(np.random.default_rng(seed), 100_000, selectivities)
+        assert settled(world, flags) < 1.06
+        assert order is None or world.route() == order
+
+
+@pytest.mark.parametrize("packet", [16, 256, 100_000])
+def test_finds_it_with_packets_of_any_size(packet: int) -> None:
+    world = World([COST] * 3, packet=packet)
+    assert settled(world, independent(np.random.default_rng(1), 80_000, [0.9, 0.5, 0.1])) < 1.06
+    assert world.route() == [2, 1, 0]
+
+
+def copies(rng: np.random.Generator, rows: int) -> Flags:
+    """Three that pass the same 40 %, and one that passes half of anything: each alone says that it should be last."""
+    same = rng.random(rows) < 0.4
+    return np.stack([same, same, same, rng.random(rows) < 0.5], axis=1)
+
+
+def halves(rng: np.random.Generator, rows: int) -> Flags:
+    """Two that hardly pass the same rows, and one that alone is better than each of them."""
+    place = rng.random(rows)
+    return np.stack([rng.random(rows) < 0.5, place < 0.525, place > 0.475], axis=1)
+
+
+def test_finds_the_order_of_correlated_selections() -> None:
+    """By what each of them passes alone the order is 0 1 2 3, or any of the copies first."""
+    for seed in range(2):
+        flags = copies(np.random.default_rng(seed), 150_000)
+        world = World([COST] * 4)
+        assert world.cost_of([0, 1, 2, 3], flags) > 1.2 * world.best(flags)
+        assert settled(world, flags, 2 * SOON) < 1.1
+        assert world.route().index(3) == 1
+
+
+def test_looks_further_than_one_step() -> None:
+    """The one that is best by itself is not where the best order begins."""
+    for seed in range(2):
+        flags = halves(np.random.default_rng(seed), 150_000)
+        world = World([COST] * 3)
+        assert world.cost_of([0, 1, 2], flags) > 1.1 * world.best(flags)
+        assert settled(world, flags, 2 * SOON) < 1.06
+        assert world.route()[2] == 0
+
+
+def test_follows_a_swap_of_selectivities() -> None:
+    for seed in range(3):
+        rng, world = np.random.default_rng(seed), World([COST] * 4)
+        world.feed(independent(rng, 60_000, [0.9, 0.7, 0.5, 0.1]))
+        assert world.route() == [3, 2, 1, 0]
+        for selectivities in ([0.1, 0.5, 0.7, 0.9], [0.9, 0.7, 0.5, 0.1], [0.5, 0.1, 0.9, 0.7]):
+            assert settled(world, independent(rng, SOON + 30_000, selectivities)) < 1.1
+
+
+def test_follows_an_operator_that_turns_expensive() -> None:
+    for seed in range(3):
+        rng, world = np.random.default_rng(seed), World([COST] * 4)
+        world.feed(independent(rng, 60_000, [0.3, 0.5, 0.5, 0.5]))
+        assert world.route()[0] == 0
+        world.costs[0] *= 20
+        assert settled(world, independent(rng, SOON + 30_000, [0.3, 0.5, 0.5, 0.5])) < 1.1
+        assert world.route()[3] == 0
+
+
+def test_follows_a_slow_drift() -> None:
+    """One percent a thousand rows, for as long as it takes to turn the order round."""
+    rng, world = np.random.default_rng(5), World([COST] * 3)
+    first, last = np.array([0.2, 0.5, 0.9]), np.array([0.9, 0.5, 0.2])
+    world.feed(independent(rng, 40_000, list(first)))
+    behind = []
+    for at in np.linspace(0, 1, 70):
+        flags = independent(rng, 1000, list(first + at * (last - first)))
+        before = world.counted()
+        world.feed(flags)
+        behind.append((world.counted() - before) / world.best(flags))
+    assert np.mean(behind) < 1.1
+    assert world.route()[0] == 2
+
+
+@pytest.mark.parametrize("selectivities", [[0.5] * 4, [0.3, 0.5, 0.6, 0.8]])
+def test_does_not_run_after_noise(selectivities: list[float]) -> None:
+    """Calls that take a fifth more or less than they should: few changes, and none that cost much."""
+    lost, changes = [], []
+    for seed in range(4):
+        rng, world = np.random.default_rng(seed), World([COST] * 4)
+        world.noise = lambda rng=rng: rng.uniform(0.8, 1.2)
+        world.feed(independent(rng, SOON, selectivities))
+        before = world.eddy.decisions.counts["reroute"]
+        lost.append(settled(world, independent(rng, 200_000, selectivities), 0))
+        changes.append(world.eddy.decisions.counts["reroute"] - before)
+    assert np.mean(lost) < 1.06
+    assert max(changes) < 40  # of about a thousand decisions
+    assert selectivities[0] == 0.5 or max(changes) < 12
+
+
+def test_one_call_that_was_interrupted_changes_little() -> None:
+    rng, world = np.random.default_rng(1), World([COST] * 4, packet=1000)
+    selectivities = [0.3, 0.5, 0.6, 0.8]
+    world.feed(independent(rng, SOON, selectivities))
+    calls = world.calls
+    world.noise = lambda: 50.0 if world.calls == calls + 5 else 1.0
+    assert settled(world, independent(rng, 2 * SOON, selectivities), 0) < 1.1
+
+
+@pytest.mark.parametrize("explore", [0.0, 0.02, 0.2])
+def test_trials_cost_no_more_than_they_may(explore: float) -> None:
+    world = World([COST] * 4, explore=explore)
+    flags = independent(np.random.default_rng(1), SOON + 200_000, [0.9, 0.7, 0.5, 0.1])
+    assert settled(world, flags) < 1.005 + explore
+
+
+def test_with_a_larger_share_for_trials_more_is_tried() -> None:
+    flags = independent(np.random.default_rng(1), SOON + 100_000, [0.9, 0.7, 0.5, 0.1])
+    costs = [settled(World([COST] * 4, explore=explore), flags) for explore in (0.0, 0.02, 0.2)]
+    assert costs[0] < costs[1] < costs[2]
+
+
+def test_every_change_of_route_is_one_decision() -> None:
+    rng, world = np.random.default_rng(2), World([COST] * 4)
+    changes, log = world.changes(), world.eddy.decisions
+    for selectivities in ([0.9, 0.7, 0.5, 0.1], [0.1, 0.5, 0.7, 0.9]):
+        world.feed(independent(rng, SOON, selectivities))
+    assert log.counts == {"reroute": len(changes)} and len(log.recent) == len(changes) > 4
+    assert world.engine.stats.decisions == {"reroute": len(changes)}
+    assert [d.at for d in log.recent] == sorted(d.at for d in log.recent)
+    for decision, (before, after) in zip(log.recent, changes, strict=True):
+        assert decision.kind == "reroute" and 0 < decision.at <= world.rows
+        new, old = (f"[costly_{t.step.selection}(a.p{t.step.selection})]" for t in (after, before))  # type: ignore[union-attr]
+        assert decision.what.endswith(f": {new} before {old}") and decision.what.startswith("a")
+        assert " us a tuple instead of " in decision.why and " out for one in at " in decision.why
+        told = decision.measured
+        assert 0 < told["expected"] < told["instead_of"]
+        assert told["cost"] == pytest.approx(COST, rel=0.3) and told["old_cost"] == pytest.approx(COST, rel=0.3)
+        assert 0 <= told["selectivity"] <= 1 and 0 <= told["old_selectivity"] <= 1
+        assert f"{told['expected'] * 1e6:.3g} us a tuple instead of {told['instead_of'] * 1e6:.3g}" in decision.why
+    done = [d.what.partition(":")[0] for d in log.recent]
+    assert {"a", "a after 1 selection"} <= set(done) <= {"a", "a after 1 selection", "a after 2 selections"}
+
+
+def test_the_same_world_twice() -> None:
+    told = []
+    for _ in range(2):
+        world = World([COST, 2 * COST, 3 * COST])
+        world.feed(independent(np.random.default_rng(3), SOON, [0.9, 0.5, 0.1]))
+        told.append(([(d.at, d.what, d.why) for d in world.eddy.decisions.recent], world.clock()))
+    assert told[0] == told[1]
+
+
+def test_what_was_learned_in_batches_that_were_undone_does_not_weigh_more() -> None:
+    rng, world = np.random.default_rng(1), World([COST] * 4)
+    for _ in range(4):
+        world.feed(independent(rng, 100_000, [0.9, 0.7, 0.5, 0.1]), batch=100_000, undo=True)
+        world.feed(independent(rng, 1000, [0.9, 0.7, 0.5, 0.1]))
+    assert settled(world, independent(rng, SOON + 30_000, [0.1, 0.5, 0.7, 0.9])) < 1.1
+
+
+@pytest.mark.parametrize(("matches", "first"), [(0, "probe"), (3, "selection")])
+def test_selections_are_moved_around_probes(matches: int, first: str) -> None:
+    """A selection that costs much comes after a join that few tuples survive, and before one that multiplies them."""
+    world = World([COST], join=matches)
+    flags = independent(np.random.default_rng(1), 60_000, [0.5])
+    for start in range(0, 60_000, 10_000):
+        world.feed(flags[start : start + 10_000])
+    entry = world.eddy.routes.entries[0b01, 0]
+    taken = sum(t.tuples for t in entry.steps)
+    assert taken == 60_000 and len(entry.steps) == 2
+    chosen = entry.chosen
+    assert chosen is not None and (hasattr(chosen.step, "target") == (first == "probe"))
+    assert chosen.tuples > 0.6 * taken
+
+
+def test_a_fixed_order_is_the_one_of_the_script() -> None:
+    flags = independent(np.random.default_rng(1), 5000, [0.9, 0.5, 0.1])
+    for router in ("fixed", "auto"):
+        world = World([COST] * 3, router=router, explore=0.0)
+        world.feed(flags)
+        assert (world.counted() == pytest.approx(world.cost_of([0, 1, 2], flags))) == (router == "fixed")
+    assert Settings().router == "auto"
