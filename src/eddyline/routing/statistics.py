@@ -29,7 +29,7 @@ ENOUGH, LONG = 50, 30_000.0
 """Tuples from which on a call may surprise, and that are remembered to compare it with."""
 CLEARLY, DEARER = 4.0, 1.5
 """A surprise: so many standard errors off in selectivity, or a cost so many times as high or low."""
-COSTS, LARGE, BLUR = 5, 256, 2e-5
+COSTS, LARGE, BLUR = 5, 256, 1e-5
 """Packets whose costs are compared; the fewest tuples to tell a cost by; seconds by which the time of a call may be off
 whatever it does."""
 
@@ -91,17 +91,17 @@ class Level:
     """The selectivity and the cost of a module now; `tuples` is what the evidence for the selectivity is worth.
 
     A call may be interrupted, and then it seems dearer by any factor; nothing makes it seem cheaper. So the cost is a
-    low one of the last few packets that were large enough to tell. Where only small packets come, samples say when it
-    has changed: at once when they are cheaper, when several are dearer.
+    low one of the last few packets that were large enough to tell, or cheaper. Where only small packets come, samples
+    say when it has changed: at once when they are cheaper; when several are dearer, if packets have said nothing lately.
     """
 
-    __slots__ = ("_costs", "_hints", "_settled", "cost", "moment", "selectivity", "tuples")
+    __slots__ = ("_costs", "_hints", "_settled", "_told", "cost", "moment", "selectivity", "tuples")
 
     def __init__(self) -> None:
         self.tuples = self.selectivity = self.cost = self._settled = 0.0
         self._costs: list[float] = []
         self._hints: list[float] = []
-        self.moment = 0
+        self.moment = self._told = 0
 
     def add(self, tuples: int, selectivity: float, cost: float, moment: int) -> bool:
         """What a packet said about it; whether its cost has changed clearly."""
@@ -110,18 +110,19 @@ class Level:
         self.selectivity += tuples / (self.tuples + tuples) * (selectivity - self.selectivity)
         self.tuples += tuples
         self.moment = moment
-        if tuples < LARGE and self._costs:
+        if tuples < LARGE and self._costs and cost >= self.cost:
             return False
         self._costs = [*self._costs[1 - COSTS :], cost]
+        self._told = moment
         return self._settle()
 
-    def hint(self, tuples: int, cost: float) -> bool:
+    def hint(self, tuples: int, cost: float, moment: int) -> bool:
         """What a sample said about its cost; whether that has changed clearly."""
         self._hints = [*self._hints[1 - COSTS :], cost]
         least = min(self._hints)
         if cost + BLUR / tuples < self.cost / DEARER:
             self._costs = [cost]
-        elif len(self._hints) == COSTS and least - BLUR / tuples > self.cost * DEARER:
+        elif moment - self._told > HALF_ROWS and len(self._hints) == COSTS and least > self.cost * DEARER:
             self._costs = [least]
         return self._settle()
 

@@ -237,10 +237,11 @@ class Auto(Policy):
 
     def sample(self, entry: Entry, size: int) -> int:
         """Tuples of a fork, if it is time and there is something left to spend."""
-        note = entry.note
-        if not isinstance(note, _Note) or note.fork.entry is not entry or len(entry.steps) < 2:
+        if len(entry.steps) < 2:
             return 0
-        fork, work = note.fork, self._work
+        fork, work = self._note(entry).fork, self._work
+        if fork.entry is not entry:
+            return 0
         if work.moment - fork.sampled < fork.every:
             return 0
         if GRACE + self._explore * work.seconds < self._spent:
@@ -259,7 +260,8 @@ class Auto(Policy):
         note.fork.news += 1
         self._spent += min(float(seconds.sum()), GRACE)
         for traffic, took in zip(entry.steps, seconds, strict=True):
-            if traffic.module.hint(len(counts), self._work.cost(len(counts), took, 1.0)):
+            cost = self._work.cost(len(counts), took, 1.0)
+            if traffic.module.hint(len(counts), cost, self._work.moment):
                 self.surprised(entry)
         entry.left = 0
 
