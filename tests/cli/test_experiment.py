@@ -29,7 +29,7 @@ def test_writes_csv_and_png(in_tmp: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["experiment", "teddies-7", "--quick", "--out", "a/b"]) == 0
     assert sorted(path.name for path in Path("a/b").iterdir()) == ["teddies-7.csv", "teddies-7.png"]
     said = capsys.readouterr()
-    assert "| selectivity | input_batch |" in said.out
+    assert "| join selectivity | R | S | T | RS | ST |" in said.out
     assert f"teddies-7: wrote {Path('a/b/teddies-7.csv')}\n" in said.err
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from eddyline.engine.batch import LocalEngine
 from eddyline.errors import InternalError, JobError, SettingError
 from eddyline.experiments import EXPERIMENTS, Figure, chosen, overheads, rounds, teddies
 from eddyline.experiments.chart import Chart, draw
@@ -39,6 +40,7 @@ def test_tiny_version(name: str, tiny: None, tmp_path: Path) -> None:
     )
     assert len(lines) == len(figure.table.rows)
     assert all(points for points in figure.chart.series.values())
+    assert len(figure.summary().rows) == len({x for points in figure.chart.series.values() for x, _ in points})
     pytest.importorskip("matplotlib")
     draw(figure.chart, tmp_path / "x.png")
     assert (tmp_path / "x.png").read_bytes().startswith(SIGNATURE)
@@ -76,9 +78,9 @@ def test_a_burdened_router_counts_at_every_decision() -> None:
     job = teddies._job(1, 100)
     routers: list[teddies.Busy] = []
 
-    def burden(engine: object) -> None:
-        teddies._burden(5, engine)  # type: ignore[arg-type]
-        routers.append(engine.slot.eddy._router)  # type: ignore[attr-defined]
+    def burden(engine: LocalEngine) -> None:
+        teddies._burden(5, engine)
+        routers.append(engine.slot.eddy._router)
 
     settings = Settings(router="random", packet=1, input_batch=1, reroute_every=1)
     answer, engine = job.run(settings, burden)

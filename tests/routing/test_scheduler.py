@@ -129,6 +129,13 @@ def test_a_queue_that_was_emptied_out_of_turn_is_passed_over() -> None:
     assert made.next() is None and not first.scheduled
 
 
+def test_a_queue_that_was_emptied_before_it_was_eligible_is_not_flushed() -> None:
+    made = scheduler()
+    queue = put(made, 5)
+    made.take(queue)
+    assert made.least_done() is None
+
+
 def test_a_fixed_size_is_threshold_and_largest_packet_and_stays() -> None:
     made = scheduler(3)
     queue = put(made, 2)
@@ -186,6 +193,11 @@ def test_clear() -> None:
     assert [(q.occupancy, q.counter, q.scheduled) for q in queues] == [(0, 0, False)] * 3
     made.end_round()
     assert [q.counter for q in queues] == [0, 0, 0]
+    put(made, FIRST, A)
+    made.clear()
+    put(made, 1, A)
+    assert made.next() is None  # it does not owe its place to what was forgotten
+    made.clear()
     put(made, FIRST, A, first=70)
     assert made.next() is queues[0]
     assert made.take(queues[0]).rows[0][0] == 70

@@ -224,6 +224,30 @@ def small(times: list[int], keys: list[int]) -> SteM:
     return stem
 
 
+def test_rows_before_a_number_in_this_batch() -> None:
+    """A number is that of a build: it, and what came after it, does not count; nor does what was undone."""
+    stem = small([1, 1], [7, 7])
+    stem.commit()
+
+    def builds(*numbers: int) -> None:
+        for number in numbers:
+            store_and_build(stem, number, {K: pa.array([7])}, np.array([1]))
+
+    def before(*numbers: int) -> list[int]:
+        return stem.rows_before(np.array(numbers)).tolist()
+
+    assert before(2, 99) == [2, 2]
+    builds(10, 20, 21)
+    assert before(2, 9, 10, 11, 20, 21, 22, 99, 10) == [2, 2, 2, 3, 3, 4, 5, 5, 2]
+    stem.wind_back()
+    assert before(2, 20, 99) == [2, 2, 2]
+    builds(10, 15)
+    assert before(10, 15, 16, 20, 21, 99) == [2, 3, 4, 4, 4, 4]
+    stem.commit()
+    builds(30)
+    assert before(20, 30, 31) == [4, 4, 5]
+
+
 def test_expiry_stops_at_the_first_row_that_may_still_join() -> None:
     stem = small([5, 1, 9, 2], [1, 2, 3, 4])
     stem.expire(5)

@@ -41,7 +41,7 @@ def _try(out: Path) -> None:
 def _measure(experiment: Experiment, quick: bool, out: Path) -> None:
     figure = experiment.run(quick, lambda line: note(f"{experiment.name}: {line}"))
     small = " (--quick: too short to mean much)" if quick else ""
-    print(f"{experiment.name}: {experiment.about}{small}\n\n{figure.table.markdown()}\n", flush=True)
+    print(f"{experiment.name}: {experiment.about}{small}\n\n{figure.summary().markdown()}\n", flush=True)
     file = out / f"{experiment.name}.csv"
     figure.table.write(file)
     note(f"{experiment.name}: wrote {file}")

@@ -8,11 +8,11 @@ in settings only; their runs take turns, so that what disturbs the machine distu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 
 from eddyline.errors import SettingError
-from eddyline.experiments.chart import Chart
+from eddyline.experiments.chart import Chart, Series
 from eddyline.experiments.table import Table
 
 Say = Callable[[str], None]
@@ -21,10 +21,21 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Figure:
-    """What an experiment gives."""
+    """What an experiment gives: all that was measured, what is drawn, and what is shown beside that in the summary."""
 
     table: Table
     chart: Chart
+    beside: Series = field(default_factory=dict)
+
+    def summary(self) -> Table:
+        """The points of the chart, a row for each x. `rounds apart` is the slowest round of a side over its fastest,
+        where that is most: far above 1 the machine was busy with something else."""
+        series = {**self.chart.series, **self.beside}
+        rows = list(dict.fromkeys(x for points in series.values() for x, _ in points))
+        table = Table((self.chart.x, *series))
+        for x in rows:
+            table.add(x, *(dict(points).get(x, "") for points in series.values()))
+        return table
 
 
 @dataclass(frozen=True)

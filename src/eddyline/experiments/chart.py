@@ -14,15 +14,18 @@ from eddyline.errors import JobError
 MISSING = "a PNG needs matplotlib, which is not installed: pip install 'eddyline[plots]'"
 _INCHES, _DOTS = (7.2, 4.2), 80
 
+Series = Mapping[str, Sequence[tuple[str | int, float]]]
+"""By label, (x, y) points."""
+
 
 @dataclass(frozen=True)
 class Chart:
-    """`series[label]` are (x, y) points. `level` is a value of y to compare with."""
+    """`level` is a value of y to compare with."""
 
     title: str
     x: str
     y: str
-    series: Mapping[str, Sequence[tuple[str | int, float]]]
+    series: Series
     bars: bool = False
     log_y: bool = False
     level: float | None = None

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from eddyline.benchmarks.streams import START, Streams
 from eddyline.cql.script import parse
 from eddyline.experiments import Figure, Say
-from eddyline.experiments.chart import Chart
-from eddyline.experiments.rounds import Answer, Job, ratio, take_turns
+from eddyline.experiments.chart import Chart, Series
+from eddyline.experiments.rounds import Answer, Job, ratio, spread, take_turns
 from eddyline.experiments.table import Table
 from eddyline.query.bind import bind
 from eddyline.query.udf import registered, udf
@@ -38,9 +38,10 @@ INPUT_BATCH = 1000
 _QUICK_ROWS = 300
 _PADDING = 25
 """Columns that nobody asks for by name: with them a row has 240 bytes (the paper's have 244)."""
-COLUMNS = ("query", "packet", "plan", "reroute_every", "seconds", "over_static", "over_large")
-"""The last two: over the static plan with the same `packet`, and over the one with large packets."""
+COLUMNS = ("query", "packet", "plan", "reroute_every", "seconds", "over_static", "over_large", "spread")
+"""over_static: over the static plan with the same `packet`; over_large: over the one with large packets."""
 LARGE, ADAPTIVE, SINGLE = "65536", "adaptive", "1"
+_WORDS = {SINGLE: "tuples", ADAPTIVE: "packets"}
 _PACKET: dict[str, int | None] = {LARGE: 65536, ADAPTIVE: None, SINGLE: 1}
 Side = tuple[str, str, int | str]
 """Packet, plan, reroute_every."""
@@ -59,14 +60,13 @@ def figure_5(quick: bool, say: Say) -> Figure:
         where = " AND ".join(f"{call.format(column)} < {limit}" for column, limit in _LIMITS.items())
         job = _job(data, f"SELECT COUNT(*) AS n FROM tenk1 WHERE {where}")
         _compare(table, name, _sides(job), quick, say)
-    return Figure(table, _chart(table, "Eddies with selections", list(calls)))
+    return _figure(table, "Eddies with selections")
 
 
 def figure_6(quick: bool, say: Say) -> Figure:
     """Star joins in which every row finds one partner in each other stream."""
     rows = _QUICK_ROWS if quick else ROWS
     table = Table(COLUMNS)
-    queries = []
     for what, select in (("All", "*"), ("Count", "COUNT(*) AS n")):
         for ways in WAYS[:1] if quick else WAYS:
             data = {f"tenk{i}": tenk(rows, i) for i in range(1, ways + 1)}
@@ -75,9 +75,8 @@ def figure_6(quick: bool, say: Say) -> Figure:
             hashed: dict[Side, tuple[Job, Settings]] = {
                 (LARGE, "hash join", "-"): (_job(data, text, tables=list(data)[1:]), _static(LARGE))
             }
-            queries.append(f"Select-{what}-{ways}")
-            _compare(table, queries[-1], _sides(_job(data, text)) | hashed, quick, say)
-    return Figure(table, _chart(table, "Eddies with symmetric hash joins", queries))
+            _compare(table, f"Select-{what}-{ways}", _sides(_job(data, text)) | hashed, quick, say)
+    return _figure(table, "Eddies with symmetric hash joins")
 
 
 _LIMITS = {"two": 2, "four": 4, "ten": 10}
@@ -129,22 +128,34 @@ def _compare(table: Table, query: str, sides: Mapping[Side, tuple[Job, Settings]
     seconds = take_turns({side: runner(*what) for side, what in sides.items()}, quick)
     for (packet, plan, every), measured in seconds.items():
         same, large = seconds[packet, "static", "-"], seconds[LARGE, "static", "-"]
-        table.add(query, packet, plan, every, median(measured), ratio(measured, same), ratio(measured, large))
+        over = ratio(measured, same), ratio(measured, large)
+        table.add(query, packet, plan, every, median(measured), *over, spread(measured))
     say(f"{query}: done")
 
 
-def _chart(table: Table, title: str, queries: list[str]) -> Chart:
-    """The eddies beside the static plan of their kind."""
+def _figure(table: Table, title: str) -> Figure:
+    """The eddies over the static plan with packets like theirs; beside them the plans that never adapt."""
     series = {
-        f"E({every}), packet={packet}": [
-            (query, float(row["over_static"]))
-            for query in queries
-            for row in table.where(query=query, packet=packet, plan="eddy", reroute_every=every)
-        ]
+        f"E({every}) {_WORDS[packet]}": _points(table, "over_static", packet=packet, plan="eddy", reroute_every=every)
         for packet in (SINGLE, ADAPTIVE)
         for every in REROUTE_EVERY
     }
-    return Chart(title, "", "run time / static plan, same packets", series, bars=True, level=1.0)
+    beside: Series = {
+        "static large, seconds": _points(table, "seconds", packet=LARGE, plan="static"),
+        "static packets / large": _points(table, "over_large", packet=ADAPTIVE, plan="static"),
+        "static tuples / large": _points(table, "over_large", packet=SINGLE, plan="static"),
+        "hash join / large": _points(table, "over_large", plan="hash join"),
+        "rounds apart": [
+            (query, max(float(row["spread"]) for row in table.where(query=query)))
+            for query in dict.fromkeys(str(row["query"]) for row in table.where())
+        ],
+    }
+    chart = Chart(title, "query", "run time / static plan, same packets", series, bars=True, level=1.0)
+    return Figure(table, chart, {label: points for label, points in beside.items() if points})
+
+
+def _points(table: Table, y: str, **wanted: str | int) -> list[tuple[str | int, float]]:
+    return [(str(row["query"]), float(row[y])) for row in table.where(**wanted)]
 
 
 def _register() -> None:

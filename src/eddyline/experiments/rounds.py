@@ -83,3 +83,12 @@ def ratio(seconds: Sequence[float], over: Sequence[float]) -> float:
     2.0
     """
     return median(a / b for a, b in zip(seconds, over, strict=True))
+
+
+def spread(*sides: Sequence[float]) -> float:
+    """How far rounds of the same side are apart: the slowest over the fastest, of the side where that is most.
+
+    >>> spread([1.0, 2.0], [4.0, 5.0])
+    2.0
+    """
+    return max(max(seconds) / min(seconds) for seconds in sides)

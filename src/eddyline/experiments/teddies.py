@@ -16,12 +16,12 @@ from statistics import median
 from eddyline.benchmarks.streams import query_over, streams
 from eddyline.engine.batch import LocalEngine
 from eddyline.experiments import Figure, Say
-from eddyline.experiments.chart import Chart
-from eddyline.experiments.rounds import Answer, Job, ratio, take_turns
+from eddyline.experiments.chart import Chart, Series
+from eddyline.experiments.rounds import Answer, Job, ratio, spread, take_turns
 from eddyline.experiments.table import Table
 from eddyline.plan.plan import Signature
 from eddyline.routing.meta_queue import MetaQueue
-from eddyline.routing.router import Router
+from eddyline.routing.policies.random import Random
 from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.settings import Settings
 
@@ -47,7 +47,7 @@ _QUEUES: dict[Signature, str] = {(0b001, 0): "R", (0b010, 0): "S", (0b100, 0): "
 
 def figure_6(quick: bool, say: Say) -> Figure:
     """Run time by selectivity."""
-    table = Table((*POINT, "rows", *STEPS_TAKEN, *SECONDS, "packet_ratio", "static_ratio"))
+    table = Table((*POINT, "rows", *STEPS_TAKEN, *SECONDS, "packet_ratio", "static_ratio", "spread"))
     for selectivity in _selectivities(quick):
         job = _timed_job(selectivity, quick)
         for input_batch in INPUT_BATCHES:
@@ -69,16 +69,14 @@ def figure_6(quick: bool, say: Say) -> Figure:
                 median(seconds["packet"]),
                 packets,
                 ratio(seconds["static"], seconds["tuple"]),
+                spread(*seconds.values()),
             )
             say(f"selectivity {selectivity}, input batch {input_batch}: packets / tuples {packets:.3g}")
     series = {f"packets, input batch {b}": _points(table, "selectivity", "packet_ratio", b) for b in INPUT_BATCHES}
     series |= {f"static, input batch {b}": _points(table, "selectivity", "static_ratio", b) for b in INPUT_BATCHES[-1:]}
-    return Figure(
-        table,
-        Chart(
-            "Run time by join selectivity", "join selectivity", "run time / per-tuple eddy", series, False, True, 1.0
-        ),
-    )
+    title = "Run time by join selectivity"
+    chart = Chart(title, "join selectivity", "run time / per-tuple eddy", series, log_y=True, level=1.0)
+    return Figure(table, chart, _apart(table, "selectivity"))
 
 
 def figure_7(quick: bool, say: Say) -> Figure:
@@ -99,7 +97,7 @@ def figure_7(quick: bool, say: Say) -> Figure:
 
 def figure_8(quick: bool, say: Say) -> Figure:
     """Run time by the cost of a routing decision, at selectivity 1."""
-    table = Table(("extra", "input_batch", *SECONDS, "packet_ratio"))
+    table = Table(("extra", "input_batch", *SECONDS, "packet_ratio", "spread"))
     job = _timed_job(1, quick)
     for extra in EXTRA[::3] if quick else EXTRA:
         for input_batch in INPUT_BATCHES:
@@ -108,34 +106,32 @@ def figure_8(quick: bool, say: Say) -> Figure:
                 "packet": _settings("random", None, input_batch),
             }
             seconds, _ = _measured(job, sides, quick, partial(_burden, extra))
-            packets = ratio(seconds["packet"], seconds["tuple"])
-            table.add(extra, input_batch, median(seconds["tuple"]), median(seconds["packet"]), packets)
+            packets, worst = ratio(seconds["packet"], seconds["tuple"]), spread(*seconds.values())
+            table.add(extra, input_batch, median(seconds["tuple"]), median(seconds["packet"]), packets, worst)
             say(f"{extra} increments a decision, input batch {input_batch}: packets / tuples {packets:.3g}")
     series = {f"input batch {b}": _points(table, "extra", "packet_ratio", b) for b in INPUT_BATCHES}
     title = "Run time by the cost of a routing decision, join selectivity 1"
-    return Figure(table, Chart(title, "increments per decision", "packets / per-tuple eddy", series, False, True, 1.0))
+    chart = Chart(title, "increments per decision", "packets / per-tuple eddy", series, log_y=True, level=1.0)
+    return Figure(table, chart, _apart(table, "extra"))
 
 
-class Busy:
-    """A router that counts to `extra` before every decision of another one."""
+class Busy(Random):
+    """Counts to `extra` before every decision."""
 
-    def __init__(self, router: Router, extra: int) -> None:
-        self._router, self._extra = router, extra
+    def __init__(self, extra: int, seed: int = 0) -> None:
+        super().__init__(seed)
+        self._extra = extra
         self.counter = 0
 
     def decide(self, entry: Entry) -> Traffic:
-        """What the other one decides."""
+        """Any."""
         for _ in range(self._extra):
             self.counter += 1
-        return self._router.decide(entry)
-
-    def trial(self, entry: Entry, size: int) -> tuple[Traffic, int] | None:
-        """What the other one tries."""
-        return self._router.trial(entry, size)
+        return super().decide(entry)
 
 
 def _burden(extra: int, engine: LocalEngine) -> None:
-    engine.slot.eddy._router = Busy(engine.slot.eddy._router, extra)
+    engine.slot.eddy._router = Busy(extra)
 
 
 def _selectivities(quick: bool) -> Sequence[int]:
@@ -196,3 +192,8 @@ def _occupancy(queue: MetaQueue | None) -> float:
 
 def _points(table: Table, x: str, y: str, input_batch: int) -> list[tuple[str | int, float]]:
     return [(int(row[x]), float(row[y])) for row in table.where(input_batch=input_batch)]
+
+
+def _apart(table: Table, x: str) -> Series:
+    values = dict.fromkeys(int(row[x]) for row in table.where())
+    return {"rounds apart": [(v, max(float(row["spread"]) for row in table.where(**{x: v}))) for v in values]}

@@ -106,12 +106,12 @@ def probe(
     out_tuple: NDArray[np.int64],
     out_row: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Matches of the tuples at.. of a packet: those with min_live <= row < before[i] and low[i] <= times[row] <= high[i].
+    """Matches of the tuples at.. of a packet: min_live <= row < before[i], low[i] <= times[row] <= high[i].
 
-    Tuple i has the key keys[rows[i]]; `low` and `high` are empty where time does not matter, `before` has one element if
-    it is the same for all tuples. `passed[0]` counts the rows passed over because they were too new. Returns the number of
-    matches and where to go on: (n, at, chain), finished when at == rows.size. `chain` is the row to look at next, EMPTY
-    to begin with a lookup.
+    Tuple i has the key keys[rows[i]]; `low` and `high` are empty where time does not matter, `before` has one element
+    if it is the same for all tuples. `passed[0]` counts the rows passed over because they were too new. Returns the
+    number of matches and where to go on: (n, at, chain), finished when at == rows.size. `chain` is the row to look at
+    next, EMPTY to begin with a lookup.
     """
     slots = table.size // 2
     timed = low.size > 0

@@ -2,8 +2,8 @@
 
 Modules 0..m-1 are left. For some of them it is known, tuple by tuple of a sample, how many tuples each makes of it
 (`counts[tuple, column[module]]`: 0 or 1 for a selection, matches for a probe), so products of columns see how modules
-go together; of the others only the mean is known (`level`). A module may be taken if it is in `first`, or when one of
-`any_of` or all of `all_of` have been.
+go together; of the others only the mean is known (`level`). A module costs `cost` for each tuple and `each` for every
+one that it makes. It may be taken if it is in `first`, or when one of `any_of` or all of `all_of` have been.
 
 The sample is small, the traffic on the route of now large: what that says about the modules on it is believed. Going
 along the route, the weights of tuples that pass and of tuples that fail are scaled so that the sample says the same
@@ -65,6 +65,7 @@ def cheapest(
     column: NDArray[np.int64],
     level: NDArray[np.float64],
     cost: NDArray[np.float64],
+    each: NDArray[np.float64],
     first: int,
     any_of: NDArray[np.int64],
     all_of: NDArray[np.int64],
@@ -75,7 +76,7 @@ def cheapest(
     `values[m]` with what a tuple costs if it takes module m first and the best order then, infinite if it may not."""
     modules = cost.size
     if modules > EXACT:
-        return _greedy(counts, weights, column, level, cost, first, any_of, all_of, values, order)
+        return _greedy(counts, weights, column, level, cost, each, first, any_of, all_of, values, order)
     n = weights.size
     sets = 1 << modules
     reach = np.empty(sets)
@@ -110,7 +111,7 @@ def cheapest(
         least = np.inf
         for m in range(modules):
             if not s >> m & 1 and (first >> m & 1 or any_of[m] & s or (all_of[m] and all_of[m] & s == all_of[m])):
-                through = reach[s] * cost[m] + value[s | 1 << m]
+                through = reach[s] * cost[m] + reach[s | 1 << m] * each[m] + value[s | 1 << m]
                 if s == 0:
                     values[m] = through
                 if through < least:
@@ -135,6 +136,7 @@ def _greedy(
     column: NDArray[np.int64],
     level: NDArray[np.float64],
     cost: NDArray[np.float64],
+    each: NDArray[np.float64],
     first: int,
     any_of: NDArray[np.int64],
     all_of: NDArray[np.int64],
@@ -174,12 +176,12 @@ def _greedy(
                     for i in range(n):
                         passed += alive[i] * counts[i, column[m]]
                     selectivity = passed / left if left > 0.0 else 0.0
-                rank = (selectivity - 1.0) / cost[m]
+                rank = (selectivity - 1.0) / (cost[m] + selectivity * each[m])
                 if rank < best_rank:
                     best, best_rank, best_selectivity = m, rank, selectivity
             if best < 0:
                 break
-            value += left / total * factor * cost[best] if n else factor * cost[best]
+            value += left / total * factor * (cost[best] + best_selectivity * each[best])
             if column[best] >= 0:
                 left = 0.0
                 for i in range(n):
@@ -206,6 +208,7 @@ def price(
     column: NDArray[np.int64],
     level: NDArray[np.float64],
     cost: NDArray[np.float64],
+    each: NDArray[np.float64],
     order: NDArray[np.int64],
 ) -> float:
     """What a tuple costs that takes the modules in this order."""
@@ -218,7 +221,7 @@ def price(
     factor = 1.0
     value = 0.0
     for m in order:
-        value += left / total * factor * cost[m] if n else factor * cost[m]
+        value += left / total * factor * cost[m]
         if column[m] >= 0:
             left = 0.0
             for i in range(n):
@@ -226,6 +229,7 @@ def price(
                 left += alive[i]
         else:
             factor *= level[m]
+        value += left / total * factor * each[m]
     return value
 
 
@@ -241,6 +245,7 @@ def judge(
     column: NDArray[np.int64],
     level: NDArray[np.float64],
     cost: NDArray[np.float64],
+    each: NDArray[np.float64],
     first: int,
     any_of: NDArray[np.int64],
     all_of: NDArray[np.int64],
@@ -257,6 +262,6 @@ def judge(
         for i in range(weights.size):
             weights[i] *= counts[i, done[place]]
     values = np.empty(cost.size)
-    length = cheapest(counts, weights, column, level, cost, first, any_of, all_of, values, order)
-    best = price(counts, weights, column, level, cost, order[:length])
-    return length, best, price(counts, weights, column, level, cost, current)
+    length = cheapest(counts, weights, column, level, cost, each, first, any_of, all_of, values, order)
+    best = price(counts, weights, column, level, cost, each, order[:length])
+    return length, best, price(counts, weights, column, level, cost, each, current)

@@ -24,7 +24,8 @@ def probe(
 ) -> tuple[int, int, int]:
     """Every row min_live..before-1 with low <= times[row] <= high (no bound where they are empty; `before` has one
     element if it is the same for all), for tuples at.. of a packet of `tuples`. `passed[0]` counts the rows passed over
-    because they were too new. Returns (n, at, chain) as the hash probe does; `chain` is the row to go on with, -1 to begin."""
+    because they were too new. Returns (n, at, chain) as the hash probe does; `chain` is the row to go on with, -1 to
+    begin."""
     timed = low.size > 0
     each = before.size > 1
     end = before[0]

@@ -104,7 +104,7 @@ class Eddy:
             check_packet(packet, self._stems)
         samples = self._router.sample(entry, packet.size)
         if samples:
-            self._show(entry, packet.take(slice(0, samples)))
+            self._show(entry, packet.take(slice(None, None, -(-packet.size // samples))))
         if entry.left <= 0:
             entry.chosen, entry.left = self._router.decide(entry), self._reroute_every
         entry.left -= packet.size

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-KEPT = 256
-"""Samples that are kept, the newest."""
+KEPT, ENOUGH = 256, 64
+"""Samples that are kept, the newest, and how many of them always count."""
 
 
 class Profile:
@@ -27,6 +27,10 @@ class Profile:
     def size(self) -> int:
         """How many samples there are."""
         return self.moments.size
+
+    def age(self, moment: int) -> int:
+        """How old the newest ENOUGH samples are: to forget faster would leave too few."""
+        return moment - int(self.moments[-ENOUGH:][0]) if self.size else 0
 
     def add(self, counts: NDArray[np.float64], moment: int) -> None:
         """New samples."""

@@ -8,7 +8,7 @@ signature, and for its module, the same step taken by tuples of any signature (s
 from __future__ import annotations
 
 from eddyline.plan.bounds import UNBOUND
-from eddyline.plan.plan import Plan, Probe, Signature, Step
+from eddyline.plan.plan import KeyAccess, Plan, Probe, Signature, Step
 from eddyline.routing.statistics import Level, Recent, Reference, Work
 
 
@@ -16,14 +16,26 @@ class Traffic:
     """What one step did to the tuples of one signature: totals since the start, and lately."""
 
     __slots__ = (
-        "after", "bit", "calls", "module", "produced", "recent", "reference", "seconds", "step", "tuples", "within",
-    )  # fmt: skip
+        "after",
+        "bit",
+        "calls",
+        "module",
+        "partner",
+        "produced",
+        "recent",
+        "reference",
+        "seconds",
+        "step",
+        "tuples",
+        "within",
+    )
 
     def __init__(
         self, step: Step, bit: int, after: Signature, module: Level, within: tuple[tuple[int, int, int], ...]
     ) -> None:
         self.step, self.bit, self.after, self.module, self.within = step, bit, after, module, within
         """`bit`: which source or (numbered on from the sources) selection; `after`: the signature after it."""
+        self.partner = _partner(step)
         self.recent, self.reference = Recent(), Reference()
         self.tuples = self.produced = self.calls = 0
         self.seconds = 0.0
@@ -35,10 +47,16 @@ class Traffic:
         self.seconds += seconds
         self.calls += 1
         moment = work.moment
-        work.levels[self.bit] = self.module
-        dearer = self.module.add(tuples, produced / tuples, work.cost(tuples, seconds, 1.0), moment)
+        work.levels[self.bit, self.partner] = self.module
+        dearer = self.module.add(tuples, produced / tuples, self.cost(tuples, produced, seconds, work), moment)
         self.recent.add(tuples, produced, seconds, moment)
-        return self.reference.surprised(tuples, produced, not isinstance(self.step, Probe)) or dearer
+        if isinstance(self.step, Probe):  # what a probe costs varies with what is in the caches
+            return self.reference.probed(tuples, produced, moment)
+        return self.reference.surprised(tuples, produced) or dearer
+
+    def cost(self, tuples: int, produced: float, seconds: float, work: Work) -> float:
+        """Seconds of a tuple or, for a probe, of a tuple or a match."""
+        return work.cost(tuples + produced if isinstance(self.step, Probe) else tuples, seconds, 1.0)
 
 
 class Entry:
@@ -92,3 +110,8 @@ class RoutingArrays:
         sources = [s for s in range(self._sources) if span >> s & 1]
         bounding = [s for s in sources if most[s][target] < UNBOUND or most[target][s] < UNBOUND]
         return tuple((s, most[s][target], most[target][s]) for s in bounding)
+
+
+def _partner(step: Step) -> int:
+    """The source whose key is looked up; -1 if none is."""
+    return step.access.partner if isinstance(step, Probe) and isinstance(step.access, KeyAccess) else -1

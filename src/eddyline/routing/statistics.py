@@ -65,15 +65,30 @@ class Recent:
 
 
 class Reference:
-    """What a step did since it last did something else: the long memory against which drift is noticed."""
+    """What a step did since it last did something else: the long memory against which drift is noticed.
 
-    __slots__ = ("produced", "tuples")
+    Packets of a selection are compared one by one; those of a probe slice by slice of the input, because what a tuple
+    finds depends on its place in the slice: the first ones meet older rows, the last ones miss what is not built yet.
+    """
+
+    __slots__ = ("_moment", "_produced", "_tuples", "produced", "tuples")
 
     def __init__(self) -> None:
         self.tuples = self.produced = 0.0
+        self._tuples = self._produced = self._moment = 0
 
-    def surprised(self, tuples: int, produced: int, is_selection: bool) -> bool:
-        """Add a call; whether it was so different from those before that something must have changed."""
+    def probed(self, tuples: int, produced: int, moment: int) -> bool:
+        """Add a packet of a probe; whether the last slice was a surprise."""
+        surprise = False
+        if moment != self._moment:
+            surprise = self._tuples > 0 and self.surprised(self._tuples, self._produced, False)
+            self._tuples, self._produced, self._moment = 0, 0, moment
+        self._tuples += tuples
+        self._produced += produced
+        return surprise
+
+    def surprised(self, tuples: int, produced: int, is_selection: bool = True) -> bool:
+        """Add tuples; whether they were so different from those before that something must have changed."""
         if self.tuples >= ENOUGH and tuples >= ENOUGH:
             known = self.produced / self.tuples
             spread = known * (1.0 - known) if is_selection else known * (1.0 + known)
@@ -90,9 +105,11 @@ class Reference:
 class Level:
     """The selectivity and the cost of a module now; `tuples` is what the evidence for the selectivity is worth.
 
+    The cost is that of a tuple or, for a probe, of a tuple or a match.
+
     A call may be interrupted, and then it seems dearer by any factor; nothing makes it seem cheaper. So the cost is a
     low one of the last few packets that were large enough to tell, or cheaper. Where only small packets come, samples
-    say when it has changed: at once when they are cheaper; when several are dearer, if packets have said nothing lately.
+    say when it has changed: at once when they are cheaper; if several are dearer, when packets have said nothing.
     """
 
     __slots__ = ("_costs", "_hints", "_settled", "_told", "cost", "moment", "selectivity", "tuples")
@@ -146,8 +163,9 @@ class Work:
         self.calls = 0
         self.passed = np.zeros(1, np.int64)
         """Rows that probes looked at and that were too new to match."""
-        self.levels: dict[int, Level] = {}
-        """Of each source and (numbered on from the sources) selection the module that was used last."""
+        self.levels: dict[tuple[int, int], Level] = {}
+        """Of each source, probed with which other, and each selection (numbered on from the sources, -1) the module
+        that was used last."""
         self.fixed = FIXED
         """The fixed cost of a call: the least that any call took."""
 

@@ -1,9 +1,9 @@
 """The base SteM: the rows of one source, built once, probed many times.
 
 A SteM stores what the query needs of its rows in append-only columns and answers two requests, build and probe. Which
-index answers a probe, or whether a list does, is its own affair. Rows are stored as they come, many at a time, and built
-(indexed, and from then on found) in the same order, when the eddy wants them: rows from `rows` to `stored` are there but
-not built. They are numbered from 0 in that order;
+index answers a probe, or whether a list does, is its own affair. Rows are stored as they come, many at a time, and
+built (indexed, and from then on found) in the same order, when the eddy wants them: rows from `rows` to `stored` are
+there but not built. They are numbered from 0 in that order;
 `number` is the count of tuples built in the whole slot when a packet was built, so `rows_before(number)` are the rows
 that existed then: the TimeStamp rule as a bound on row numbers. No packet outlives a commit, so only the builds since
 the last one are remembered for it.

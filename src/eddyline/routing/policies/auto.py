@@ -1,8 +1,8 @@
 """Auto: the order of everything that is left to do that costs least, judged on a profile and kept up with the traffic.
 
 Where tuples first have a choice (a *fork*) a few of them are shown to every step, whatever the route: the profile of
-the fork. It knows how steps go together, so correlated predicates do not fool it. What it lacks in size the traffic has:
-the selectivities measured on the route of now are believed, and the profile only says what they do not (see
+the fork. It knows how steps go together, so correlated predicates do not fool it. What it lacks in size the traffic
+has: the selectivities measured on the route of now are believed, and the profile only says what they do not (see
 kernels/orders.py). Costs, and the selectivities of steps that become possible only later, are those of the modules.
 The cheapest order is found among all of them, or by rank where they are many. Signatures further on take the profile of
 their fork, as far as tuples of it came through the same steps.
@@ -44,10 +44,10 @@ SHORT, LONG, REMEMBERED = 4096.0, 65536.0, 0.25
 """Rows after which a sample counts half: this share of the time since the last surprise, within limits."""
 
 CALM = 32768
-"""Rows built without a surprise after which packets need not be small."""
+"""Rows built without a surprise after which all is calm."""
 
-CALL, SHARE, SMALLEST = 4e-5, 0.1, 1024
-"""Small packets: the fixed seconds of a call may be this share of its time."""
+CALL, SHARE, CALM_SHARE, SMALLEST = 4e-5, 0.1, 0.02, 1024
+"""How small packets are made: the fixed seconds of a call may be this share of its time, now or when all is calm."""
 
 EVIDENCE = 50.0
 """Tuples on the route below which what they say about a step is not believed."""
@@ -83,13 +83,16 @@ class _Fork:
 class _Note:
     """What is known about an entry: its fork, what is left to do there and when it may be done, the order decided."""
 
-    def __init__(self, entry: Entry, fork: _Fork, modules: list[int], masks: _Masks) -> None:
-        self.fork, self.modules = fork, modules
+    def __init__(
+        self, entry: Entry, fork: _Fork, modules: list[int], masks: _Masks, keys: list[tuple[int, int]]
+    ) -> None:
+        self.fork, self.modules, self.keys = fork, modules, keys
         self.first, self.any_of, self.all_of = masks
         self.done = np.array([fork.columns[m] for m in _numbers(entry.bits & ~fork.entry.bits)], np.int64)
         self.column = np.array([fork.columns.get(m, -1) for m in modules], np.int64)
         self.unsampled = np.full(len(modules), -1)
         self.cost, self.level = np.full(len(modules), GUESS_COST), np.full(len(modules), GUESS_SELECTIVITY)
+        self.each = np.zeros(len(modules))
         self.found = np.empty(len(modules), np.int64)
         self.order: list[int] = []
         """Places in `modules`."""
@@ -142,7 +145,7 @@ class Auto(Policy):
             fork = self._fork(entry)
             bits = entry.bits
             modules = [m for m in fork.modules if not bits >> m & 1]
-            note = entry.note = _Note(entry, fork, modules, self._masks(entry, modules))
+            note = entry.note = _Note(entry, fork, modules, self._masks(entry, modules), self._keys(entry, modules))
         return note
 
     def _fork(self, entry: Entry) -> _Fork:
@@ -172,14 +175,25 @@ class Auto(Policy):
                 all_of[i] = sum(1 << place[s] for s in needed if not span >> s & 1)
         return first, any_of, all_of
 
+    def _keys(self, entry: Entry, modules: list[int]) -> list[tuple[int, int]]:
+        """For each module with which other source it will be probed: the one by which it is reached first."""
+        reached, keys = {t.bit: t.partner for t in entry.steps}, dict.fromkeys(modules, -1)
+        while reached:
+            keys |= reached
+            sources = [m for m in modules if m < self._sources and keys[m] == -1 and m not in reached]
+            reached = {m: p for p in reached if p < self._sources for m in sources if self._linked[m] >> p & 1}
+        return list(keys.items())
+
     def _order(self, entry: Entry, note: _Note) -> None:
         """Take the cheapest order if it is clearly cheaper than the one of now."""
         modules, fork, moment = note.modules, note.fork, self._work.moment
-        for place, m in enumerate(modules):
-            level = self._work.levels.get(m)
+        for place, key in enumerate(note.keys):
+            level = self._work.levels.get(key)
             if level is not None:
                 note.cost[place], note.level[place] = level.cost, level.selectivity
-        half = min(LONG, max(SHORT, REMEMBERED * (moment - fork.surprised)))
+                if key[0] < self._sources:
+                    note.each[place] = level.cost
+        half = max(min(LONG, max(SHORT, REMEMBERED * (moment - fork.surprised))), fork.profile.age(moment))
         ages, current = moment - fork.profile.moments, np.array(note.order, np.int64)
         length, best, now = orders.judge(
             fork.profile.counts,
@@ -191,6 +205,7 @@ class Auto(Policy):
             note.column if ages.size >= FEW else note.unsampled,
             note.level,
             note.cost,
+            note.each,
             note.first,
             note.any_of,
             note.all_of,
@@ -248,7 +263,7 @@ class Auto(Policy):
             return 0
         fork.sampled = work.moment
         fork.every = min(SLOWER * fork.every, SELDOM)
-        levels = (work.levels.get(t.bit) for t in entry.steps)
+        levels = (work.levels.get((t.bit, t.partner)) for t in entry.steps)
         cost = sum(GUESS_COST if level is None else level.cost for level in levels)
         return min(size, MANY, max(FEW, int(len(entry.steps) * CALL / cost)))
 
@@ -259,9 +274,9 @@ class Auto(Policy):
         note.fork.profile.add(counts, self._work.moment)
         note.fork.news += 1
         self._spent += min(float(seconds.sum()), GRACE)
-        for traffic, took in zip(entry.steps, seconds, strict=True):
-            cost = self._work.cost(len(counts), took, 1.0)
-            if traffic.module.hint(len(counts), cost, self._work.moment):
+        for column, traffic in enumerate(entry.steps):
+            cost = traffic.cost(len(counts), counts[:, column].sum(), seconds[column], self._work)
+            if traffic.module.hint(len(counts), cost, self._work.moment) and note.fork.is_selection[column]:
                 self.surprised(entry)
         entry.left = 0
 
@@ -273,13 +288,12 @@ class Auto(Policy):
             fork.news += 1
 
     def most(self, entry: Entry) -> int | None:
-        """Small packets at forks while things change."""
+        """Packets of a fork no larger than pays, so that an order can be changed soon."""
         note = entry.note
         if not isinstance(note, _Note) or note.fork.entry is not entry or entry.chosen is None:
             return None
-        if self._work.moment - note.fork.surprised > CALM:
-            return None
-        return max(SMALLEST, int(CALL / (SHARE * (entry.chosen.module.cost + 1e-9))))
+        share = CALM_SHARE if self._work.moment - note.fork.surprised > CALM else SHARE
+        return max(SMALLEST, int(CALL / (share * (entry.chosen.module.cost + 1e-9))))
 
     # Telling
 
