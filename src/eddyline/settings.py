@@ -37,7 +37,7 @@ class Settings:
     reroute_every: int = 1000
     input_batch: int | None = None
     """Rows taken in from all streams in one go; None: adaptive, or the packet size where that is fixed."""
-    explore: float = 0.05
+    explore: float = 0.08
     seed: int = 0
     memory: int | None = None
     batch_rows: int = 65536
@@ -143,7 +143,7 @@ TABLE: tuple[Setting, ...] = (
             lambda text: {"reroute_every": _number(text, 1)}),
     Setting("packet", "adaptive, a number of tuples", "adaptive", "tuples per packet (1: the per-tuple eddy)", _packet),
     Setting("input_batch", "auto, a number of rows", "auto", "rows of all streams taken in at a time", _input_batch),
-    Setting("explore", "a share from 0 to 1", "0.05", "how much of the work may go to trying other routes", _explore),
+    Setting("explore", "a share from 0 to 1", "0.08", "how much of the work may go to trying other routes", _explore),
     Setting("plan", "auto, mjoin, a tree of aliases", "auto", "which spans are materialised", today="mjoin"),
     Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans", today="off"),
     Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs",

@@ -8,12 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine import slot
 from eddyline.kernels import values as kernels
 from eddyline.query.udf import udf
-from eddyline.routing import eddy, scheduler
-from eddyline.routing.policies import auto
+from eddyline.routing import scheduler
 from eddyline.settings import Settings
+from eddyline.testing.eager import eager
 from jobs import Job, Row
 
 QUERIES = {
@@ -109,30 +108,49 @@ def test_every_route_gives_the_rows_of_the_definition(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_thresholds_trials_and_reroutes_at_every_turn_change_no_row(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thresholds_samples_and_reroutes_at_every_turn_change_no_row(name: str) -> None:
     """All that adapts, made so eager that it happens on a few rows: queues that are full at once, thresholds that
-    double and halve, a trial for every packet, a new route for any reason."""
-    for module, values in (
-        (scheduler, {"FIRST": 2, "LARGEST": 8, "LIMIT": 2}),
-        (eddy, {"LARGEST": 8}),
-        (auto, {"EVIDENCE": 0.0, "EVERY": 0, "MARGIN": 0.0, "GRACE": 1e9}),
-        (slot, {"RESULT_ROWS": 3}),
-    ):
-        for constant, value in values.items():
-            monkeypatch.setattr(module, constant, value)
-    select = QUERIES[name].format(w="[RANGE 5 MICROSECONDS]")
-    trials = 0
+    double and halve, a sample of every packet, a new route for any reason."""
+    select, sampled, choice = QUERIES[name].format(w="[RANGE 5 MICROSECONDS]"), 0, False
     for seed in range(2):
         for every, rows in ((1, None), (3, 5)):
             settings = Settings(reroute_every=every, input_batch=rows, explore=1.0, check=True)
-            job, found = run(select, settings, seed)
+            with eager(8):
+                job, found = run(select, settings, seed)
             assert found == job.expected()
-            entries = job.engine.slot.eddy.routes.entries.values()
-            trials += sum(t.tuples for e in entries for t in e.steps if t is not e.chosen)
-            assert all(
-                q.packets == 0 or q.tuples / q.packets <= 8 for q in job.engine.slot.eddy.scheduler.queues.values()
-            )
-    assert trials > 0 or all(len(e.steps) < 2 for e in entries)
+            made = job.engine.slot.eddy
+            sampled += sum(fork.profile.size for fork in made._router._forks)
+            choice |= any(len(e.steps) > 1 and e.chosen for e in made.routes.entries.values())
+            assert all(q.packets == 0 or q.tuples / q.packets <= 8 for q in made.scheduler.queues.values())
+    assert (sampled > 0) == choice
+
+
+def test_a_sample_leaves_no_trace_in_results_and_counts() -> None:
+    """A user function that always fails is counted for the tuples that took it, not for those that were shown to it."""
+
+    @udf(returns=pa.bool_(), name="route_fails")
+    def fails(x: np.ndarray) -> np.ndarray:
+        raise ValueError("never")
+
+    rows = [(i // 4, i % 3, i % 5) for i in range(200)]
+    select = "SELECT a.x, b.x AS y FROM a [RANGE 3 MICROSECONDS], b [RANGE 3 MICROSECONDS] WHERE a.k = b.k"
+    job = Job(
+        f"{select} AND (route_fails(a.x) OR b.x > 1)", Settings(explore=1.0, reroute_every=1, check=True),
+        a="k x", b="k x",
+    )  # fmt: skip
+    with eager(50):
+        found = job.feed(a=rows[:100], b=rows[:100]) + job.feed(a=rows[100:], b=rows[100:])
+    assert sorted(found, key=repr) == job.expected() and found
+    with eager(16):
+        settings = Settings(explore=1.0, reroute_every=1, check=True)
+        select = "SELECT a.x FROM a WHERE coalesce(route_fails(a.x), TRUE) AND route_odd(a.k)"
+        one = Job(select, settings, a="k x")
+        found = one.feed(a=rows)
+    assert found == one.expected() and found
+    made = one.engine.slot.eddy
+    assert sum(fork.profile.size for fork in made._router._forks) > 10
+    taken = [t for e in made.routes.entries.values() for t in e.steps if t.step.selection == 0]
+    assert one.engine.stats.expression_errors == sum(t.tuples for t in taken) > 0
 
 
 def test_what_is_in_flight_stays_bounded() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from made_up import entry, no_overhead, plan, saw
 
@@ -13,16 +14,17 @@ from eddyline.routing.policies.auto import Auto
 from eddyline.routing.policies.benefit import Benefit
 from eddyline.routing.policies.fixed import Fixed
 from eddyline.routing.policies.lottery import FEWEST, Lottery
+from eddyline.routing.policies.policy import Policy
 from eddyline.routing.policies.random import Random
 from eddyline.routing.policies.rank import LEAST_EVIDENCE, Rank
-from eddyline.routing.router import Router, router
+from eddyline.routing.router import router
 from eddyline.routing.routing_arrays import Entry, RoutingArrays
 from eddyline.routing.statistics import HALF_ROWS, Work
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
 
 
-def index(policy: Router, of: Entry) -> int:
+def index(policy: Policy, of: Entry) -> int:
     return of.steps.index(policy.decide(of))
 
 
@@ -38,8 +40,12 @@ def test_the_settings_name_the_router(name: str, kind: type) -> None:
 
 
 @pytest.mark.parametrize("policy", [Fixed(), Random(1), Lottery(1), Rank(Work()), Benefit(Work())])
-def test_all_but_auto_try_by_deciding(policy: Router) -> None:
-    assert policy.trial(entry((1000, 500, 1.0), None), 100) is None
+def test_all_but_auto_learn_from_the_traffic_alone(policy: Policy) -> None:
+    of = entry((1000, 500, 1.0), None)
+    assert policy.sample(of, 100) == 0 and policy.most(of) is None
+    policy.surprised(of)
+    policy.learn(of, np.zeros((1, 2)), np.zeros(2))
+    assert policy.decide(of) in of.steps
 
 
 def test_fixed_takes_the_order_of_the_script() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from made_up import plan, routes, saw
+from made_up import no_overhead, plan, routes, saw
 
-from eddyline.plan.plan import Plan, Probe, Select
-from eddyline.routing.routing_arrays import SURE, RoutingArrays, Traffic
+from eddyline.plan.plan import Plan, Probe
+from eddyline.routing.routing_arrays import RoutingArrays
 from jobs import Job, bound
 
 
@@ -41,43 +41,50 @@ def test_what_a_step_did_is_counted_for_its_signature_and_for_its_module() -> No
     assert here.module.moment == 8
 
 
-def selectivity(traffic: Traffic) -> float:
-    return traffic.module.selectivity * traffic.factors.of(traffic.module, SURE)[0]
-
-
-def test_when_a_module_drifts_what_is_known_of_it_drifts_along_in_signatures_that_nobody_visits() -> None:
-    arrays = routes()
-    one, other = arrays.entry((0b001, 0)).steps[0], arrays.entry((0b001, 0b100)).steps[0]
-    moment = 0
-    for _ in range(200):
-        moment += 500
-        saw(one, 500, 100, 0.001, moment)
-        saw(other, 100, 60, 0.001, moment)
-    assert selectivity(one) == pytest.approx(0.2, rel=0.25)
-    assert selectivity(other) == pytest.approx(0.6, rel=0.25)
-    for _ in range(100):
-        moment += 500
-        saw(one, 500, 50, 0.001, moment)
-    assert selectivity(one) == pytest.approx(0.1, rel=0.1)
-    assert selectivity(other) == pytest.approx(0.3, rel=0.3)
-
-
-def test_the_newest_module_of_each_source_and_selection() -> None:
-    arrays = routes(
+def test_the_module_used_last_is_known_by_source_and_partner() -> None:
+    select = (
         "SELECT a.x FROM a [RANGE 5 MICROSECONDS], b [RANGE 5 MICROSECONDS], c [RANGE 5 MICROSECONDS] "
         "WHERE made_up_small(b.x) AND a.k = b.k AND a.x = c.x AND b.x = c.k"
     )
-    arrays.entry((0b001, 0))
-    to_c = [t for t in arrays.entry((0b011, 0)).steps if isinstance(t.step, Probe)]
-    assert [t.step.target for t in to_c] == [2, 2]  # by the key of a and by that of b
-    saw(to_c[0], 5, 5, 1.0, moment=10)
-    saw(to_c[1], 5, 5, 1.0, moment=11)
-    newest = arrays.newest()
-    assert set(newest) == {1, 2, 3}
-    assert newest[2] == (to_c[1].step, to_c[1].module)
-    saw(to_c[0], 5, 5, 1.0, moment=12)
-    assert arrays.newest()[2][1] is to_c[0].module
-    assert isinstance(newest[3][0], Select)
+    arrays, work = routes(select), no_overhead()
+    steps = arrays.entry((0b011, 0)).steps
+    assert [(t.bit, t.partner) for t in steps] == [(3, -1), (2, 0), (2, 1)]  # c by the key of a and by that of b
+    assert work.levels == {}
+    for traffic in steps:
+        traffic.add(5, 5, 1.0, work)
+    assert work.levels == {(t.bit, t.partner): t.module for t in steps}
+    assert len(set(map(id, work.levels.values()))) == 3
+    from_a = arrays.entry((0b001, 0)).steps[-1]
+    assert (from_a.bit, from_a.partner) == (2, 0) and from_a.step != steps[1].step  # there it verifies less
+    from_a.add(5, 5, 1.0, work)
+    assert work.levels[2, 0] is from_a.module
+
+
+def test_a_probe_costs_by_the_tuple_or_match_and_a_selection_by_the_tuple() -> None:
+    work, entry = no_overhead(), routes().entry((0b001, 0))
+    assert entry.steps[0].cost(100, 50, 1.0, work) == pytest.approx(0.01)
+    assert entry.steps[-1].cost(100, 300, 1.0, work) == pytest.approx(1 / 400)
+
+
+def test_a_surprise_is_told() -> None:
+    work, (select, *_, probe) = no_overhead(), routes().entry((0b001, 0)).steps
+    for traffic in (select, probe):
+        for _ in range(20):
+            work.moment += 1000
+            told = [traffic.add(1000, 300, 0.001, work)]
+        assert told == [False]
+        for _ in range(3):
+            work.moment += 1000
+            told.append(traffic.add(1000, 600, 0.001, work))
+        assert told == [False, *([True, False, False] if traffic is select else [False, True, False])]
+    for _ in range(6):
+        work.moment += 1000
+        told.append(select.add(1000, 600, 0.1, work))
+    assert sum(told[4:]) == 1  # a selection that became dear
+
+
+def test_bits_are_sources_then_selections() -> None:
+    assert routes().entry((0b011, 0b101)).bits == 0b101_011
 
 
 def test_the_components_that_bound_the_time_of_a_match() -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from eddyline.routing.statistics import (
+    COSTS,
+    ENOUGH,
     FIXED,
     HALF_ROWS,
     HALF_TUPLES,
+    LARGE,
     LEAST_SHARE,
     SURPRISE,
-    Factors,
     Level,
     Recent,
+    Reference,
     Work,
 )
 
@@ -103,13 +107,67 @@ def test_a_module_that_was_free_can_become_expensive() -> None:
     assert made.seconds / made.tuples > 0.7 * COST
 
 
-# The level of a module, and by which factor the tuples of a signature differ from it
+# What is a surprise
 
 
-def level(selectivity: float, cost: float = COST, calls: int = 100, moment: int = 0) -> Level:
+def reference(selectivity: float, tuples: int = 10_000) -> Reference:
+    made = Reference()
+    for _ in range(10):
+        assert not made.surprised(tuples // 10, int(selectivity * tuples / 10))
+    return made
+
+
+def test_chance_is_no_surprise() -> None:
+    """Some twenty thousand packets of a selection that never changes."""
+    rng, surprises = np.random.default_rng(1), 0
+    for selectivity in (0.02, 0.3, 0.5, 0.97):
+        made = Reference()
+        for _ in range(5000):
+            n = int(rng.choice([5, 60, 300, 2000]))
+            surprises += made.surprised(n, int(rng.binomial(n, selectivity)))
+    assert surprises < 10
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.5, 0.8), (0.5, 0.2), (0.9, 0.99), (0.05, 0.2), (1.0, 0.9)])
+def test_a_change_is_a_surprise_once(before: float, after: float) -> None:
+    made = reference(before)
+    assert made.surprised(1000, int(1000 * after))
+    for _ in range(20):  # from then on it is what is known
+        assert not made.surprised(1000, int(1000 * after))
+    assert made.surprised(1000, int(1000 * before))
+
+
+def test_a_slow_drift_is_a_surprise_in_the_end() -> None:
+    made = reference(0.5, 30_000)
+    surprises = sum(made.surprised(500, int(500 * (0.5 + 0.004 * i))) for i in range(100))
+    assert 1 <= surprises <= 20
+
+
+def test_few_tuples_never_surprise() -> None:
+    made = reference(0.5)
+    assert not any(made.surprised(ENOUGH - 1, 0) for _ in range(3))
+    made = Reference()
+    made.surprised(ENOUGH - 1, ENOUGH - 1)
+    assert not made.surprised(1000, 0)
+
+
+def test_probes_are_compared_slice_by_slice() -> None:
+    """Within a slice the first packets find much and the last ones little; that is the same in every slice."""
+    made = Reference()
+    for moment in range(1000, 21_000, 1000):
+        for found in (900, 500, 100):
+            assert not made.probed(500, found, moment)
+    surprises = [made.probed(500, found, moment) for moment in (21_000, 22_000, 23_000) for found in (1900, 1500, 1100)]
+    assert surprises == [False, False, False, True, False, False, False, False, False]
+
+
+# The level of a module
+
+
+def level(selectivity: float, cost: float = COST, packets: int = 20, moment: int = 0) -> Level:
     made = Level()
-    for _ in range(calls):
-        made.add(256, selectivity, cost, moment)
+    for _ in range(packets):
+        made.add(1000, selectivity, cost, moment)
     return made
 
 
@@ -117,8 +175,9 @@ def test_a_level_is_what_was_seen_lately() -> None:
     made = Level()
     made.add(100, 0.5, COST, 3)
     assert (made.tuples, made.selectivity, made.cost, made.moment) == (100, 0.5, COST, 3)
-    made.add(300, 0.1, 2 * COST, 3)
-    assert 0.1 < made.selectivity < 0.5 and COST < made.cost < 2 * COST
+    made.add(300, 0.1, COST, 3)
+    assert made.selectivity == pytest.approx((100 * 0.5 ** (300 / HALF_TUPLES) * 0.5 + 300 * 0.1)
+                                             / (100 * 0.5 ** (300 / HALF_TUPLES) + 300))  # fmt: skip
     made = level(1.0)
     for _ in range(4 * HALF_TUPLES // 256):
         made.add(256, 0.0, COST, 0)
@@ -133,36 +192,54 @@ def test_a_level_forgets_with_the_rows_that_are_built() -> None:
     assert old.tuples < made.tuples
 
 
-def test_a_level_does_not_believe_one_call_that_was_interrupted() -> None:
+def test_a_level_does_not_believe_a_call_that_was_interrupted() -> None:
+    rng, made = np.random.default_rng(2), level(0.5)
+    for _ in range(500):
+        interrupted = rng.random() < 0.1
+        made.add(1000, 0.5, COST * (50 if interrupted else rng.uniform(0.9, 1.1)), 0)
+        assert 0.85 * COST < made.cost < 1.15 * COST
+
+
+def test_a_level_follows_a_cost_that_really_changed_within_a_few_packets() -> None:
     made = level(0.5)
-    made.add(256, 0.5, 1000 * COST, 0)
-    assert made.cost <= (1 + SURPRISE) * COST + FIXED / 256
-    for _ in range(3 * HALF_TUPLES // 256):
-        made.add(256, 0.5, 20 * COST, 0)
-    assert made.cost > 0.8 * 20 * COST
+    changed = [made.add(1000, 0.5, 20 * COST, 0) for _ in range(COSTS)]
+    assert made.cost == 20 * COST and sum(changed) == 1
+    changed = [made.add(1000, 0.5, COST, 0) for _ in range(2)]  # nothing makes a call seem cheaper than it is
+    assert made.cost == COST and sum(changed) == 1
+    assert not any(made.add(1000, 0.5, COST * 1.2, 0) for _ in range(20))
 
 
-def test_without_evidence_a_signature_does_not_differ() -> None:
-    assert Factors().of(level(0.3), 64.0) == (1.0, 1.0)
-
-
-def test_few_tuples_make_a_small_difference_and_many_the_whole() -> None:
-    known, few, many = level(0.2), Factors(), Factors()
-    few.add(8, 4.8, 3 * COST, known)
+def test_small_packets_cannot_make_a_level_dearer() -> None:
+    made = level(0.5)
     for _ in range(50):
-        many.add(256, 0.6 * 256, 3 * COST, known)
-    (little, cheap), (more, dear) = few.of(known, 64.0), many.of(known, 64.0)
-    assert 1 < little < 1.5 and 1 < cheap < 1.5
-    assert more == pytest.approx(3, rel=0.1) and dear == pytest.approx(3, rel=0.1)
-    assert many.of(level(0.4), 64.0)[0] == pytest.approx(3, rel=0.1)  # it stays when the level moves on
+        made.add(LARGE - 1, 0.5, 3 * COST, 0)
+    assert made.cost == COST
+    for _ in range(5):
+        made.add(LARGE - 1, 0.5, COST / 4, 0)
+    assert made.cost < COST / 2
+    small = Level()
+    small.add(3, 0.5, COST, 0)
+    assert small.cost == COST
 
 
-def test_a_module_that_lets_nothing_through() -> None:
-    known, seen = level(0.0), Factors()
-    for _ in range(20):
-        seen.add(256, 0.0, COST, known)
-    more, dear = seen.of(known, 64.0)
-    assert more == pytest.approx(1) and dear == pytest.approx(1)
+def test_samples_say_at_once_that_a_module_became_cheap() -> None:
+    made = level(0.5)
+    assert not made.hint(100, 0.9 * COST, 0)
+    assert made.hint(100, COST / 10, 0)
+    assert made.cost == COST / 10
+
+
+def test_samples_say_that_a_module_became_dear_when_packets_say_nothing() -> None:
+    made = level(0.5)
+    for _ in range(3 * COSTS):
+        assert not made.hint(100, 10 * COST, HALF_ROWS // 2)
+    assert made.cost == COST
+    assert made.hint(100, 10 * COST, 2 * HALF_ROWS)
+    assert made.cost == 10 * COST
+    made = level(0.5)
+    for i in range(3 * COSTS):
+        made.hint(100, COST if i % COSTS == 0 else 10 * COST, 2 * HALF_ROWS)
+    assert made.cost == COST  # as long as some are not
 
 
 def test_an_estimate_leaves_out_what_every_call_costs() -> None:

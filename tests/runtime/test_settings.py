@@ -39,7 +39,7 @@ def test_memory(text: str, size: int | None) -> None:
 def test_the_eddy_adapts_unless_told_otherwise() -> None:
     settings = parse()
     assert (settings.router, settings.packet, settings.input_batch) == ("auto", None, None)
-    assert (settings.reroute_every, settings.explore, settings.check) == (1000, 0.02, False)
+    assert (settings.reroute_every, settings.check) == (1000, False) and 0 < settings.explore < 0.1
 
 
 @pytest.mark.parametrize("router", ["auto", "fixed", "random", "lottery", "rank", "benefit"])

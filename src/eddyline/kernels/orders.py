@@ -204,33 +204,22 @@ def _greedy(
 @kernel
 def price(
     counts: NDArray[np.float64],
-    weights: NDArray[np.float64],
     column: NDArray[np.int64],
     level: NDArray[np.float64],
     cost: NDArray[np.float64],
     each: NDArray[np.float64],
     order: NDArray[np.int64],
-) -> float:
-    """What a tuple costs that takes the modules in this order."""
-    n = weights.size
-    alive = weights.copy()
-    total = 1e-300
-    for i in range(n):
-        total += alive[i]
-    left = total
-    factor = 1.0
-    value = 0.0
-    for m in order:
-        value += left / total * factor * cost[m]
-        if column[m] >= 0:
-            left = 0.0
-            for i in range(n):
-                alive[i] *= counts[i, column[m]]
-                left += alive[i]
-        else:
-            factor *= level[m]
-        value += left / total * factor * each[m]
-    return value
+    prices: NDArray[np.float64],
+) -> None:
+    """What each sample costs that takes the modules in this order."""
+    for i in range(prices.size):
+        alive = 1.0
+        price = 0.0
+        for m in order:
+            price += alive * cost[m]
+            alive *= counts[i, column[m]] if column[m] >= 0 else level[m]
+            price += alive * each[m]
+        prices[i] = price
 
 
 @kernel
@@ -251,17 +240,24 @@ def judge(
     all_of: NDArray[np.int64],
     current: NDArray[np.int64],
     order: NDArray[np.int64],
-) -> tuple[int, float, float]:
-    """Everything at once: samples of these ages count half after `half` rows; the traffic on `route` is believed; those
-    that came through the columns `done` count. Fills `order` with the cheapest, and returns its length, its cost, and
-    that of the order `current`."""
+) -> tuple[int, float, float, float]:
+    """Everything at once: samples of these ages count half after `half` rows; those that came through the columns
+    `done` count; the traffic on `route`, from there on, is believed. Fills `order` with the cheapest, and returns its
+    length, its cost, how much less that is than the cost of the order `current`, and the standard error of that."""
     counts = counts.copy()
     weights = np.exp2(-ages / half)
-    believe(counts, weights, route, selectivity, is_selection)
     for place in range(done.size):
         for i in range(weights.size):
             weights[i] *= counts[i, done[place]]
+    believe(counts, weights, route, selectivity, is_selection)
     values = np.empty(cost.size)
     length = cheapest(counts, weights, column, level, cost, each, first, any_of, all_of, values, order)
-    best = price(counts, weights, column, level, cost, each, order[:length])
-    return length, best, price(counts, weights, column, level, cost, each, current)
+    if weights.size == 0:
+        counts, weights = np.zeros((1, counts.shape[1])), np.ones(1)
+    best, now = np.empty(weights.size), np.empty(weights.size)
+    price(counts, column, level, cost, each, order[:length], best)
+    price(counts, column, level, cost, each, current, now)
+    total = weights.sum() + 1e-300
+    gain = (weights * (now - best)).sum() / total
+    error = np.sqrt((weights**2 * (now - best - gain) ** 2).sum()) / total
+    return length, (weights * best).sum() / total, gain, error

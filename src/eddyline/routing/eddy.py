@@ -104,7 +104,8 @@ class Eddy:
             check_packet(packet, self._stems)
         samples = self._router.sample(entry, packet.size)
         if samples:
-            self._show(entry, packet.take(slice(None, None, -(-packet.size // samples))))
+            spread = packet.take(slice(None, None, -(-packet.size // samples)))
+            self._show(entry, spread, self._router.late(entry))
         if entry.left <= 0:
             entry.chosen, entry.left = self._router.decide(entry), self._reroute_every
         entry.left -= packet.size
@@ -131,29 +132,31 @@ class Eddy:
         self.work.add(seconds)
         return traffic.add(packet.size, produced, seconds, self.work)
 
-    def _show(self, entry: Entry, packet: Packet) -> None:
-        """Count what every step would make of each tuple of a sample, and keep nothing of it. A step that makes very
-        many is left after ENOUGH, and only the tuples that it had come to count."""
-        errors, size, seconds, clock = ErrorCount(), packet.size, np.zeros(len(entry.steps)), self.clock
-        sample, selections = packet.numbered(), [t.step.predicate for t in entry.steps if isinstance(t.step, Select)]
-        values = self.gather(packet, selections)
-        counts = np.zeros((size, len(entry.steps)))
-        for number, traffic in enumerate(entry.steps):
-            begin = clock()
-            if isinstance(traffic.step, Select):
-                counts[:, number] = mask(traffic.step.predicate, values, packet.size, errors)
-                seconds[number] = clock() - begin
-                continue
-            made = 0
-            for piece in self._probe(traffic.step, traffic.within, sample, errors):
-                which = piece.rows[SAMPLE]
-                counts[:, number] += np.bincount(which, minlength=packet.size)
-                made += piece.size
-                if made > ENOUGH:
-                    size = min(size, max(1, int(which[-1])))
-                    break
-            seconds[number] = clock() - begin
-        self._router.learn(entry, counts[:size], seconds)
+    def _show(self, entry: Entry, packet: Packet, late: frozenset[int]) -> None:
+        """Count what every step would make of each tuple of a sample, and keep nothing of it. The late ones see only
+        what the step of now lets through; for the others it is not a number."""
+        errors, seconds = ErrorCount(), np.zeros(len(entry.steps))
+        counts = np.full((packet.size, len(entry.steps)), np.nan)
+        chosen = entry.steps.index(entry.chosen) if entry.chosen is not None else 0
+        for number in sorted(range(len(entry.steps)), key=lambda n: (n != chosen, n in late)):
+            begin = self.clock()
+            which = np.flatnonzero(counts[:, chosen]) if number in late else np.arange(packet.size)
+            if which.size:
+                sample = packet.take(which) if number in late else packet
+                counts[which, number] = self._made(entry.steps[number], sample, errors)
+            seconds[number] = self.clock() - begin
+        self._router.learn(entry, counts, seconds)
+
+    def _made(self, traffic: Traffic, packet: Packet, errors: ErrorCount) -> NDArray[np.float64]:
+        """How many tuples a step makes of each. One that makes very many is left after ENOUGH: it is no good anyway."""
+        if isinstance(traffic.step, Select):
+            return self._mask(traffic.step.predicate, packet, errors).astype(np.float64)
+        made = np.zeros(packet.size)
+        for piece in self._probe(traffic.step, traffic.within, packet.numbered(), errors):
+            made += np.bincount(piece.rows[SAMPLE], minlength=packet.size)
+            if made.sum() > ENOUGH:
+                break
+        return made
 
     def _select(self, step: Select, packet: Packet) -> Iterator[Packet]:
         keep = self._mask(step.predicate, packet, self._errors)

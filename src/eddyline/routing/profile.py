@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-KEPT, ENOUGH = 256, 64
+KEPT, ENOUGH = 256, 24
 """Samples that are kept, the newest, and how many of them always count."""
 
 
@@ -31,6 +31,11 @@ class Profile:
     def age(self, moment: int) -> int:
         """How old the newest ENOUGH samples are: to forget faster would leave too few."""
         return moment - int(self.moments[-ENOUGH:][0]) if self.size else 0
+
+    def newest(self, moment: int, oldest: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """(counts, ages) of samples that are not older than so many rows."""
+        first = int(np.searchsorted(self.moments, moment - oldest))
+        return self.counts[first:], moment - self.moments[first:]
 
     def add(self, counts: NDArray[np.float64], moment: int) -> None:
         """New samples."""

@@ -1,6 +1,6 @@
 """Everything that waits for many rows before it adapts, made so eager that it happens in a case of a few dozen.
 
-Packets, thresholds, trials, new routes, the size of the input batch, what a SteM knows of the rows before a time, its
+Packets, thresholds, samples, new routes, the size of the input batch, what a SteM knows of the rows before a time, its
 sorted indexes: none of them may change a result, and with the sizes that are good for speed hardly any would be used by
 the small cases of the fuzzer. The constants are put back afterwards.
 """
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import ModuleType
 
 from eddyline.engine import input_batch, slot
-from eddyline.routing import eddy, scheduler
+from eddyline.routing import eddy, scheduler, statistics
 from eddyline.routing.policies import auto
 from eddyline.state import stem
 
@@ -20,8 +20,10 @@ from eddyline.state import stem
 def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
     return [
         (scheduler, {"FIRST": max(1, size // 4), "LARGEST": size, "LIMIT": 2}),
-        (eddy, {"LARGEST": size}),
-        (auto, {"EVERY": 0, "EVIDENCE": 0.0, "MARGIN": 0.0, "GRACE": 1e9}),
+        (eddy, {"LARGEST": size, "ENOUGH": size}),
+        (auto, {"OFTEN": 0, "SELDOM": 0, "FEW": 1, "EVIDENCE": 1e-9, "MARGIN": 0.0, "SURE": 0.0, "GRACE": 1e9}),
+        (auto, {"CALL": 0.0, "SMALLEST": max(1, size // 2)}),
+        (statistics, {"ENOUGH": 1, "CLEARLY": 0.5, "LARGE": 1}),
         (input_batch, {"LEAST": 1, "MOST": 8 * size, "PASS": 1e-5}),
         (slot, {"RESULT_ROWS": size}),
         (stem, {"BLOCK": max(1, size // 4), "TINY": size}),

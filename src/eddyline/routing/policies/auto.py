@@ -7,11 +7,11 @@ kernels/orders.py). Costs, and the selectivities of steps that become possible o
 The cheapest order is found among all of them, or by rank where they are many. Signatures further on take the profile of
 their fork, as far as tuples of it came through the same steps.
 
-An order is left for one that is cheaper by MARGIN. Both are judged on the same samples, so the noise of the sample is
-much the same in both. What samples cost is kept below `explore`, a share of all the work, and thinking below another.
-While nothing changes samples become rare and count for long; when a step on the route does something clearly different
-than before, they become frequent again, old ones fade fast, and packets are made smaller, down to a size that still
-shares the fixed cost of a call, so that a new order is soon taken.
+An order is left for one that is cheaper by MARGIN and by SURE standard errors; both are judged on the same samples, so
+what one gains over the other is known better than what either costs. What samples cost is kept below `explore`, a share
+of all the work, and thinking below another. While nothing changes samples become rare and count for long; when a step
+on the route does something clearly different than before, they become frequent again, old ones fade fast, and packets
+are made smaller, down to a size that still shares the fixed cost of a call, so that a new order is soon taken.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from eddyline.routing.decisions import Decision, DecisionLog
 from eddyline.routing.policies.policy import Policy
 from eddyline.routing.profile import Profile
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
-from eddyline.routing.statistics import Work
+from eddyline.routing.statistics import TINY, Work
 
-MARGIN = 0.01
-"""An order is left for one that is cheaper by this share."""
+MARGIN, SURE = 0.01, 0.3
+"""An order is left for one that is cheaper by this share, and by so many standard errors."""
 
 FEW, MANY = 24, 128
 """Samples taken at a time, and the fewest to judge by: as many as cost about as much as taking them."""
@@ -43,8 +43,11 @@ OFTEN, SELDOM, SLOWER = 1024, 16384, 1.5
 SHORT, LONG, REMEMBERED = 4096.0, 65536.0, 0.25
 """Rows after which a sample counts half: this share of the time since the last surprise, within limits."""
 
-CALM = 32768
-"""Rows built without a surprise after which all is calm."""
+FADED = 4.0
+"""Samples older than so many half-lives do not count."""
+
+RESTLESS, CALM = 4096, 32768
+"""Rows built after a surprise while it is thought at every packet, and without one until all is calm."""
 
 CALL, SHARE, CALM_SHARE, SMALLEST = 4e-5, 0.1, 0.02, 1024
 """How small packets are made: the fixed seconds of a call may be this share of its time, now or when all is calm."""
@@ -55,7 +58,7 @@ EVIDENCE = 50.0
 GRACE = 0.001
 """Seconds that samples and thinking may take before there is much work to compare with."""
 
-THINK = 0.03
+THINK = 0.05
 """The share of the time that may be spent on thinking."""
 
 GUESS_COST, GUESS_SELECTIVITY = 5e-7, 1.0
@@ -96,6 +99,8 @@ class _Note:
         self.found = np.empty(len(modules), np.int64)
         self.order: list[int] = []
         """Places in `modules`."""
+        self.value = 0.0
+        """What a tuple costs in this order."""
         self.follows = -1
         """The moment at which an order decided further up last went through here."""
         self.news = -1
@@ -120,6 +125,7 @@ class Auto(Policy):
         self._began = clock()
         self._sources = len(plan.query.sources)
         self._linked = plan.linked
+        self._random = np.random.default_rng(0)
         self._forks: list[_Fork] = []
 
     # Deciding
@@ -131,7 +137,8 @@ class Auto(Policy):
         note = self._note(entry)
         if entry.chosen is None or note.follows != self._work.moment:
             begin = self._clock()
-            if note.news != note.fork.news and self._thought <= GRACE + THINK * (begin - self._began):
+            news = note.news != note.fork.news or self._work.moment - note.fork.surprised <= RESTLESS
+            if news and self._thought <= GRACE + THINK * (begin - self._began):
                 note.news = note.fork.news
                 self._order(entry, note)
                 self._thought += min(self._clock() - begin, GRACE)
@@ -149,11 +156,11 @@ class Auto(Policy):
         return note
 
     def _fork(self, entry: Entry) -> _Fork:
-        """The fork whose profile has all steps by which tuples came here since; else this is one."""
+        """The fork whose profile has all steps that the tuples here have taken since; else this is one."""
         bits = entry.bits
         for fork in self._forks:
-            since = bits & ~fork.entry.bits
-            if fork.entry.bits & ~bits == 0 and all(m in fork.columns for m in _numbers(since)):
+            since = _numbers(bits & ~fork.entry.bits)
+            if fork.entry.bits & ~bits == 0 and all(m in fork.columns for m in since):
                 return fork
         everything = self._sources + len(self._plan.graph.selections)
         fork = _Fork(entry, [m for m in range(everything) if not bits >> m & 1])
@@ -194,12 +201,12 @@ class Auto(Policy):
                 if key[0] < self._sources:
                     note.each[place] = level.cost
         half = max(min(LONG, max(SHORT, REMEMBERED * (moment - fork.surprised))), fork.profile.age(moment))
-        ages, current = moment - fork.profile.moments, np.array(note.order, np.int64)
-        length, best, now = orders.judge(
-            fork.profile.counts,
+        counts, ages = fork.profile.newest(moment, FADED * half)
+        length, best, gain, error = orders.judge(
+            counts,
             ages,
             half,
-            *self._route(fork),
+            *self._route(entry, fork),
             fork.is_selection,
             note.done,
             note.column if ages.size >= FEW else note.unsampled,
@@ -209,20 +216,20 @@ class Auto(Policy):
             note.first,
             note.any_of,
             note.all_of,
-            current,
+            np.array(note.order, np.int64),
             note.found,
         )
-        found = note.found[:length].tolist()
+        found, note.value = note.found[:length].tolist(), best + gain if note.order else best
         if not note.order:
             note.order = found if ages.size >= FEW else []
-        elif best < (1.0 - MARGIN) * now:
-            self._record(entry, [modules[i] for i in note.order], now, [modules[i] for i in found], best)
-            note.order = found
+        elif gain > MARGIN * (best + gain) and gain > SURE * error:
+            self._record(entry, [modules[i] for i in note.order], best + gain, [modules[i] for i in found], best)
+            note.order, note.value = found, best
 
-    def _route(self, fork: _Fork) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The sampled steps on the route of now from a fork, and their selectivities as the traffic has them."""
+    def _route(self, entry: Entry, fork: _Fork) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The sampled steps on the route of now, and their selectivities as the traffic has them."""
         route, selectivities, moment = [], [], self._work.moment
-        at: Entry | None = fork.entry
+        at: Entry | None = entry
         while at is not None and at.chosen is not None:
             column = fork.columns.get(at.chosen.bit)
             if column is not None:
@@ -263,21 +270,31 @@ class Auto(Policy):
             return 0
         fork.sampled = work.moment
         fork.every = min(SLOWER * fork.every, SELDOM)
-        levels = (work.levels.get((t.bit, t.partner)) for t in entry.steps)
-        cost = sum(GUESS_COST if level is None else level.cost for level in levels)
+        late, cost = self.late(entry), TINY
+        for number, traffic in enumerate(entry.steps):
+            level = traffic.module
+            cost += level.cost * (entry.chosen.module.selectivity if number in late and entry.chosen else 1.0)
         return min(size, MANY, max(FEW, int(len(entry.steps) * CALL / cost)))
+
+    def late(self, entry: Entry) -> frozenset[int]:
+        """Selections that alone cost more than the whole route does: no order begins with them."""
+        note, others = self._note(entry), ((i, t) for i, t in enumerate(entry.steps) if t is not entry.chosen)
+        return frozenset(i for i, t in others if note.fork.is_selection[i] and t.module.cost > note.value > 0.0)
 
     def learn(self, entry: Entry, counts: NDArray[np.float64], seconds: NDArray[np.float64]) -> None:
         """Into the profile."""
         note = entry.note
         assert isinstance(note, _Note)
+        for column, traffic in enumerate(entry.steps):
+            seen = ~np.isnan(counts[:, column])
+            cost = traffic.cost(max(1, int(seen.sum())), counts[seen, column].sum(), seconds[column], self._work)
+            if traffic.module.hint(len(counts), cost, self._work.moment) and note.fork.is_selection[column]:
+                self.surprised(entry)
+            unseen = int(counts.shape[0] - seen.sum())
+            counts[~seen, column] = self._random.random(unseen) < traffic.module.selectivity
         note.fork.profile.add(counts, self._work.moment)
         note.fork.news += 1
         self._spent += min(float(seconds.sum()), GRACE)
-        for column, traffic in enumerate(entry.steps):
-            cost = traffic.cost(len(counts), counts[:, column].sum(), seconds[column], self._work)
-            if traffic.module.hint(len(counts), cost, self._work.moment) and note.fork.is_selection[column]:
-                self.surprised(entry)
         entry.left = 0
 
     def surprised(self, entry: Entry) -> None:

@@ -20,8 +20,13 @@ class Policy:
         """How many of the next `size` tuples shall be shown to every step."""
         return 0
 
+    def late(self, entry: Entry) -> frozenset[int]:
+        """The steps that need to see only what the step of now lets through."""
+        return frozenset()
+
     def learn(self, entry: Entry, counts: NDArray[np.float64], seconds: NDArray[np.float64]) -> None:
-        """What the steps made of the sample, `counts[i, step]` tuples of tuple i, and how long each took."""
+        """What the steps made of the sample, `counts[i, step]` tuples of tuple i (not a number: it did not see it), and
+        how long each took."""
 
     def surprised(self, entry: Entry) -> None:
         """A step of this entry did something else than before."""
