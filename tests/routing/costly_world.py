@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from eddyline.engine.batch import LocalEngine
 from eddyline.plan.plan import Select
 from eddyline.query.udf import udf
-from eddyline.routing.routing_arrays import Traffic
+from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
 from jobs import bound, schema
@@ -90,17 +90,18 @@ class World:
             signature = chosen.after
         return order
 
-    def changes(self) -> list[tuple[Traffic, Traffic]]:
-        """(before, after) of every change of an entry's step from now on, as it happens."""
-        seen: list[tuple[Traffic, Traffic]] = []
-        router = self.eddy._router
+    def changes(self) -> list[tuple[list[int], list[int], int]]:
+        """(route before, route after, new decisions) of every change of the route from now on, as it happens."""
+        seen: list[tuple[list[int], list[int], int]] = []
+        router, log = self.eddy._router, self.eddy.decisions
         decide = router.decide
 
-        def noted(entry):  # type: ignore[no-untyped-def]
-            before, after = entry.chosen or entry.steps[0], decide(entry)
-            if after is not before:
-                seen.append((before, after))
-            return after
+        def noted(entry: Entry) -> Traffic:
+            before, decisions, chosen = self.route(), log.counts.total(), decide(entry)
+            after = self.route()
+            if before != after or log.counts.total() != decisions:
+                seen.append((before, after, log.counts.total() - decisions))
+            return chosen
 
         router.decide = noted  # type: ignore[method-assign]
         return seen

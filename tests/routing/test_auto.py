@@ -128,7 +128,7 @@ def test_does_not_run_after_noise(selectivities: list[float]) -> None:
         lost.append(settled(world, independent(rng, 200_000, selectivities), 0))
         changes.append(world.eddy.decisions.counts["reroute"] - before)
     assert np.mean(lost) < 1.06
-    assert max(changes) < 40  # of about a thousand decisions
+    assert max(changes) < 60  # of about a thousand decisions
     assert selectivities[0] == 0.5 or max(changes) < 12
 
 
@@ -141,39 +141,53 @@ def test_one_call_that_was_interrupted_changes_little() -> None:
     assert settled(world, independent(rng, 2 * SOON, selectivities), 0) < 1.1
 
 
-@pytest.mark.parametrize("explore", [0.0, 0.02, 0.2])
-def test_trials_cost_no_more_than_they_may(explore: float) -> None:
-    world = World([COST] * 4, explore=explore)
-    flags = independent(np.random.default_rng(1), SOON + 200_000, [0.9, 0.7, 0.5, 0.1])
-    assert settled(world, flags) < 1.005 + explore
+@pytest.mark.parametrize("explore", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("cost", [US, COST])
+def test_samples_cost_no_more_than_they_may(explore: float, cost: float) -> None:
+    """Time that passed and that no tuple took a step in was spent on samples."""
+    rng, world = np.random.default_rng(1), World([cost] * 4, explore=explore)
+    for selectivities in ([0.9, 0.7, 0.5, 0.1], [0.1, 0.5, 0.7, 0.9]) * 5:
+        world.feed(independent(rng, 20_000, selectivities))
+    assert 0 < world.clock() - world.counted() < 0.002 + explore * world.counted()
 
 
-def test_with_a_larger_share_for_trials_more_is_tried() -> None:
-    flags = independent(np.random.default_rng(1), SOON + 100_000, [0.9, 0.7, 0.5, 0.1])
-    costs = [settled(World([COST] * 4, explore=explore), flags) for explore in (0.0, 0.02, 0.2)]
-    assert costs[0] < costs[1] < costs[2]
+def test_with_nothing_to_spend_hardly_anything_is_sampled() -> None:
+    flags = independent(np.random.default_rng(1), SOON, [0.9, 0.7, 0.5, 0.1])
+    spent = []
+    for explore in (0.0, 0.05):
+        world = World([COST] * 4, explore=explore)
+        world.feed(flags)
+        spent.append(world.clock() - world.counted())
+    assert 0 < spent[0] < spent[1]
+    assert spent[0] < 0.01 * world.counted()
 
 
 def test_every_change_of_route_is_one_decision() -> None:
+    """But the first order that is taken at all: there was none before."""
     rng, world = np.random.default_rng(2), World([COST] * 4)
     changes, log = world.changes(), world.eddy.decisions
-    for selectivities in ([0.9, 0.7, 0.5, 0.1], [0.1, 0.5, 0.7, 0.9]):
+    for selectivities in ([0.9, 0.7, 0.5, 0.1], [0.1, 0.5, 0.7, 0.9], [0.5, 0.1, 0.9, 0.7]):
         world.feed(independent(rng, SOON, selectivities))
-    assert log.counts == {"reroute": len(changes)} and len(log.recent) == len(changes) > 4
-    assert world.engine.stats.decisions == {"reroute": len(changes)}
+    first, *later = changes
+    assert first[1] == [3, 2, 1, 0]
+    assert [decisions for _, _, decisions in later] == [1] * len(later) and len(later) > 2
+    assert log.counts == {"reroute": len(later)} == world.engine.stats.decisions and len(log.recent) == len(later)
     assert [d.at for d in log.recent] == sorted(d.at for d in log.recent)
-    for decision, (before, after) in zip(log.recent, changes, strict=True):
+
+    def named(order: list[int]) -> str:
+        return ", ".join(f"costly_{i}(a.p{i})" for i in order)
+
+    for decision, (before, after, _) in zip(log.recent, later, strict=True):
         assert decision.kind == "reroute" and 0 < decision.at <= world.rows
-        new, old = (f"[costly_{t.step.selection}(a.p{t.step.selection})]" for t in (after, before))  # type: ignore[union-attr]
-        assert decision.what.endswith(f": {new} before {old}") and decision.what.startswith("a")
-        assert " us a tuple instead of " in decision.why and " out for one in at " in decision.why
+        if decision.what.startswith("a:"):
+            assert decision.what == f"a: {named(after)} instead of {named(before)}"
+        else:
+            assert decision.what.startswith(("a after 1 selection: ", "a after 2 selections: "))
         told = decision.measured
         assert 0 < told["expected"] < told["instead_of"]
-        assert told["cost"] == pytest.approx(COST, rel=0.3) and told["old_cost"] == pytest.approx(COST, rel=0.3)
-        assert 0 <= told["selectivity"] <= 1 and 0 <= told["old_selectivity"] <= 1
-        assert f"{told['expected'] * 1e6:.3g} us a tuple instead of {told['instead_of'] * 1e6:.3g}" in decision.why
-    done = [d.what.partition(":")[0] for d in log.recent]
-    assert {"a", "a after 1 selection"} <= set(done) <= {"a", "a after 1 selection", "a after 2 selections"}
+        assert f"{told['expected'] * 1e6:.3g} us a tuple" in decision.why
+        assert f"{told['instead_of'] * 1e6:.3g}" in decision.why
+        assert 0.5 * COST < told["expected"] < 4 * COST
 
 
 def test_the_same_world_twice() -> None:

@@ -34,13 +34,13 @@ from eddyline.routing.statistics import TINY, Work
 MARGIN, SURE = 0.01, 0.3
 """An order is left for one that is cheaper by this share, and by so many standard errors."""
 
-FEW, MANY = 24, 128
+FEW, MANY = 16, 128
 """Samples taken at a time, and the fewest to judge by: as many as cost about as much as taking them."""
 
-OFTEN, SELDOM, SLOWER = 1024, 16384, 1.5
+OFTEN, SELDOM, SLOWER = 512, 16384, 1.5
 """Rows built between two samples of a fork: after a surprise, and at most; by how much it grows each time."""
 
-SHORT, LONG, REMEMBERED = 4096.0, 65536.0, 0.25
+SHORT, LONG, REMEMBERED = 3000.0, 65536.0, 0.25
 """Rows after which a sample counts half: this share of the time since the last surprise, within limits."""
 
 FADED = 4.0
@@ -52,7 +52,7 @@ RESTLESS, CALM = 4096, 32768
 CALL, SHARE, CALM_SHARE, SMALLEST = 4e-5, 0.1, 0.02, 1024
 """How small packets are made: the fixed seconds of a call may be this share of its time, now or when all is calm."""
 
-EVIDENCE = 50.0
+EVIDENCE = 200.0
 """Tuples on the route below which what they say about a step is not believed."""
 
 GRACE = 0.001
