@@ -61,6 +61,9 @@ GRACE = 0.001
 THINK = 0.05
 """The share of the time that may be spent on thinking."""
 
+MOST = 60
+"""Sources and selections together beyond which the order of the plan is kept: sets of them are bits of an integer."""
+
 GUESS_COST, GUESS_SELECTIVITY = 5e-7, 1.0
 """A module that nobody knows anything about."""
 
@@ -124,6 +127,7 @@ class Auto(Policy):
         self._spent = self._thought = 0.0
         self._began = clock()
         self._sources = len(plan.query.sources)
+        self._many = self._sources + len(plan.graph.selections) > MOST
         self._linked = plan.linked
         self._random = np.random.default_rng(0)
         self._forks: list[_Fork] = []
@@ -132,7 +136,7 @@ class Auto(Policy):
 
     def decide(self, entry: Entry) -> Traffic:
         """The first step of the cheapest order."""
-        if len(entry.steps) == 1:
+        if len(entry.steps) == 1 or self._many:
             return entry.steps[0]
         note = self._note(entry)
         if entry.chosen is None or note.follows != self._work.moment:
@@ -259,7 +263,7 @@ class Auto(Policy):
 
     def sample(self, entry: Entry, size: int) -> int:
         """Tuples of a fork, if it is time and there is something left to spend."""
-        if len(entry.steps) < 2:
+        if len(entry.steps) < 2 or self._many:
             return 0
         fork, work = self._note(entry).fork, self._work
         if fork.entry is not entry:
