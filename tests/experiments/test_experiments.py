@@ -12,7 +12,7 @@ from eddyline.engine.batch import LocalEngine
 from eddyline.errors import InternalError, JobError, SettingError
 from eddyline.experiments import EXPERIMENTS, Figure, chosen, overheads, rounds, teddies
 from eddyline.experiments.chart import Chart, draw
-from eddyline.experiments.rounds import Answer, ratio, take_turns
+from eddyline.experiments.rounds import Turns, ratio, take_turns
 from eddyline.experiments.table import Table
 from eddyline.settings import Settings
 
@@ -52,20 +52,24 @@ def test_unknown_names() -> None:
         chosen("fig7")
 
 
-def test_sides_take_turns_and_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sides_take_turns_by_micro_batch_and_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "LEAST", 0.0)
     order: list[str] = []
+    engine = LocalEngine(teddies._job(1, 1).query, Settings())
 
-    def side(name: str, rows: int) -> Callable[[], Answer]:
-        def run() -> Answer:
-            order.append(name)
-            return rows, None
+    def side(name: str, rows: int) -> Callable[[], Turns]:
+        def turns() -> Turns:
+            for _ in range(2):
+                order.append(name)
+                yield
+            return (rows, None), engine
 
-        return run
+        return turns
 
-    seconds = take_turns({"a": side("a", 1), "b": side("b", 1)}, quick=False)
-    assert order == ["a", "b"] * rounds.ROUNDS
+    seconds, engines = take_turns({"a": side("a", 1), "b": side("b", 1)}, quick=False)
+    assert order == ["a", "b", "a", "b"] * rounds.ROUNDS
     assert {name: len(times) for name, times in seconds.items()} == {"a": rounds.ROUNDS, "b": rounds.ROUNDS}
+    assert set(engines) == {"a", "b"}
     with pytest.raises(InternalError, match="disagree"):
         take_turns({"a": side("a", 1), "b": side("b", 2)}, quick=True)
 

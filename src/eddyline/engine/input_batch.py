@@ -1,17 +1,19 @@
 """How many rows are taken in at a time: the size of the input batch, which is the back pressure of the input.
 
-A slice of n rows costs something fixed, for its builds and packets, so F / n a row; and the larger it is the more rows
-do probes pass over that were built with it and are too new to match, so w * n a row. The sum is least where the two
-are equal: at n * sqrt(fixed / wasted). Both are counted, not timed, so noise does not matter. A slice that wastes more
-than BALANCE times its fixed cost is made smaller to that size, one that wastes less than a BALANCE-th is doubled.
+A slice of n rows costs something fixed, F, for its builds and packets; and the larger it is the more rows do probes
+pass over that were built with it and are too new to match: w * n for each of its n rows. A row thus costs F / n + w * n
+beside what it costs anyway, and that is least for n = sqrt(F / w). Both are counted, not timed, so noise does not
+matter; means of them fade, and the size moves by a factor of at most STEP at a time.
 """
 
 from __future__ import annotations
 
 import math
 
-LEAST, MOST = 64, 65536
-BALANCE = 2.0
+LEAST, FIRST, MOST = 64, 8192, 65536
+STEP = 4.0
+FADE = 0.6
+"""How much of the old means stays with each slice."""
 CALL = 6e-5
 """Seconds that a build or a packet costs, whatever its size."""
 PASS = 3e-9
@@ -22,15 +24,18 @@ class InputBatch:
     """The size of the next slice, `rows`; fixed if one is given."""
 
     def __init__(self, fixed: int | None = None) -> None:
-        self.rows = fixed or MOST
+        self.rows = fixed or FIRST
         self._adaptive = fixed is None
+        self._fixed = self._waste = 0.0
 
     def observe(self, rows: int, calls: int, passed: int) -> None:
         """A slice of so many rows took so many calls, which passed over so many rows that were too new."""
         if not self._adaptive:
             return
-        fixed, wasted = calls * CALL, passed * PASS
-        if wasted > BALANCE * fixed:
-            self.rows = max(LEAST, int(min(rows, self.rows) * math.sqrt(fixed / wasted)))
-        elif BALANCE * wasted < fixed and 2 * rows > self.rows:
-            self.rows = min(2 * self.rows, MOST)
+        fixed, waste = calls * CALL, passed * PASS / rows**2
+        old = FADE if self._fixed else 0.0
+        self._fixed = old * self._fixed + (1.0 - old) * fixed
+        self._waste = old * self._waste + (1.0 - old) * waste
+        best = math.sqrt(self._fixed / self._waste) if self._waste else MOST
+        size = min(rows, self.rows) if best < rows else self.rows
+        self.rows = int(min(max(best, size / STEP, LEAST), size * STEP, MOST))

@@ -3,14 +3,15 @@
 The queries are the paper's, over streams with the rows of its tables `tenk`: every plan costs the same, so that what an
 eddy takes more than a static plan is the price of being able to adapt. A static plan is `router=fixed`; an eddy orders
 by rank, as in the paper, and looks at its decisions every so many tuples. Both run with adaptive packets and per tuple,
-and each eddy is compared with the static plan whose packets are like its own, and with one that has all rows in one
-packet, which is what a plan that never adapts would do.
+and each eddy is compared with the static plan whose packets are like its own, and with one that has a whole micro-batch
+in a packet, which is what a plan that never adapts would do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from statistics import median
 from time import perf_counter
 
@@ -22,7 +23,7 @@ from eddyline.benchmarks.streams import START, Streams
 from eddyline.cql.script import parse
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
-from eddyline.experiments.rounds import Answer, Job, ratio, spread, take_turns
+from eddyline.experiments.rounds import Job, ratio, spread, take_turns
 from eddyline.experiments.table import Table
 from eddyline.query.bind import bind
 from eddyline.query.udf import registered, udf
@@ -32,6 +33,8 @@ ROWS = 10_000
 REROUTE_EVERY = (1, 10, 100, 1000)
 DELAYS = (0, 10, 100)
 WAYS = (3, 4, 5)
+MICRO_BATCH = 2000
+"""Rows of each stream; a large packet has all of them."""
 INPUT_BATCH = 1000
 """Rows taken in at a time, by every side: what differs is the routing, not the building."""
 
@@ -92,7 +95,7 @@ def tenk(rows: int, number: int) -> pa.RecordBatch:
 
 
 def _job(data: Streams, select: str, tables: list[str] | None = None) -> Job:
-    """The query over all of it in one micro-batch, some of the streams as static tables."""
+    """The query over all of it, some of the streams as static tables."""
     tables = tables or []
     held = {name: batch.drop_columns(["ts"]) if name in tables else batch for name, batch in data.items()}
     lines = []
@@ -101,7 +104,7 @@ def _job(data: Streams, select: str, tables: list[str] | None = None) -> Job:
         kind, time = ("TABLE", "") if name in tables else ("STREAM", " TIMESTAMP BY ts")
         lines.append(f"CREATE {kind} {name} ({columns}) USING memory{time};")
     query = bind(parse("\n".join([*lines, select])), lambda declaration: held[declaration.name].schema)
-    return Job(query, held, max(batch.num_rows for batch in held.values()))
+    return Job(query, held, MICRO_BATCH)
 
 
 def _static(packet: str) -> Settings:
@@ -118,14 +121,14 @@ def _sides(job: Job) -> dict[Side, tuple[Job, Settings]]:
 
 
 def _compare(table: Table, query: str, sides: Mapping[Side, tuple[Job, Settings]], quick: bool, say: Say) -> None:
-    """Measure all sides of a query, and add a row for each."""
-
-    def runner(job: Job, settings: Settings) -> Callable[[], Answer]:
-        return lambda: job.run(settings)[0]
-
+    """Measure all sides of a query, and add a row for each. Those that go tuple by tuple take a hundred times as long
+    and have rounds of their own."""
     for job, settings in sides.values():
         job.first_rows().run(settings)
-    seconds = take_turns({side: runner(*what) for side, what in sides.items()}, quick)
+    seconds: dict[Side, list[float]] = {}
+    for single in (False, True):
+        group = {side: partial(job.turns, s) for side, (job, s) in sides.items() if (s.packet == 1) == single}
+        seconds |= take_turns(group, quick)[0] if group else {}
     for (packet, plan, every), measured in seconds.items():
         same, large = seconds[packet, "static", "-"], seconds[LARGE, "static", "-"]
         over = ratio(measured, same), ratio(measured, large)

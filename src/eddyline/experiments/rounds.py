@@ -1,12 +1,14 @@
 """Runs that are compared: the same query over the same rows under different settings, taking turns.
 
-A round runs every side once. The ratio of two sides is the median of the ratios of their rounds, so a disturbance that
-lasts longer than a round does not count, and one that is shorter spoils one round. All sides must give the same answer.
+Sides take turns by micro-batch: every side has an engine of its own and gets the k-th micro-batch before any gets the
+next, so that what else the machine does meets all of them alike, even where a run takes seconds. A round runs every
+side once, or several times where that is short. The ratio of two sides is the median of the ratios of their rounds. All
+sides must give the same answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from statistics import median
 from time import perf_counter
 from typing import Any, TypeVar
@@ -23,9 +25,12 @@ S = TypeVar("S")
 Answer = tuple[int, Any]
 """How many rows, and what is in the first: an aggregate has just one."""
 ROUNDS = 3
-LEAST = 0.2
-"""Seconds of a side in a round, at least."""
+LEAST = 2.0
+"""Seconds of a round, at least."""
 _WARM_UP = 64
+Prepare = Callable[[LocalEngine], None]
+Turns = Generator[None, None, tuple[Answer, LocalEngine]]
+"""One turn a micro-batch."""
 
 
 class Job:
@@ -41,10 +46,18 @@ class Job:
         """The same with a few rows: compiles or loads what the job needs."""
         return Job(self.query, {name: batch.slice(0, _WARM_UP) for name, batch in self.data.items()}, self.batch_rows)
 
-    def run(
-        self, settings: Settings, prepare: Callable[[LocalEngine], None] | None = None
-    ) -> tuple[Answer, LocalEngine]:
+    def run(self, settings: Settings, prepare: Prepare | None = None) -> tuple[Answer, LocalEngine]:
         """Everything through a new engine, which `prepare` may change before the first row."""
+        turns = self.turns(settings, prepare)
+        while True:
+            try:
+                next(turns)
+            except StopIteration as end:
+                ended: tuple[Answer, LocalEngine] = end.value
+                return ended
+
+    def turns(self, settings: Settings, prepare: Prepare | None = None) -> Turns:
+        """The same, pausing after every micro-batch."""
         engine = LocalEngine(self.query, settings)
         if prepare is not None:
             prepare(engine)
@@ -54,26 +67,48 @@ class Job:
         for at in range(0, max(batch.num_rows for batch in self._streams.values()), self.batch_rows):
             rows = [(name, batch.slice(at, self.batch_rows)) for name, batch in self._streams.items()]
             results += engine.batch(rows).results
+            yield
         results += engine.end().results
         count = sum(batch.num_rows for batch in results)
         return (count, tuple(results[0].to_pylist()[0].values()) if count == 1 else None), engine
 
 
-def take_turns(sides: Mapping[S, Callable[[], Answer]], quick: bool) -> dict[S, list[float]]:
-    """The seconds of each side, by round; of a run that is shorter than LEAST the mean of several. `quick`: one round
-    of one run."""
+def take_turns(
+    sides: Mapping[S, Callable[[], Turns]], quick: bool
+) -> tuple[dict[S, list[float]], dict[S, LocalEngine]]:
+    """The seconds of each side by round (the mean, if it ran several times in it), and its engine after the last.
+    `quick`: one round of one run."""
     seconds: dict[S, list[float]] = {name: [] for name in sides}
-    answers: dict[Answer, S] = {}
+    engines: dict[S, LocalEngine] = {}
     for _ in range(1 if quick else ROUNDS):
-        for name, side in sides.items():
-            runs, passed, begin = 0, 0.0, perf_counter()
-            while not runs or (passed < LEAST and not quick):
-                answers.setdefault(side(), name)
-                runs, passed = runs + 1, perf_counter() - begin
-            seconds[name].append(passed / runs)
-    if len(answers) != 1:
-        raise InternalError(f"the sides of an experiment disagree: {answers}")
-    return seconds
+        passed, runs = dict.fromkeys(sides, 0.0), 0
+        while not runs or (sum(passed.values()) < LEAST and not quick):
+            answers = _one_run(sides, passed, engines)
+            if len(set(answers.values())) != 1:
+                raise InternalError(f"the sides of an experiment disagree: {answers}")
+            runs += 1
+        for name, total in passed.items():
+            seconds[name].append(total / runs)
+    return seconds, engines
+
+
+def _one_run(
+    sides: Mapping[S, Callable[[], Turns]], passed: dict[S, float], engines: dict[S, LocalEngine]
+) -> dict[S, Answer]:
+    """Every side once; adds to `passed` what it took."""
+    answers: dict[S, Answer] = {}
+    engines.clear()
+    running = {name: side() for name, side in sides.items()}
+    while running:
+        for name, turns in list(running.items()):
+            begin = perf_counter()
+            try:
+                next(turns)
+            except StopIteration as end:
+                answers[name], engines[name] = end.value
+                del running[name]
+            passed[name] += perf_counter() - begin
+    return answers
 
 
 def ratio(seconds: Sequence[float], over: Sequence[float]) -> float:

@@ -9,7 +9,7 @@ size; the paper does not say which, so there are several.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from statistics import median
 
@@ -17,7 +17,7 @@ from eddyline.benchmarks.streams import query_over, streams
 from eddyline.engine.batch import LocalEngine
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
-from eddyline.experiments.rounds import Answer, Job, ratio, spread, take_turns
+from eddyline.experiments.rounds import Job, Prepare, ratio, spread, take_turns
 from eddyline.experiments.table import Table
 from eddyline.plan.plan import Signature
 from eddyline.routing.meta_queue import MetaQueue
@@ -159,21 +159,12 @@ def _settings(router: str, packet: int | None, input_batch: int) -> Settings:
 
 
 def _measured(
-    job: Job, sides: dict[str, Settings], quick: bool, prepare: Callable[[LocalEngine], None] | None = None
+    job: Job, sides: dict[str, Settings], quick: bool, prepare: Prepare | None = None
 ) -> tuple[dict[str, list[float]], dict[str, LocalEngine]]:
     """The seconds of each side by round, and its engine after the last."""
-    engines: dict[str, LocalEngine] = {}
-
-    def runner(name: str) -> Callable[[], Answer]:
-        def run() -> Answer:
-            answer, engines[name] = job.run(sides[name], prepare)
-            return answer
-
-        return run
-
     for settings in sides.values():
         job.first_rows().run(settings)
-    return take_turns({name: runner(name) for name in sides}, quick), engines
+    return take_turns({name: partial(job.turns, settings, prepare) for name, settings in sides.items()}, quick)
 
 
 def _steps(engine: LocalEngine) -> int:

@@ -65,7 +65,7 @@ class Eddy:
         if self._clocks:
             packet = self._in_rows_windows(packet)
         if packet.size:
-            self._queue(packet)
+            self._queue(packet, self.scheduler.start)
 
     def run(self) -> None:
         """Serve meta-queues until none is eligible: then it is time for new input."""
@@ -85,14 +85,14 @@ class Eddy:
         """Forget everything that waits."""
         self.scheduler.clear()
 
-    def _queue(self, packet: Packet) -> None:
+    def _queue(self, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
         """To the meta-queue of its signature, or out if it is complete."""
         if not self.routes.entry(packet.signature).steps:
             if self._check:
                 check_packet(packet, self._stems)
             self._output(packet)
             return
-        queue = self.scheduler.put(packet)
+        queue = put(packet)
         while queue.occupancy >= self.scheduler.full:
             self._serve(queue)
 
@@ -126,7 +126,7 @@ class Eddy:
         for piece in pieces:
             seconds += clock() - begin
             produced += piece.size
-            self._queue(piece)
+            self._queue(piece, self.scheduler.put)
             begin = clock()
         seconds += clock() - begin
         self.work.add(seconds)

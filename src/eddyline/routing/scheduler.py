@@ -26,7 +26,7 @@ FIRST = 256
 LARGEST = 16384
 """A packet is never larger, and a queue that has so many is served at once."""
 
-LIMIT = 32
+LIMIT = 8
 """Rounds that a queue may wait before its threshold is halved."""
 
 
@@ -39,6 +39,7 @@ class Scheduler:
         self._eligible: deque[MetaQueue] = deque()
         self._waiting: dict[Signature, MetaQueue] = {}
         """Not empty, not eligible."""
+        self._slice = packet or LARGEST
         self.most = packet or LARGEST
         self.full = max(self.most, LARGEST)
         """A queue with so many tuples must be served at once: what is in flight stays bounded."""
@@ -61,8 +62,15 @@ class Scheduler:
             self._place(queue)
         return queue
 
+    def start(self, packet: Packet) -> MetaQueue:
+        """Tuples that come in. As many as come in at a time are enough for any queue: that size has been found to be
+        good, and waiting for more would let rows be built meanwhile that are too new to match."""
+        if self._packet is None:
+            self._slice = packet.size
+        return self.put(packet)
+
     def _place(self, queue: MetaQueue) -> None:
-        if queue.occupancy >= queue.threshold:
+        if queue.occupancy >= min(queue.threshold, self._slice):
             queue.scheduled = True
             self._waiting.pop(queue.entry.signature, None)
             self._eligible.append(queue)

@@ -242,8 +242,8 @@ class _Generator:
         }
         self._note(*(f"{name} {value}" for name, value in settings.items()))
         settings |= {"seed": rng.randrange(1000), "check": rng.random() < 0.3}
-        if rng.random() < 0.4:
-            settings["eager"] = rng.choice([1, 4, 16]) if few else 64
+        if rng.random() < 0.35:
+            settings["eager"] = rng.choice([1, 4]) if self.combinations < 150 else rng.choice([8, 16]) if few else 64
         self._note(*(name for name in ("check", "eager") if settings.get(name)))
         return settings
 
