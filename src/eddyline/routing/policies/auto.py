@@ -31,8 +31,8 @@ from eddyline.routing.profile import Profile
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.statistics import TINY, Work
 
-MARGIN, SURE = 0.01, 0.3
-"""An order is left for one that is cheaper by this share, and by so many standard errors."""
+MARGIN, CALM_MARGIN, SURE = 0.01, 0.05, 0.3
+"""An order is left for one that is cheaper by this share, now or when all is calm, and by so many standard errors."""
 
 FEW, MANY = 16, 128
 """Samples taken at a time, and the fewest to judge by: as many as cost about as much as taking them."""
@@ -226,7 +226,7 @@ class Auto(Policy):
         found, note.value = note.found[:length].tolist(), best + gain if note.order else best
         if not note.order:
             note.order = found if ages.size >= FEW else []
-        elif gain > MARGIN * (best + gain) and gain > SURE * error:
+        elif gain > (CALM_MARGIN if self._calm(fork) else MARGIN) * (best + gain) and gain > SURE * error:
             self._record(entry, [modules[i] for i in note.order], best + gain, [modules[i] for i in found], best)
             note.order, note.value = found, best
 
@@ -313,8 +313,11 @@ class Auto(Policy):
         note = entry.note
         if not isinstance(note, _Note) or note.fork.entry is not entry or entry.chosen is None:
             return None
-        share = CALM_SHARE if self._work.moment - note.fork.surprised > CALM else SHARE
+        share = CALM_SHARE if self._calm(note.fork) else SHARE
         return max(SMALLEST, int(CALL / (share * (entry.chosen.module.cost + 1e-9))))
+
+    def _calm(self, fork: _Fork) -> bool:
+        return self._work.moment - fork.surprised > CALM
 
     # Telling
 
