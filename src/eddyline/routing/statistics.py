@@ -27,6 +27,7 @@ TINY = 1e-12
 """Nothing is free."""
 ENOUGH, LONG = 50, 30_000.0
 """Tuples from which on a call may surprise, and that are remembered to compare it with."""
+TENTH = 0.1
 CLEARLY, DEARER = 4.0, 1.5
 """A surprise: so many standard errors off in selectivity, or a cost so many times as high or low."""
 COSTS, LARGE, BLUR = 5, 256, 1e-5
@@ -77,17 +78,19 @@ class Reference:
         self.tuples = self.produced = 0.0
         self._tuples = self._produced = self._moment = 0
 
-    def probed(self, tuples: int, produced: int, moment: int) -> bool:
-        """Add a packet of a probe; whether the last slice was a surprise."""
+    def probed(self, tuples: int, produced: int, moment: int, joined: bool) -> bool:
+        """Add a packet of a probe; whether the last slice was a surprise. Tuples that are joined already have rows in
+        common, so that fewer of them tell something: they count a tenth."""
         surprise = False
         if moment != self._moment:
-            surprise = self._tuples > 0 and self.surprised(self._tuples, self._produced, False)
+            part = TENTH if joined else 1.0
+            surprise = self._tuples > 0 and self.surprised(part * self._tuples, part * self._produced, False)
             self._tuples, self._produced, self._moment = 0, 0, moment
         self._tuples += tuples
         self._produced += produced
         return surprise
 
-    def surprised(self, tuples: int, produced: int, is_selection: bool = True) -> bool:
+    def surprised(self, tuples: float, produced: float, is_selection: bool = True) -> bool:
         """Add tuples; whether they were so different from those before that something must have changed."""
         if self.tuples >= ENOUGH and tuples >= ENOUGH:
             known = self.produced / self.tuples
@@ -147,10 +150,11 @@ class Level:
         if not self._costs:
             return False
         self.cost = sorted(self._costs)[len(self._costs) // 3]
-        if self._settled / DEARER <= self.cost <= self._settled * DEARER:
+        settled, self._settled = self._settled, self.cost
+        if settled / DEARER <= self.cost <= settled * DEARER:
+            self._settled = settled
             return False
-        self._settled = self.cost
-        return True
+        return settled > 0.0
 
 
 class Work:

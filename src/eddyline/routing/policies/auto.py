@@ -7,11 +7,11 @@ kernels/orders.py). Costs, and the selectivities of steps that become possible o
 The cheapest order is found among all of them, or by rank where they are many. Signatures further on take the profile of
 their fork, as far as tuples of it came through the same steps.
 
-An order is left for one that is cheaper by MARGIN and by SURE standard errors; both are judged on the same samples, so
-what one gains over the other is known better than what either costs. What samples cost is kept below `explore`, a share
-of all the work, and thinking below another. While nothing changes samples become rare and count for long; when a step
-on the route does something clearly different than before, they become frequent again, old ones fade fast, and packets
-are made smaller, down to a size that still shares the fixed cost of a call, so that a new order is soon taken.
+An order is left for one that is cheaper by a margin and by some standard errors; both are judged on the same samples,
+so what one gains over the other is known better than what either costs. What samples cost is kept below `explore`, a
+share of all the work, and thinking below another. While nothing changes samples become rare and count for long; when a
+step on the route does something clearly different than before, they become frequent again, old ones fade fast, and
+packets are made smaller, down to a size that still shares the fixed cost of a call, so that a new order is soon taken.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ from eddyline.routing.profile import Profile
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.statistics import TINY, Work
 
-MARGIN, CALM_MARGIN, SURE = 0.01, 0.05, 0.3
-"""An order is left for one that is cheaper by this share, now or when all is calm, and by so many standard errors."""
+MARGIN, CALM_MARGIN = 0.01, 0.05
+"""An order is left for one that is cheaper by this share, while things change or when all is calm."""
+
+SURE, SURER = 0.3, 2.0
+"""And by so many standard errors: of selections, and where fan-outs multiply."""
 
 FEW, MANY = 16, 128
 """Samples taken at a time, and the fewest to judge by: as many as cost about as much as taking them."""
 
-OFTEN, SELDOM, SLOWER = 512, 16384, 1.5
+OFTEN, SELDOM, SLOWER = 512, 65536, 2.0
 """Rows built between two samples of a fork: after a surprise, and at most; by how much it grows each time."""
 
 SHORT, LONG, REMEMBERED = 3000.0, 65536.0, 0.25
@@ -80,6 +83,7 @@ class _Fork:
         self.columns: dict[int, int] = {}
         for column, traffic in enumerate(entry.steps):
             self.columns.setdefault(traffic.bit, column)
+        self.sure = SURE if self.is_selection.all() else SURER
         self.surprised = self.news = 0
         """When something on its routes was a surprise; how often there was a surprise or a new sample."""
         self.sampled = -SELDOM
@@ -102,6 +106,9 @@ class _Note:
         self.found = np.empty(len(modules), np.int64)
         self.order: list[int] = []
         """Places in `modules`."""
+        self.led: list[int] = []
+        self.path: list[tuple[Entry, Traffic, _Note | None]] = []
+        """The order that was last led, and the way it goes."""
         self.value = 0.0
         """What a tuple costs in this order."""
         self.follows = -1
@@ -226,7 +233,7 @@ class Auto(Policy):
         found, note.value = note.found[:length].tolist(), best + gain if note.order else best
         if not note.order:
             note.order = found if ages.size >= FEW else []
-        elif gain > (CALM_MARGIN if self._calm(fork) else MARGIN) * (best + gain) and gain > SURE * error:
+        elif gain > (CALM_MARGIN if self._calm(fork) else MARGIN) * (best + gain) and gain > fork.sure * error:
             self._record(entry, [modules[i] for i in note.order], best + gain, [modules[i] for i in found], best)
             note.order, note.value = found, best
 
@@ -246,18 +253,29 @@ class Auto(Policy):
 
     def _lead(self, entry: Entry, note: _Note) -> None:
         """Every entry that the order goes through takes its next step."""
-        at, moment = entry, self._work.moment
         if not note.order:
             entry.chosen = entry.chosen or entry.steps[0]
             return
+        if note.led != note.order:
+            note.path, note.led = self._path(entry, note), note.order
+        moment = self._work.moment
+        for at, traffic, further in note.path:
+            at.chosen = traffic
+            if further is not None:
+                further.follows = moment
+
+    def _path(self, entry: Entry, note: _Note) -> list[tuple[Entry, Traffic, _Note | None]]:
+        """The entries on the way, the step to take there, and what is known about the entry after it."""
+        at, path = entry, []
         for place in note.order:
             steps = [t for t in at.steps if t.bit == note.modules[place]]
             if not steps:
-                return
-            at.chosen = min(steps, key=lambda t: t.module.cost if t.module.tuples else 0.0)
-            at = self._routes.entry(at.chosen.after)
-            if len(at.steps) > 1:
-                self._note(at).follows = moment
+                break
+            traffic = min(steps, key=lambda t: t.module.cost if t.module.tuples else 0.0)
+            after = self._routes.entry(traffic.after)
+            path.append((at, traffic, self._note(after) if len(after.steps) > 1 else None))
+            at = after
+        return path
 
     # Sampling
 
@@ -290,12 +308,16 @@ class Auto(Policy):
         note = entry.note
         assert isinstance(note, _Note)
         for column, traffic in enumerate(entry.steps):
-            seen = ~np.isnan(counts[:, column])
-            cost = traffic.cost(max(1, int(seen.sum())), counts[seen, column].sum(), seconds[column], self._work)
-            if traffic.module.hint(len(counts), cost, self._work.moment) and note.fork.is_selection[column]:
-                self.surprised(entry)
-            unseen = int(counts.shape[0] - seen.sum())
-            counts[~seen, column] = self._random.random(unseen) < traffic.module.selectivity
+            made, moment = counts[:, column], self._work.moment
+            unseen = np.isnan(made)
+            rows, count = made.size, np.nansum(made)
+            if unseen.any():
+                rows -= int(unseen.sum())
+                made[unseen] = self._random.random(int(unseen.sum())) < traffic.module.selectivity
+            if rows:
+                cost = traffic.cost(rows, count, seconds[column], self._work)
+                if traffic.module.hint(rows, cost, moment) and note.fork.is_selection[column]:
+                    self.surprised(entry)
         note.fork.profile.add(counts, self._work.moment)
         note.fork.news += 1
         self._spent += min(float(seconds.sum()), GRACE)
