@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.input_batch import BALANCE, CALL, LEAST, MOST, PASS, InputBatch
+from eddyline.engine.input_batch import CALL, FIRST, LEAST, MOST, PASS, STEP, InputBatch
 from eddyline.settings import Settings
 from jobs import Job, Row
 
@@ -24,55 +22,50 @@ def test_a_fixed_size_stays() -> None:
         assert made.rows == 100
 
 
-def test_begins_with_the_most() -> None:
-    assert InputBatch().rows == MOST
+@pytest.mark.parametrize("wanted", [LEAST, 200, 3000, 8192, 30_000, MOST])
+def test_goes_to_the_size_at_which_both_costs_are_equal(wanted: int) -> None:
+    """What a slice wastes grows with the square of its size, what it costs anyway does not grow."""
+    made, calls = InputBatch(), 10
+    assert made.rows == FIRST
+    for _ in range(12):
+        made.observe(made.rows, calls, int(calls * CALL / PASS * (made.rows / wanted) ** 2))
+    assert made.rows == pytest.approx(wanted, rel=0.05)
 
 
-def test_a_slice_that_wastes_too_much_is_made_smaller_to_where_both_costs_are_equal() -> None:
-    made = InputBatch()
-    rows, calls, passed = 40_000, 10, 100_000_000
-    made.observe(rows, calls, passed)
-    assert made.rows == int(rows * math.sqrt(calls * CALL / (passed * PASS)))
-    # what a row wastes grows with the slice, what it costs anyway falls: at the new size they are equal
-    fixed, wasted = calls * CALL, passed * PASS * (made.rows / rows) ** 2
-    assert fixed == pytest.approx(wasted, rel=0.01)
-    before = made.rows
-    made.observe(before, calls, int(fixed / PASS))
-    assert made.rows == before
+def test_follows_when_the_waste_changes() -> None:
+    made, calls = InputBatch(), 10
+    for wanted in (500, 20_000, 1000):
+        for _ in range(20):
+            made.observe(made.rows, calls, int(calls * CALL / PASS * (made.rows / wanted) ** 2))
+        assert made.rows == pytest.approx(wanted, rel=0.1)
 
 
-def test_a_slice_that_wastes_nothing_is_doubled_up_to_the_most() -> None:
-    made = InputBatch()
-    made.observe(MOST, 1, 10**12)
-    assert made.rows == LEAST
-    sizes = []
-    for _ in range(30):
+def test_changes_by_no_more_than_a_step_at_a_time_and_stays_within_limits() -> None:
+    rng, made, last = np.random.default_rng(1), InputBatch(), FIRST
+    for _ in range(300):
+        made.observe(made.rows, int(rng.integers(1, 100)), int(rng.choice([0, 10**4, 10**7, 10**11])))
+        assert max(LEAST, int(last / STEP)) <= made.rows <= min(MOST, int(last * STEP))
+        last = made.rows
+
+
+def test_a_slice_that_wastes_nothing_grows_to_the_most() -> None:
+    made, sizes = InputBatch(), [FIRST]
+    for _ in range(5):
         made.observe(made.rows, 3, 0)
         sizes.append(made.rows)
-    assert sizes == [min(LEAST * 2**i, MOST) for i in range(1, 31)]
+    assert sizes == sorted(sizes) and sizes[-1] == MOST and sizes[1] > FIRST
 
 
-def test_a_slice_that_was_not_full_says_nothing_about_a_larger_one() -> None:
-    made = InputBatch()
-    made.observe(MOST, 1, 10**12)
-    made.observe(made.rows // 4, 3, 0)
-    assert made.rows == LEAST
-
-
-def test_what_is_about_balanced_stays() -> None:
-    made = InputBatch()
-    made.observe(MOST, 10, int(10 * CALL / PASS * 100))
-    rows = made.rows
-    for share in (1 / BALANCE + 0.01, 1.0, BALANCE - 0.01):
-        made.observe(rows, 10, int(10 * CALL / PASS * share))
-        assert made.rows == rows
-
-
-def test_never_smaller_than_the_least() -> None:
-    made = InputBatch()
-    for _ in range(5):
-        made.observe(made.rows, 1, 10**12)
-        assert made.rows == LEAST
+def test_one_odd_slice_changes_less_than_many() -> None:
+    odd, many = InputBatch(), InputBatch()
+    for made in (odd, many):
+        for _ in range(10):
+            made.observe(made.rows, 10, int(10 * CALL / PASS * (made.rows / 4000) ** 2))
+    odd.observe(odd.rows, 10, int(10 * CALL / PASS * (odd.rows / 1000) ** 2))
+    for _ in range(10):
+        odd.observe(odd.rows, 10, int(10 * CALL / PASS * (odd.rows / 4000) ** 2))
+        many.observe(many.rows, 10, int(10 * CALL / PASS * (many.rows / 1000) ** 2))
+    assert odd.rows == pytest.approx(4000, rel=0.1) and many.rows == pytest.approx(1000, rel=0.1)
 
 
 def slices(job: Job) -> list[list[int]]:
@@ -107,14 +100,15 @@ def test_a_slice_has_the_same_share_of_every_source() -> None:
         (Settings(input_batch=7), 7),
         (Settings(packet=5), 5),
         (Settings(packet=5, input_batch=50), 50),
-        (Settings(), MOST),
+        (Settings(), FIRST),
     ],
 )
 def test_how_many_rows_are_taken_in_at_a_time(settings: Settings, wanted: int) -> None:
     job = Job("SELECT a.k FROM a", settings, a="k")
     seen = slices(job)
-    job.feed(a=rows_of(100))
     assert job.engine.slot.input_batch.rows == wanted
+    job.feed(a=rows_of(100))
+    assert (job.engine.slot.input_batch.rows == wanted) == (wanted != FIRST)
     assert sum(n for [n] in seen) == 100 and max(n for [n] in seen) <= wanted
     assert len(seen) == -(-100 // wanted)
 

@@ -154,6 +154,25 @@ def test_a_fixed_size_is_threshold_and_largest_packet_and_stays() -> None:
     assert made.least_done() is None
 
 
+def test_as_many_as_come_in_at_a_time_are_enough_for_any_queue() -> None:
+    made = scheduler()
+    first = made.start(packet(A, 0, 10))
+    assert first.scheduled and first.threshold == FIRST
+    second = put(made, 9, AB)
+    assert not second.scheduled
+    put(made, 1, AB)
+    assert second.scheduled
+    assert [made.next(), made.next(), made.next()] == [first, second, None]
+    made.start(packet(B, 0, FIRST + 50))
+    assert not put(made, FIRST - 1, AB1).scheduled and put(made, 1, AB1).scheduled
+
+
+def test_a_fixed_size_does_not_care_how_many_come_in() -> None:
+    made = scheduler(20)
+    assert not made.start(packet(A, 0, 10)).scheduled
+    assert not put(made, 19, AB).scheduled and put(made, 1, AB).scheduled
+
+
 def test_the_per_tuple_eddy() -> None:
     made = scheduler(1)
     queue = put(made, 4)

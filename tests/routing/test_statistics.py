@@ -156,9 +156,22 @@ def test_probes_are_compared_slice_by_slice() -> None:
     made = Reference()
     for moment in range(1000, 21_000, 1000):
         for found in (900, 500, 100):
-            assert not made.probed(500, found, moment)
-    surprises = [made.probed(500, found, moment) for moment in (21_000, 22_000, 23_000) for found in (1900, 1500, 1100)]
+            assert not made.probed(500, found, moment, False)
+    surprises = [
+        made.probed(500, found, moment, False) for moment in (21_000, 22_000, 23_000) for found in (1900, 1500, 1100)
+    ]
     assert surprises == [False, False, False, True, False, False, False, False, False]
+
+
+def test_tuples_that_are_joined_already_tell_less() -> None:
+    """They have rows in common: what surprises among as many that have none does not among them."""
+    told = []
+    for joined in (False, True):
+        made = Reference()
+        for moment in range(1000, 31_000, 1000):
+            made.probed(1000, 1000, moment, joined)
+        told.append([made.probed(1000, found, moment, joined) for moment, found in ((40_000, 1250), (41_000, 1000))])
+    assert told == [[False, True], [False, False]]
 
 
 # The level of a module

@@ -27,12 +27,12 @@ from eddyline.settings import Settings
 BAR = 1.07
 BATCH = 16384
 WINDOW = 5_000
-TUPLES = 900_000
+TUPLES = 2_000_000
 """In a run of a join, all streams together."""
-SELECTION_ROWS = 600_000
+SELECTION_ROWS = 1_200_000
 FEW = 24
 """So many orders are all tried."""
-ROUNDS, FINALISTS = 5, 2
+ROUNDS, FINALISTS = 4, 2
 JOINS = (
     chain((0.3, 2.0), WINDOW),
     star((2.0, 0.2, 1.0), WINDOW),

@@ -22,9 +22,9 @@ from eddyline.benchmarks.streams import START, Streams, query_over, run_engine
 from eddyline.settings import Settings
 
 BATCH = 16384
-ROUNDS, FINALISTS, FINAL_ROUNDS = 3, 2, 2
+ROUNDS, FINALISTS, FINAL_ROUNDS = 2, 3, 3
 POLICIES = ("random", "lottery", "rank", "benefit")
-PHASE, JOIN_PHASE = 100_000, 50_000
+PHASE, JOIN_PHASE = 100_000, 100_000
 """Rows of each stream from one change to the next."""
 TIMES_OVER = 2
 """How often the phases come round."""
@@ -39,13 +39,16 @@ SELECTIVITIES = (
 PASSES = (300, 375, 450, 525, 600)
 HITS = ((0.05, 0.9, 0.5, 0.9), (0.5, 0.05, 0.9, 0.5), (0.9, 0.5, 0.05, 0.9))
 """Of each edge of the star, in one phase after another."""
-STAR = star((4.0, 4.0, 4.0), window=2_500)
+STAR = star((2.0, 2.0, 2.0), window=2_500)
+JOIN_PASSES = (200, 300)
+JOIN_SELECTIVITIES = ((0.1, 0.9, 0.5, 0.9), (0.9, 0.5, 0.1, 0.5))
+"""Of the two functions of the middle of the star."""
 
 _log = logging.getLogger(__name__)
 
 
 def whole_run(costs: Costs) -> list[Result]:
-    """Selections, and a join."""
+    """Selections, and a join with selections."""
     return [*_selections(costs), *_join()]
 
 
@@ -72,11 +75,19 @@ def _selections(costs: Costs) -> list[Result]:
 
 
 def _join() -> list[Result]:
-    edges = tuple(Drifting(steady(0), steps(hits, JOIN_PHASE)) for hits in HITS)
-    hits = DriftScript("", JOIN_PHASE * len(HITS[0]), edges).truth(np.random.default_rng(3))
-    data = STAR.data(len(hits), seed=3, hits=hits)
-    fixed = {" ".join(map(str, order)): STAR.select(order) for order in STAR.orders()}
-    return _compare("drifting join", data, fixed, STAR.select(range(STAR.sources)))
+    courses = [*((0, hits) for hits in HITS), *zip(JOIN_PASSES, JOIN_SELECTIVITIES, strict=True)]
+    drifting = tuple(Drifting(steady(passes), steps(course, JOIN_PHASE)) for passes, course in courses)
+    truth = DriftScript("", JOIN_PHASE * len(HITS[0]), drifting).truth(np.random.default_rng(3))
+    data = dict(STAR.data(len(truth), seed=3, hits=truth[:, : len(HITS)]))
+    for number in range(len(JOIN_PASSES)):
+        data["s0"] = data["s0"].append_column(f"c{number}", pa.array(truth[:, len(HITS) + number].astype(np.int64)))
+    costly = Costly(JOIN_PASSES)
+    fixed = {
+        f"{order} {first}": f"{STAR.select(order)} AND {costly.conjuncts('s0', first)}"
+        for order in STAR.orders()
+        for first in ((0, 1), (1, 0))
+    }
+    return _compare("drifting join with functions", data, fixed, next(iter(fixed.values())))
 
 
 def _compare(case: str, data: Streams, fixed: Mapping[str, str], written: str) -> list[Result]:

@@ -71,6 +71,9 @@ class Plan:
     def __init__(self, query: Query) -> None:
         self.query = query
         self.graph: JoinGraph = join_graph(query)
+        self._between: dict[frozenset[int], list[Equality]] = {}
+        for e in self.graph.equalities:
+            self._between.setdefault(frozenset((e.left, e.right)), []).append(e)
         self.gathered = self._gathered()
         """The columns that must be there when a result is complete."""
         self.layouts = tuple(self._layout(s) for s in range(len(query.sources)))
@@ -117,8 +120,7 @@ class Plan:
 
     def _edge(self, source: int, partner: int) -> list[tuple[Expr, int, Expr]]:
         """The equalities between two sources, seen from one; the order is the same from both sides."""
-        pair = {source, partner}
-        return [e.seen_from(source) for e in self.graph.equalities if {e.left, e.right} == pair]
+        return [e.seen_from(source) for e in self._between.get(frozenset((source, partner)), ())]
 
     def _range(self, span: int, target: int) -> RangeAccess | ListAccess:
         """The order key of the target with the most limits."""

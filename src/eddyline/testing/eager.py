@@ -24,7 +24,7 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
         (auto, {"OFTEN": 0, "SELDOM": 0, "FEW": 1, "EVIDENCE": 1e-9, "MARGIN": 0.0, "SURE": 0.0, "GRACE": 1e9}),
         (auto, {"CALL": 0.0, "SMALLEST": max(1, size // 2)}),
         (statistics, {"ENOUGH": 1, "CLEARLY": 0.5, "LARGE": 1}),
-        (input_batch, {"LEAST": 1, "MOST": 8 * size, "PASS": 1e-5}),
+        (input_batch, {"LEAST": 1, "FIRST": 4 * size, "MOST": 8 * size, "PASS": 1e-5}),
         (slot, {"RESULT_ROWS": size}),
         (stem, {"BLOCK": max(1, size // 4), "TINY": size}),
     ]

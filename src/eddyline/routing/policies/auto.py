@@ -34,7 +34,7 @@ from eddyline.routing.statistics import TINY, Work
 MARGIN, CALM_MARGIN = 0.01, 0.05
 """An order is left for one that is cheaper by this share, while things change or when all is calm."""
 
-SURE, SURER = 0.3, 2.0
+SURE, SURER = 0.3, 1.0
 """And by so many standard errors: of selections, and where fan-outs multiply."""
 
 FEW, MANY = 16, 128
