@@ -76,7 +76,6 @@ def test_explain(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "job.sql", "--engine", "flink"], 2, "eddyline: --engine is local or spark, not 'flink'"),
         (["run", "job.sql", "--checkpoint", "c"], 2, "eddyline: --checkpoint is not built yet"),
         (["run", "job.sql", "--follow"], 2, "eddyline: --follow is not built yet"),
-        (["run", "job.sql", "--live"], 2, "eddyline: --live is not built yet"),
         (["run", "job.sql", "--conf", "a=b"], 2, "eddyline: --conf is not built yet"),
         (
             ["run", "job.sql", "--set", "packet=many"],
@@ -96,7 +95,7 @@ def test_explain(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["run", "job.sql", "--udf", "leaves.py"], 2, "eddyline: --udf leaves.py: SystemExit: 7\n"),
         (["run", "job.sql", "--udf", "./fails"], 2, "eddyline: --udf ./fails: ValueError: two lines\n"),
-        (["experiment", "fig7"], 2, "eddyline: experiment is not built yet"),
+        (["experiment", "fig7"], 2, "eddyline: there is no experiment 'fig7'; there is "),
         (["bench", "nothing"], 2, "eddyline: there is no benchmark 'nothing'; there is core, memory"),
     ],
 )

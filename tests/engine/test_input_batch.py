@@ -124,7 +124,7 @@ def test_a_small_window_makes_slices_small_and_no_window_leaves_them_large() -> 
             job.engine.batch([("a", batch), ("b", batch)])
         sizes = [sum(taken) for taken in seen]
         assert sum(sizes) == 120_000
-        assert sizes == [40_000] * 3 if keys > 4 else np.mean(sizes[1:]) < 4096
+        assert max(sizes) > 30_000 if keys > 4 else np.mean(sizes[1:]) < 4096
 
 
 def test_how_the_input_is_cut_changes_no_row() -> None:

@@ -184,13 +184,15 @@ def test_the_gain_over_the_order_of_now_and_how_sure_it_is() -> None:
         none, found = np.empty(0, np.int64), np.empty(4, np.int64)
         is_selection = np.ones(p.counts.shape[1], bool)
         done = np.array([0]) if rng.random() < 0.5 and p.counts[:, 0].any() else none
-        before = p.counts.copy()
+        before, route = p.counts.copy(), rng.permutation(p.counts.shape[1])[: int(rng.integers(0, 3))]
+        is_selection[0], said = False, rng.uniform(0.2, 0.8, route.size)
         length, best, gain, error = orders.judge(
-            p.counts, ages, half, none, np.empty(0), is_selection, done, p.column, p.level, p.cost, p.each, p.first,
+            p.counts, ages, half, route, said, is_selection, done, p.column, p.level, p.cost, p.each, p.first,
             p.any_of, p.all_of, current, found,
         )  # fmt: skip
         assert (p.counts == before).all()
         p.weights = 0.5 ** (ages / half) * (p.counts[:, 0] if done.size else 1.0)
+        orders.believe(p.counts, p.weights, route, said, is_selection)
         order = found[:length].tolist()
         assert best == pytest.approx(p.price(order)) == pytest.approx(min(map(p.price, p.orders())))
         assert gain == pytest.approx(p.price(current.tolist()) - best, abs=1e-9) and gain >= -1e-9

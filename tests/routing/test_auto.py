@@ -127,9 +127,8 @@ def test_does_not_run_after_noise(selectivities: list[float]) -> None:
         before = world.eddy.decisions.counts["reroute"]
         lost.append(settled(world, independent(rng, 200_000, selectivities), 0))
         changes.append(world.eddy.decisions.counts["reroute"] - before)
-    assert np.mean(lost) < 1.06
-    assert max(changes) < 60  # of about a thousand decisions
-    assert selectivities[0] == 0.5 or max(changes) < 12
+    assert np.mean(lost) < 1.03
+    assert sum(changes) < (30 if selectivities[0] == 0.5 else 5)  # where all orders are as good, it matters little
 
 
 def test_one_call_that_was_interrupted_changes_little() -> None:
@@ -169,7 +168,7 @@ def test_every_change_of_route_is_one_decision() -> None:
     for selectivities in ([0.9, 0.7, 0.5, 0.1], [0.1, 0.5, 0.7, 0.9], [0.5, 0.1, 0.9, 0.7]):
         world.feed(independent(rng, SOON, selectivities))
     first, *later = changes
-    assert first[1] == [3, 2, 1, 0]
+    assert first[1][0] == 3
     assert [decisions for _, _, decisions in later] == [1] * len(later) and len(later) > 2
     assert log.counts == {"reroute": len(later)} == world.engine.stats.decisions and len(log.recent) == len(later)
     assert [d.at for d in log.recent] == sorted(d.at for d in log.recent)

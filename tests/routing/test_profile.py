@@ -22,6 +22,16 @@ def test_the_newest_samples_are_kept() -> None:
     assert made.moment == 3 * KEPT - KEPT // 4
 
 
+def test_samples_that_are_too_old_are_left_out() -> None:
+    made = Profile(3)
+    for moment in (100, 200, 300):
+        made.add(rows(moment, 2), moment)
+    counts, ages = made.newest(350, 150.0)
+    assert counts[:, 0].tolist() == [200, 201, 300, 301] and ages.tolist() == [150, 150, 50, 50]
+    assert made.newest(350, 10.0)[0].shape == (0, 3)
+    assert made.newest(350, 1e9)[1].size == 6
+
+
 def test_the_age_of_those_that_always_count() -> None:
     made = Profile(3)
     made.add(rows(0, 2), 100)

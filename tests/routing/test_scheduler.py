@@ -191,6 +191,15 @@ def test_a_fixed_size_above_the_largest_adaptive_one() -> None:
     assert made.next() is queue and made.take(queue).size == 3 * LARGEST
 
 
+def test_an_adaptive_packet_may_be_limited_and_a_fixed_one_not() -> None:
+    made = scheduler()
+    queue = put(made, FIRST)
+    assert made.take(queue, 10).size == 10 and queue.occupancy == FIRST - 10
+    assert made.take(queue, None).size == FIRST - 10
+    fixed = scheduler(100)
+    assert fixed.take(put(fixed, 250), 10).size == 100
+
+
 def test_the_flush_begins_with_those_that_have_the_most_to_do() -> None:
     made = scheduler()
     for signature in (AB1, AB, B):

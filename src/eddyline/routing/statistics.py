@@ -28,11 +28,13 @@ TINY = 1e-12
 ENOUGH, LONG = 50, 30_000.0
 """Tuples from which on a call may surprise, and that are remembered to compare it with."""
 TENTH = 0.1
-CLEARLY, DEARER = 4.0, 1.5
+CLEARLY, DEARER = 4.0, 2.0
 """A surprise: so many standard errors off in selectivity, or a cost so many times as high or low."""
-COSTS, LARGE, BLUR = 5, 256, 1e-5
-"""Packets whose costs are compared; the fewest tuples to tell a cost by; seconds by which the time of a call may be off
-whatever it does."""
+COSTS, LARGE, SOME, BLUR = 5, 256, 48, 1e-5
+"""Packets whose costs are compared; the fewest tuples of a packet, and of a sample, to tell a cost by; seconds by which
+the time of a call may be off whatever it does."""
+NEVER, FRESH = -(1 << 60), 131072
+"""What told a cost longer ago than FRESH rows does not count."""
 
 
 class Recent:
@@ -115,13 +117,14 @@ class Level:
     say when it has changed: at once when they are cheaper; if several are dearer, when packets have said nothing.
     """
 
-    __slots__ = ("_costs", "_hints", "_settled", "_told", "cost", "moment", "selectivity", "tuples")
+    __slots__ = ("_costs", "_hints", "_settled", "cost", "moment", "selectivity", "told", "tuples")
 
     def __init__(self) -> None:
         self.tuples = self.selectivity = self.cost = self._settled = 0.0
         self._costs: list[float] = []
         self._hints: list[float] = []
-        self.moment = self._told = 0
+        self.moment, self.told = 0, NEVER
+        """`told`: when enough tuples at once last told the cost."""
 
     def add(self, tuples: int, selectivity: float, cost: float, moment: int) -> bool:
         """What a packet said about it; whether its cost has changed clearly."""
@@ -133,17 +136,20 @@ class Level:
         if tuples < LARGE and self._costs and cost >= self.cost:
             return False
         self._costs = [*self._costs[1 - COSTS :], cost]
-        self._told = moment
+        if tuples >= LARGE:
+            self.told = moment
         return self._settle()
 
     def hint(self, tuples: int, cost: float, moment: int) -> bool:
         """What a sample said about its cost; whether that has changed clearly."""
         self._hints = [*self._hints[1 - COSTS :], cost]
-        least = min(self._hints)
-        if cost + BLUR / tuples < self.cost / DEARER:
+        least, silent = min(self._hints), moment - self.told
+        if cost + BLUR / tuples < self.cost / DEARER or (silent > FRESH and tuples >= SOME):
             self._costs = [cost]
-        elif moment - self._told > HALF_ROWS and len(self._hints) == COSTS and least > self.cost * DEARER:
+        elif silent > HALF_ROWS and len(self._hints) == COSTS and least > self.cost * DEARER:
             self._costs = [least]
+        if tuples >= SOME:
+            self.told = moment
         return self._settle()
 
     def _settle(self) -> bool:

@@ -29,7 +29,7 @@ from eddyline.routing.decisions import Decision, DecisionLog
 from eddyline.routing.policies.policy import Policy
 from eddyline.routing.profile import Profile
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
-from eddyline.routing.statistics import TINY, Work
+from eddyline.routing.statistics import FRESH, SOME, TINY, Work
 
 MARGIN, CALM_MARGIN = 0.01, 0.05
 """An order is left for one that is cheaper by this share, while things change or when all is calm."""
@@ -38,7 +38,7 @@ SURE, SURER = 0.3, 1.0
 """And by so many standard errors: of selections, and where fan-outs multiply."""
 
 FEW, MANY = 16, 128
-"""Samples taken at a time, and the fewest to judge by: as many as cost about as much as taking them."""
+"""The fewest samples to judge by, and the most taken at a time: as many as cost about as much as taking them."""
 
 OFTEN, SELDOM, SLOWER = 512, 65536, 2.0
 """Rows built between two samples of a fork: after a surprise, and at most; by how much it grows each time."""
@@ -57,6 +57,9 @@ CALL, SHARE, CALM_SHARE, SMALLEST = 4e-5, 0.1, 0.02, 1024
 
 EVIDENCE = 200.0
 """Tuples on the route below which what they say about a step is not believed."""
+
+ALIKE = 0.8
+"""A sample is small, so what its calls cost whatever they do matters: this share of the quickest is taken for that."""
 
 GRACE = 0.001
 """Seconds that samples and thinking may take before there is much work to compare with."""
@@ -273,7 +276,7 @@ class Auto(Policy):
                 break
             traffic = min(steps, key=lambda t: t.module.cost if t.module.tuples else 0.0)
             after = self._routes.entry(traffic.after)
-            path.append((at, traffic, self._note(after) if len(after.steps) > 1 else None))
+            path.append((at, traffic, self._note(after) if after.steps else None))
             at = after
         return path
 
@@ -296,12 +299,16 @@ class Auto(Policy):
         for number, traffic in enumerate(entry.steps):
             level = traffic.module
             cost += level.cost * (entry.chosen.module.selectivity if number in late and entry.chosen else 1.0)
-        return min(size, MANY, max(FEW, int(len(entry.steps) * CALL / cost)))
+        return min(size, MANY, max(SOME, int(len(entry.steps) * CALL / cost)))
 
     def late(self, entry: Entry) -> frozenset[int]:
-        """Selections that alone cost more than the whole route does: no order begins with them."""
-        note, others = self._note(entry), ((i, t) for i, t in enumerate(entry.steps) if t is not entry.chosen)
-        return frozenset(i for i, t in others if note.fork.is_selection[i] and t.module.cost > note.value > 0.0)
+        """Selections that, as is well known, alone cost more than the whole route: no order begins with them."""
+        note, late, moment = self._note(entry), set(), self._work.moment
+        for number, traffic in enumerate(entry.steps):
+            dear = traffic.module.cost > note.value > 0.0 and moment - traffic.module.told <= FRESH
+            if dear and note.fork.is_selection[number] and traffic is not entry.chosen:
+                late.add(number)
+        return frozenset(late)
 
     def learn(self, entry: Entry, counts: NDArray[np.float64], seconds: NDArray[np.float64]) -> None:
         """Into the profile."""
@@ -314,8 +321,10 @@ class Auto(Policy):
             if unseen.any():
                 rows -= int(unseen.sum())
                 made[unseen] = self._random.random(int(unseen.sum())) < traffic.module.selectivity
+            alike = seconds[note.fork.is_selection == note.fork.is_selection[column]]
             if rows:
-                cost = traffic.cost(rows, count, seconds[column], self._work)
+                took = seconds[column] - ALIKE * alike.min()
+                cost = took / (rows if note.fork.is_selection[column] else rows + count)
                 if traffic.module.hint(rows, cost, moment) and note.fork.is_selection[column]:
                     self.surprised(entry)
         note.fork.profile.add(counts, self._work.moment)
