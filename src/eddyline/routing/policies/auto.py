@@ -89,7 +89,8 @@ class _Fork:
         self.sure = SURE if self.is_selection.all() else SURER
         self.surprised = self.news = 0
         """When something on its routes was a surprise; how often there was a surprise or a new sample."""
-        self.sampled = -SELDOM
+        self.sampled, self.expected = -SELDOM, 0.0
+        """When it was last sampled, and the seconds that was expected to take."""
         self.every: float = OFTEN
 
 
@@ -291,15 +292,15 @@ class Auto(Policy):
             return 0
         if work.moment - fork.sampled < fork.every:
             return 0
-        if GRACE + self._explore * work.seconds < self._spent:
-            return 0
-        fork.sampled = work.moment
-        fork.every = min(SLOWER * fork.every, SELDOM)
-        late, cost = self.late(entry), TINY
+        left, late, cost = GRACE + self._explore * work.seconds - self._spent, self.late(entry), TINY
         for number, traffic in enumerate(entry.steps):
-            level = traffic.module
-            cost += level.cost * (entry.chosen.module.selectivity if number in late and entry.chosen else 1.0)
-        return min(size, MANY, max(SOME, int(len(entry.steps) * CALL / cost)))
+            cost += traffic.module.cost * (entry.chosen.module.selectivity if number in late and entry.chosen else 1.0)
+        samples = min(size, MANY, max(SOME, int(len(entry.steps) * CALL / cost)), int(left / cost))
+        if samples < min(size, FEW):
+            return 0
+        fork.sampled, fork.expected = work.moment, samples * cost
+        fork.every = min(SLOWER * fork.every, SELDOM)
+        return samples if fork.profile.size else min(samples, SOME)
 
     def late(self, entry: Entry) -> frozenset[int]:
         """Selections that, as is well known, alone cost more than the whole route: no order begins with them."""
@@ -314,22 +315,22 @@ class Auto(Policy):
         """Into the profile."""
         note = entry.note
         assert isinstance(note, _Note)
+        fork, moment = note.fork, self._work.moment
+        unseen = np.isnan(counts)
+        rows = len(counts) - unseen.sum(axis=0)
         for column, traffic in enumerate(entry.steps):
-            made, moment = counts[:, column], self._work.moment
-            unseen = np.isnan(made)
-            rows, count = made.size, np.nansum(made)
-            if unseen.any():
-                rows -= int(unseen.sum())
-                made[unseen] = self._random.random(int(unseen.sum())) < traffic.module.selectivity
-            alike = seconds[note.fork.is_selection == note.fork.is_selection[column]]
-            if rows:
-                took = seconds[column] - ALIKE * alike.min()
-                cost = took / (rows if note.fork.is_selection[column] else rows + count)
-                if traffic.module.hint(rows, cost, moment) and note.fork.is_selection[column]:
+            is_selection, made = fork.is_selection[column], counts[:, column]
+            if rows[column]:
+                alike = seconds[(fork.is_selection == is_selection) & (rows > 0)]
+                units = rows[column] + (0 if is_selection else made.sum())
+                cost = (seconds[column] - ALIKE * alike.min()) / units
+                if traffic.module.hint(int(rows[column]), float(cost), moment) and is_selection:
                     self.surprised(entry)
-        note.fork.profile.add(counts, self._work.moment)
-        note.fork.news += 1
-        self._spent += min(float(seconds.sum()), GRACE)
+            others = unseen[:, column]
+            made[others] = self._random.random(int(others.sum())) < traffic.module.selectivity
+        fork.profile.add(counts, moment)
+        fork.news += 1
+        self._spent += min(float(seconds.sum()), max(GRACE, 4.0 * fork.expected))  # compiling does not count
         entry.left = 0
 
     def surprised(self, entry: Entry) -> None:
