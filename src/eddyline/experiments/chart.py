@@ -12,7 +12,7 @@ from pathlib import Path
 from eddyline.errors import JobError
 
 MISSING = "a PNG needs matplotlib, which is not installed: pip install 'eddyline[plots]'"
-_INCHES, _DOTS = (7.2, 4.2), 80
+_INCHES, _DOTS = (7.6, 4.6), 80
 
 Series = Mapping[str, Sequence[tuple[str | int, float]]]
 """By label, (x, y) points."""
@@ -47,12 +47,12 @@ def draw(chart: Chart, path: Path) -> None:
             axes.bar([x - 0.4 + (number + 0.5) * width for x in at], values, width, label=label)
         else:
             axes.plot(at, values, marker="o", markersize=4, label=label)
-    axes.set_xticks(range(len(ticks)), [str(x) for x in ticks])
+    axes.set_xticks(range(len(ticks)), [str(x) for x in ticks], fontsize="small")
     if chart.log_y:
         axes.set_yscale("log")
     if chart.level is not None:
         axes.axhline(chart.level, color="grey", linewidth=1, linestyle="--")
     axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y)
     axes.grid(axis="y", alpha=0.3)
-    axes.legend(fontsize="small")
+    figure.legend(loc="outside lower center", ncols=4 if chart.bars else 3, fontsize="small")
     figure.savefig(path)
