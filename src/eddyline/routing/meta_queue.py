@@ -25,7 +25,6 @@ class MetaQueue:
         "occupancy",
         "packets",
         "scheduled",
-        "since",
         "threshold",
         "tuples",
     )
@@ -36,13 +35,12 @@ class MetaQueue:
         self.occupancy = self.counter = 0
         self.scheduled = False
         """Whether it is on the scheduler queue."""
-        self.since = 0.0
-        """When the oldest tuple came."""
         self.packets = self.tuples = 0
         """How many were taken from it since the start."""
         self.longest_wait, self.most_rounds = 0.0, 0
         """How long a tuple sat in it at most: in seconds, and in rounds of the scheduler."""
-        self._waiting: deque[Packet] = deque()
+        self._waiting: deque[tuple[float, Packet]] = deque()
+        """With the time they came."""
 
     @property
     def ready(self) -> int:
@@ -59,23 +57,28 @@ class MetaQueue:
         span, selections = self.entry.signature
         return span | selections << self.entry.sources
 
-    def put(self, packet: Packet) -> None:
+    @property
+    def since(self) -> float:
+        """When the oldest tuple came."""
+        return self._waiting[0][0]
+
+    def put(self, packet: Packet, now: float = 0.0) -> None:
         """At the end."""
-        self._waiting.append(packet)
+        self._waiting.append((now, packet))
         self.occupancy += packet.size
 
     def take(self, most: int) -> Packet:
         """The oldest tuples, at most so many."""
         waiting = self._waiting
         if self.occupancy <= most:
-            taken, self.occupancy = merged(waiting), 0
+            taken, self.occupancy = merged([packet for _, packet in waiting]), 0
             waiting.clear()
             return taken
         parts, room = [], most
         while room:
-            packet = waiting.popleft()
+            came, packet = waiting.popleft()
             if packet.size > room:
-                waiting.appendleft(packet.take(slice(room, None)))
+                waiting.appendleft((came, packet.take(slice(room, None))))
                 packet = packet.take(slice(0, room))
             parts.append(packet)
             room -= packet.size

@@ -55,9 +55,7 @@ class Scheduler:
     def put(self, packet: Packet) -> MetaQueue:
         """Tuples that wait for their next step."""
         queue = self.queue(packet.signature)
-        if not queue.occupancy:
-            queue.since = self._clock()
-        queue.put(packet)
+        queue.put(packet, self._clock())
         if not queue.scheduled:
             self._place(queue)
         return queue

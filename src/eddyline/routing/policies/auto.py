@@ -59,7 +59,8 @@ EVIDENCE = 200.0
 """Tuples on the route below which what they say about a step is not believed."""
 
 ALIKE = 0.8
-"""A sample is small, so what its calls cost whatever they do matters: this share of the quickest is taken for that."""
+"""A sample is small, so what its calls cost whatever they do matters: this share of the quickest is taken for that, up
+to two times CALL."""
 
 GRACE = 0.001
 """Seconds that samples and thinking may take before there is much work to compare with."""
@@ -104,7 +105,6 @@ class _Note:
         self.first, self.any_of, self.all_of = masks
         self.done = np.array([fork.columns[m] for m in _numbers(entry.bits & ~fork.entry.bits)], np.int64)
         self.column = np.array([fork.columns.get(m, -1) for m in modules], np.int64)
-        self.unsampled = np.full(len(modules), -1)
         self.cost, self.level = np.full(len(modules), GUESS_COST), np.full(len(modules), GUESS_SELECTIVITY)
         self.each = np.zeros(len(modules))
         self.found = np.empty(len(modules), np.int64)
@@ -217,6 +217,9 @@ class Auto(Policy):
                     note.each[place] = level.cost
         half = max(min(LONG, max(SHORT, REMEMBERED * (moment - fork.surprised))), fork.profile.age(moment))
         counts, ages = fork.profile.newest(moment, FADED * half)
+        if ages.size < FEW:
+            return
+        note.order = note.order or self._written(entry, note)
         length, best, gain, error = orders.judge(
             counts,
             ages,
@@ -224,7 +227,7 @@ class Auto(Policy):
             *self._route(entry, fork),
             fork.is_selection,
             note.done,
-            note.column if ages.size >= FEW else note.unsampled,
+            note.column,
             note.level,
             note.cost,
             note.each,
@@ -234,12 +237,18 @@ class Auto(Policy):
             np.array(note.order, np.int64),
             note.found,
         )
-        found, note.value = note.found[:length].tolist(), best + gain if note.order else best
-        if not note.order:
-            note.order = found if ages.size >= FEW else []
-        elif gain > (CALM_MARGIN if self._calm(fork) else MARGIN) * (best + gain) and gain > fork.sure * error:
+        found, note.value = note.found[:length].tolist(), best + gain
+        if gain > (CALM_MARGIN if self._calm(fork) else MARGIN) * (best + gain) and gain > fork.sure * error:
             self._record(entry, [modules[i] for i in note.order], best + gain, [modules[i] for i in found], best)
             note.order, note.value = found, best
+
+    def _written(self, entry: Entry, note: _Note) -> list[int]:
+        """The order of the plan, to begin with."""
+        at, order = entry, []
+        while at.steps:
+            order.append(note.modules.index(at.steps[0].bit))
+            at = self._routes.entry(at.steps[0].after)
+        return order
 
     def _route(self, entry: Entry, fork: _Fork) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The sampled steps on the route of now, and their selectivities as the traffic has them."""
@@ -290,7 +299,7 @@ class Auto(Policy):
         fork, work = self._note(entry).fork, self._work
         if fork.entry is not entry:
             return 0
-        if work.moment - fork.sampled < fork.every:
+        if fork.profile.size >= FEW and work.moment - fork.sampled < fork.every * min(1.0, size / SOME):
             return 0
         left, late, cost = GRACE + self._explore * work.seconds - self._spent, self.late(entry), TINY
         for number, traffic in enumerate(entry.steps):
@@ -299,7 +308,7 @@ class Auto(Policy):
         if samples < min(size, FEW):
             return 0
         fork.sampled, fork.expected = work.moment, samples * cost
-        fork.every = min(SLOWER * fork.every, SELDOM)
+        fork.every = min(SLOWER * fork.every, SELDOM) if fork.profile.size else OFTEN
         return samples if fork.profile.size else min(samples, SOME)
 
     def late(self, entry: Entry) -> frozenset[int]:
@@ -323,9 +332,12 @@ class Auto(Policy):
             if rows[column]:
                 alike = seconds[(fork.is_selection == is_selection) & (rows > 0)]
                 units = rows[column] + (0 if is_selection else made.sum())
-                cost = (seconds[column] - ALIKE * alike.min()) / units
+                cost = (seconds[column] - min(ALIKE * alike.min(), 2.0 * CALL)) / units
                 if traffic.module.hint(int(rows[column]), float(cost), moment) and is_selection:
                     self.surprised(entry)
+            if not traffic.module.tuples:  # no packet has told anything yet
+                self._work.levels.setdefault((traffic.bit, traffic.partner), traffic.module)
+                traffic.module.selectivity = float(np.nanmean(made)) if rows[column] else GUESS_SELECTIVITY
             others = unseen[:, column]
             made[others] = self._random.random(int(others.sum())) < traffic.module.selectivity
         fork.profile.add(counts, moment)
