@@ -53,6 +53,21 @@ def quick(costs: Costs, seeds: Sequence[int]) -> list[Result]:
     return results
 
 
+def ideas(costs: Costs) -> list[Result]:
+    """The two ideas for `auto` side by side: pricing whole orders on a profile, and rank by conditional selectivities;
+    the mean over all stretches after the warm-up."""
+    results = []
+    for router in ("auto", "rank"):
+        settings = Settings(router=router)
+        for script in named_scripts():
+            mean = float(np.mean(selections_behind(script, costs, settings=settings)[WARM_UP // STRETCH :]))
+            results.append(Result(script.name, f"{router} / best order of the moment, work", mean, ""))
+        for script in join_scripts():
+            mean = float(np.mean(joins_behind(STAR, script, costs, settings)[WARM_UP // STRETCH :]))
+            results.append(Result(script.name, f"{router} / best order of the moment, work", mean, ""))
+    return results
+
+
 def join_scripts() -> list[DriftScript]:
     """Hits of the rows in the middle of the star: swapping, and drifting slowly with two edges going together."""
     rows = 300_000 // STAR.sources

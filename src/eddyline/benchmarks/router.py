@@ -7,18 +7,19 @@ from random import SystemRandom
 
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.counted import calibrate
-from eddyline.benchmarks.quick import quick
+from eddyline.benchmarks.quick import ideas, quick
 from eddyline.benchmarks.stable import stable
 from eddyline.benchmarks.whole_run import whole_run
 from eddyline.errors import SettingError
 
-PARTS = ("stable", "quick", "drifting")
+PARTS = ("stable", "quick", "drifting", "ideas")
 
 _log = logging.getLogger(__name__)
 
 
 def run(part: str | None = None, seed: int | None = None, seeds: int = 3) -> list[Result]:
-    """All parts, or one. `seeds` drift scripts are drawn, from `seed` on; without it from a fresh one."""
+    """All parts (but ideas, which has no bar), or one. `seeds` drift scripts are drawn, from `seed` on; without it from
+    a fresh one."""
     if part is not None and part not in PARTS:
         raise SettingError(f"--part {part}: the parts of this benchmark are {', '.join(PARTS)}")
     first = SystemRandom().randrange(10**6) if seed is None else seed
@@ -35,4 +36,6 @@ def run(part: str | None = None, seed: int | None = None, seeds: int = 3) -> lis
         results += quick(costs, range(first, first + seeds))
     if part in (None, "drifting"):
         results += whole_run(costs)
+    if part == "ideas":
+        results += ideas(costs)
     return results
