@@ -71,10 +71,12 @@ def test_a_surprise_is_told() -> None:
     for traffic in (select, probe):
         for _ in range(20):
             work.moment += 1000
+            work.slices += 1
             told = [traffic.add(1000, 300, 0.001, work)]
         assert told == [False]
         for _ in range(3):
             work.moment += 1000
+            work.slices += 1
             told.append(traffic.add(1000, 600, 0.001, work))
         assert told == [False, *([True, False, False] if traffic is select else [False, True, False])]
     for _ in range(6):

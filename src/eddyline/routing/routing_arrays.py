@@ -51,7 +51,7 @@ class Traffic:
         dearer = self.module.add(tuples, produced / tuples, self.cost(tuples, produced, seconds, work), moment)
         self.recent.add(tuples, produced, seconds, moment)
         if isinstance(self.step, Probe):  # what a probe costs varies with what is in the caches
-            return self.reference.probed(tuples, produced, moment, self.after[0].bit_count() > 2)
+            return self.reference.probed(tuples, produced, work.slices, self.after[0].bit_count() > 2)
         return self.reference.surprised(tuples, produced) or dearer
 
     def cost(self, tuples: int, produced: float, seconds: float, work: Work) -> float:

@@ -74,20 +74,20 @@ class Reference:
     finds depends on its place in the slice: the first ones meet older rows, the last ones miss what is not built yet.
     """
 
-    __slots__ = ("_moment", "_produced", "_tuples", "produced", "tuples")
+    __slots__ = ("_produced", "_slices", "_tuples", "produced", "tuples")
 
     def __init__(self) -> None:
         self.tuples = self.produced = 0.0
-        self._tuples = self._produced = self._moment = 0
+        self._tuples = self._produced = self._slices = 0
 
-    def probed(self, tuples: int, produced: int, moment: int, joined: bool) -> bool:
+    def probed(self, tuples: int, produced: int, slices: int, joined: bool) -> bool:
         """Add a packet of a probe; whether the last slice was a surprise. Tuples that are joined already have rows in
         common, so that fewer of them tell something: they count a tenth."""
         surprise = False
-        if moment != self._moment:
+        if slices != self._slices:
             part = TENTH if joined else 1.0
             surprise = self._tuples > 0 and self.surprised(part * self._tuples, part * self._produced, False)
-            self._tuples, self._produced, self._moment = 0, 0, moment
+            self._tuples, self._produced, self._slices = 0, 0, slices
         self._tuples += tuples
         self._produced += produced
         return surprise
@@ -169,6 +169,8 @@ class Work:
     def __init__(self) -> None:
         self.moment = 0
         """Rows built in the slot, those of undone batches too: it never goes back, or old evidence would grow."""
+        self.slices = 0
+        """Slices of the input that were taken in."""
         self.seconds = 0.0
         self.calls = 0
         self.passed = np.zeros(1, np.int64)
