@@ -118,10 +118,7 @@ def _typed(values: pa.Array, type: pa.DataType) -> pa.Array:
 
 def _run(call: Call, args: Sequence[Value], rows: int, errors: ErrorCount) -> tuple[pa.Array, int]:
     """The values of a call, and how many of them could not be computed."""
-    try:
-        whole = call.kernel(args, rows)
-    except FAILURES:
-        whole = None
+    whole = _attempt(call, args, rows, errors)
     if whole is not None:
         return (whole.values, whole.failed) if isinstance(whole, Partial) else (whole, 0)
     pieces: list[pa.Array] = []
@@ -143,23 +140,33 @@ def _run(call: Call, args: Sequence[Value], rows: int, errors: ErrorCount) -> tu
     return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), failed + lost
 
 
-def _pieces(call: Call, args: Sequence[Value], rows: int, errors: ErrorCount) -> Iterator[pa.Array | Partial | None]:
-    """The results of a call for one part of the rows after the other; None for a row that cannot be computed."""
+def _attempt(call: Call, args: Sequence[Value], rows: int, errors: ErrorCount) -> pa.Array | Partial | None:
+    """The result of a call, None if some row cannot be computed."""
     try:
-        result = call.kernel(args, rows)
+        return call.kernel(args, rows)
     except FAILURES as error:
         if call.expensive and not errors.first:
             errors.first = str(error)
-        result = None
-    if result is not None or rows <= 1:
-        yield pa.nulls(0, t.physical(call.type)) if result is None and not rows else result
+        return None
+
+
+def _pieces(call: Call, args: Sequence[Value], rows: int, errors: ErrorCount) -> Iterator[pa.Array | Partial | None]:
+    """The results of a call that failed, for one part of the rows after the other; None for a row that cannot be
+    computed."""
+    if rows <= 1:
+        yield None if rows else pa.nulls(0, t.physical(call.type))
         return
     size = 1
     while size * _PARTS < rows:
         size *= _PARTS
     for start in range(0, rows, size):
         length = min(size, rows - start)
-        yield from _pieces(call, _part(args, start, length), length, errors)
+        part = _part(args, start, length)
+        result = _attempt(call, part, length, errors)
+        if result is not None:
+            yield result
+        else:
+            yield from _pieces(call, part, length, errors)
 
 
 def _part(args: Sequence[Value], start: int, length: int) -> list[Value]:

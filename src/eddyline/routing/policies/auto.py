@@ -211,7 +211,7 @@ class Auto(Policy):
         modules, fork, moment = note.modules, note.fork, self._work.moment
         for place, key in enumerate(note.keys):
             level = self._work.levels.get(key)
-            if level is not None:
+            if level is not None and level.cost > 0.0:
                 note.cost[place], note.level[place] = level.cost, level.selectivity
                 if key[0] < self._sources:
                     note.each[place] = level.cost
