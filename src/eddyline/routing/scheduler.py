@@ -2,10 +2,11 @@
 
 Every meta-queue is either on the scheduler queue or not eligible. A round takes the one in front, as one packet; then
 its counter starts again and those that are not eligible count one round more. A queue becomes eligible when its
-occupancy reaches its threshold, or a slice of the input. The threshold adapts: twice as full as it had to be doubles it, more than LIMIT rounds
-without being served halves it, so queues that fill fast are served in large packets and those that fill slowly do not
-starve. Bounded wait: after LIMIT rounds the threshold halves at every round, so a tuple waits at most LIMIT +
-log2(LARGEST) rounds before its queue is eligible, and never past the end of its micro-batch, when all is flushed.
+occupancy reaches its threshold, or a slice of the input. The threshold adapts: twice as full as it had to be doubles
+it, more than LIMIT rounds without being served halves it, so queues that fill fast are served in large packets and
+those that fill slowly do not starve. Bounded wait: after LIMIT rounds the threshold halves at every round, so a tuple
+waits at most LIMIT + log2(LARGEST) rounds before its queue is eligible, and never past the end of its micro-batch, when
+all is flushed.
 
 With a fixed packet size the threshold stays, and a packet is never larger. `packet=1` is the per-tuple eddy.
 """

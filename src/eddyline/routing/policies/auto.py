@@ -215,7 +215,7 @@ class Auto(Policy):
                 note.cost[place], note.level[place] = level.cost, level.selectivity
                 if key[0] < self._sources:
                     note.each[place] = level.cost
-        half = max(min(LONG, max(SHORT, REMEMBERED * (moment - fork.surprised))), fork.profile.age(moment))
+        half = float(max(min(LONG, max(SHORT, REMEMBERED * (moment - fork.surprised))), fork.profile.age(moment)))
         counts, ages = fork.profile.newest(moment, FADED * half)
         if ages.size < FEW:
             return
