@@ -58,21 +58,37 @@ def test_however_the_new_tuples_are_cut_into_calls_the_old_ones_fade_the_same() 
     assert cut.produced == pytest.approx(whole.produced)
 
 
+def at(moment: int) -> Work:
+    work = Work()
+    work.moment = moment
+    return work
+
+
 def test_evidence_fades_with_the_rows_that_are_built() -> None:
     made = recent(1000, 600, moment=500)
-    assert made.weight(500) == pytest.approx(1000)
-    assert made.weight(500 + HALF_ROWS) == pytest.approx(500)
-    assert made.weight(500 + 3 * HALF_ROWS) == pytest.approx(125)
+    assert made.weight(at(500)) == pytest.approx(1000)
+    assert made.weight(at(500 + HALF_ROWS)) == pytest.approx(500)
+    assert made.weight(at(500 + 3 * HALF_ROWS)) == pytest.approx(125)
     made.add(1, 0, COST, 500 + HALF_ROWS)
     assert made.produced == pytest.approx(300, rel=0.01)
     assert made.moment == 500 + HALF_ROWS
-    assert made.weight(500 + HALF_ROWS) == pytest.approx(501, rel=0.01)
+    assert made.weight(at(500 + HALF_ROWS)) == pytest.approx(501, rel=0.01)
+
+
+def test_the_evidence_of_the_slice_before_does_not_fade() -> None:
+    made, work = recent(1000, 600), at(0)
+    for moment, weight in ((4 * HALF_ROWS, 1000), (8 * HALF_ROWS, 1000 / 16), (9 * HALF_ROWS, 1000 / 256)):
+        work.moment = moment
+        work.end_slice()
+        work.end_slice()
+        assert made.weight(work) == pytest.approx(weight)
+    assert work.slices == 3
 
 
 def test_weight_changes_nothing() -> None:
     made = recent(1000, 600)
     for _ in range(3):
-        made.weight(HALF_ROWS)
+        made.weight(at(HALF_ROWS))
     assert (made.tuples, made.moment) == (1000, 0)
 
 

@@ -26,10 +26,10 @@ from eddyline.settings import Settings
 
 BAR = 1.07
 BATCH = 16384
-WINDOW = 5_000
-TUPLES = 2_000_000
+WINDOW = 20_000
+TUPLES = 4_000_000
 """In a run of a join, all streams together."""
-SELECTION_ROWS = 1_200_000
+SELECTION_ROWS = 2_400_000
 FEW = 24
 """So many orders are all tried."""
 ROUNDS, FINALISTS = 4, 2

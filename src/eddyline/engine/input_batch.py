@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-LEAST, FIRST, MOST = 64, 8192, 65536
+LEAST, FIRST, MOST = 64, 8192, 262144
 STEP = 4.0
 FADE = 0.6
 """How much of the old means stays with each slice."""

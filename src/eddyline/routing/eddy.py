@@ -72,7 +72,7 @@ class Eddy:
         while (queue := self.scheduler.next()) is not None:
             self._serve(queue)
             self.scheduler.end_round()
-        self.work.slices += 1
+        self.work.end_slice()
 
     def flush(self) -> None:
         """Serve everything that waits: no tuple stays in a queue at the end of a micro-batch."""

@@ -24,7 +24,7 @@ from eddyline.routing.routing_arrays import RoutingArrays
 FIRST = 256
 """The threshold a queue begins with."""
 
-LARGEST = 16384
+LARGEST = 32768
 """A packet is never larger, and a queue that has so many is served at once."""
 
 LIMIT = 8

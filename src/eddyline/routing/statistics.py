@@ -62,9 +62,10 @@ class Recent:
         self.calls += 1.0
         self.moment = moment
 
-    def weight(self, moment: int) -> float:
-        """How many tuples the evidence is worth now."""
-        return float(self.tuples * 0.5 ** ((moment - self.moment) / HALF_ROWS))
+    def weight(self, work: Work) -> float:
+        """How many tuples the evidence is worth now. That of the slice before is as new as any can be."""
+        age = max(0, work.moment - self.moment - work.slice_rows)
+        return float(self.tuples * 0.5 ** (age / HALF_ROWS))
 
 
 class Reference:
@@ -169,8 +170,8 @@ class Work:
     def __init__(self) -> None:
         self.moment = 0
         """Rows built in the slot, those of undone batches too: it never goes back, or old evidence would grow."""
-        self.slices = 0
-        """Slices of the input that were taken in."""
+        self.slices = self.slice_rows = self._slice_end = 0
+        """Slices of the input that were taken in, and the rows of the last one."""
         self.seconds = 0.0
         self.calls = 0
         self.passed = np.zeros(1, np.int64)
@@ -180,6 +181,12 @@ class Work:
         that was used last."""
         self.fixed = FIXED
         """The fixed cost of a call: the least that any call took."""
+
+    def end_slice(self) -> None:
+        """A slice of the input, if there was one, went through."""
+        if self.moment > self._slice_end:
+            self.slices += 1
+            self.slice_rows, self._slice_end = self.moment - self._slice_end, self.moment
 
     def add(self, seconds: float) -> None:
         """One call of a module."""

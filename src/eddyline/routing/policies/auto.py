@@ -252,13 +252,13 @@ class Auto(Policy):
 
     def _route(self, entry: Entry, fork: _Fork) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The sampled steps on the route of now, and their selectivities as the traffic has them."""
-        route, selectivities, moment = [], [], self._work.moment
+        route, selectivities = [], []
         at: Entry | None = entry
         while at is not None and at.chosen is not None:
             column = fork.columns.get(at.chosen.bit)
             if column is not None:
                 recent = at.chosen.recent
-                believed = recent.weight(moment) >= EVIDENCE
+                believed = recent.weight(self._work) >= EVIDENCE
                 route.append(column)
                 selectivities.append(recent.produced / recent.tuples if believed else -1.0)
             at = self._routes.entries.get(at.chosen.after)
@@ -329,7 +329,7 @@ class Auto(Policy):
         rows = len(counts) - unseen.sum(axis=0)
         for column, traffic in enumerate(entry.steps):
             is_selection, made = fork.is_selection[column], counts[:, column]
-            if rows[column]:
+            if rows[column] and (is_selection or not traffic.module.tuples):  # caches make samples of probes seem dear
                 alike = seconds[(fork.is_selection == is_selection) & (rows > 0)]
                 units = rows[column] + (0 if is_selection else made.sum())
                 cost = (seconds[column] - min(ALIKE * alike.min(), 2.0 * CALL)) / units

@@ -7,26 +7,15 @@ a step that multiplies tuples looks beneficial. A step without fresh evidence is
 
 from __future__ import annotations
 
-from eddyline.routing.policies.policy import Policy
-from eddyline.routing.policies.rank import LEAST_EVIDENCE
-from eddyline.routing.routing_arrays import Entry, Traffic
-from eddyline.routing.statistics import Work
+from eddyline.routing.policies.rank import Rank
+from eddyline.routing.routing_arrays import Traffic
 
 
-class Benefit(Policy):
+class Benefit(Rank):
     """The step with the most value made per second."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
-    def decide(self, entry: Entry) -> Traffic:
-        """The first that is not measured, or the one of most benefit over cost."""
-        moment = self._work.moment
-        for traffic in entry.steps:
-            if traffic.recent.weight(moment) < LEAST_EVIDENCE:
-                return traffic
-        return max(entry.steps, key=lambda t: self._benefit(t, entry.sources))
-
-    def _benefit(self, traffic: Traffic, sources: int) -> float:
+    def rank(self, traffic: Traffic) -> float:
+        """Value over cost, negative because less is better. The share of the sources is a factor of all: it is left
+        out."""
         cost, selectivity = self._work.estimate(traffic.recent)
-        return selectivity * traffic.after[0].bit_count() / sources / cost
+        return -selectivity * traffic.after[0].bit_count() / cost

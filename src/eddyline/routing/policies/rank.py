@@ -23,12 +23,12 @@ class Rank(Policy):
 
     def decide(self, entry: Entry) -> Traffic:
         """The first that is not measured, or the one of least rank."""
-        moment = self._work.moment
         for traffic in entry.steps:
-            if traffic.recent.weight(moment) < LEAST_EVIDENCE:
+            if traffic.recent.weight(self._work) < LEAST_EVIDENCE:
                 return traffic
-        return min(entry.steps, key=self._rank)
+        return min(entry.steps, key=self.rank)
 
-    def _rank(self, traffic: Traffic) -> float:
+    def rank(self, traffic: Traffic) -> float:
+        """The less the better."""
         cost, selectivity = self._work.estimate(traffic.recent)
         return (selectivity - 1.0) / cost
