@@ -42,7 +42,7 @@ def test_the_settings_name_the_router(name: str, kind: type) -> None:
 @pytest.mark.parametrize("policy", [Fixed(), Random(1), Lottery(1), Rank(Work()), Benefit(Work())])
 def test_all_but_auto_learn_from_the_traffic_alone(policy: Policy) -> None:
     of = entry((1000, 500, 1.0), None)
-    assert policy.sample(of, 100) == 0 and policy.most(of) is None
+    assert policy.sample(of, 100) == 0 and policy.about(of) is None
     policy.surprised(of)
     policy.learn(of, np.zeros((1, 2)), np.zeros(2))
     assert policy.decide(of) in of.steps

@@ -100,7 +100,7 @@ class Eddy:
     def _serve(self, queue: MetaQueue) -> None:
         """One packet of a queue takes the step that the routing arrays say, after a sample of it was shown to all."""
         entry = queue.entry
-        packet = self.scheduler.take(queue, self._router.most(entry))
+        packet = self.scheduler.take(queue, self._router.about(entry))
         if self._check:
             check_packet(packet, self._stems)
         samples = self._router.sample(entry, packet.size)

@@ -92,14 +92,18 @@ class Scheduler:
         signature = min(self._waiting, key=lambda s: s[0].bit_count() + s[1].bit_count())
         return self._waiting.pop(signature)
 
-    def take(self, queue: MetaQueue, most: int | None = None) -> Packet:
-        """Serve a queue: its packet, adaptive ones of at most so many tuples. Adapts its threshold."""
+    def take(self, queue: MetaQueue, about: int | None = None) -> Packet:
+        """Serve a queue: its packet, an adaptive one of an equal part of what waits, about so large. Adapts its
+        threshold."""
         if self._packet is None and queue.occupancy >= 2 * queue.threshold:
             queue.threshold = min(2 * queue.threshold, LARGEST)
         queue.longest_wait = max(queue.longest_wait, self._clock() - queue.since)
         queue.most_rounds = max(queue.most_rounds, queue.counter)
         queue.counter = 0
-        packet = queue.take(min(most, self.most) if most and self._packet is None else self.most)
+        size = self.most
+        if about and self._packet is None:
+            size = min(size, -(-queue.occupancy // max(1, round(queue.occupancy / about))))
+        packet = queue.take(size)
         queue.packets += 1
         queue.tuples += packet.size
         if not queue.occupancy:

@@ -352,7 +352,7 @@ class Auto(Policy):
             fork.surprised, fork.every = self._work.moment, OFTEN
             fork.news += 1
 
-    def most(self, entry: Entry) -> int | None:
+    def about(self, entry: Entry) -> int | None:
         """Packets of a fork no larger than pays, so that an order can be changed soon."""
         note = entry.note
         if not isinstance(note, _Note) or note.fork.entry is not entry or entry.chosen is None:

@@ -31,6 +31,6 @@ class Policy:
     def surprised(self, entry: Entry) -> None:
         """A step of this entry did something else than before."""
 
-    def most(self, entry: Entry) -> int | None:
-        """A limit for packets of this entry, if smaller ones are worth it."""
+    def about(self, entry: Entry) -> int | None:
+        """How large packets of this entry should be, if smaller ones are worth it."""
         return None
