@@ -6,8 +6,8 @@ go together; of the others only the mean is known (`level`). A module costs `cos
 one that it makes. It may be taken if it is in `first`, or when one of `any_of` or all of `all_of` have been.
 
 The sample is small, the traffic on the route of now large: what that says about the modules on it is believed. Going
-along the route, the weights of tuples that pass and of tuples that fail are scaled so that the sample says the same
-(each tuple fails once, so this is exact), and matches of probes likewise.
+along the route, among the tuples that came so far the weights of those that pass and of those that fail are scaled so
+that the sample says the same, and the matches of probes likewise.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def believe(
             if not is_selection[column]:
                 scale = min(max(said / seen, 0.125), 8.0)
                 for i in range(n):
-                    counts[i, column] *= scale
+                    if alive[i] > 0.0:  # of the others it says nothing
+                        counts[i, column] *= scale
             elif seen < 1.0:
                 said = min(max(said, 0.001), 0.999)
                 for i in range(n):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-KEPT, ENOUGH = 256, 24
+KEPT, ENOUGH = 512, 24
 """Samples that are kept, the newest, and how many of them always count."""
 
 

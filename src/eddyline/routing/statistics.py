@@ -28,11 +28,11 @@ TINY = 1e-12
 ENOUGH, LONG = 50, 30_000.0
 """Tuples from which on a call may surprise, and that are remembered to compare it with."""
 TENTH = 0.1
-CLEARLY, DEARER = 4.0, 2.0
+CLEARLY, DEARER = 3.5, 2.0
 """A surprise: so many standard errors off in selectivity, or a cost so many times as high or low."""
-COSTS, LARGE, SOME, BLUR = 5, 256, 48, 1e-5
+COSTS, LARGE, SOME, BLUR, TELLING = 5, 256, 48, 1e-5, 150e-6
 """Packets whose costs are compared; the fewest tuples of a packet, and of a sample, to tell a cost by; seconds by which
-the time of a call may be off whatever it does."""
+the time of a call may be off whatever it does, and that are so many that this does not matter."""
 NEVER, FRESH = -(1 << 60), 131072
 """What told a cost longer ago than FRESH rows does not count."""
 
@@ -114,15 +114,16 @@ class Level:
     The cost is that of a tuple or, for a probe, of a tuple or a match.
 
     A call may be interrupted, and then it seems dearer by any factor; nothing makes it seem cheaper. So the cost is a
-    low one of the last few packets that were large enough to tell, or cheaper. Where only small packets come, samples
-    say when it has changed: at once when they are cheaper; if several are dearer, when packets have said nothing.
+    low one of the last few calls that were long enough to tell, or cheaper, as far as they are fresh. Where only short
+    ones come, samples say when it has changed: at once when they are cheaper; if several are dearer, when packets have
+    said nothing.
     """
 
     __slots__ = ("_costs", "_hints", "_settled", "cost", "moment", "selectivity", "told", "tuples")
 
     def __init__(self) -> None:
         self.tuples = self.selectivity = self.cost = self._settled = 0.0
-        self._costs: list[float] = []
+        self._costs: list[tuple[int, float]] = []
         self._hints: list[float] = []
         self.moment, self.told = 0, NEVER
         """`told`: when enough tuples at once last told the cost."""
@@ -134,29 +135,31 @@ class Level:
         self.selectivity += tuples / (self.tuples + tuples) * (selectivity - self.selectivity)
         self.tuples += tuples
         self.moment = moment
-        if tuples < LARGE and self._costs and cost >= self.cost:
-            return False
-        self._costs = [*self._costs[1 - COSTS :], cost]
-        if tuples >= LARGE:
+        if tuples >= LARGE or tuples * cost >= TELLING:
             self.told = moment
-        return self._settle()
+        elif self._costs and cost >= self.cost:
+            return False
+        return self._tell(cost, moment)
 
     def hint(self, tuples: int, cost: float, moment: int) -> bool:
         """What a sample said about its cost; whether that has changed clearly."""
         self._hints = [*self._hints[1 - COSTS :], cost]
         least, silent = min(self._hints), moment - self.told
-        if cost + BLUR / tuples < self.cost / DEARER or (silent > FRESH and tuples >= SOME):
-            self._costs = [cost]
-        elif silent > HALF_ROWS and len(self._hints) == COSTS and least > self.cost * DEARER:
-            self._costs = [least]
-        if tuples >= SOME:
+        if tuples * cost >= TELLING:
             self.told = moment
-        return self._settle()
+            return self._tell(cost, moment)
+        if cost + BLUR / tuples < self.cost / DEARER or (silent > FRESH and tuples >= SOME):
+            self._costs = []
+            return self._tell(cost, moment)
+        if silent > HALF_ROWS and len(self._hints) == COSTS and least > self.cost * DEARER:
+            self._costs = []
+            return self._tell(least, moment)
+        return False
 
-    def _settle(self) -> bool:
-        if not self._costs:
-            return False
-        self.cost = sorted(self._costs)[len(self._costs) // 3]
+    def _tell(self, cost: float, moment: int) -> bool:
+        older = self._costs[1 - COSTS :]
+        self._costs = [*(c for c in older[:-1] if moment - c[0] < HALF_ROWS), *older[-1:], (moment, cost)]
+        self.cost = sorted(c for _, c in self._costs)[len(self._costs) // 3]
         settled, self._settled = self._settled, self.cost
         if settled / DEARER <= self.cost <= settled * DEARER:
             self._settled = settled

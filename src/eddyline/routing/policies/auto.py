@@ -37,14 +37,17 @@ MARGIN, CALM_MARGIN = 0.01, 0.05
 SURE, SURER = 0.3, 1.0
 """And by so many standard errors: of selections, and where fan-outs multiply."""
 
-FEW, MANY = 16, 128
+FEW, MANY = 16, 256
 """The fewest samples to judge by, and the most taken at a time: as many as cost about as much as taking them."""
 
-OFTEN, SELDOM, SLOWER = 512, 65536, 2.0
+OFTEN, SELDOM, SLOWER = 512, 4096, 2.0
 """Rows built between two samples of a fork: after a surprise, and at most; by how much it grows each time."""
 
 SHORT, LONG, REMEMBERED = 3000.0, 65536.0, 0.25
 """Rows after which a sample counts half: this share of the time since the last surprise, within limits."""
+
+CALM_EXPLORE = 0.25
+"""The share of what may be spent on samples that is spent when all is calm."""
 
 FADED = 4.0
 """Samples older than so many half-lives do not count."""
@@ -65,7 +68,7 @@ to two times CALL."""
 GRACE = 0.001
 """Seconds that samples and thinking may take before there is much work to compare with."""
 
-THINK = 0.05
+THINK = 0.12
 """The share of the time that may be spent on thinking."""
 
 MOST = 60
@@ -90,8 +93,8 @@ class _Fork:
         self.sure = SURE if self.is_selection.all() else SURER
         self.surprised = self.news = 0
         """When something on its routes was a surprise; how often there was a surprise or a new sample."""
-        self.sampled, self.expected = -SELDOM, 0.0
-        """When it was last sampled, and the seconds that was expected to take."""
+        self.sampled, self.sampled_at, self.expected, self.took = -SELDOM, 0.0, 0.0, 0.0
+        """When it was last sampled, in rows and in seconds, and the seconds that was expected to take, and took."""
         self.every: float = OFTEN
 
 
@@ -301,13 +304,18 @@ class Auto(Policy):
             return 0
         if fork.profile.size >= FEW and work.moment - fork.sampled < fork.every * min(1.0, size / SOME):
             return 0
-        left, late, cost = GRACE + self._explore * work.seconds - self._spent, self.late(entry), TINY
+        now = self._clock()
+        calm_share = CALM_EXPLORE * self._explore / len(self._forks)
+        if self._calm(fork) and calm_share * (now - fork.sampled_at) < fork.took:
+            return 0
+        left = GRACE + self._explore * (now - self._began) - self._spent
+        late, cost = self.late(entry), TINY
         for number, traffic in enumerate(entry.steps):
             cost += traffic.module.cost * (entry.chosen.module.selectivity if number in late and entry.chosen else 1.0)
         samples = min(size, MANY, max(SOME, int(len(entry.steps) * CALL / cost)), int(left / cost))
         if samples < min(size, FEW):
             return 0
-        fork.sampled, fork.expected = work.moment, samples * cost
+        fork.sampled, fork.sampled_at, fork.expected = work.moment, now, samples * cost
         fork.every = min(SLOWER * fork.every, SELDOM) if fork.profile.size else OFTEN
         return samples if fork.profile.size else min(samples, SOME)
 
@@ -328,21 +336,23 @@ class Auto(Policy):
         unseen = np.isnan(counts)
         rows = len(counts) - unseen.sum(axis=0)
         for column, traffic in enumerate(entry.steps):
-            is_selection, made = fork.is_selection[column], counts[:, column]
-            if rows[column] and (is_selection or not traffic.module.tuples):  # caches make samples of probes seem dear
+            module, is_selection, made = traffic.module, fork.is_selection[column], counts[:, column]
+            if rows[column] and (is_selection or not module.tuples):  # caches make samples of probes seem dear
                 alike = seconds[(fork.is_selection == is_selection) & (rows > 0)]
                 units = rows[column] + (0 if is_selection else made.sum())
                 cost = (seconds[column] - min(ALIKE * alike.min(), 2.0 * CALL)) / units
-                if traffic.module.hint(int(rows[column]), float(cost), moment) and is_selection:
+                if module.hint(int(rows[column]), float(cost), moment) and is_selection:
                     self.surprised(entry)
-            if not traffic.module.tuples:  # no packet has told anything yet
-                self._work.levels.setdefault((traffic.bit, traffic.partner), traffic.module)
-                traffic.module.selectivity = float(np.nanmean(made)) if rows[column] else GUESS_SELECTIVITY
-            others = unseen[:, column]
-            made[others] = self._random.random(int(others.sum())) < traffic.module.selectivity
+            if not module.tuples:  # no packet has told anything yet
+                self._work.levels.setdefault((traffic.bit, traffic.partner), module)
+                module.selectivity = float(np.nanmean(made)) if rows[column] else GUESS_SELECTIVITY
+            if rows[column] < len(counts):
+                others = unseen[:, column]
+                made[others] = self._random.random(len(counts) - rows[column]) < module.selectivity
         fork.profile.add(counts, moment)
         fork.news += 1
-        self._spent += min(float(seconds.sum()), max(GRACE, 4.0 * fork.expected))  # compiling does not count
+        fork.took = min(float(seconds.sum()), max(GRACE, 4.0 * fork.expected))  # compiling does not count
+        self._spent += fork.took
         entry.left = 0
 
     def surprised(self, entry: Entry) -> None:
