@@ -39,6 +39,10 @@ class Settings:
     """Rows taken in from all streams in one go; None: adaptive, or the packet size where that is fixed."""
     explore: float = 0.08
     seed: int = 0
+    slots: int | None = None
+    """Slots that share the work; None: one in the local engine."""
+    groups: int = 256
+    """Partition groups, of which each slot has some."""
     memory: int | None = None
     batch_rows: int = 65536
     batch_rows_auto: bool = True
@@ -110,6 +114,10 @@ def _batch_seconds(text: str) -> Mapping[str, Any]:
     return {"batch_seconds": float(text)}
 
 
+def _slots(text: str) -> Mapping[str, Any]:
+    return {"slots": None if text == "auto" else _number(text, 1, 4096)}
+
+
 def _memory(text: str) -> Mapping[str, Any]:
     return {"memory": None if text == "none" else parse_size(text)}
 
@@ -154,8 +162,10 @@ TABLE: tuple[Setting, ...] = (
     Setting("spill", "auto, lazy-disk, active-disk, off", "auto", "where state beyond the memory goes", today="off"),
     Setting("balance", "auto, moving-state, parallel-track, off", "auto", "how load is moved between slots",
             today="off"),
-    Setting("slots", "a number", "one per core", "how many slots share the work", today="1"),
-    Setting("groups", "a number", "256", "partition groups in all"),
+    Setting("slots", "auto, a number", "auto", "how many slots share the work; auto is one in the local engine",
+            _slots),
+    Setting("groups", "a number", "256", "partition groups in all, each of which is in one slot",
+            lambda text: {"groups": _number(text, 1, 65536)}),
     Setting("batch_rows", "auto, a number of rows", "auto", "rows per micro-batch", _batch_rows),
     Setting("batch_seconds", "a number of seconds", "1", "the longest batch batch_rows=auto aims at", _batch_seconds),
     Setting("idle_timeout", "none, a time", "none", "how long a silent stream may hold the watermark back",

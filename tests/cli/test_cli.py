@@ -72,11 +72,10 @@ def test_explain(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
             2,
             "eddyline: cannot read the settings in x.toml: No such file or directory",
         ),
-        (["run", "job.sql", "--engine", "spark"], 2, "eddyline: --engine spark is not built yet"),
         (["run", "job.sql", "--engine", "flink"], 2, "eddyline: --engine is local or spark, not 'flink'"),
-        (["run", "job.sql", "--checkpoint", "c"], 2, "eddyline: --checkpoint is not built yet"),
         (["run", "job.sql", "--follow"], 2, "eddyline: --follow is not built yet"),
-        (["run", "job.sql", "--conf", "a=b"], 2, "eddyline: --conf is not built yet"),
+        (["run", "job.sql", "--conf", "a=b"], 2, "eddyline: --conf is for --engine spark"),
+        (["run", "job.sql", "--engine", "spark", "--conf", "a"], 2, "eddyline: --conf a: it is SPARK_KEY=VALUE"),
         (
             ["run", "job.sql", "--set", "packet=many"],
             2,

@@ -89,7 +89,10 @@ def test_batch_rows() -> None:
         ("batch_seconds=0", "setting batch_seconds (from --set): '0' is not a number of seconds above 0"),
         ("seed=x", "setting seed (from --set): 'x' is not a whole number of at least 0"),
         ("idle_timeout=5 s", "setting idle_timeout (from --set) is not built yet; the only value is none"),
-        ("groups=256", "setting groups (from --set) is not built yet"),
+        ("groups=0", "setting groups (from --set): '0' is not a whole number of at least 1"),
+        ("groups=65537", "setting groups (from --set): 65537 is too large; the largest is 65536"),
+        ("slots=0", "setting slots (from --set): '0' is not a whole number of at least 1"),
+        ("slots=many", "setting slots (from --set): 'many' is not a whole number of at least 1"),
         ("seed=1" + 30 * "0", f"setting seed (from --set): 1{30 * '0'} is too large; the largest is {2**63 - 1}"),
         ("packet=2147483648", "setting packet (from --set): 2147483648 is too large; the largest is 2147483647"),
     ],
@@ -107,10 +110,15 @@ def test_everything_not_built_is_refused_but_what_is_true_anyway() -> None:
                 parse([f"{setting.key}=something"])
     true = (
         "idle_timeout=none metrics_port=none trigger=none cpu=none at_end=flush migration=off optimizer=off plan=mjoin "
-        "spill=off balance=off slots=1"
+        "spill=off balance=off"
     )
     assert parse(true.split()) == Settings()
-    assert from_mapping({"slots": 1, "cpu": None}) == Settings()
+    assert from_mapping({"seed": 0, "cpu": None}) == Settings()
+
+
+def test_slots_and_groups() -> None:
+    assert parse(["slots=3", "groups=7"]) == Settings(slots=3, groups=7)
+    assert parse(["slots=auto"]).slots is None and parse().groups == 256
 
 
 @pytest.mark.parametrize(

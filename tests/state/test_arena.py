@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
+import resource
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from eddyline.errors import JobError
-from eddyline.state.arena import REGION, REGIONS, Arena, punch
+from eddyline.errors import InternalError, JobError
+from eddyline.state.arena import REGION, REGIONS, Arena, punch, remove
 from eddyline.state.column import FIRST_ROWS, Column
 
 PAGE = mmap.PAGESIZE
-
-
-def bytes_on_host(arena: Arena) -> int:
-    return os.fstat(arena._fd).st_blocks * 512
 
 
 def test_a_region_costs_nothing_until_it_is_written() -> None:
     arena = Arena()
     window, _ = arena.map(arena.region(), 0, 64 << 20)
     assert window.size == 64 << 20
-    before = bytes_on_host(arena)
+    before = arena.bytes
     window[: 10 * PAGE] = 1
-    assert 10 * PAGE <= bytes_on_host(arena) - before <= 12 * PAGE
+    assert 10 * PAGE <= arena.bytes - before <= 12 * PAGE
 
 
 def test_regions_do_not_touch_each_other() -> None:
@@ -41,9 +40,9 @@ def test_punching_gives_whole_pages_back_and_zeroes_them() -> None:
     arena = Arena()
     window, mapping = arena.map(arena.region(), 0, 8 * PAGE)
     window[:] = 7
-    full = bytes_on_host(arena)
+    full = arena.bytes
     punch(mapping, 1, 6 * PAGE - 1)
-    assert full - bytes_on_host(arena) == 4 * PAGE
+    assert full - arena.bytes == 4 * PAGE
     assert window[PAGE - 1] == 7 and not window[PAGE : 5 * PAGE].any() and window[5 * PAGE] == 7
     punch(mapping, PAGE + 1, PAGE + 2)
     punch(mapping, 0, 0)
@@ -59,12 +58,129 @@ def test_an_array_keeps_its_mapping_alive_when_the_arena_is_gone() -> None:
     assert (window == 9).all()
 
 
-def test_an_arena_in_a_file_is_there_for_the_next_one(tmp_path: Path) -> None:
-    path = str(tmp_path / "arena")
-    window, _ = Arena(path).map(0, 0, PAGE)
-    window[:] = 5
-    again, _ = Arena(path).map(0, 0, PAGE)
-    assert (again == 5).all()
+def test_an_arena_in_a_folder_is_there_for_the_next_one(tmp_path: Path) -> None:
+    folder = str(tmp_path / "arena")
+    arena = Arena(folder)
+    for value in (5, 6):
+        window, _ = arena.map(arena.region(), 0, PAGE)
+        window[:] = value
+    arena.close()
+    again = Arena(folder)
+    for value in (5, 6):
+        window, _ = again.map(again.region(), 0, PAGE)
+        assert (window == value).all()
+
+
+def test_a_folder_has_one_owner_at_a_time(tmp_path: Path) -> None:
+    folder = str(tmp_path / "arena")
+    arena = Arena(folder)
+    with pytest.raises(JobError, match=f"in use by process {os.getpid()}$"):
+        Arena(folder)
+    with pytest.raises(JobError, match="in use"):
+        remove(folder)
+    arena.close()
+    Arena(folder).close()
+
+
+def test_the_lock_of_a_folder_that_was_removed_is_worth_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between opening the lock file and locking it somebody removes the arena, and makes it again."""
+    folder, flock, seen = str(tmp_path / "arena"), fcntl.flock, []
+    Arena(folder).close()
+
+    def slow(fd: int, operation: int) -> None:
+        if not seen:
+            seen.append(fd)
+            remove(folder)
+        flock(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", slow)
+    arena = Arena(folder)
+    monkeypatch.undo()
+    with pytest.raises(JobError, match="in use"):
+        Arena(folder)
+    arena.close()
+
+
+def test_an_arena_is_removed_with_all_its_files(tmp_path: Path) -> None:
+    folder = str(tmp_path / "arena")
+    remove(folder)
+    arena = Arena(folder)
+    window, _ = arena.map(arena.region(), 0, PAGE)
+    window[:] = 1
+    arena.close()
+    remove(folder)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cleared_arena_begins_anew(tmp_path: Path) -> None:
+    arena = Arena(str(tmp_path))
+    window, _ = arena.map(arena.region(), 0, 64 * PAGE)
+    window[:] = 1
+    assert arena.files == {"0": 64 * PAGE}
+    assert 64 * PAGE <= arena.bytes <= 68 * PAGE
+    arena.clear()
+    assert arena.files == {} and arena.bytes <= PAGE
+    assert (window == 1).all()
+    again, _ = arena.map(arena.region(), 0, PAGE)
+    assert not again.any()
+
+
+def test_a_closed_arena_maps_nothing(tmp_path: Path) -> None:
+    arena = Arena(str(tmp_path))
+    arena.close()
+    with pytest.raises(InternalError, match="closed"):
+        arena.map(0, 0, PAGE)
+
+
+def test_a_column_that_outgrows_its_file_says_so(tmp_path: Path) -> None:
+    """The largest file that there can be depends on the file system; no process may write more than its limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    arena = Arena(str(tmp_path))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (PAGE, hard))
+    try:
+        with pytest.raises(JobError, match="outgrown its file"):
+            arena.map(arena.region(), 0, 2 * PAGE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
+@pytest.mark.parametrize("start", [0, 123_456])
+def test_a_column_goes_on_in_another_arena_of_the_same_folder(tmp_path: Path, start: int) -> None:
+    arena = Arena(str(tmp_path))
+    columns = [Column(arena, "i8"), Column(arena, "u2", 3)]
+    for column in columns:
+        column.release(start)
+        column.rows = start
+        column.append(np.arange(30_000 * column._width).reshape(30_000, -1).squeeze().astype(column.values.dtype))
+        column.release(start + 20_000)
+    saved = [column.saved() for column in columns]
+    wanted = [column.values[start + 20_000 : start + 30_000].copy() for column in columns]
+    arena.close()
+    arena = Arena(str(tmp_path))
+    again = [Column(arena, "i8"), Column(arena, "u2", 3)]
+    for column, of_column, values in zip(again, saved, wanted, strict=True):
+        column.restore(of_column)
+        assert (column.values[start + 20_000 : column.rows] == values).all()
+        column.truncate(start + 25_000)
+        column.append(values[:7])
+        assert (column.values[start + 25_000 : start + 25_007] == values[:7]).all()
+        before = arena.bytes
+        column.release(column.rows)
+        assert arena.bytes < before
+
+
+def test_trimming_gives_back_what_was_truncated() -> None:
+    arena = Arena()
+    column = Column(arena, "i8")
+    column.append(np.arange(100_000))
+    column.truncate(1000)
+    assert arena.bytes > 700_000
+    column.trim()
+    assert arena.bytes < 20_000 and column.values[:1000].tolist() == list(range(1000))
 
 
 def test_a_column_stops_at_the_end_of_its_region_and_not_in_the_next() -> None:
@@ -137,12 +253,12 @@ def test_a_column_that_is_released_holds_only_what_lives() -> None:
     for i in range(300):
         column.append(np.full(5000, i))
         column.release(max(0, column.rows - 5000))
-        peak = max(peak, bytes_on_host(arena))
+        peak = max(peak, arena.bytes)
     assert column.nbytes == 40_000
     assert peak < 4 * 40_000
     assert (column.values[column.rows - 5000 : column.rows] == 299).all()
     column.release(column.rows)
-    assert column.nbytes == 0 and bytes_on_host(arena) <= 2 * PAGE
+    assert column.nbytes == 0 and arena.bytes <= 2 * PAGE
 
 
 def test_releasing_backwards_and_twice_is_harmless() -> None:

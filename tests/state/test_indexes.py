@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import json
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -25,6 +27,25 @@ def pairs(matches) -> list[tuple[int, int]]:
     return sorted((int(t), int(r)) for tuples, rows in matches for t, r in zip(tuples, rows, strict=True))
 
 
+Index = TypeVar("Index", HashIndex, SortedIndex)
+
+
+def travelled(keys: Column, index: Index, kind: type[Index]) -> tuple[Column, Index]:
+    """The same index, as another process sees it."""
+    saved, held = json.dumps([keys.saved(), index.saved()]), index.nbytes
+    used = index._used if isinstance(index, HashIndex) else None
+    keys._arena.close()
+    arena = Arena(keys._arena.folder)
+    keys = Column(arena, "i8")
+    index = kind(arena, keys)
+    of_keys, of_index = json.loads(saved)
+    keys.restore(of_keys)
+    index.restore(of_index)
+    assert index.nbytes == held
+    assert used is None or index._used == used
+    return keys, index
+
+
 def test_a_hash_index_over_ever_new_keys_stays_as_large_as_what_lives() -> None:
     arena = Arena()
     keys = Column(arena, "i8")
@@ -38,7 +59,7 @@ def test_a_hash_index_over_ever_new_keys_stays_as_large_as_what_lives() -> None:
         index.release(floor)
         keys.release(floor)
         sizes.append(index._table.size // 2)
-        on_host.append(os.fstat(arena._fd).st_blocks * 512)
+        on_host.append(arena.bytes)
         if first % 20_000 == 0:
             asked = np.arange(floor, last)
             found = pairs(index.probe(keys.values, asked, NO_TIMES, limits(last, floor)))
@@ -55,13 +76,13 @@ def test_a_table_that_is_no_longer_needed_is_given_back() -> None:
     index, many = HashIndex(arena, keys), 300_000
     keys.append(np.arange(many))
     index.build(0, many, 0)
-    large = os.fstat(arena._fd).st_blocks * 512
+    large = arena.bytes
     for first in range(many, many + 400_000, 100_000):
         keys.append(np.arange(first, first + 100_000))
         keys.release(first)
         index.release(first)
         index.build(first, first + 100_000, first)
-    assert os.fstat(arena._fd).st_blocks * 512 < 0.6 * large
+    assert arena.bytes < 0.6 * large
 
 
 def test_one_key_for_ever_needs_no_larger_table() -> None:
@@ -74,11 +95,12 @@ def test_one_key_for_ever_needs_no_larger_table() -> None:
     assert index._table.size // 2 <= 4 * hash_index.SMALLEST
 
 
-def test_a_hash_index_wound_back_at_any_point() -> None:
-    """Batches that are undone may make the table grow; the keys expired by the last commit are gone, no others."""
+def test_a_hash_index_wound_back_at_any_point(tmp_path: Path) -> None:
+    """Batches that are undone may make the table grow; the keys expired by the last commit are gone, no others. Now and
+    then the index is seen through another arena."""
     rng = np.random.default_rng(5)
-    for _ in range(20):
-        arena = Arena()
+    for life in range(20):
+        arena = Arena(str(tmp_path / str(life)))
         keys = Column(arena, "i8")
         index, rows, floor = HashIndex(arena, keys), 0, 0
         for _ in range(20):
@@ -88,6 +110,8 @@ def test_a_hash_index_wound_back_at_any_point() -> None:
                 keys.append(rng.integers(-300, 300, n) * int(rng.choice([1, 2**40])))
                 index.build(rows, rows + n, floor)
                 rows += n
+            if rng.random() < 0.5:
+                keys, index = travelled(keys, index, HashIndex)
             if rng.random() < 0.5:
                 index.pop(committed)
                 keys.truncate(committed)
@@ -106,16 +130,19 @@ def test_a_hash_index_wound_back_at_any_point() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_sorted_index_beside_brute_force(seed: int) -> None:
+def test_a_sorted_index_beside_brute_force(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
-    keys = Column(Arena(), "i8")
-    index, rows, committed, floor = SortedIndex(keys), 0, 0, 0
+    arena = Arena(str(tmp_path))
+    keys = Column(arena, "i8")
+    index, rows, committed, floor = SortedIndex(arena, keys), 0, 0, 0
     for _ in range(60):
         for _ in range(int(rng.integers(1, 4))):
             n = int(rng.choice([1, 2, 40, 200]))
             keys.append(rng.integers(-50, 50, n) * int(rng.choice([1, 2**50])))
             index.build(rows, rows + n, floor)
             rows += n
+        if rng.random() < 0.3:
+            keys, index = travelled(keys, index, SortedIndex)
         if rng.random() < 0.4:
             index.pop(committed)
             keys.truncate(committed)
@@ -141,8 +168,9 @@ def test_a_sorted_index_beside_brute_force(seed: int) -> None:
 
 
 def test_a_sorted_index_moves_rows_seldom_and_forgets_the_dead() -> None:
-    keys = Column(Arena(), "i8")
-    index = SortedIndex(keys)
+    arena = Arena()
+    keys = Column(arena, "i8")
+    index = SortedIndex(arena, keys)
     rng = np.random.default_rng(8)
     sizes, runs = [], []
     for first in range(0, 100_000, 100):

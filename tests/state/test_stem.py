@@ -357,6 +357,21 @@ def test_a_sorted_index_whose_making_fails_is_made_again(monkeypatch: pytest.Mon
     assert sorted(rows.tolist()) == list(range(2 * TINY))
 
 
+def test_sorted_indexes_of_which_only_some_could_be_made_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stem = SteM(Arena(), Layout(True, False, (), (), (), (X, K)))
+    ones, times = {X: pa.array([1.0] * TINY), K: pa.array([1] * TINY)}, np.zeros(TINY, np.int64)
+    store_and_build(stem, 0, ones, times)
+    stem.commit()
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(SortedIndex, "build", failing_after(SortedIndex, 1))
+        store_and_build(stem, TINY, ones, times)
+    stem.wind_back()
+    store_and_build(stem, TINY, ones, times)
+    for on, one in ((X, np.array([1.0]).view(np.int64)), (K, np.array([1]))):
+        rows = np.concatenate([r for _, r in stem.probe_range(on, one, one, limits(2 * TINY, 0, 1000))])
+        assert sorted(rows.tolist()) == list(range(2 * TINY))
+
+
 # Rows before a time
 
 
@@ -466,7 +481,6 @@ def failing_after(kind: type, calls: int):
 
 def test_a_long_life_is_flat() -> None:
     """Bytes accounted for and bytes on the host stay where they were, whatever has expired."""
-    import os
 
     arena = Arena()
     stem = SteM(arena, LAYOUT)
@@ -484,7 +498,7 @@ def test_a_long_life_is_flat() -> None:
         stem.expire(first - 1500)
         stem.commit()
         counted.append(stem.nbytes)
-        on_host.append(os.fstat(arena._fd).st_blocks * 512)
+        on_host.append(arena.bytes)
         remembered.append((stem._build_numbers.rows, stem._newest.nbytes // 8))
     assert {builds for builds, _ in remembered} == {0}
     assert max(blocks for _, blocks in remembered) <= 2500 // BLOCK + 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal as D
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -112,12 +114,13 @@ def test_values_come_back(type_: pa.DataType) -> None:
 
 
 @ALL
-def test_slices_nulls_wind_back_and_release(type_: pa.DataType) -> None:
-    """A random life: batches that are slices, NULLs only from some point on, undone batches, expiry."""
+def test_slices_nulls_wind_back_and_release(type_: pa.DataType, tmp_path: Path) -> None:
+    """A random life: batches that are slices, NULLs only from some point on, undone batches, expiry, and now and then
+    another process, which has nothing but the files and the numbers."""
     rng = np.random.default_rng(len(str(type_)))
     pool = VALUES[type_]
-    for _ in range(3):
-        arena = Arena()
+    for life in range(3):
+        arena = Arena(str(tmp_path / str(life)))
         kept, twin, base, committed = store(arena, type_), [], 0, 0
         for step in range(25):
             values = [pool[i] for i in rng.integers(0, 5, int(rng.integers(0, 9)))]
@@ -135,6 +138,13 @@ def test_slices_nulls_wind_back_and_release(type_: pa.DataType) -> None:
                 committed = len(twin)
                 base = int(rng.integers(base, committed + 1))
                 kept.release(base)
+            if rng.random() < 0.3:
+                saved, held = json.dumps(kept.saved()), kept.nbytes
+                arena.close()
+                arena = Arena(str(tmp_path / str(life)))
+                kept = store(arena, type_)
+                kept.restore(json.loads(saved))
+                assert kept.nbytes == held
             some = rng.integers(base, len(twin), 6).tolist() if len(twin) > base else []
             assert given(kept, some) == [twin[i] for i in some]
         kept.truncate(committed)
@@ -250,6 +260,25 @@ def test_a_dictionary_that_grew_in_an_undone_batch() -> None:
     kept.truncate(1)
     kept.append(dictionary_of([0, 1], ["y", "z"]))
     assert given(kept, range(3)) == ["a", "y", "z"]
+
+
+def test_a_dictionary_that_comes_again_is_not_kept_again(tmp_path: Path) -> None:
+    """Neither after a wind-back nor in another process."""
+    words = pa.dictionary(pa.int8(), pa.string())
+    arena = Arena(str(tmp_path))
+    kept = store(arena, words)
+    kept.append(dictionary_of([0, 1, 1], ["a", "b"]))
+    held = kept.nbytes
+    kept.append(dictionary_of([0, 0], ["x", "y"]))
+    kept.truncate(3)
+    kept.append(dictionary_of([1, 0], ["a", "b"]))
+    saved = json.dumps(kept.saved())
+    arena.close()
+    kept = store(Arena(str(tmp_path)), words)
+    kept.restore(json.loads(saved))
+    kept.append(dictionary_of([0], ["a", "b"]))
+    assert given(kept, range(6)) == ["a", "b", "b", "b", "a", "a"]
+    assert kept.nbytes == held + 3 * 8
 
 
 @pytest.mark.parametrize(

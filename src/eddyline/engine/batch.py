@@ -1,25 +1,31 @@
-"""A micro-batch in one process: intake, watermarks, one slot, commit.
+"""A micro-batch in one process: intake, watermarks, slots, commit.
 
-    dead and late rows out -> feed -> watermarks move -> advance -> results -> commit
+    dead and late rows out -> split -> feed -> watermarks move -> advance -> results (combined) -> commit
 
-What is counted is counted when the batch is finished, so a batch that is wound back was never there.
+Slots run one after the other; all of them get the same watermarks, so which of them made a row shows nowhere. What is
+counted is counted when the batch is finished, so a batch that is wound back was never there.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from eddyline.engine.intake import as_it_travels, columns_for, take_in
+from eddyline.engine.partial import combine
 from eddyline.engine.slot import Slot
+from eddyline.engine.split import Split
 from eddyline.engine.watermarks import Watermarks
 from eddyline.errors import InternalError
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.explain import explain
+from eddyline.plan.partition import partition
+from eddyline.plan.plan import Plan
+from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query
 from eddyline.routing.report import Report, look, measured
 from eddyline.settings import Settings
@@ -55,47 +61,52 @@ class BatchResult:
 
 
 class LocalEngine:
-    """A query on one slot, batch by batch."""
+    """A query on one slot or several, batch by batch."""
 
     def __init__(self, query: Query, settings: Settings, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.query = query
-        self.slot = Slot(query, settings, clock=clock)
-        self._streams = {s.stream.name: s.stream for s in query.sources}
-        self._needed = {name: self._needed_columns(name) for name in self._streams}
+        self.query, plan = query, Plan(query)
+        self.partitioning = partition(plan, settings.slots or 1, settings.groups)
+        self._split = Split(plan, self.partitioning)
+        self._streams, self._needed = self._split.streams, self._split.needed
+        self._partial = query.group is not None and not self.partitioning.keeps_groups_whole(query)
+        self.slots = [Slot(query, settings, clock=clock, partial=self._partial) for _ in range(self.partitioning.slots)]
+        self._errors = ErrorCount()
         self._watermarks = Watermarks([s for s in self._streams.values() if not s.is_table])
         self.stats = RunStats()
-        self._committed = (copy(self._watermarks), copy(self.stats), 0)
+        self._note_commit()
 
-    def _needed_columns(self, stream: str) -> tuple[str, ...]:
-        used = {
-            n
-            for i, s in enumerate(self.query.sources)
-            if s.stream.name == stream
-            for n in self.query.columns_of_source(i)
-        }
-        names, time = self._streams[stream].schema.names, self._streams[stream].time
-        needed = tuple(n for n in names if n in used or n == time)
-        return needed or tuple(names[:1])  # a batch without columns would have no rows
+    @property
+    def slot(self) -> Slot:
+        """The first slot; the only one unless more were asked for."""
+        return self.slots[0]
+
+    @property
+    def _counts(self) -> list[ErrorCount]:
+        return [self._split.errors, *(slot.errors for slot in self.slots), self._errors]
+
+    def _note_commit(self) -> None:
+        self._committed = (copy(self._watermarks), copy(self.stats), [errors.count for errors in self._counts])
 
     def explain(self) -> str:
-        """The plan, and what was measured on it so far."""
-        parts = [explain(self.query), measured(self.query, self.slot.eddy)]
+        """The plan, and what was measured on it so far (in the first slot, if there are several)."""
+        parts = [explain(self.query, self.partitioning), measured(self.query, self.slot.eddy)]
         return "\n\n".join(part for part in parts if part)
 
     def report(self, seconds: float = 0.0) -> Report:
-        """What the eddy did so far, `seconds` after the start."""
-        rows = [stem.rows for stem in self.slot.stems]
+        """What the eddy of the first slot did so far, `seconds` after the start, and the rows built in all slots."""
+        rows = [sum(stems) for stems in zip(*([stem.rows for stem in s.stems] for s in self.slots), strict=True)]
         return look(self.query, self.slot.eddy, rows, seconds, self.slot.input_batch.rows)
 
     def load_table(self, stream: str, batch: pa.RecordBatch) -> None:
         """Rows of a static table, before the first batch."""
-        table = self._streams[stream]
         if self.slot.version:
             raise InternalError("a table came after the first batch")
-        self.slot.feed(stream, columns_for(table, as_it_travels(batch), self._needed[stream]))
-        self.slot.take_in()
-        self.slot.commit(self.slot.version)
-        self._committed = (copy(self._watermarks), copy(self.stats), self.slot.errors.count)
+        for shipment in self._split.split_table(stream, batch):
+            self.slots[shipment.slot].receive(shipment)
+        for slot in self.slots:
+            slot.take_in()
+            slot.commit(slot.version)
+        self._note_commit()
 
     def batch(
         self, rows: Sequence[tuple[str, pa.RecordBatch]], ended: Collection[str] = (), commit: bool = True
@@ -106,29 +117,30 @@ class LocalEngine:
         late: list[tuple[str, pa.RecordBatch]] = []
         dead: list[tuple[str, pa.RecordBatch, str]] = []
         for name, raw in rows:
-            stream, batch = self._streams[name], as_it_travels(raw)
             if self._watermarks.by_stream[name] == FOREVER:
                 raise InternalError(f"stream {name} has ended, and a batch of it came")
-            intake = take_in(stream, batch, self._watermarks.late_before(name))
-            stats.rows_in += batch.num_rows
-            stats.rows_used += intake.used.num_rows
-            stats.rows_late += intake.late.num_rows
-            stats.rows_dead += intake.dead.num_rows
-            if intake.late.num_rows:
-                late.append((name, intake.late))
-            if intake.dead.num_rows:
-                dead.append((name, intake.dead, NO_TIME))
-            if intake.newest is not None:
-                newest[name] = max(intake.newest, newest.get(name, intake.newest))
-            if intake.used.num_rows:
-                self.slot.feed(name, columns_for(stream, intake.used, self._needed[name]))
+            split = self._split.split(name, raw, self._watermarks.late_before(name))
+            stats.rows_in += raw.num_rows
+            stats.rows_used += split.used
+            stats.rows_late += split.late.num_rows
+            stats.rows_dead += split.dead.num_rows
+            if split.late.num_rows:
+                late.append((name, split.late))
+            if split.dead.num_rows:
+                dead.append((name, split.dead, NO_TIME))
+            if split.newest is not None:
+                newest[name] = max(split.newest, newest.get(name, split.newest))
+            for shipment in split.shipments:
+                self.slots[shipment.slot].receive(shipment)
         self._watermarks.finish_batch(newest, ended)
-        self.slot.advance(self._watermarks.by_stream, self._watermarks.query)
+        for slot in self.slots:
+            slot.advance(self._watermarks.by_stream, self._watermarks.query)
         return self._finish(late, dead, commit)
 
     def end(self) -> BatchResult:
         """All streams have ended: flush what waits, in a batch of its own."""
-        self.slot.end(self._watermarks.newest)
+        for slot in self.slots:
+            slot.end(self._watermarks.newest)
         return self._finish([], [], commit=True)
 
     def _finish(
@@ -137,26 +149,34 @@ class LocalEngine:
         dead: list[tuple[str, pa.RecordBatch, str]],
         commit: bool,
     ) -> BatchResult:
-        results = [batch for batch in self.slot.drain() if batch.num_rows]
-        stats = self.stats
+        results = [batch for slot in self.slots for batch in slot.drain() if batch.num_rows]
+        if self._partial:
+            results = combine(self.query, results, self._errors)
+        stats, slots = self.stats, self.slots
         stats.rows_out += sum(batch.num_rows for batch in results)
-        stats.expression_errors, stats.first_error = self.slot.errors.count, self.slot.errors.first
-        stats.decisions = dict(self.slot.eddy.decisions.counts)  # routes stay as decided when a batch is wound back
-        stats.state_rows, stats.memory_bytes = self.slot.state_rows, self.slot.state_bytes
-        stats.peak_state_rows = max(stats.peak_state_rows, self.slot.peak_rows)
-        stats.peak_memory_bytes = max(stats.peak_memory_bytes, self.slot.peak_bytes)
+        stats.expression_errors = sum(errors.count for errors in self._counts)
+        stats.first_error = next((errors.first for errors in self._counts if errors.first), "")
+        decisions = sum((slot.eddy.decisions.counts for slot in slots), Counter[str]())
+        stats.decisions = dict(decisions)  # routes stay as decided when a batch is wound back
+        stats.state_rows, stats.memory_bytes = sum(s.state_rows for s in slots), sum(s.state_bytes for s in slots)
+        stats.peak_state_rows = max(stats.peak_state_rows, sum(slot.peak_rows for slot in slots))
+        stats.peak_memory_bytes = max(stats.peak_memory_bytes, sum(slot.peak_bytes for slot in slots))
         if commit:
             self.commit()
         return BatchResult(results, late, dead)
 
     def commit(self) -> None:
         """The batch is done and cannot be undone."""
-        self.slot.commit(self.slot.version + 1)
-        self.stats.memory_bytes = self.slot.state_bytes
-        self._committed = (copy(self._watermarks), copy(self.stats), self.slot.errors.count)
+        for slot in self.slots:
+            slot.commit(slot.version + 1)
+        self.stats.memory_bytes = sum(slot.state_bytes for slot in self.slots)
+        self._note_commit()
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
-        self.slot.wind_back()
-        watermarks, stats, errors = self._committed
-        self._watermarks, self.stats, self.slot.errors.count = copy(watermarks), copy(stats), errors
+        for slot in self.slots:
+            slot.wind_back()
+        watermarks, stats, counts = self._committed
+        self._watermarks, self.stats = copy(watermarks), copy(stats)
+        for errors, count in zip(self._counts, counts, strict=True):
+            errors.count = count

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from eddyline.engine.aggregates import accumulator
 from eddyline.engine.group_ids import decoded, group_ids, plain, representatives
 from eddyline.engine.panes import Panes, at_boundaries, joined, merged, trimmed
-from eddyline.errors import InternalError
-from eddyline.query.evaluate import ErrorCount, evaluate, mask
-from eddyline.query.expr import WINDOW_END, Expr
+from eddyline.engine.panes_arrow import as_batches, as_rows, from_batches, from_rows
+from eddyline.engine.partial import finished, group_of
+from eddyline.query.evaluate import ErrorCount, evaluate
+from eddyline.query.expr import Expr
 from eddyline.query.model import Query
+from eddyline.state.shelf import Saved, Shelf
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _FEW_CELLS, _MANY_PARTS = 4096, 64
@@ -44,12 +46,10 @@ class _Held:
 class Grouping:
     """The group-by of one slot. Boundaries are numbered: number b is at b * SLIDE; without SLIDE there is only 0."""
 
-    def __init__(self, query: Query, errors: ErrorCount) -> None:
-        if query.group is None:
-            raise InternalError("a query without aggregates has no groups")
-        self._query, self._group, self._errors = query, query.group, errors
-        self._slide = query.group.slide or 1
-        self._accumulators = tuple(accumulator(a) for a in query.group.aggregates)
+    def __init__(self, query: Query, errors: ErrorCount, partial: bool = False) -> None:
+        self._query, self._group, self._errors, self._partial = query, group_of(query), errors, partial
+        self._slide = self._group.slide or 1
+        self._accumulators = tuple(accumulator(a) for a in self._group.aggregates)
         self._now = self._committed = _Held()
 
     def add(self, env: Mapping[Expr, pa.Array], rows: int, first: NDArray[np.int64], last: NDArray[np.int64]) -> None:
@@ -109,6 +109,35 @@ class Grouping:
         """Undo every add and emit since the last commit."""
         self._now = self._committed
 
+    def saved(self, shelf: Shelf) -> Saved:
+        """What another process must know of it; the cells are put on the shelf."""
+
+        def names(panes: tuple[Panes, ...]) -> list[str]:
+            return [shelf.put(p, as_batches) for p in panes]
+
+        return [(names(held.whole), names(held.parts), held.next) for held in (self._now, self._committed)]
+
+    def restore(self, saved: Saved, shelf: Shelf) -> None:
+        """Hold the same cells."""
+
+        def found(names: list[str]) -> tuple[Panes, ...]:
+            return tuple(shelf.get(name, from_batches) for name in names)
+
+        self._now, self._committed = (_Held(found(whole), found(parts), next) for whole, parts, next in saved)
+
+    def small_state(self) -> tuple[int, list[pa.RecordBatch]]:
+        """The next boundary, and the cells as rows, as few as possible."""
+        held = self._now
+        if not held.panes:
+            return held.next, []
+        cells = merged(joined([panes.starting(held.next) for panes in held.panes]), self._accumulators)
+        return held.next, [as_rows(cells)]
+
+    def restore_small_state(self, next: int, rows: list[pa.RecordBatch]) -> None:
+        """Begin with the cells of one or several slots."""
+        parts = tuple(from_rows(batch) for batch in rows if batch.num_rows)
+        self._now = self._committed = _Held((), parts, next)
+
     @property
     def rows(self) -> int:
         """Cells held."""
@@ -129,18 +158,7 @@ class Grouping:
         return _Held((trimmed(merged(together, self._accumulators)),), (), held.next)
 
     def _result(self, cells: Panes) -> pa.RecordBatch:
-        """HAVING and the outputs for cells that are one group at one boundary each."""
-        rows, group = len(cells), pa.array(cells.group)
-        env: dict[Expr, pa.Array] = {WINDOW_END: pa.array(cells.first * self._slide).cast(WINDOW_END.type)}
-        for key, values in zip(self._group.keys, cells.keys, strict=True):
-            env[key] = values.take(group).cast(key.type)
-        for aggregate, how, state in zip(self._group.aggregates, self._accumulators, cells.states, strict=True):
-            env[aggregate] = how.final(state, self._errors).cast(aggregate.type)
-        if self._group.having is not None:
-            kept = mask(self._group.having, env, rows, self._errors)
-            rows, at = int(np.count_nonzero(kept)), pa.array(kept)
-            env = {expr: values.filter(at) for expr, values in env.items()}
-        outputs = [evaluate(output.expr, env, rows, self._errors) for output in self._query.outputs]
-        schema = self._query.schema
-        outputs = [values.cast(field.type) for values, field in zip(outputs, schema, strict=True)]
-        return pa.RecordBatch.from_arrays(outputs, schema=schema)
+        """Rows for cells that are one group at one boundary each."""
+        if self._partial:
+            return as_rows(cells)
+        return finished(self._query, cells, self._accumulators, self._errors)

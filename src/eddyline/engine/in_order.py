@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from eddyline.engine.intake import event_times
 from eddyline.query.model import Query
 from eddyline.query.types import decode, is_opaque
+from eddyline.state.shelf import Saved, Shelf
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,23 @@ class InOrder:
     def wind_back(self) -> None:
         """Undo everything since the last commit; batches are immutable, so what waited then is still as it was."""
         self._waiting = self._committed
+
+    def saved(self, shelf: Shelf) -> Saved:
+        """What another process must know of it; the rows are put on the shelf."""
+
+        def names(waiting: tuple[_Waiting, ...]) -> list[tuple[str, int]]:
+            return [(shelf.put(w, lambda w: [w.batch]), w.oldest) for w in waiting]
+
+        return {"waiting": names(self._waiting), "committed": names(self._committed)}
+
+    def restore(self, saved: Saved, shelf: Shelf) -> None:
+        """Hold the same rows."""
+
+        def held(name: str, oldest: int) -> _Waiting:
+            return shelf.get(name, lambda b: _Waiting(b[0], event_times(b[0].column(self._time)), oldest))
+
+        self._waiting = tuple(held(*names) for names in saved["waiting"])
+        self._committed = tuple(held(*names) for names in saved["committed"])
 
     @property
     def rows(self) -> int:

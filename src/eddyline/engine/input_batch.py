@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+from eddyline.state.shelf import Saved
+
 LEAST, FIRST, MOST = 64, 8192, 262144
 STEP = 4.0
 FADE = 0.6
@@ -39,3 +41,12 @@ class InputBatch:
         best = math.sqrt(self._fixed / self._waste) if self._waste else MOST
         size = min(rows, self.rows) if best < rows else self.rows
         self.rows = int(min(max(best, size / STEP, LEAST), size * STEP, MOST))
+
+    def saved(self) -> Saved:
+        """What another process must know of it."""
+        return [self.rows, self._fixed, self._waste]
+
+    def restore(self, saved: Saved) -> None:
+        """Go on with that size, unless one is given."""
+        if self._adaptive:
+            self.rows, self._fixed, self._waste = saved

@@ -14,12 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.engine.group_by import Grouping
+from eddyline.errors import InternalError
 from eddyline.query.evaluate import ErrorCount, evaluate
-from eddyline.query.expr import Expr
+from eddyline.query.expr import Column, Expr
 from eddyline.query.model import GroupBy, Query, WindowKind
 from eddyline.routing.eddy import newest
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import Clock
+from eddyline.state.shelf import Saved, Shelf
 from eddyline.state.stem import SteM
 
 Times = NDArray[np.int64]
@@ -27,6 +29,9 @@ Times = NDArray[np.int64]
 _NEVER_ENDS = np.iinfo(np.int64).max
 
 Values = Mapping[Expr, pa.Array]
+
+Named = list[tuple[str, pa.RecordBatch]]
+"""Record batches, each with the name of what it is."""
 
 
 class Results(Protocol):
@@ -49,6 +54,18 @@ class Results(Protocol):
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
+
+    def saved(self, shelf: Shelf) -> Saved:
+        """What another process must know of it, once it is drained."""
+
+    def restore(self, saved: Saved, shelf: Shelf) -> None:
+        """Go on from there."""
+
+    def small_state(self) -> tuple[Saved, Named]:
+        """What cannot be made again from rows that are still live."""
+
+    def restore_small_state(self, numbers: Saved, batches: Named) -> None:
+        """Go on from the small state of one or several slots."""
 
     @property
     def rows(self) -> int:
@@ -91,6 +108,18 @@ class Rows:
     def wind_back(self) -> None:
         self._out = []
 
+    def saved(self, shelf: Shelf) -> Saved:
+        _check_drained(self._out)
+
+    def restore(self, saved: Saved, shelf: Shelf) -> None:
+        pass
+
+    def small_state(self) -> tuple[Saved, Named]:
+        return None, []
+
+    def restore_small_state(self, numbers: Saved, batches: Named) -> None:
+        pass
+
 
 class Groups:
     """SELECT with aggregates: each complete tuple counts at the slide boundaries whose windows hold all its components.
@@ -101,10 +130,16 @@ class Groups:
     """
 
     def __init__(
-        self, query: Query, group: GroupBy, stems: Sequence[SteM], clocks: Mapping[int, Clock], errors: ErrorCount
+        self,
+        query: Query,
+        group: GroupBy,
+        stems: Sequence[SteM],
+        clocks: Mapping[int, Clock],
+        errors: ErrorCount,
+        partial: bool = False,
     ) -> None:
         self._query, self._slide, self._stems, self._clocks = query, group.slide, stems, clocks
-        self._grouping = Grouping(query, errors)
+        self._grouping = Grouping(query, errors, partial)
         self._out: list[pa.RecordBatch] = []
         self._waiting: tuple[_Waiting, ...] = ()
         self._committed: tuple[_Waiting, ...] = ()
@@ -172,6 +207,48 @@ class Groups:
         self._grouping.wind_back()
         self._waiting, self._out = self._committed, []
 
+    def saved(self, shelf: Shelf) -> Saved:
+        _check_drained(self._out)
+
+        def names(waiting: tuple[_Waiting, ...]) -> list[str]:
+            return [shelf.put(w, lambda w: [w.batch]) for w in waiting]
+
+        return {
+            "grouping": self._grouping.saved(shelf),
+            "waiting": names(self._waiting),
+            "committed": names(self._committed),
+        }
+
+    def restore(self, saved: Saved, shelf: Shelf) -> None:
+        def found(names: list[str]) -> tuple[_Waiting, ...]:
+            return tuple(shelf.get(name, lambda batches: self._from_batch(batches[0])) for name in names)
+
+        self._grouping.restore(saved["grouping"], shelf)
+        self._waiting, self._committed = found(saved["waiting"]), found(saved["committed"])
+
+    def small_state(self) -> tuple[Saved, Named]:
+        next, panes = self._grouping.small_state()
+        waiting = [_without_dictionaries(w.batch) for w in self._waiting]
+        if waiting:  # in one piece
+            waiting = pa.Table.from_batches(waiting).combine_chunks().to_batches()
+        return next, [*(("panes", rows) for rows in panes), *(("waiting", rows) for rows in waiting)]
+
+    def restore_small_state(self, numbers: Saved, batches: Named) -> None:
+        self._grouping.restore_small_state(numbers, [batch for name, batch in batches if name == "panes"])
+        self._waiting = tuple(self._from_batch(batch) for name, batch in batches if name == "waiting")
+        self._committed = self._waiting
+
+    def _from_batch(self, batch: pa.RecordBatch) -> _Waiting:
+        values: dict[Expr, pa.Array] = {}
+        for name, array in zip(batch.schema.names, batch.columns, strict=True):
+            if name.startswith("value "):
+                source, column = name.removeprefix("value ").split(" ", 1)
+                type = self._query.sources[int(source)].stream.schema.field(column).type
+                values[Column(int(source), column, type)] = array
+        first, last = batch.column("first").to_numpy(), batch.column("last").to_numpy()
+        places = {source: batch.column(f"place {source}").to_numpy() for source in self._clocks}
+        return _Waiting(values, first, last, places)
+
     @property
     def rows(self) -> int:
         return self._grouping.rows + sum(w.first.size for w in self._waiting)
@@ -193,6 +270,27 @@ class _Waiting:
         return _Waiting(values, self.first[which], self.last[which], {s: p[which] for s, p in self.places.items()})
 
     @property
+    def batch(self) -> pa.RecordBatch:
+        """The same as columns; of the values, which are columns of sources, the names say which."""
+        columns = {"first": pa.array(self.first), "last": pa.array(self.last)}
+        columns |= {f"place {source}": pa.array(places) for source, places in self.places.items()}
+        for expr, array in self.values.items():
+            assert isinstance(expr, Column)
+            columns[f"value {expr.source} {expr.name}"] = array
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    @property
     def nbytes(self) -> int:
         arrays = sum(int(array.nbytes) for array in self.values.values())
         return arrays + 8 * self.first.size * (2 + len(self.places))
+
+
+def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Each batch has its own, so batches with them cannot be put together."""
+    arrays = [a.dictionary_decode() if pa.types.is_dictionary(a.type) else a for a in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _check_drained(out: list[pa.RecordBatch]) -> None:
+    if out:
+        raise InternalError("results were not drained before the slot was saved")

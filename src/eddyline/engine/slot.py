@@ -2,8 +2,9 @@
 
     feed(stream, rows)* -> advance(watermarks) -> drain() -> commit(version)
 
-is a batch; `wind_back` in place of `commit` undoes it. The slot knows nothing of where rows come from or go to. Rows
-fed are readable and not late (see intake.py). Between `feed` and `advance` watermarks stand still; `advance` takes in
+is a batch; `wind_back` in place of `commit` undoes it. The slot knows nothing of where rows come from or go to, nor of
+other slots: what it is given to build decides which results it makes (see plan/partition.py). Rows fed are readable and
+not late (see intake.py). Between `feed` and `advance` watermarks stand still; `advance` takes in
 what was fed, slice by slice, each when the eddy has nothing else to do, and flushes the eddy: the results of a batch
 leave with it.
 """
@@ -21,23 +22,25 @@ from numpy.typing import NDArray
 from eddyline.engine.in_order import InOrder
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.intake import event_times
-from eddyline.engine.results import Groups, Results, Rows
+from eddyline.engine.results import Groups, Named, Results, Rows
+from eddyline.engine.split import Shipment, Which, kept_values, wanted
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
-from eddyline.query.evaluate import ErrorCount, evaluate, mask
-from eddyline.query.expr import Column, Expr
+from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query, WindowKind
-from eddyline.query.types import decode
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet, merged, started
 from eddyline.routing.rows_windows import Clock
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
-from eddyline.state.keys import without_null
+from eddyline.state.shelf import Saved
 from eddyline.state.stem import SteM
 
 RESULT_ROWS = 65536
 """Complete tuples are gathered when so many have come together."""
+
+_OWN = "\0own"
+"""The column that says of waiting rows, filtered before, which are built here; no name that a stream could have."""
 
 
 class _Part(Protocol):
@@ -58,8 +61,10 @@ class Slot:
         settings: Settings,
         arena: Arena | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        partial: bool = False,
     ) -> None:
-        arena = arena or Arena()
+        """With `partial` aggregates are given as cells, for `partial.combine`."""
+        self.arena = arena = arena or Arena()
         self.query, self.plan, self.errors = query, Plan(query), ErrorCount()
         sources = query.sources
         self.stems = [SteM(arena, layout) for layout in self.plan.layouts]
@@ -71,7 +76,7 @@ class Slot:
         self._results: Results = (
             Rows(query, self.errors)
             if query.group is None
-            else Groups(query, query.group, self.stems, self._clocks, self.errors)
+            else Groups(query, query.group, self.stems, self._clocks, self.errors, partial)
         )
         self.eddy = Eddy(self.plan, self.stems, self._clocks, settings, self.errors, self._complete, clock)
         self.input_batch = InputBatch(settings.input_batch or settings.packet)
@@ -80,7 +85,10 @@ class Slot:
         self._number = self._committed_number = 0
         self._watermark: int | None = None
         self._committed_watermark: int | None = None
+        self._committed_errors = 0
         self.version = 0
+        self.batch_done: int | None = None
+        """A batch that is done and neither committed nor wound back yet, for who comes next (turn.py)."""
         self.peak_rows = self.peak_bytes = 0
         """State at the end of the last batch, before anything expired."""
 
@@ -94,22 +102,48 @@ class Slot:
             if source in self._waiting:
                 self._waiting[source].add(batch)
             else:
-                times = np.zeros(batch.num_rows, np.int64)
-                if item.stream.time is not None:
-                    times = event_times(batch.column(item.stream.time))
-                self._arrive(source, batch, times, None)
+                self._arrive(source, batch, self._times(source, batch), None)
+
+    def feed_source(self, source: int, batch: pa.RecordBatch, build: Which = None) -> None:
+        """Rows of one source that were filtered before (split.py), of which this slot builds some. Those of a ROWS
+        window are all counted, so which are built is kept with them while they wait."""
+        if source in self._clocks:
+            own = np.ones(batch.num_rows, np.bool_) if build is None else build
+            self._waiting[source].add(batch.append_column(_OWN, pa.array(own)))
+            return
+        batch = batch if build is None else batch.take(pa.array(np.flatnonzero(build)))
+        if source in self._waiting:
+            self._waiting[source].add(batch.append_column(_OWN, pa.repeat(True, batch.num_rows)))
+        elif batch.num_rows:
+            values = kept_values(self.plan, source, batch)
+            self.stems[source].store(values, self._times(source, batch), None)
+
+    def receive(self, shipment: Shipment) -> None:
+        """What the split has for this slot."""
+        if shipment.build is None:
+            self.feed(shipment.stream, shipment.batch)
+            return
+        for source, build in shipment.build.items():
+            self.feed_source(source, shipment.batch, build)
+
+    def _times(self, source: int, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        time = self.query.sources[source].stream.time
+        return np.zeros(batch.num_rows, np.int64) if time is None else event_times(batch.column(time))
 
     def _arrive(
         self, source: int, batch: pa.RecordBatch, times: NDArray[np.int64], ordinals: NDArray[np.int64] | None
     ) -> None:
-        """Filter, and store for `take_in`."""
-        values = self._values(source, batch)
-        keep = self._wanted(source, values, batch.num_rows)
+        """Filter, and store for `take_in`; rows that were filtered before say whether they are built here."""
+        if _OWN in batch.schema.names:
+            keep: Which = batch.column(_OWN).to_numpy(zero_copy_only=False)
+            batch = batch.filter(batch.column(_OWN)).drop_columns([_OWN])
+            values = kept_values(self.plan, source, batch)
+        else:
+            values, keep = wanted(self.plan, source, batch, self.errors)
+            if keep is not None:
+                kept = pa.array(keep)
+                values = {expr: array.filter(kept) for expr, array in values.items()}
         if keep is not None:
-            if not keep.any():
-                return
-            kept = pa.array(keep)
-            values = {expr: array.filter(kept) for expr, array in values.items()}
             times, ordinals = times[keep], None if ordinals is None else ordinals[keep]
         if times.size:
             self.stems[source].store(values, times, ordinals)
@@ -133,35 +167,6 @@ class Slot:
             calls = work.calls - calls + len(self.stems)
             self.input_batch.observe(self._number - before, calls, int(work.passed[0]) - passed)
         self.eddy.flush()
-
-    def _values(self, source: int, batch: pa.RecordBatch) -> dict[Expr, pa.Array]:
-        names = batch.schema.names
-        fields = self.query.sources[source].stream.schema
-        return {Column(source, n, fields.field(n).type): batch.column(i) for i, n in enumerate(names)}
-
-    def _wanted(self, source: int, values: dict[Expr, pa.Array], rows: int) -> NDArray[np.bool_] | None:
-        """The rows that pass the filters and have no NULL in a key, None if all do. Leaves in `values` what the SteM
-        keeps."""
-        graph, layout = self.plan.graph, self.plan.layouts[source]
-        keep: NDArray[np.bool_] | None = np.zeros(rows, np.bool_) if graph.never else None
-        for predicate in graph.filters[source]:
-            passed = mask(predicate, values, rows, self.errors)
-            keep = passed if keep is None else keep & passed
-        for expr in layout.needed:
-            if expr not in values:
-                values[expr] = evaluate(expr, values, rows, self.errors)
-        valid = without_null([self._comparable(values[expr]) for expr in (*layout.keys, *layout.order_keys)])
-        if valid is not None:
-            keep = valid if keep is None else keep & valid
-        for expr in [e for e in values if e not in layout.needed]:
-            del values[expr]
-        return None if keep is None or keep.all() else keep
-
-    def _comparable(self, array: pa.Array) -> pa.Array:
-        """A key as it will be encoded: a value that cannot be is NULL, and counted."""
-        known = array if pa.types.is_dictionary(array.type) else decode(array)
-        self.errors.count += known.null_count - array.null_count
-        return known
 
     # Output
 
@@ -196,13 +201,33 @@ class Slot:
         self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
         self._expire(watermarks)
 
+    def loaded(self, watermarks: Mapping[str, int | None], query_watermark: int | None, version: int) -> None:
+        """What was received is the state of a version, from before: it is built, and nothing probes. Rows that ROWS
+        windows have counted already (the clocks know how many) get the last places there are."""
+        if self._waiting and query_watermark is not None:
+            for source, waiting in self._waiting.items():
+                batch = waiting.release(query_watermark)
+                if batch is not None:
+                    clock = self._clocks.get(source)
+                    places = None if clock is None else np.arange(clock.rows - batch.num_rows, clock.rows)
+                    self._arrive(source, batch, self._times(source, batch), places)
+        for stem in self.stems:
+            rows = stem.stored - stem.rows
+            if rows:
+                stem.build(self._number, rows)
+                self._number += rows
+        self._watermark = query_watermark
+        self._expire(watermarks)
+        self.errors.count, self.errors.first = 0, ""
+        self.commit(version)
+
     def _release(self, watermark: int) -> None:
         """Feed what waited for the watermark. All clocks tell the new rows before any of them probes."""
         released = {}
         for source, waiting in self._waiting.items():
             batch = waiting.release(watermark)
             if batch is not None:
-                times = event_times(batch.column(self.query.sources[source].stream.time))
+                times = self._times(source, batch)
                 clock = self._clocks.get(source)
                 released[source] = (batch, times, None if clock is None else clock.append(times))
         for source, (batch, times, ordinals) in released.items():
@@ -238,6 +263,7 @@ class Slot:
             clock.commit(-FOREVER if self._watermark is None else self._watermark)
         self._results.commit(self._watermark)
         self._committed_number, self._committed_watermark, self.version = self._number, self._watermark, version
+        self._committed_errors = self.errors.count
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
@@ -247,6 +273,52 @@ class Slot:
         self.eddy.clear()
         self._ready, self._ready_rows = [], 0
         self._number, self._watermark = self._committed_number, self._committed_watermark
+        self.errors.count = self._committed_errors
+
+    def saved(self) -> Saved:
+        """What another process must know beside what is in the arena (see attach.py), when a batch is done and drained:
+        the state of now, and what it takes to wind back to the last commit."""
+        shelf = self.arena.shelf
+        return {
+            "numbers": [self.version, self._number, self._watermark, self.errors.count, self.errors.first],
+            "done": self.batch_done,
+            "committed": [self._committed_number, self._committed_watermark, self._committed_errors],
+            "stems": [stem.saved() for stem in self.stems],
+            "clocks": [clock.saved() for clock in self._clocks.values()],
+            "waiting": [waiting.saved(shelf) for waiting in self._waiting.values()],
+            "results": self._results.saved(shelf),
+            "input_batch": self.input_batch.saved(),
+            "eddy": self.eddy.saved(),
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on where another process was, in the same arena."""
+        shelf = self.arena.shelf
+        self.version, self._number, self._watermark, self.errors.count, self.errors.first = saved["numbers"]
+        self.batch_done = saved["done"]
+        self._committed_number, self._committed_watermark, self._committed_errors = saved["committed"]
+        for stem, of_stem in zip(self.stems, saved["stems"], strict=True):
+            stem.restore(of_stem)
+        for clock, of_clock in zip(self._clocks.values(), saved["clocks"], strict=True):
+            clock.restore(of_clock)
+        for waiting, of_waiting in zip(self._waiting.values(), saved["waiting"], strict=True):
+            waiting.restore(of_waiting, shelf)
+        self._results.restore(saved["results"], shelf)
+        self.input_batch.restore(saved["input_batch"])
+        self.eddy.restore(saved["eddy"])
+
+    def small_state(self) -> tuple[dict[str, Saved], Named]:
+        """What of the state of now cannot be made again from the live rows alone: cells, complete tuples that wait for
+        ROWS windows, how many rows these have counted."""
+        results, batches = self._results.small_state()
+        return {"results": results, "clocks": {str(s): clock.rows for s, clock in self._clocks.items()}}, batches
+
+    def restore_small_state(self, numbers: dict[str, Saved], batches: Named) -> None:
+        """Begin with the small state of one slot; or with the batches of several and the numbers, which are the same in
+        all of them, of any."""
+        self._results.restore_small_state(numbers["results"], batches)
+        for source, rows in numbers["clocks"].items():
+            self._clocks[int(source)].start_at(rows)
 
     # Statistics
 

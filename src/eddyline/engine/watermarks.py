@@ -7,6 +7,7 @@ else.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from eddyline.plan.bounds import FOREVER
 from eddyline.query.model import Stream
@@ -20,6 +21,14 @@ class Watermarks:
         self._newest: dict[str, int] = {}
         self._ended: frozenset[str] = frozenset()
         self._used: int | None = None
+
+    def saved(self) -> dict[str, Any]:
+        """All that is known, as plain data."""
+        return {"newest": dict(self._newest), "ended": sorted(self._ended), "used": self._used}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """What `saved` gave."""
+        self._newest, self._ended, self._used = dict(saved["newest"]), frozenset(saved["ended"]), saved["used"]
 
     def late_before(self, stream: str) -> int | None:
         """Rows of the stream with a smaller time are late in the batch to come."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from eddyline.plan.bounds import UNBOUND
+from eddyline.plan.partition import Partitioning
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
 from eddyline.query.expr import Aggregate, Call, Column, Expr, Literal
 from eddyline.query.model import Query, WindowKind
@@ -13,7 +14,7 @@ _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_0
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||", "like", "ilike"}
 
 
-def explain(query: Query) -> str:
+def explain(query: Query, partitioning: Partitioning | None = None) -> str:
     """What Eddyline is going to do, as text."""
     plan = Plan(query)
     lines = [f"multi-way join of {len(query.sources)} sources" if len(query.sources) > 1 else "one source, no join"]
@@ -26,9 +27,39 @@ def explain(query: Query) -> str:
     lines += [f"  {route(plan, number)}" for number in range(len(query.sources))]
     if query.group is not None:
         lines += ["", _grouping(query)]
+    if partitioning is not None and partitioning.slots > 1:
+        lines += ["", describe(partitioning, query)]
     if plan.graph.never:
         lines += ["", "warning: a condition is constant and not true: there can be no result"]
     return "\n".join(lines)
+
+
+def describe(partitioning: Partitioning, query: Query) -> str:
+    """Which rows go to which slots, in one line."""
+    axes, slots, ways = partitioning.axes, partitioning.slots, dict[str, list[str]]()
+    for source, item in enumerate(query.sources):
+        keys = [
+            "row" if axis.row == source else _key_text(axis.keys[source], query) for axis in axes if axis.has(source)
+        ]
+        copies = partitioning.copies(source)
+        to = "" if copies == 1 else f", to {copies} slots each"
+        way = f"by {' and '.join(keys)}{to}" if keys else "to every slot"
+        way += ", counted in every slot" if keys and item.window.kind is WindowKind.ROWS else ""
+        ways.setdefault(way, []).append(item.alias)
+    grid = f" as {' x '.join(str(axis.size) for axis in axes)}" if len(axes) > 1 else ""
+    parts = [f"{', '.join(aliases)} {way}" for way, aliases in ways.items()]
+    if query.group is not None:
+        whole = partitioning.keeps_groups_whole(query)
+        parts.append("each group in one slot" if whole else "groups combined from all slots")
+    rows = partitioning.estimate
+    read = rows.read or 1.0
+    parts.append(f"about {rows.shipped / read:.3g} rows shipped and {rows.stored / read:.3g} stored for each row read")
+    return f"{slots} slots{grid}, {partitioning.groups} groups: {'; '.join(parts)}"
+
+
+def _key_text(key: Expr | None, query: Query) -> str:
+    assert key is not None
+    return key.name if isinstance(key, Column) else text(key, query)
 
 
 def warnings(query: Query) -> list[str]:

@@ -31,6 +31,7 @@ from eddyline.routing.scheduler import LARGEST, Scheduler
 from eddyline.routing.statistics import Work
 from eddyline.settings import Settings
 from eddyline.state.probing import NO_BOUND, Limits, Matches
+from eddyline.state.shelf import Saved
 from eddyline.state.stem import SteM
 
 ENOUGH = 4096
@@ -85,6 +86,16 @@ class Eddy:
     def clear(self) -> None:
         """Forget everything that waits."""
         self.scheduler.clear()
+
+    def saved(self) -> Saved:
+        """What was learned, for another process; at the end of a micro-batch, when nothing waits."""
+        return {"work": self.work.saved(), "routes": self.routes.saved(), "router": self._router.saved()}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on with what another process learned."""
+        self.work.restore(saved["work"])
+        self.routes.restore(saved["routes"], self.work)
+        self._router.restore(saved["router"])
 
     def _queue(self, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
         """To the meta-queue of its signature, or out if it is complete."""

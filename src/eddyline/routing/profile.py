@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.state.shelf import Saved
+
 KEPT, ENOUGH = 512, 24
 """Samples that are kept, the newest, and how many of them always count."""
 
@@ -42,3 +44,13 @@ class Profile:
         self.counts = np.concatenate([self.counts, counts])[-KEPT:]
         self.moments = np.concatenate([self.moments, np.full(len(counts), moment)])[-KEPT:]
         self.moment = moment
+
+    def saved(self) -> Saved:
+        """For another process."""
+        return [self.counts.tolist(), self.moments.tolist(), self.moment]
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from there."""
+        counts, moments, self.moment = saved
+        self.counts = np.array(counts, np.float64).reshape(len(moments), self.counts.shape[1])
+        self.moments = np.array(moments, np.int64)

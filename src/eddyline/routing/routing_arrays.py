@@ -10,6 +10,7 @@ from __future__ import annotations
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.plan import KeyAccess, Plan, Probe, Signature, Step
 from eddyline.routing.statistics import Level, Recent, Reference, Work
+from eddyline.state.shelf import Saved
 
 
 class Traffic:
@@ -57,6 +58,19 @@ class Traffic:
     def cost(self, tuples: int, produced: float, seconds: float, work: Work) -> float:
         """Seconds of a tuple or, for a probe, of a tuple or a match."""
         return work.cost(tuples + produced if isinstance(self.step, Probe) else tuples, seconds, 1.0)
+
+    def saved(self) -> Saved:
+        """For another process, with its module."""
+        totals = self.tuples, self.produced, self.calls, self.seconds
+        return [totals, self.recent.saved(), self.reference.saved(), self.module.saved()]
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from there."""
+        totals, recent, reference, module = saved
+        self.tuples, self.produced, self.calls, self.seconds = totals
+        self.recent.restore(recent)
+        self.reference.restore(reference)
+        self.module.restore(module)
 
 
 class Entry:
@@ -110,6 +124,25 @@ class RoutingArrays:
         sources = [s for s in range(self._sources) if span >> s & 1]
         bounding = [s for s in sources if most[s][target] < UNBOUND or most[target][s] < UNBOUND]
         return tuple((s, most[s][target], most[target][s]) for s in bounding)
+
+    def saved(self) -> Saved:
+        """For another process."""
+        return [
+            (*e.signature, e.left, e.moment, e.steps.index(e.chosen) if e.chosen else -1, [t.saved() for t in e.steps])
+            for e in self.entries.values()
+        ]
+
+    def restore(self, saved: Saved, work: Work) -> None:
+        """Take the same routes, knowing the same. Of modules for the same source the one used most is remembered."""
+        for span, done, left, moment, chosen, steps in saved:
+            entry = self.entry((span, done))
+            entry.left, entry.moment = left, moment
+            entry.chosen = entry.steps[chosen] if chosen >= 0 else None
+            for traffic, of_traffic in zip(entry.steps, steps, strict=True):
+                traffic.restore(of_traffic)
+                known = work.levels.setdefault((traffic.bit, traffic.partner), traffic.module)
+                if traffic.module.tuples > known.tuples:
+                    work.levels[traffic.bit, traffic.partner] = traffic.module
 
 
 def _partner(step: Step) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
+from eddyline.state.shelf import Saved
 
 Times = NDArray[np.int64]
 
@@ -54,6 +55,20 @@ class Clock:
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
         self._times.truncate(self._committed_rows)
+
+    def saved(self) -> Saved:
+        """What another process must know of it."""
+        return {"times": self._times.saved(), "base": self._base, "committed": self._committed_rows}
+
+    def restore(self, saved: Saved) -> None:
+        """Tell the same."""
+        self._times.restore(saved["times"])
+        self._base, self._committed_rows = saved["base"], saved["committed"]
+
+    def start_at(self, rows: int) -> None:
+        """So many rows there were, all of them below the watermark: a new clock goes on from there."""
+        self._times.release(rows)
+        self._times.rows = self._base = self._committed_rows = rows
 
     @property
     def nbytes(self) -> int:

@@ -16,6 +16,8 @@ import math
 
 import numpy as np
 
+from eddyline.state.shelf import Saved
+
 HALF_TUPLES = 2048
 HALF_ROWS = 16384
 SURPRISE = 4.0
@@ -67,6 +69,14 @@ class Recent:
         age = max(0, work.moment - self.moment - work.slice_rows)
         return float(self.tuples * 0.5 ** (age / HALF_ROWS))
 
+    def saved(self) -> Saved:
+        """For another process."""
+        return [self.tuples, self.produced, self.seconds, self.calls, self.moment]
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from there."""
+        self.tuples, self.produced, self.seconds, self.calls, self.moment = saved
+
 
 class Reference:
     """What a step did since it last did something else: the long memory against which drift is noticed.
@@ -106,6 +116,14 @@ class Reference:
         self.tuples = self.tuples * keep + tuples
         self.produced = self.produced * keep + produced
         return False
+
+    def saved(self) -> Saved:
+        """For another process."""
+        return [self.tuples, self.produced, self._tuples, self._produced, self._slices]
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from there."""
+        self.tuples, self.produced, self._tuples, self._produced, self._slices = saved
 
 
 class Level:
@@ -166,6 +184,16 @@ class Level:
             return False
         return settled > 0.0
 
+    def saved(self) -> Saved:
+        """For another process."""
+        costs = self.cost, self._settled, self._costs, self._hints
+        return [self.tuples, self.selectivity, self.moment, self.told, *costs]
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from there."""
+        self.tuples, self.selectivity, self.moment, self.told, self.cost, self._settled, costs, self._hints = saved
+        self._costs = [(moment, cost) for moment, cost in costs]
+
 
 class Work:
     """What the whole eddy did: rows built, seconds worked, and what a call costs whatever it does."""
@@ -204,3 +232,13 @@ class Work:
     def estimate(self, recent: Recent) -> tuple[float, float]:
         """(cost, selectivity): seconds a tuple, tuples out for one in."""
         return self.cost(recent.tuples, recent.seconds, recent.calls), recent.produced / recent.tuples
+
+    def saved(self) -> Saved:
+        """For another process; the levels come with the routing arrays."""
+        slices = self.slices, self.slice_rows, self._slice_end
+        return [self.moment, *slices, self.seconds, self.calls, int(self.passed[0]), self.fixed]
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from there."""
+        self.moment, self.slices, self.slice_rows, self._slice_end, *rest = saved
+        self.seconds, self.calls, self.passed[0], self.fixed = rest

@@ -21,6 +21,7 @@ class Feed:
         self._input = input_
         self._chunks = input_.source.read(input_.wanted)
         self._thread: ReaderThread | None = None
+        self._skip_rows = self._skip_dead = 0
 
     def start(self, changed: threading.Condition) -> None:
         """Begins to read, if that needs a thread."""
@@ -36,8 +37,27 @@ class Feed:
         """Whether `next` answers without waiting for the world."""
         return self._thread is None or self._thread.ready()
 
+    def skip(self, rows: int, dead: int) -> None:
+        """The first so many readable and dead rows were read before."""
+        self._skip_rows, self._skip_dead = rows, dead
+
     def next(self) -> Chunk | None:
         """The next chunk; JobError if the source raises."""
+        chunk = self._next()
+        while chunk is not None and (self._skip_rows or self._skip_dead):
+            rows, dead = chunk.rows, chunk.dead
+            few, few_dead = (
+                min(self._skip_rows, rows.num_rows),
+                0 if dead is None else min(self._skip_dead, dead.num_rows),
+            )
+            self._skip_rows, self._skip_dead = self._skip_rows - few, self._skip_dead - few_dead
+            dead = None if dead is None or few_dead == dead.num_rows else dead.slice(few_dead)
+            if few < rows.num_rows or dead is not None:
+                return Chunk(rows.slice(few), dead)
+            chunk = self._next()
+        return chunk
+
+    def _next(self) -> Chunk | None:
         try:
             return next(self._chunks, None)
         except EddylineError:

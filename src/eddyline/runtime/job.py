@@ -6,7 +6,7 @@ Everything that can be refused is refused here, before a row is read, with the p
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
@@ -25,6 +25,9 @@ from eddyline.runtime.sinks.print_rows import PrintSink
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.paths import overlap
 from eddyline.runtime.sources.source import Source, Wanted, dead_schema
+
+Opener = Callable[[Declaration, int], Source]
+"""The source of a declaration, with a seed for everything random."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +72,15 @@ def prepare(
     sink: Sink | None = None,
     seed: int = 0,
     out: TextIO | None = None,
+    opener: Opener = open_source,
 ) -> Job:
     """The job that a script describes; ScriptError when it is wrong.
 
     `given` are streams and tables from Python; `sink` takes the rows of a bare SELECT (default: they are printed to
-    `out`).
+    `out`); `opener` makes the sources.
     """
     out = out or sys.stdout
-    catalog = _Catalog(_with_given(parse(text), given or {}), given or {}, seed)
+    catalog = _Catalog(_with_given(parse(text), given or {}), given or {}, seed, opener)
     query = catalog.bind()
     sinks = _Sinks(catalog.script, out, [catalog.declaration(s.stream.name) for s in query.sources])
     inputs = []
@@ -112,8 +116,8 @@ def explain(text: str, given: Mapping[str, Given] | None = None, seed: int = 0) 
 class _Catalog:
     """The declared sources by name (any case); each is opened once, when the binder first asks for its columns."""
 
-    def __init__(self, script: Script, given: Mapping[str, Given], seed: int) -> None:
-        self.script, self._seed = script, seed
+    def __init__(self, script: Script, given: Mapping[str, Given], seed: int, opener: Opener = open_source) -> None:
+        self.script, self._seed, self._opener = script, seed, opener
         self._open: dict[str, Source] = {name.lower(): g.source for name, g in given.items()}
 
     def bind(self) -> Query:
@@ -130,7 +134,7 @@ class _Catalog:
         key = declaration.name.lower()
         if key not in self._open:
             try:
-                self._open[key] = open_source(declaration, self._seed)
+                self._open[key] = self._opener(declaration, self._seed)
             except SettingError as error:
                 raise wrong(self.script.text, declaration.place, str(error)) from None
         return self._open[key].schema

@@ -8,7 +8,8 @@ wait for rows: what was written is right and complete up to there, and what wait
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -25,6 +26,28 @@ from eddyline.runtime.sources.source import dead_rows
 from eddyline.runtime.summary import Progress, Summary
 from eddyline.runtime.waiting import Waiting
 from eddyline.settings import Settings, size_text
+
+
+class Runner(Protocol):
+    """Runs one job once, on whichever engine."""
+
+    warnings: list[str]
+
+    def run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> Summary:
+        """Runs to the end of the streams, or until `stop()` says so; `watch` is told after every batch."""
+
+    def progress(self) -> Progress:
+        """Where the run is now; may be called from another thread."""
+
+    def summary(self, stopped: bool) -> Summary:
+        """What was done up to now."""
+
+    def explain(self) -> str:
+        """The plan, and what was measured on it so far."""
+
+    @property
+    def decisions(self) -> dict[str, int]:
+        """Decisions taken so far, by kind."""
 
 
 class LocalRunner:
@@ -67,14 +90,17 @@ class LocalRunner:
         self._last = self._clock()
         return self.summary(stopped)
 
-    def _run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> bool:
+    def _open(self) -> None:
+        """Everything is ready for rows."""
         for sink in self._job.sinks:
             sink.open()
+
+    def _run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> bool:
+        self._open()
         waiting = Waiting(self._settings.batch_seconds if self._settings.batch_rows_auto else None, stop)
         for feed in self._feeds:
             feed.start(waiting.changed)
-        for table, feed in self._tables:
-            self._load(table, feed, waiting)
+        self._load_tables(waiting)
         size = BatchSize(self._settings)
         self._first = self._last = self._clock()
         ended: set[str] = set()
@@ -83,9 +109,8 @@ class LocalRunner:
                 return True
             if gather(self._readers, size.rows, waiting) == 0 and stop():
                 return True
-            rows = [(reader.stream.name, batch) for reader in self._readers for batch in self._readable(reader)]
             now_ended = {r.stream.name for r in self._readers if r.ended} - ended
-            self._publish(self._engine.batch(rows, now_ended))
+            self._step(now_ended)
             ended |= now_ended
             self._batches += 1
             self._check_memory()
@@ -93,17 +118,27 @@ class LocalRunner:
             size.observe(self._last - before - waiting.seconds)
             watch(self.progress())
         if self._settings.at_end == "flush":
-            self._publish(self._engine.end())
+            self._end()
         return False
+
+    def _step(self, ended: Collection[str]) -> None:
+        """A batch of what the readers have taken; these streams end with it."""
+        rows = [(reader.stream.name, batch) for reader in self._readers for batch in self._readable(reader)]
+        self._publish(self._engine.batch(rows, ended))
+
+    def _end(self) -> None:
+        """The streams have ended: flush."""
+        self._publish(self._engine.end())
 
     @property
     def _feeds(self) -> list[Feed]:
         return [*(feed for _, feed in self._tables), *(reader.feed for reader in self._readers)]
 
-    def _load(self, table: Input, feed: Feed, waiting: Waiting) -> None:
-        while waiting.until_ready(feed) and (chunk := feed.next()) is not None:
-            self._engine.load_table(table.name, chunk.rows)
-            self._dead(table, [] if chunk.dead is None else [chunk.dead])
+    def _load_tables(self, waiting: Waiting) -> None:
+        for table, feed in self._tables:
+            while waiting.until_ready(feed) and (chunk := feed.next()) is not None:
+                self._engine.load_table(table.name, chunk.rows)
+                self._dead(table, [] if chunk.dead is None else [chunk.dead])
 
     def _readable(self, reader: StreamReader) -> list[pa.RecordBatch]:
         ready, dead = reader.hand_over()

@@ -1,24 +1,33 @@
-"""Where state lives: one sparse file, mapped piece by piece, holes punched where nothing is needed any more.
+"""Where state lives: sparse files, mapped piece by piece, holes punched where nothing is needed any more.
 
-An arena hands out *regions*, wide stretches of file that cost nothing until they are written. In process the file is
-anonymous memory (memfd); given a path it is a file on the host that another process can attach to. Pages come zeroed.
+An arena hands out *regions*, wide stretches of file that cost nothing until they are written. Pages come zeroed.
+`Arena()` is one file of anonymous memory, gone with the process. `Arena(folder)` is a file for each region, and another
+process can attach to it later: the same query asks for the same regions in the same order and finds in each what was
+there. That is why nobody may ask for a region later on, when the data happen to need it, nor write to one before it is
+known whether it is new. A folder has one owner at a time: a lock is held until `close`, or until the process ends.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import mmap
 import os
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.errors import JobError
+from eddyline.errors import InternalError, JobError
+from eddyline.state.shelf import END, Shelf
 
-REGION = 1 << 52
-"""Bytes between the starts of two regions: what one column may have written in its whole life."""
+REGION = 1 << 50
+"""Bytes between the starts of two regions in one file: what one column may have written in its whole life."""
 
-REGIONS = 1 << 11
-"""Regions that fit into the file."""
+REGIONS = 1 << 13
+"""Regions that fit into one file."""
+
+LOCK = "lock"
+"""The file in a folder that its owner holds; it says who that is."""
 
 
 class _Window:
@@ -30,19 +39,30 @@ class _Window:
 
 
 class Arena:
-    """A sparse file of regions."""
+    """Regions in anonymous memory, or in the files of a folder."""
 
-    def __init__(self, path: str | None = None) -> None:
-        self._fd = os.memfd_create("eddyline") if path is None else os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        self._regions = 0
-        self._size = 0
+    def __init__(self, folder: str | None = None, identity: str = "") -> None:
+        self._fd = -1
+        self.folder, self.identity = folder, identity
+        """Where it is, and whose state it is."""
+        self._fd = os.memfd_create("eddyline") if folder is None else _locked(folder)
+        self.regions = 0
+        """How many were handed out."""
+        self._shelf = None if folder is None else Shelf(folder)
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where Arrow data are kept beside the regions."""
+        if self._shelf is None:
+            raise InternalError("an arena without a folder cannot be saved")
+        return self._shelf
 
     def region(self) -> int:
         """A new region, by its number."""
-        if self._regions == REGIONS:
+        if self.regions == REGIONS:
             raise JobError(f"the query needs more than {REGIONS} columns of state in one slot")
-        self._regions += 1
-        return self._regions - 1
+        self.regions += 1
+        return self.regions - 1
 
     def map(self, region: int, first: int, last: int) -> tuple[NDArray[np.uint8], mmap.mmap]:
         """Bytes first..last-1 of a region, as an array that is indexed by the offset *in the region*.
@@ -50,24 +70,110 @@ class Arena:
         `first` is a multiple of the page size. The array pretends to begin at offset 0; what lies before `first` is not
         mapped and must not be touched. That is what lets rows keep their numbers for ever while the mapping moves on.
         """
-        if last > REGION:
-            raise JobError("a column has outgrown its region: restart the job from its checkpoint")
-        start = region * REGION
-        if start + last > self._size:
-            self._size = start + last
-            os.ftruncate(self._fd, self._size)
-        mapping = mmap.mmap(self._fd, last - first, offset=start + first)
+        if self._fd < 0:
+            raise InternalError("the arena is closed")
+        if self.folder is None:
+            mapping = _mapped(self._fd, region * REGION, first, last)
+        else:
+            fd = os.open(os.path.join(self.folder, str(region)), os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                mapping = _mapped(fd, 0, first, last)
+            finally:
+                os.close(fd)
         address = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
         return np.asarray(_Window(mapping, address - first, last)), mapping
 
+    @property
+    def bytes(self) -> int:
+        """Bytes that it takes from the host."""
+        if self.folder is None:
+            return os.fstat(self._fd).st_blocks * 512
+        with os.scandir(self.folder) as files:
+            return sum(file.stat().st_blocks for file in files) * 512
+
+    @property
+    def files(self) -> dict[str, int]:
+        """The files of regions and of the shelf, and how long they are."""
+        if self.folder is None:
+            return {}
+        with os.scandir(self.folder) as files:
+            return {f.name: f.stat().st_size for f in files if f.name.removesuffix(END).isdecimal()}
+
+    def clear(self) -> None:
+        """Begin anew: no regions, and a folder without files. Whoever still looks through a mapping keeps what it
+        sees."""
+        self.regions = 0
+        if self.folder is not None:
+            self._shelf = Shelf(self.folder)
+            _empty(self.folder)
+
     def close(self) -> None:
-        """Let go of the file; mappings that are still looked through stay."""
+        """Let go of the files; mappings that are still looked through stay, and must not be written any more."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def __del__(self) -> None:
         self.close()
+
+
+def _mapped(fd: int, start: int, first: int, last: int) -> mmap.mmap:
+    if last > REGION:
+        raise JobError("a column has outgrown its region: restart the job from its checkpoint")
+    try:
+        if start + last > os.fstat(fd).st_size:
+            os.ftruncate(fd, start + last)
+        return mmap.mmap(fd, last - first, offset=start + first)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise JobError("a column has outgrown its file: restart the job from its checkpoint") from None
+        raise
+
+
+def _locked(folder: str) -> int:
+    """The lock of a folder, which is made if it is not there."""
+    path = os.path.join(folder, LOCK)
+    while True:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:  # the folder was removed in between
+            continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 100, 0).decode(errors="replace")
+            os.close(fd)
+            raise JobError(f"the state in {folder} is in use{f' by {holder}' if holder else ''}") from None
+        if _is_file(fd, path):
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"process {os.getpid()}".encode(), 0)
+            return fd
+        os.close(fd)  # the file was removed in between: the lock is worth nothing
+
+
+def _is_file(fd: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _empty(folder: str) -> None:
+    with os.scandir(folder) as files:
+        for file in files:
+            if file.name != LOCK:
+                os.unlink(file)
+
+
+def remove(folder: str) -> None:
+    """Delete an arena; one that is in use is not."""
+    if os.path.isdir(folder):
+        fd = _locked(folder)
+        _empty(folder)
+        os.unlink(os.path.join(folder, LOCK))
+        os.close(fd)
+        os.rmdir(folder)
 
 
 def punch(mapping: mmap.mmap, first: int, last: int) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.state.arena import Arena, punch
+from eddyline.state.shelf import Saved
 
 FIRST_ROWS = 1024
 """Rows mapped at first; each further mapping doubles the live part."""
@@ -62,6 +63,20 @@ class Column:
             first = max(self._base * self._row_bytes - mmap.PAGESIZE, self._mapped_from)
             punch(self._mapping, first - self._mapped_from, row * self._row_bytes - self._mapped_from)
         self._base = max(self._base, row)
+
+    def trim(self) -> None:
+        """Give back what lies behind the last row, where rows were that are truncated."""
+        if self._mapping is not None:
+            punch(self._mapping, self.rows * self._row_bytes - self._mapped_from, self._mapped_to - self._mapped_from)
+
+    def saved(self) -> Saved:
+        """What another process must know of it."""
+        return {"rows": self.rows, "base": self._base}
+
+    def restore(self, saved: Saved) -> None:
+        """See the same rows in the same region."""
+        self.rows, self._base = saved["rows"], saved["base"]
+        self.reserve(self.rows)
 
     @property
     def nbytes(self) -> int:

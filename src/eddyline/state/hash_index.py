@@ -9,6 +9,7 @@ depend on how many rows have expired.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,6 +19,7 @@ from eddyline.kernels import hash_index as kernels
 from eddyline.state.arena import Arena, punch
 from eddyline.state.column import Column
 from eddyline.state.probing import Limits, Matches, chunks
+from eddyline.state.shelf import Saved
 
 SMALLEST = 256
 """Slots of the smallest table."""
@@ -36,16 +38,17 @@ class HashIndex:
         self._arena, self._keys = arena, keys
         self._after = Column(arena, "i8")
         self._regions = arena.region(), arena.region()
-        self._table = self._new_table(SMALLEST)
-        self._table[1::2] = kernels.EMPTY
+        """That of the table of now, and the other one."""
+        self._mapping: mmap.mmap | None = None
+        self._table = np.full(2, kernels.EMPTY)
+        """A table with one slot until the first build, which finds it too small: a region is not written before it is
+        known to be new."""
         self._used = 0
 
-    def _new_table(self, slots: int) -> NDArray[np.int64]:
-        """Room for a table in the region that the table of now does not use."""
-        used, free = self._regions
-        window, self._mapping = self._arena.map(free, 0, 16 * slots)
-        self._regions = free, used
-        return window.view(np.int64)
+    def _use(self, regions: tuple[int, int], slots: int) -> None:
+        """From now on the table is the one in the first of these regions."""
+        window, self._mapping = self._arena.map(regions[0], 0, 16 * slots)
+        self._regions, self._table = regions, window.view(np.int64)
 
     def build(self, first: int, last: int, floor: int) -> None:
         """Insert rows first..last-1; rows below `floor` can never be asked for again."""
@@ -61,9 +64,10 @@ class HashIndex:
         if slots <= old.size // 2 <= ROOMIEST * slots:
             self._used = int(kernels.rehash(old.copy(), old, floor))
             return
-        self._table = self._new_table(slots)
+        self._use(self._regions[::-1], slots)
         self._used = int(kernels.rehash(old, self._table, floor))
-        punch(mapping, 0, old.nbytes)
+        if mapping is not None:
+            punch(mapping, 0, old.nbytes)
 
     def probe(
         self, keys: NDArray[np.int64], rows: NDArray[np.int64], times: NDArray[np.int64], limits: Limits
@@ -101,6 +105,18 @@ class HashIndex:
     def release(self, row: int) -> None:
         """Rows below `row` will not be asked for again."""
         self._after.release(row)
+
+    def saved(self) -> Saved:
+        """What another process must know of it."""
+        slots = 0 if self._mapping is None else self._table.size // 2
+        return {"after": self._after.saved(), "regions": self._regions, "slots": slots, "used": self._used}
+
+    def restore(self, saved: Saved) -> None:
+        """See the same table and chains."""
+        self._after.restore(saved["after"])
+        self._used = saved["used"]
+        if saved["slots"]:
+            self._use(tuple(saved["regions"]), saved["slots"])
 
     @property
     def nbytes(self) -> int:

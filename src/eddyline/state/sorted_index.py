@@ -1,21 +1,26 @@
 """A sorted index over one order-preserving key column of a SteM, for range predicates.
 
 Rows are kept in sorted runs whose sizes fall geometrically (new rows make a small run; runs of like size are merged),
-so a row is moved a logarithmic number of times and a probe searches a logarithmic number of runs. A run is an
-immutable pair of arrays. Invariant: every row of the SteM at or above the last committed `min_live` is in exactly one
-run. Winding back drops the rows that are too new from the runs; merging drops rows that expired by the last commit.
+so a row is moved a logarithmic number of times and a probe searches a logarithmic number of runs. Only the last runs
+are ever merged, so the runs are a stack, one after the other in a column of keys and a column of rows; a merge writes
+over what it read, which is allowed because a probe is finished before the next build. Invariant: every row of the SteM
+at or above the last committed `min_live` is in exactly one run. Winding back drops the rows that are too new from the
+runs; merging drops rows that expired by the last commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.kernels import sorted_runs as kernels
+from eddyline.state.arena import Arena
 from eddyline.state.column import Column
 from eddyline.state.probing import Limits, Matches, chunks
+from eddyline.state.shelf import Saved
 
 Run = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -23,19 +28,37 @@ Run = tuple[NDArray[np.int64], NDArray[np.int64]]
 class SortedIndex:
     """Keys in order, and the rows that have them."""
 
-    def __init__(self, keys: Column) -> None:
+    def __init__(self, arena: Arena, keys: Column) -> None:
         self._keys = keys
-        self._runs: list[Run] = []
+        self._run_keys, self._run_rows = Column(arena, "i8"), Column(arena, "i8")
+        self._starts: list[int] = []
+        """Where each run begins."""
         self._clean = 0
+
+    @property
+    def _runs(self) -> list[Run]:
+        keys, rows = self._run_keys.values, self._run_rows.values
+        return [(keys[first:end], rows[first:end]) for first, end in pairwise([*self._starts, self._run_rows.rows])]
 
     def build(self, first: int, last: int, floor: int) -> None:
         """Insert rows first..last-1; rows below `floor` can never be asked for again."""
-        self._runs.append(_run(self._keys.values[first:last], np.arange(first, last)))
-        while len(self._runs) > 1 and 2 * self._runs[-1][0].size > self._runs[-2][0].size:
-            (keys, rows), (more_keys, more_rows) = self._runs.pop(), self._runs.pop()
-            rows = np.concatenate([more_rows, rows])
-            keep = rows >= floor
-            self._runs.append(_run(np.concatenate([more_keys, keys])[keep], rows[keep]))
+        runs, keys, rows = self._runs, self._keys.values[first:last], np.arange(first, last)
+        while runs and 2 * rows.size > runs[-1][1].size:
+            old_keys, old_rows = runs.pop()
+            keep = old_rows >= floor
+            keys, rows = np.concatenate([old_keys[keep], keys]), np.concatenate([old_rows[keep], rows])
+        order = np.argsort(keys, kind="stable")
+        self._put(len(runs), keys[order], rows[order])
+
+    def _put(self, number: int, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """A run in the place of those from this number on. What may fail comes first."""
+        start = self._starts[number] if number < len(self._starts) else self._run_rows.rows
+        for column in (self._run_keys, self._run_rows):
+            column.reserve(start + rows.size)
+        self._starts[number:] = [start]
+        for column, values in ((self._run_keys, keys), (self._run_rows, rows)):
+            column.truncate(start)
+            column.append(values)
 
     def probe(
         self, least: NDArray[np.int64], most: NDArray[np.int64], times: NDArray[np.int64], limits: Limits
@@ -74,21 +97,38 @@ class SortedIndex:
 
     def pop(self, first: int) -> None:
         """Undo the build of the rows from number `first` on."""
-        kept = ((keys[rows < first], rows[rows < first]) for keys, rows in self._runs)
-        self._runs = [run for run in kept if run[0].size]
+        self._keep(0, first)
 
     def release(self, row: int) -> None:
         """Rows below `row` will not be asked for again: dropped once they may be the larger part of the oldest run."""
-        if self._runs and 2 * (row - self._clean) > self._runs[0][0].size:
-            kept = ((keys[rows >= row], rows[rows >= row]) for keys, rows in self._runs)
-            self._runs, self._clean = [run for run in kept if run[0].size], row
+        if self._starts and 2 * (row - self._clean) > self._runs[0][0].size:
+            self._keep(row, self._keys.rows)
+            self._clean = row
+
+    def _keep(self, first: int, end: int) -> None:
+        """Of every run only the rows first..end-1."""
+        kept = [(keys[k], rows[k]) for keys, rows in self._runs for k in [(rows >= first) & (rows < end)]]
+        self._starts = []
+        for column in (self._run_keys, self._run_rows):
+            column.truncate(0)
+        for keys, rows in kept:
+            if rows.size:
+                self._put(len(self._starts), keys, rows)
+        for column in (self._run_keys, self._run_rows):
+            column.trim()
+
+    def saved(self) -> Saved:
+        """What another process must know of it."""
+        columns = self._run_keys.saved(), self._run_rows.saved()
+        return {"columns": columns, "starts": self._starts, "clean": self._clean}
+
+    def restore(self, saved: Saved) -> None:
+        """See the same runs."""
+        for column, of_column in zip((self._run_keys, self._run_rows), saved["columns"], strict=True):
+            column.restore(of_column)
+        self._starts, self._clean = saved["starts"], saved["clean"]
 
     @property
     def nbytes(self) -> int:
         """Bytes held by the runs."""
-        return sum(keys.nbytes + rows.nbytes for keys, rows in self._runs)
-
-
-def _run(keys: NDArray[np.int64], rows: NDArray[np.int64]) -> Run:
-    order = np.argsort(keys, kind="stable")
-    return keys[order], rows[order]
+        return self._run_keys.nbytes + self._run_rows.nbytes

@@ -30,6 +30,7 @@ from eddyline.state.arena import Arena
 from eddyline.state.column import Column
 from eddyline.state.hash_index import HashIndex
 from eddyline.state.probing import Limits, Matches, chunks
+from eddyline.state.shelf import Saved
 from eddyline.state.sorted_index import SortedIndex
 from eddyline.state.stores.any import store
 from eddyline.state.stores.fixed import FixedStore
@@ -99,7 +100,9 @@ class SteM:
         self.ordinals = Column(arena, "i8")
         self._keys = {expr: _Key(arena, expr) for expr in layout.keys}
         self._order = {expr: Column(arena, "i8") for expr in layout.order_keys}
-        self._sorted: dict[Expr, SortedIndex] = {}
+        self._sorted = {expr: SortedIndex(arena, column) for expr, column in self._order.items()}
+        self._sorts = False
+        """Whether there are enough rows for the sorted indexes to be used."""
         self._combined = {on: Column(arena, "i8") for on in layout.indexes if len(on) > 1}
         self._hashed = {on: HashIndex(arena, self._key_column(on)) for on in layout.indexes}
         self._stores = {expr: self._store(arena, expr) for expr in layout.stored}
@@ -161,13 +164,10 @@ class SteM:
         first, last, floor = self.rows, self.rows + rows, self._committed.min_live
         for hashed in self._hashed.values():
             hashed.build(first, last, floor)
-        for expr, column in self._order.items():
-            if expr in self._sorted:
-                self._sorted[expr].build(first, last, floor)
-            elif last - floor > TINY:
-                index = SortedIndex(column)
-                index.build(floor, last, floor)
-                self._sorted[expr] = index
+        if self._sorts or last - floor > TINY:
+            for index in self._sorted.values():
+                index.build(first if self._sorts else floor, last, floor)
+            self._sorts = True
         self._build_numbers.append(np.array([number]))
         self._build_firsts.append(np.array([last]))
         self.rows = last
@@ -197,9 +197,8 @@ class SteM:
 
     def probe_range(self, on: Expr, least: Rows, most: Rows, limits: Limits) -> Iterator[Matches]:
         """Rows whose order key lies between least[i] and most[i], both included."""
-        index = self._sorted.get(on)
-        if index is not None:
-            yield from index.probe(least, most, self._times, limits)
+        if self._sorts:
+            yield from self._sorted[on].probe(least, most, self._times, limits)
             return
         keys = self._order[on].values
         for tuples, rows in self.probe_all(least.size, limits):
@@ -275,13 +274,34 @@ class SteM:
         """Undo everything since the last commit."""
         mark = self._committed
         for part in self._parts:
-            if isinstance(part, HashIndex | SortedIndex):
+            if isinstance(part, HashIndex):
                 part.pop(mark.rows)
+            elif isinstance(part, SortedIndex):
+                part.pop(mark.rows if self._sorts else 0)  # 0: some may be there if making them failed
         for part in self._parts:
             if not isinstance(part, HashIndex | SortedIndex):
                 part.truncate(mark.rows)
         self._newest.truncate(mark.rows // BLOCK)
         self.rows, self.stored, self.min_live = mark.rows, mark.rows, mark.min_live
+        self._forget_builds()
+
+    def saved(self) -> Saved:
+        """What another process must know of it. The builds since the last commit are not: no packet of them is left."""
+        mark = self._committed
+        return {
+            "rows": [self.rows, self.stored, self.min_live, mark.rows, mark.min_live],
+            "sorts": self._sorts,
+            "newest": self._newest.saved(),
+            "parts": [part.saved() for part in self._parts],
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """See the same rows, with what is needed to wind back to the last commit."""
+        self.rows, self.stored, self.min_live, rows, min_live = saved["rows"]
+        self._committed, self._sorts = _Mark(rows, min_live), saved["sorts"]
+        self._newest.restore(saved["newest"])
+        for part, of_part in zip(self._parts, saved["parts"], strict=True):
+            part.restore(of_part)
         self._forget_builds()
 
     @property

@@ -18,6 +18,7 @@ from eddyline.testing.predicates import Alias
 
 SLIDES = [1, 2, 5, 10]
 ROUTERS = ["auto", "fixed", "random", "lottery", "rank", "benefit"]
+SLOTS, GROUPS = [1, 2, 3, 8], [1, 7, 256]
 PAYLOAD = {
     "x": "int",
     "y": "float",
@@ -242,6 +243,9 @@ class _Generator:
         }
         self._note(*(f"{name} {value}" for name, value in settings.items()))
         settings |= {"seed": rng.randrange(1000), "check": rng.random() < 0.3}
+        shared = {"slots": rng.choices(SLOTS, [5, 2, 2, 1])[0], "groups": rng.choices(GROUPS, [1, 2, 5])[0]}
+        self._note(*(f"{name} {value}" for name, value in shared.items()))
+        settings |= shared
         if rng.random() < 0.35:
             settings["eager"] = rng.choice([1, 4]) if self.combinations < 150 else rng.choice([8, 16]) if few else 64
         self._note(*(name for name in ("check", "eager") if settings.get(name)))

@@ -17,6 +17,8 @@ from eddyline.testing.case import Batch, Case, Rows
 
 SIMPLEST: dict[str, tuple[object, ...]] = {
     "eager": (None,),
+    "slots": (1, 2, 3),
+    "groups": (256, 7),
     "router": ("fixed", "random"),
     "packet": (None, 1000),
     "input_batch": (None,),

@@ -30,6 +30,7 @@ from eddyline.routing.policies.policy import Policy
 from eddyline.routing.profile import Profile
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.statistics import FRESH, SOME, TINY, Work
+from eddyline.state.shelf import Saved
 
 MARGIN, CALM_MARGIN = 0.01, 0.05
 """An order is left for one that is cheaper by this share, while things change or when all is calm."""
@@ -96,6 +97,17 @@ class _Fork:
         self.sampled, self.sampled_at, self.expected, self.took = -SELDOM, 0.0, 0.0, 0.0
         """When it was last sampled, in rows and in seconds, and the seconds that was expected to take, and took."""
         self.every: float = OFTEN
+
+    def saved(self, now: float) -> Saved:
+        """For another process, whose clock may tell another time."""
+        sampled = self.sampled, now - self.sampled_at, self.expected, self.took, self.every
+        return [self.entry.signature, self.profile.saved(), self.surprised, self.news, *sampled]
+
+    def restore(self, saved: Saved, now: float) -> None:
+        """Go on from there."""
+        _, profile, self.surprised, self.news, self.sampled, ago, self.expected, self.took, self.every = saved
+        self.profile.restore(profile)
+        self.sampled_at = now - ago
 
 
 class _Note:
@@ -372,6 +384,30 @@ class Auto(Policy):
 
     def _calm(self, fork: _Fork) -> bool:
         return self._work.moment - fork.surprised > CALM
+
+    # Handing over
+
+    def saved(self) -> Saved:
+        """The profiles, the orders decided, and what was spent."""
+        now, notes = self._clock(), [(e.signature, e.note) for e in self._routes.entries.values()]
+        return {
+            "spent": [self._spent, self._thought, now - self._began],
+            "forks": [fork.saved(now) for fork in self._forks],
+            "notes": [(s, note.order, note.value, note.news) for s, note in notes if isinstance(note, _Note)],
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Forks come back in the order in which they were made, so each is one again."""
+        if saved is None:
+            return
+        now = self._clock()
+        self._spent, self._thought, worked = saved["spent"]
+        self._began = now - worked
+        for of_fork in saved["forks"]:
+            self._note(self._routes.entry(tuple(of_fork[0]))).fork.restore(of_fork, now)
+        for signature, order, value, news in saved["notes"]:
+            note = self._note(self._routes.entry(tuple(signature)))
+            note.order, note.value, note.news = order, value, news
 
     # Telling
 

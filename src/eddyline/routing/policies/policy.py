@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.routing.routing_arrays import Entry, Traffic
+from eddyline.state.shelf import Saved
 
 
 class Policy:
@@ -34,3 +35,10 @@ class Policy:
     def about(self, entry: Entry) -> int | None:
         """How large packets of this entry should be, if smaller ones are worth it."""
         return None
+
+    def saved(self) -> Saved:
+        """What it learned beside the traffic, for another process."""
+        return None
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from there; None if the other process had a policy that learned nothing."""

@@ -129,7 +129,7 @@ class FileSink:
             part = table.slice(start, self._options.rows_per_file - self._rows_in_file)
             try:
                 if self._writer is None:
-                    self._writer = _writer(_hidden(self._file()), self._options, self._schema)
+                    self._writer = writer(_hidden(self._file()), self._options, self._schema)
                 self._writer.write(part)
             except (pa.ArrowException, OSError) as error:
                 raise JobError(f"cannot write to {self._options.path}: {why(error)}") from None
@@ -231,10 +231,11 @@ def _csv_type(type_: pa.DataType) -> pa.DataType:
     return type_ if any(matches(type_) for matches in (*known, pa.types.is_timestamp)) else pa.string()
 
 
-def _writer(path: Path, options: FileOptions, schema: pa.Schema) -> Writer:
+def writer(path: Path, options: FileOptions, schema: pa.Schema) -> Writer:
+    """Begins a file."""
     if options.format == "json":
         return _JsonWriter(path)
     if options.format == "csv":
         return _CsvWriter(path, options, schema)
-    writer: Writer = pq.ParquetWriter(path, schema, compression=options.compression)
-    return writer
+    parquet: Writer = pq.ParquetWriter(path, schema, compression=options.compression)
+    return parquet

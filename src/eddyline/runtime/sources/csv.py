@@ -17,8 +17,8 @@ import pyarrow.csv as pcsv
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.sources.columns import chunk_of, inferred
 from eddyline.runtime.sources.csv_text import CsvOptions
-from eddyline.runtime.sources.paths import files, filled, why
-from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
+from eddyline.runtime.sources.paths import files, filled, whole_files, why
+from eddyline.runtime.sources.source import Chunk, Piece, Wanted, dead_rows, no_rows
 from eddyline.runtime.sources.text import cast_or_null
 
 
@@ -35,11 +35,19 @@ class CsvSource:
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """All rows, file after file."""
-        for path in self._files:
-            try:
-                yield from self._read_file(path, wanted)
-            except (pa.ArrowException, OSError) as error:
-                raise JobError(f"{path} cannot be read as csv: {why(error)}") from None
+        for piece in self.pieces():
+            yield from self.read_piece(piece, wanted)
+
+    def pieces(self) -> list[Piece]:
+        """The files."""
+        return whole_files(self._files)
+
+    def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a file."""
+        try:
+            yield from self._read_file(Path(piece.path), wanted)
+        except (pa.ArrowException, OSError) as error:
+            raise JobError(f"{piece.path} cannot be read as csv: {why(error)}") from None
 
     def _read_file(self, path: Path, wanted: Wanted) -> Iterator[Chunk]:
         names, header = self._layout(path)

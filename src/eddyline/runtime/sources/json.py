@@ -21,8 +21,8 @@ import pyarrow.json as pjson
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.sources.columns import chunk_of, inferred
 from eddyline.runtime.sources.json_values import from_json, inner, is_bytes, needs_care
-from eddyline.runtime.sources.paths import files, filled, why
-from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
+from eddyline.runtime.sources.paths import files, filled, whole_files, why
+from eddyline.runtime.sources.source import Chunk, Piece, Wanted, dead_rows, no_rows
 
 _BLOCK = 1 << 20
 _ARRAY = re.compile(rb"\s*\[\s*(\{|$)")
@@ -43,13 +43,21 @@ class JsonSource:
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """All rows, file after file."""
+        for piece in self.pieces():
+            yield from self.read_piece(piece, wanted)
+
+    def pieces(self) -> list[Piece]:
+        """The files."""
+        return whole_files(self._files)
+
+    def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a file."""
         careful = any(needs_care(self.schema.field(name).type) for name in wanted.columns)
-        for path in self._files:
-            for lines in _blocks(path):
-                if careful:
-                    yield from self._carefully(lines, wanted)
-                else:
-                    yield from self._parse(lines, wanted, [_HALVINGS])
+        for lines in _blocks(Path(piece.path)):
+            if careful:
+                yield from self._carefully(lines, wanted)
+            else:
+                yield from self._parse(lines, wanted, [_HALVINGS])
 
     def _parse(self, lines: list[bytes], wanted: Wanted, halvings: list[int]) -> Iterator[Chunk]:
         table = _quickly(lines, self.schema, wanted)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.sources.columns import chunk_of, convert
 from eddyline.runtime.sources.paths import files, why
-from eddyline.runtime.sources.source import Chunk, Wanted
+from eddyline.runtime.sources.source import Chunk, Piece, Wanted
 
 _BATCH_ROWS = 65536
 
@@ -35,21 +35,38 @@ class ParquetSource:
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """All rows, file after file."""
         for path in self._files:
+            yield from self._read_file(path, wanted, None)
+
+    def pieces(self) -> list[Piece]:
+        """The row groups of all files."""
+        found = []
+        for path in self._files:
             file = _open(path)
-            places = self._places(path, file.schema_arrow, wanted)
-            try:
-                columns = [place for place in places.values() if place is not None]
-                for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
-                    rows = batch.num_rows
-                    raw = {
-                        name: pa.nulls(rows, self.schema.field(name).type) if place is None else batch.column(place)
-                        for name, place in places.items()
-                    }
-                    yield chunk_of(self.schema, wanted, raw, rows)
-            except (pa.ArrowException, OSError) as error:
-                raise JobError(f"{path} cannot be read as parquet: {why(error)}") from None
-            finally:
-                file.close()
+            groups = [file.metadata.row_group(group) for group in range(file.num_row_groups)]
+            found += [Piece(str(path), group.num_rows, number) for number, group in enumerate(groups)]
+            file.close()
+        return found
+
+    def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a row group."""
+        return self._read_file(Path(piece.path), wanted, [piece.group or 0])
+
+    def _read_file(self, path: Path, wanted: Wanted, groups: list[int] | None) -> Iterator[Chunk]:
+        file = _open(path)
+        places = self._places(path, file.schema_arrow, wanted)
+        try:
+            columns = [place for place in places.values() if place is not None]
+            for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=columns):
+                rows = batch.num_rows
+                raw = {
+                    name: pa.nulls(rows, self.schema.field(name).type) if place is None else batch.column(place)
+                    for name, place in places.items()
+                }
+                yield chunk_of(self.schema, wanted, raw, rows)
+        except (pa.ArrowException, OSError) as error:
+            raise JobError(f"{path} cannot be read as parquet: {why(error)}") from None
+        finally:
+            file.close()
 
     def _places(self, path: Path, found: pa.Schema, wanted: Wanted) -> dict[str, str | None]:
         """What the wanted columns are called in this file; None for one that it lacks."""

@@ -8,6 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from eddyline.errors import SettingError
+from eddyline.runtime.sources.source import Piece
+
+_ROW_BYTES = 64
+"""A guess of the bytes of a line."""
 
 
 def files(path: str) -> list[Path]:
@@ -41,6 +45,11 @@ def filled(path: str, found: Sequence[Path], declared: bool) -> list[Path]:
         what = f"{path} is empty" if len(found) == 1 and not Path(path).is_dir() else f"every file of {path} is empty"
         raise SettingError(f"{what}, there are no columns to take from it; declare them")
     return some
+
+
+def whole_files(found: Sequence[Path]) -> list[Piece]:
+    """Each file as a piece, with a guess of its rows."""
+    return [Piece(str(file), file.stat().st_size // _ROW_BYTES + 1) for file in found]
 
 
 def overlap(sink: str, source: str) -> bool:

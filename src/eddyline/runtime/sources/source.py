@@ -39,6 +39,15 @@ class Wanted:
         return Wanted(chosen, tuple(schema.names) if everything else chosen or tuple(schema.names[:1]))
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A part of a source that can be read by itself: a file, or one row group of it. `rows` is about how many."""
+
+    path: str
+    rows: int
+    group: int | None = None
+
+
 class Source(Protocol):
     """A stream or a table as a runner sees it."""
 
@@ -52,6 +61,16 @@ class Source(Protocol):
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """The rows, from the start, in bounded memory."""
+
+
+class Files(Source, Protocol):
+    """A source that is files: its pieces, in their order, are all of it."""
+
+    def pieces(self) -> list[Piece]:
+        """What there is to read now."""
+
+    def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a piece."""
 
 
 def no_rows(schema: pa.Schema, wanted: Wanted) -> pa.RecordBatch:

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from eddyline.errors import JobError
 from eddyline.state.arena import Arena
+from eddyline.state.shelf import Saved
 from eddyline.state.stores.dictionary import DictionaryStore
 from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.heap import BytesStore
@@ -31,6 +32,12 @@ class NullStore:
     def release(self, row: int) -> None:
         pass
 
+    def saved(self) -> Saved:
+        return None
+
+    def restore(self, saved: Saved) -> None:
+        pass
+
 
 class FixedListStore:
     """Lists of a fixed size, kept as lists."""
@@ -49,6 +56,12 @@ class FixedListStore:
 
     def release(self, row: int) -> None:
         self._lists.release(row)
+
+    def saved(self) -> Saved:
+        return self._lists.saved()
+
+    def restore(self, saved: Saved) -> None:
+        self._lists.restore(saved)
 
     @property
     def nbytes(self) -> int:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.state.arena import Arena
+from eddyline.state.shelf import Saved
 from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.store import Rows, Store
 
@@ -29,11 +30,14 @@ class DictionaryStore:
         self._stretches: list[tuple[int, int]] = []
         """(first row, first value) of each dictionary that is kept."""
         self._latest: pa.Array | None = None
+        """The dictionary of the last stretch; None if it would have to be gathered."""
 
     def append(self, array: pa.Array) -> None:
         if array.dictionary.null_count or len(array.dictionary) > 2 * len(array):
             array = array.dictionary_decode().dictionary_encode()
         dictionary = array.dictionary
+        if self._latest is None and self._stretches:
+            self._latest = self._values.gather(np.arange(self._stretches[-1][1], self._kept))
         if self._latest is None or not dictionary.equals(self._latest):
             self._stretches.append((self._rows, self._kept))
             self._values.append(dictionary)
@@ -65,6 +69,16 @@ class DictionaryStore:
             self._stretches.pop(0)
         if self._stretches:
             self._values.release(self._stretches[0][1])
+
+    def saved(self) -> Saved:
+        numbers = {"rows": self._rows, "kept": self._kept, "stretches": self._stretches}
+        return {"codes": self._codes.saved(), "values": self._values.saved(), **numbers}
+
+    def restore(self, saved: Saved) -> None:
+        self._codes.restore(saved["codes"])
+        self._values.restore(saved["values"])
+        self._rows, self._kept, self._latest = saved["rows"], saved["kept"], None
+        self._stretches = [(row, value) for row, value in saved["stretches"]]
 
     @property
     def nbytes(self) -> int:

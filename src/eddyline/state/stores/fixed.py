@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
+from eddyline.state.shelf import Saved
 from eddyline.state.stores.store import Rows, Validity, bitmap
 
 
@@ -60,6 +61,14 @@ class FixedStore:
         if not self.shares:
             self._column.release(row)
             self._validity.release(row)
+
+    def saved(self) -> Saved:
+        return None if self.shares else {"column": self._column.saved(), "validity": self._validity.saved()}
+
+    def restore(self, saved: Saved) -> None:
+        if not self.shares:
+            self._column.restore(saved["column"])
+            self._validity.restore(saved["validity"])
 
     @property
     def nbytes(self) -> int:

@@ -10,6 +10,7 @@ from eddyline.errors import JobError
 from eddyline.kernels import values as kernels
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
+from eddyline.state.shelf import Saved
 from eddyline.state.stores.store import Rows, Validity, bitmap
 
 
@@ -18,7 +19,8 @@ class Starts:
 
     def __init__(self, arena: Arena) -> None:
         self.column = Column(arena, "i8")
-        self.column.append(np.zeros(1, np.int64))
+        self.column.reserve(1)
+        self.column.rows = 1  # 0, as every page is to begin with: nothing is written before it is known to be new
 
     def append(self, lengths: NDArray[np.int64]) -> None:
         self.column.append(np.cumsum(lengths) + self.end)
@@ -76,6 +78,15 @@ class BytesStore:
         self._heap.release(int(self._starts.values[row]))
         self._starts.column.release(row)
         self._validity.release(row)
+
+    def saved(self) -> Saved:
+        starts, heap = self._starts.column.saved(), self._heap.saved()
+        return {"starts": starts, "heap": heap, "validity": self._validity.saved()}
+
+    def restore(self, saved: Saved) -> None:
+        self._starts.column.restore(saved["starts"])
+        self._heap.restore(saved["heap"])
+        self._validity.restore(saved["validity"])
 
     @property
     def nbytes(self) -> int:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from eddyline.kernels import values as kernels
 from eddyline.state.arena import Arena
+from eddyline.state.shelf import Saved
 from eddyline.state.stores.heap import Starts
 from eddyline.state.stores.store import Rows, Store, Validity, bitmap
 
@@ -55,6 +56,15 @@ class ListStore:
         self._starts.column.release(row)
         self._validity.release(row)
 
+    def saved(self) -> Saved:
+        starts, child = self._starts.column.saved(), self._child.saved()
+        return {"starts": starts, "child": child, "validity": self._validity.saved()}
+
+    def restore(self, saved: Saved) -> None:
+        self._starts.column.restore(saved["starts"])
+        self._child.restore(saved["child"])
+        self._validity.restore(saved["validity"])
+
     @property
     def nbytes(self) -> int:
         return self._starts.column.nbytes + self._child.nbytes + self._validity.nbytes
@@ -87,6 +97,14 @@ class StructStore:
         for field in self._fields:
             field.release(row)
         self._validity.release(row)
+
+    def saved(self) -> Saved:
+        return {"fields": [field.saved() for field in self._fields], "validity": self._validity.saved()}
+
+    def restore(self, saved: Saved) -> None:
+        for field, of_field in zip(self._fields, saved["fields"], strict=True):
+            field.restore(of_field)
+        self._validity.restore(saved["validity"])
 
     @property
     def nbytes(self) -> int:

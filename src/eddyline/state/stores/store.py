@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
+from eddyline.state.shelf import Saved
 
 Rows = NDArray[np.int64]
 
@@ -32,6 +33,12 @@ class Store(Protocol):
     def release(self, row: int) -> None:
         """Rows below `row` will not be read again."""
 
+    def saved(self) -> Saved:
+        """What another process must know of it."""
+
+    def restore(self, saved: Saved) -> None:
+        """See the same values."""
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""
@@ -41,26 +48,27 @@ class Validity:
     """Which rows are not NULL; nothing is stored until a NULL comes."""
 
     def __init__(self, arena: Arena) -> None:
-        self._arena = arena
-        self._column: Column | None = None
+        self._column = Column(arena, "u1")
+        self._noted = False
+        """Whether a NULL has come."""
         self._rows = self._base = 0
 
     def append(self, array: pa.Array) -> None:
         """Note the validity of new values."""
         rows = self._rows + len(array)
-        if array.null_count and self._column is None:
-            self._column = Column(self._arena, "u1")
+        if array.null_count and not self._noted:
             self._column.release(self._base)
             self._column.rows = self._base
             self._column.append(np.ones(self._rows - self._base, np.uint8))
-        if self._column is not None:
+            self._noted = True
+        if self._noted:
             valid = pc.is_valid(array).to_numpy(zero_copy_only=False) if array.null_count else np.ones(len(array), bool)
             self._column.append(valid.view(np.uint8))
         self._rows = rows
 
     def gather(self, rows: Rows) -> NDArray[np.bool_] | None:
         """The validity of these rows, None if all are valid."""
-        if self._column is None:
+        if not self._noted:
             return None
         valid = self._column.values[rows].view(np.bool_)
         return None if valid.all() else valid
@@ -68,19 +76,30 @@ class Validity:
     def truncate(self, rows: int) -> None:
         """Forget the rows from number `rows` on."""
         self._rows = rows
-        if self._column is not None:
+        if self._noted:
             self._column.truncate(rows)
 
     def release(self, row: int) -> None:
         """Rows below `row` will not be read again."""
         self._base = row
-        if self._column is not None:
+        if self._noted:
             self._column.release(row)
+
+    def saved(self) -> Saved:
+        """What another process must know of it."""
+        column = self._column.saved() if self._noted else None
+        return {"rows": self._rows, "base": self._base, "column": column}
+
+    def restore(self, saved: Saved) -> None:
+        """Know the same."""
+        self._rows, self._base, self._noted = saved["rows"], saved["base"], saved["column"] is not None
+        if self._noted:
+            self._column.restore(saved["column"])
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return 0 if self._column is None else self._column.nbytes
+        return self._column.nbytes if self._noted else 0
 
 
 def bitmap(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:

@@ -1,0 +1,122 @@
+"""The live state of a slot, handed from one process to the next on the same host.
+
+    slot = open_slot(query, settings, folder)
+    slot.feed(...) ... slot.drain() ...       # and slot.commit(version) or slot.wind_back(), sooner or later
+    save(slot)
+    close(slot)
+
+The columns of a slot are files of its arena, which whoever comes next maps again; nothing of them is read, so attaching
+takes the same time whatever their size. All else is small: `save` writes it to the *header*, a JSON file, and what is
+Arrow data to files beside it. A batch may be saved before it is committed, and committed or wound back by the next
+process: both the state of now and what it takes to wind back are there.
+
+Invariant: a header says the truth about the files beside it. It is removed, under the arena's lock, before anything in
+the arena can change, and comes back, whole, only when nothing will change any more: after `save` a slot may only be
+closed. So a process that was killed in between leaves no header, and the state is *lost*; so it is when the header was
+written before the host was started again (pages may not have reached the disk), by another format, or for another
+query, and when anything in it cannot be read. Then the files are removed and the slot is new, at version 0: an arena is
+a copy of what is in the log, and never the only one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from eddyline.engine.slot import Slot
+from eddyline.query.model import Query
+from eddyline.settings import Settings
+from eddyline.state.arena import Arena
+
+FORMAT = 1
+"""Of the header and of everything in the arena: to be raised when any of it changes."""
+
+HEADER = "header"
+
+_BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+def fingerprint(query: Query, identity: str = "") -> str:
+    """Whose state it is: the bound query, whose types and expressions decide what is kept of each row, and what else
+    the caller says must be the same, such as the job, the slot and how rows are given to slots. Not the settings: they
+    only decide how the state is used."""
+    return hashlib.sha256(repr((query, identity)).encode()).hexdigest()
+
+
+def open_slot(
+    query: Query,
+    settings: Settings,
+    folder: str,
+    clock: Callable[[], float] = time.perf_counter,
+    *,
+    partial: bool = False,
+    identity: str = "",
+) -> Slot:
+    """The slot whose state is in a folder, or an empty one at version 0. A folder that another process has open is
+    refused (JobError)."""
+    arena = Arena(folder, fingerprint(query, identity))
+    try:
+        known = _take_header(arena)
+        if known is not None:
+            try:
+                slot = Slot(query, settings, arena, clock, partial)
+                if arena.regions == known["regions"]:
+                    slot.restore(known["slot"])
+                    return slot
+            except Exception:  # whatever is wrong with it: this is only a copy, and there is another way
+                pass
+        arena.clear()
+        return Slot(query, settings, arena, clock, partial)
+    except BaseException:
+        arena.close()
+        raise
+
+
+def save(slot: Slot) -> bool:
+    """Leave the state of a slot, whose batch is done and drained, to the next process; afterwards it may only be
+    closed. False if it cannot be written: then it is lost."""
+    arena = slot.arena
+    try:
+        header = {"format": FORMAT, "boot": _boot(), "identity": arena.identity, "slot": slot.saved()}
+        arena.shelf.sweep()
+        header |= {"regions": arena.regions, "files": arena.files}
+        text, path = json.dumps(header, default=lambda number: number.item()), _header(arena)
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(path + ".new", path)
+    except OSError:
+        return False
+    return True
+
+
+def close(slot: Slot) -> None:
+    """Let go of the arena: another process may open it. What was not saved is lost."""
+    slot.arena.close()
+
+
+def _take_header(arena: Arena) -> dict[str, Any] | None:
+    """What the header says, which is not there any more afterwards; None if the state is lost."""
+    try:
+        path = _header(arena)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        os.unlink(path)
+        header = json.loads(text)
+        wanted = {"format": FORMAT, "boot": _boot(), "identity": arena.identity, "files": arena.files}
+        return header if header | wanted == header else None
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _header(arena: Arena) -> str:
+    assert arena.folder is not None
+    return os.path.join(arena.folder, HEADER)
+
+
+def _boot() -> str:
+    with open(_BOOT, encoding="ascii") as file:
+        return file.read().strip()

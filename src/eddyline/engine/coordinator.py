@@ -1,0 +1,181 @@
+"""The driver's side of the batch protocol (docs/design/batch-protocol.md): decide, run, publish, commit.
+
+    begin(batch, offsets) -> what to do, or None if it is done already
+    ... the slots take their turns and each gives one record (engine/turn.py) ...
+    finish(decision, records)
+
+What is decided is durable before a slot begins, what a slot wrote counts only when the commit names it, and the commit
+is one write. So whatever dies, and whenever, the job goes on from the newest commit: a batch that was run again writes
+files of other names, and its results take the place of those that were published and never committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from eddyline.engine.watermarks import Watermarks
+from eddyline.errors import JobError
+from eddyline.faults import reach
+from eddyline.plan.bounds import FOREVER
+from eddyline.state.log.commits import Checkpoint, Commit, LogFile
+
+MERGED = 8
+"""So many segments of like size of one slot are merged into one."""
+COMBINED = -1
+KEPT = 2
+"""Orphans are collected after so many commits: listing folders costs time."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a batch is to do. `kind` is load (tables), rows, or end; `offsets` say which rows."""
+
+    batch: int
+    kind: str
+    offsets: Any
+    watermarks: Mapping[str, Any]
+    slots: int
+    merge: Mapping[str, Sequence[str]]
+    """By slot the segments that it should make one of."""
+    ended: tuple[str, ...] = ()
+    """Streams that this is the last batch of."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one slot did in a batch, by one attempt. The slot of those who put partial results together is COMBINED."""
+
+    slot: int
+    counts: Mapping[str, int]
+    staged: Mapping[str, Sequence[str]]
+    """Files of results, by sink."""
+    newest: Mapping[str, int] = field(default_factory=dict)
+    """The newest time of a readable row of each stream, as far as this slot was told."""
+    log: LogFile | None = None
+    merged: Sequence[str] = ()
+    """Segments whose rows are in `log` now."""
+    small: str | None = None
+    first_error: str = ""
+    state: Mapping[str, int] = field(default_factory=dict)
+    """Rows and bytes held, peaks, decisions taken: for people."""
+
+    def as_json(self) -> str:
+        """To travel."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def of_json(text: str) -> Record:
+        """What `as_json` gave."""
+        read = json.loads(text)
+        log = read.pop("log")
+        return Record(log=None if log is None else LogFile(**log), **read)
+
+
+class Publisher(Protocol):
+    """Gives results to the world."""
+
+    def publish(self, batch: int, staged: Mapping[str, Sequence[str]]) -> None:
+        """These files are the results of the batch, by sink, in place of any that it had."""
+
+    def forget_after(self, batch: int) -> None:
+        """Results of later batches were never committed: they go."""
+
+
+class Coordinator:
+    """Goes from commit to commit."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        streams: Callable[[], Watermarks],
+        horizon: Callable[[Mapping[str, Any]], Mapping[str, int]],
+        publisher: Publisher,
+        slots: int,
+    ) -> None:
+        """`streams` makes fresh watermarks; `horizon` says how old rows of each stream may be that are still needed,
+        when slots have advanced to these watermarks."""
+        self._checkpoint, self._fresh, self._horizon, self._publisher = checkpoint, streams, horizon, publisher
+        self._slots = slots
+        self.commit = checkpoint.last() or Commit(-1, None, streams().saved(), {}, advanced=streams().saved())
+        publisher.forget_after(self.commit.batch)
+        checkpoint.collect(self.commit)
+
+    def begin(self, batch: int, kind: str, offsets: Any, ended: Sequence[str] = ()) -> Decision | None:
+        """What the batch is to do; None if it is committed already."""
+        last = self.commit
+        if batch == last.batch and offsets == last.offsets:
+            return None
+        if last.finished:
+            raise JobError("the job is finished: its streams have ended; start another with a new checkpoint")
+        if batch != last.batch + 1:
+            raise JobError(
+                f"batch {batch} cannot follow commit {last.batch}: the checkpoint does not belong to these sources"
+            )
+        merge = {str(slot): to_merge(last.log, slot) for slot in range(self._slots)}
+        decision = Decision(batch, kind, offsets, last.watermarks, self._slots, merge, tuple(ended))
+        reach("before decide")
+        self._checkpoint.decide(batch, asdict(decision))
+        reach("after decide")
+        return decision
+
+    def finish(self, decision: Decision, records: Sequence[Record]) -> Commit:
+        """Every slot took its turn: publish and commit."""
+        if sorted(r.slot for r in records if r.slot != COMBINED) != list(range(decision.slots)):
+            raise JobError(f"batch {decision.batch}: not every slot told what it did")
+        last, watermarks = self.commit, self._fresh()
+        watermarks.restore(decision.watermarks)
+        newest: dict[str, int] = {}
+        for record in records:
+            for stream, time in record.newest.items():
+                newest[stream] = max(time, newest.get(stream, time))
+        watermarks.finish_batch(newest, decision.ended)
+        counts = dict(last.counts)
+        for record in records:
+            for name, count in record.counts.items():
+                counts[name] = counts.get(name, 0) + count
+        staged: dict[str, list[str]] = {}
+        for record in sorted(records, key=lambda r: r.slot):
+            for sink, files in record.staged.items():
+                staged.setdefault(sink, []).extend(files)
+        commit = Commit(
+            decision.batch,
+            decision.offsets,
+            watermarks.saved(),
+            counts,
+            self._live(records, self._horizon(decision.watermarks)),
+            tuple(r.small for r in records if r.small is not None),
+            decision.watermarks,
+            decision.kind == "end",
+        )
+        reach("before publish")
+        self._publisher.publish(decision.batch, staged)
+        reach("after publish")
+        self._checkpoint.commit(commit)
+        reach("after commit")
+        self.commit = commit
+        if commit.batch % KEPT == 0 or commit.finished:
+            self._checkpoint.collect(commit)
+        return commit
+
+    def _live(self, records: Sequence[Record], horizon: Mapping[str, int]) -> tuple[LogFile, ...]:
+        """The segments whose rows may still be needed."""
+        gone = {name for record in records for name in record.merged}
+        files = [f for f in self.commit.log if f.name not in gone]
+        files += [r.log for r in records if r.log is not None]
+        return tuple(f for f in files if _needed(f, horizon))
+
+
+def _needed(file: LogFile, horizon: Mapping[str, int]) -> bool:
+    return any(time is None or time >= horizon.get(stream, -FOREVER) for stream, time in file.newest.items())
+
+
+def to_merge(files: Sequence[LogFile], slot: int) -> tuple[str, ...]:
+    """Segments of a slot that should become one: MERGED or more of like size."""
+    sizes: dict[int, list[str]] = {}
+    for file in files:
+        if file.slot == slot:
+            sizes.setdefault((max(file.rows, 1)).bit_length() // 3, []).append(file.name)
+    return tuple(next((names for names in sizes.values() if len(names) >= MERGED), ()))

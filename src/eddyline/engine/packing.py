@@ -1,0 +1,62 @@
+"""The split as a process of its own does it: chunks of a stream in, parcels for slots out.
+
+Counts, and the newest time of each stream, go to one slot, which tells them on; late and dead rows go to the slot whose
+turn it is, which stages them. So a task needs no way to the driver but its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from eddyline.engine.coordinator import Decision
+from eddyline.engine.parcel import Parcel, of_shipment
+from eddyline.engine.turn import Home
+
+NO_TIME = "the event time is NULL or out of range"
+
+Packed = tuple[int, Parcel]
+"""A slot, and a parcel for it."""
+
+
+class Packer:
+    """Packs the rows of one task; `finish` has the counts."""
+
+    def __init__(self, home: Home, decision: Decision, task: int) -> None:
+        self._home, self._decision, self._slot = home, decision, task % decision.slots
+        self._watermarks = home.watermarks(decision.watermarks)
+        self._counts = dict.fromkeys(("rows_in", "rows_used", "rows_late", "rows_dead"), 0)
+        self._newest: dict[str, int] = {}
+        self._errors = home.split.errors.count
+
+    def rows(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
+        """Readable rows of a stream, or of a table."""
+        split, counts = self._home.split, self._counts
+        if split.streams[stream].is_table:
+            yield from ((s.slot, of_shipment(s)) for s in split.split_table(stream, batch))
+            return
+        found = split.split(stream, batch, self._watermarks.late_before(stream))
+        counts["rows_in"] += batch.num_rows
+        counts["rows_used"] += found.used
+        counts["rows_late"] += found.late.num_rows
+        counts["rows_dead"] += found.dead.num_rows
+        if found.newest is not None:
+            self._newest[stream] = max(found.newest, self._newest.get(stream, found.newest))
+        for shipment in found.shipments:
+            yield shipment.slot, of_shipment(shipment)
+        if found.late.num_rows:
+            yield self._slot, Parcel("late", {"stream": stream}, found.late)
+        if found.dead.num_rows:
+            yield self._slot, Parcel("dead", {"stream": stream, "reason": NO_TIME}, found.dead)
+
+    def dead(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
+        """Rows that the source could not read, as text with their reasons."""
+        self._counts["rows_in"] += batch.num_rows
+        self._counts["rows_dead"] += batch.num_rows
+        yield self._slot, Parcel("dead", {"stream": stream, "reason": None}, batch)
+
+    def finish(self) -> Packed:
+        """What was counted."""
+        errors = {"expression_errors": self._home.split.errors.count - self._errors}
+        return self._slot, Parcel("counts", {"counts": self._counts | errors, "newest": self._newest})

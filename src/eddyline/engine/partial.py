@@ -1,0 +1,60 @@
+"""Aggregates in two steps: each slot gives cells, one place puts them together and finishes them.
+
+The combinations of a group may be made in several slots. At each boundary a slot then gives what it has as *partial*
+results: cells that are one group at one boundary each, as rows (panes_arrow.py). Watermarks are global, so all slots
+give the same boundaries in the same batch, and `combine` needs no memory of earlier ones. Merging states
+of a split equals the state of the whole (aggregates.py), so the result is that of one slot; float sums may differ in
+their last digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.engine.aggregates import Accumulator, accumulator
+from eddyline.engine.panes import Panes, merged
+from eddyline.engine.panes_arrow import from_rows
+from eddyline.errors import InternalError
+from eddyline.query.evaluate import ErrorCount, evaluate, mask
+from eddyline.query.expr import WINDOW_END, Expr
+from eddyline.query.model import GroupBy, Query
+
+
+def group_of(query: Query) -> GroupBy:
+    """The GROUP BY of an aggregate query."""
+    if query.group is None:
+        raise InternalError("a query without aggregates has no groups")
+    return query.group
+
+
+def combine(query: Query, batches: Sequence[pa.RecordBatch], errors: ErrorCount) -> list[pa.RecordBatch]:
+    """The result rows of the partial results of all slots."""
+    found = [batch for batch in batches if batch.num_rows]
+    if not found:
+        return []
+    accumulators = tuple(accumulator(a) for a in group_of(query).aggregates)
+    cells = merged(from_rows(pa.concat_batches(found)), accumulators)
+    result = finished(query, cells.take(np.argsort(cells.first, kind="stable")), accumulators, errors)
+    return [result] if result.num_rows else []
+
+
+def finished(query: Query, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount) -> pa.RecordBatch:
+    """HAVING and the outputs for cells that are one group at one boundary each."""
+    by, rows, group = group_of(query), len(cells), pa.array(cells.group)
+    end = pa.array(cells.first * (by.slide or 1)).cast(WINDOW_END.type)
+    env: dict[Expr, pa.Array] = {WINDOW_END: end}
+    for key, values in zip(by.keys, cells.keys, strict=True):
+        env[key] = values.take(group).cast(key.type)
+    for aggregate, how, state in zip(by.aggregates, accumulators, cells.states, strict=True):
+        env[aggregate] = how.final(state, errors).cast(aggregate.type)
+    if by.having is not None:
+        kept = mask(by.having, env, rows, errors)
+        rows, at = int(np.count_nonzero(kept)), pa.array(kept)
+        env = {expr: values.filter(at) for expr, values in env.items()}
+    outputs = [evaluate(output.expr, env, rows, errors) for output in query.outputs]
+    schema = query.schema
+    outputs = [values.cast(field.type) for values, field in zip(outputs, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(outputs, schema=schema)

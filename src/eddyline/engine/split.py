@@ -1,0 +1,240 @@
+"""What is done to a batch of a stream before the slots: count, time, filter, and say which slots get which rows.
+
+A row is readable, late or dead by its own time, and filters and keys are decided here, once, however many slots get the
+row; so rows_in, rows_used, rows_late, rows_dead and the errors of filters and keys are the same for any number of
+slots. What a slot evaluates on tuples (conditions across sources, selections) is counted where it is evaluated: on rows
+that several slots have it may be counted several times, as it may in one slot on several routes.
+
+A row is shipped to a slot at most once, with the aliases that build it there. A stream with a ROWS window is shipped
+whole to every slot: all must count it, in the same order. Rows that are equal in what the query uses have one place, so
+that it does not matter in which order equal rows are counted.
+
+With one slot there is nothing to decide: the batch goes on as it came, and the slot does the filtering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.engine.intake import as_it_travels, columns_for, event_times, take_in
+from eddyline.plan.partition import Partitioning, Places, key_groups, row_groups
+from eddyline.plan.plan import Plan
+from eddyline.query.evaluate import ErrorCount, evaluate, mask
+from eddyline.query.expr import Column, Expr
+from eddyline.query.model import WindowKind
+from eddyline.query.types import decode
+from eddyline.state.keys import without_null
+
+Which = NDArray[np.bool_] | None
+"""Some of the rows of a batch; None for all."""
+
+
+@dataclass(frozen=True)
+class Logged:
+    """For a durable log, in which each row is once: the group of each row of a shipment, and which of them are logged
+    by the slot that got it."""
+
+    groups: NDArray[np.int64]
+    here: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """Rows of one stream for one slot; `build` says by source which of them it builds, None that nobody looked yet."""
+
+    stream: str
+    slot: int
+    batch: pa.RecordBatch
+    build: Mapping[int, Which] | None
+    log: Logged | None = None
+
+
+@dataclass(frozen=True)
+class SplitBatch:
+    """A batch of one stream: what is shipped, what is late or dead, and the largest event time of a readable row."""
+
+    shipments: list[Shipment]
+    used: int
+    late: pa.RecordBatch
+    dead: pa.RecordBatch
+    newest: int | None
+
+
+class Split:
+    """The split of one query. `places` may be changed between two batches."""
+
+    def __init__(self, plan: Plan, partitioning: Partitioning, logged: bool = False) -> None:
+        self.plan, self._query, self.partitioning, self._logged = plan, plan.query, partitioning, logged
+        self.places: Places = partitioning.places()
+        self.errors = ErrorCount()
+        self.streams = {s.stream.name: s.stream for s in plan.query.sources}
+        self.needed = {name: self._needed_columns(name) for name in self.streams}
+        """What the query reads of each stream; nothing else is shipped."""
+
+    def _needed_columns(self, stream: str) -> tuple[str, ...]:
+        used = {n for s in self._sources(stream) for n in self._query.columns_of_source(s)}
+        names, time = self.streams[stream].schema.names, self.streams[stream].time
+        needed = tuple(n for n in names if n in used or n == time)
+        return needed or tuple(names[:1])  # a batch without columns would have no rows
+
+    def _sources(self, stream: str) -> list[int]:
+        return [i for i, s in enumerate(self._query.sources) if s.stream.name == stream]
+
+    def split(self, stream: str, batch: pa.RecordBatch, late_before: int | None) -> SplitBatch:
+        """A batch of a stream; rows older than `late_before` are late."""
+        intake = take_in(self.streams[stream], as_it_travels(batch), late_before)
+        used = intake.used.num_rows
+        shipments = self._shipments(stream, intake.used) if used else []
+        return SplitBatch(shipments, used, intake.late, intake.dead, intake.newest)
+
+    def split_table(self, stream: str, batch: pa.RecordBatch) -> list[Shipment]:
+        """Rows of a static table."""
+        return self._shipments(stream, as_it_travels(batch))
+
+    def _shipments(self, stream: str, whole: pa.RecordBatch) -> list[Shipment]:
+        batch = columns_for(self.streams[stream], whole, self.needed[stream])
+        if self.partitioning.slots == 1:
+            return [Shipment(stream, 0, batch, None)]
+        sources = self._sources(stream)
+        placed = {s: _Placed(self.plan, self.partitioning, self.places, s, batch, self.errors) for s in sources}
+        to_all = any(self._query.sources[s].window.kind is WindowKind.ROWS for s in sources)
+        home = _homes([*placed.values()], to_all) if self._logged else None
+        found = []
+        for slot in range(self.partitioning.slots):
+            place = self.partitioning.coordinates(slot)
+            build = {s: p.at(place) for s, p in placed.items()}
+            which = None if to_all else _any(list(build.values()))
+            if which is None:
+                log = None if home is None else Logged(home[0], home[1] == slot)
+                found.append(Shipment(stream, slot, batch, build, log))
+            elif (at := np.flatnonzero(which)).size:
+                build = {s: None if w is None or w is which else _all(w[at]) for s, w in build.items()}
+                log = None if home is None else Logged(home[0][at], home[1][at] == slot)
+                found.append(Shipment(stream, slot, batch.take(pa.array(at)), build, log))
+        return found
+
+
+class _Placed:
+    """The rows of a batch as one source sees them: those it wants, and the place of each along each axis."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        partitioning: Partitioning,
+        places: Places,
+        source: int,
+        batch: pa.RecordBatch,
+        errors: ErrorCount,
+    ) -> None:
+        self._query, self._source, self._batch, self._places = plan.query, source, batch, places
+        self._partitioning = partitioning
+        values, self.wanted = wanted(plan, source, batch, errors)
+        self.groups: list[NDArray[np.int64] | None] = []
+        for axis in partitioning.axes:
+            key = axis.keys[source]
+            if key is not None:
+                # Where the key is wider than WHERE has it for this source, what cannot be cast equals nothing there.
+                array = evaluate(key, values, batch.num_rows, ErrorCount())
+                self.wanted = _both(self.wanted, without_null([_plain(array)]))
+                self.groups.append(key_groups(array, partitioning.groups))
+            else:
+                self.groups.append(self.by_row if axis.row == source else None)
+        self._at = [None if g is None else p[g] for g, p in zip(self.groups, places, strict=True)]
+
+    @cached_property
+    def by_row(self) -> NDArray[np.int64]:
+        """The group of each row by all that the query uses of it."""
+        batch, stream = self._batch, self._query.sources[self._source].stream
+        times = None if stream.time is None else event_times(batch.column(stream.time))
+        columns = [batch.column(name) for name in self._query.columns_of_source(self._source)]
+        return row_groups(columns, times, batch.num_rows, self._partitioning.groups)
+
+    def at(self, place: tuple[int, ...]) -> Which:
+        """The rows that the slot at this place builds."""
+        which = self.wanted
+        for here, mine in zip(place, self._at, strict=True):
+            if mine is not None:
+                which = _both(which, mine == here)
+        return _all(which)
+
+    def home(self, groups: Sequence[NDArray[np.int64] | None]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each row a group, and one of the slots that get it, given the groups it has along each axis: where a row
+        is everywhere, its own hash tells one place."""
+        slot = np.zeros(self._batch.num_rows, np.int64)
+        for axis, known, places in zip(self._partitioning.axes, groups, self._places, strict=True):
+            slot = slot * axis.size + places[self.by_row if known is None else known]
+        placed = [known for known in groups if known is not None]
+        return placed[0] if placed else self.by_row, slot
+
+
+def wanted(plan: Plan, source: int, batch: pa.RecordBatch, errors: ErrorCount) -> tuple[dict[Expr, pa.Array], Which]:
+    """What a SteM keeps of each row, and which rows pass the filters and have no NULL in a key."""
+    graph, layout, rows = plan.graph, plan.layouts[source], batch.num_rows
+    values = _columns(plan, source, batch)
+    keep: Which = np.zeros(rows, np.bool_) if graph.never else None
+    for predicate in graph.filters[source]:
+        keep = _both(keep, mask(predicate, values, rows, errors))
+    kept = _kept(layout.needed, values, rows, errors)
+    keys = [kept[expr] for expr in (*layout.keys, *layout.order_keys)]
+    known = [_plain(array) for array in keys]
+    errors.count += sum(new.null_count - old.null_count for new, old in zip(known, keys, strict=True))
+    return kept, _all(_both(keep, without_null(known)))
+
+
+def kept_values(plan: Plan, source: int, batch: pa.RecordBatch) -> dict[Expr, pa.Array]:
+    """What a SteM keeps of rows that are wanted; what cannot be computed was counted when that was found out."""
+    return _kept(plan.layouts[source].needed, _columns(plan, source, batch), batch.num_rows, ErrorCount())
+
+
+def _kept(needed: Sequence[Expr], values: dict[Expr, pa.Array], rows: int, errors: ErrorCount) -> dict[Expr, pa.Array]:
+    for expr in needed:
+        if expr not in values:
+            values[expr] = evaluate(expr, values, rows, errors)
+    return {expr: values[expr] for expr in needed}
+
+
+def _columns(plan: Plan, source: int, batch: pa.RecordBatch) -> dict[Expr, pa.Array]:
+    fields = plan.query.sources[source].stream.schema
+    return {Column(source, n, fields.field(n).type): batch.column(i) for i, n in enumerate(batch.schema.names)}
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """A key as it will be encoded: a value that cannot be is NULL."""
+    return array if pa.types.is_dictionary(array.type) else decode(array)
+
+
+def _homes(placed: Sequence[_Placed], to_all: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each row a group, and the slot that logs it: by the first source that wants it. Of rows that go to all slots
+    those that nobody wants are told by their own hash."""
+    last = placed[-1]
+    groups, slots = last.home([None] * len(last.groups) if to_all else last.groups)
+    for one in reversed(placed if to_all else placed[:-1]):
+        group, slot = one.home(one.groups)
+        if one.wanted is None:
+            groups, slots = group, slot
+        else:
+            groups, slots = np.where(one.wanted, group, groups), np.where(one.wanted, slot, slots)
+    return groups, slots
+
+
+def _both(one: Which, other: Which) -> Which:
+    return other if one is None else one if other is None else one & other
+
+
+def _any(some: list[Which]) -> Which:
+    which: Which = None
+    for one in some:
+        if one is None:
+            return None
+        which = one if which is None else which | one
+    return _all(which)
+
+
+def _all(which: Which) -> Which:
+    return None if which is None or which.all() else which

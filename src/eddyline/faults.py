@@ -1,0 +1,23 @@
+"""Fault points: places where a test may make something go wrong.
+
+`reach("name")` does nothing, unless a test has said what should happen there. The names are found by reading the code
+(see testing/fault_points.py), so a point that no test visits is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_wanted: Callable[[str], None] | None = None
+
+
+def reach(name: str) -> None:
+    """Something may go wrong here."""
+    if _wanted is not None:
+        _wanted(name)
+
+
+def inject(wanted: Callable[[str], None] | None) -> None:
+    """From now on `wanted(name)` is called at every point, and may raise; None ends it."""
+    global _wanted
+    _wanted = wanted

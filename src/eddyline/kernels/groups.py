@@ -1,0 +1,19 @@
+"""Partition groups: a code mixed, modulo the number of groups. The formula is part of durable formats."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eddyline.kernels.jit import kernel
+
+
+@kernel
+def mixed(codes: NDArray[np.int64], groups: int, out: NDArray[np.int64]) -> None:
+    """out[i] = the finalizer of SplitMix64 of codes[i], modulo `groups`."""
+    for i in range(codes.size):
+        h = np.uint64(codes[i])
+        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        h ^= h >> np.uint64(31)
+        out[i] = np.int64(h % np.uint64(groups))

@@ -1,0 +1,240 @@
+"""Which rows of which source go to which slots.
+
+Slots stand on a grid of one or two *axes*. Along an axis a source has one place, by a key or by its whole row, or it is
+everywhere. Each result is made in exactly one slot, because along each axis
+
+- the sources that are placed by a key have keys of one *class*: WHERE equates them, so in a result they are equal and
+  have one place; or one source alone is placed by its row;
+- the others are everywhere, so at that place too; and at least one source has a place, so nowhere else.
+
+Which axes is a matter of cost only: the rows that are shipped and those that are stored, by the estimated rows of each
+stream (all the same if nobody knows). A row with a NULL in its key joins with nothing and has no place. A source with a
+ROWS window is shipped whole to every slot, because each must count it, but only rows in their place are built.
+
+Fixed, since durable formats will have it: the *group* of a key is `mix(encode(key)) mod groups`, with `encode` of
+state/keys.py on the value as WHERE compares it (equal keys of different types are cast to one) and `mix` the finalizer
+of SplitMix64; a whole row is the `combine` of the codes of its columns, NULL as one constant. Where a group is, is said
+by a map for each axis (`Places`), which is kept apart because it may change while the groups do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.kernels import groups as kernels
+from eddyline.plan.graph import JoinGraph
+from eddyline.plan.plan import Plan
+from eddyline.query.expr import Call, Column, Expr, Literal
+from eddyline.query.model import Query, WindowKind
+from eddyline.query.types import is_number, physical
+from eddyline.state.keys import combine, encode, is_exact, without_null
+
+GROUPS = 256
+
+Places = tuple[NDArray[np.int64], ...]
+"""For each axis the place of each group."""
+
+Class = Mapping[int, Expr]
+"""By source, expressions that are equal in every result."""
+
+_NULL = np.int64(0x2545F4914F6CDD1D)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """`size` places, and by source the key that places its rows; `row` is a source that is placed by its whole row."""
+
+    size: int
+    keys: tuple[Expr | None, ...]
+    row: int | None = None
+
+    def has(self, source: int) -> bool:
+        """Whether rows of the source have one place along it."""
+        return self.keys[source] is not None or self.row == source
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Rows read of all streams, shipped to slots, and built by them."""
+
+    read: float
+    shipped: float
+    stored: float
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """The axes of a query's slots; none if there is only one. Slots are numbered along the last axis first."""
+
+    slots: int
+    groups: int
+    axes: tuple[Axis, ...]
+    estimate: Estimate
+
+    def copies(self, source: int) -> int:
+        """How many slots build a row of the source."""
+        return _copies(self.axes, source)
+
+    def coordinates(self, slot: int) -> tuple[int, ...]:
+        """The place of a slot along each axis."""
+        found: list[int] = []
+        for axis in reversed(self.axes):
+            slot, place = divmod(slot, axis.size)
+            found.insert(0, place)
+        return tuple(found)
+
+    def places(self) -> Places:
+        """Groups spread evenly, neighbours together."""
+        groups = np.arange(self.groups)
+        return tuple(groups * axis.size // self.groups for axis in self.axes)
+
+    def keeps_groups_whole(self, query: Query) -> bool:
+        """Whether all combinations of one group of GROUP BY are made in one slot: along each axis its keys tell the
+        place. (As long as no group of keys moves while aggregates are held.)"""
+        keys = query.group.keys if query.group is not None else ()
+        return all(any(key is not None and _told(key, keys) for key in axis.keys) for axis in self.axes)
+
+
+def partition(plan: Plan, slots: int, groups: int = GROUPS, rows: Mapping[str, float] | None = None) -> Partitioning:
+    """The partitioning that ships and stores the fewest rows; `rows` are estimates by stream."""
+    size = {s.stream.name: float((rows or {}).get(s.stream.name, 1.0)) for s in plan.query.sources}
+    if slots == 1:
+        return Partitioning(1, groups, (), _estimate(plan.query, (), 1, size))
+
+    def cost(axes: tuple[Axis, ...]) -> tuple[float, int, int]:
+        estimate = _estimate(plan.query, axes, slots, size)
+        return estimate.shipped + estimate.stored, len(axes), sum(axis.row is not None for axis in axes)
+
+    axes = min(choices(plan, slots), key=cost)
+    return Partitioning(slots, groups, axes, _estimate(plan.query, axes, slots, size))
+
+
+def choices(plan: Plan, slots: int) -> Iterator[tuple[Axis, ...]]:
+    """Each axis alone, and each two of them as a grid."""
+    sources = range(len(plan.query.sources))
+    kinds = [Axis(1, tuple(c.get(s) for s in sources)) for c in key_classes(plan.graph) if _spreads(c, plan.graph)]
+    kinds += [Axis(1, tuple(None for _ in sources), row) for row in sources]
+    for axis in kinds:
+        yield (replace(axis, size=slots),)
+    for first, second in combinations(kinds, 2):
+        for size in range(2, slots // 2 + 1):
+            if slots % size == 0:
+                yield replace(first, size=size), replace(second, size=slots // size)
+
+
+def _estimate(query: Query, axes: tuple[Axis, ...], slots: int, rows: Mapping[str, float]) -> Estimate:
+    shipped = stored = 0.0
+    for stream, count in rows.items():
+        mine = [s for s, item in enumerate(query.sources) if item.stream.name == stream]
+        ways = {tuple(_way(axis, s) for axis in axes): _copies(axes, s) for s in mine}
+        counted = any(query.sources[s].window.kind is WindowKind.ROWS for s in mine)
+        shipped += count * (slots if counted else min(slots, sum(ways.values())))
+        stored += count * sum(_copies(axes, s) for s in mine)
+    return Estimate(sum(rows.values()), shipped, stored)
+
+
+def _copies(axes: Sequence[Axis], source: int) -> int:
+    copies = 1
+    for axis in axes:
+        copies *= 1 if axis.has(source) else axis.size
+    return copies
+
+
+def _way(axis: Axis, source: int) -> object:
+    """The same for two aliases of one stream that are placed in the same way."""
+    key = axis.keys[source]
+    return source if axis.row == source else None if key is None else _of_stream(key)
+
+
+def _of_stream(expr: Expr) -> Expr:
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple(_of_stream(arg) for arg in expr.args))
+    return replace(expr, source=0) if isinstance(expr, Column) else expr
+
+
+# Key classes
+
+
+def key_classes(graph: JoinGraph) -> list[Class]:
+    """What WHERE equates, transitively. Where a class is compared with a wider number (a.i = b.i AND b.i = c.f), all of
+    it belongs to the wider class too, as it is cast: equal numbers are equal as any other number."""
+    classes: list[dict[tuple[int, Expr], None]] = []
+    for e in graph.equalities:
+        nodes = {(e.left, e.left_expr): None, (e.right, e.right_expr): None}
+        for old in [c for c in classes if c.keys() & nodes.keys()]:
+            classes.remove(old)
+            nodes = {**old, **nodes}
+        classes.append(nodes)
+    for _ in classes:  # as often as casts can follow each other
+        for wide in classes:
+            for source, expr in list(wide):
+                if not isinstance(expr, Call) or (narrow := _cast_from(expr)) is None:
+                    continue
+                for other in [c for c in classes if c is not wide and (source, narrow) in c]:
+                    present = {s for s, _ in wide}
+                    wide |= {(s, replace(expr, args=(e,))): None for s, e in other if s not in present}
+    return [dict(reversed(found)) for found in classes]
+
+
+def _cast_from(expr: Expr) -> Expr | None:
+    """What a number was cast from, if that was a number too."""
+    if isinstance(expr, Call) and expr.name == "cast" and is_number(expr.type) and is_number(expr.args[0].type):
+        return expr.args[0]
+    return None
+
+
+def _spreads(keys: Class, graph: JoinGraph) -> bool:
+    """Whether there can be many values: not two, and not one that WHERE names."""
+    for source, key in keys.items():
+        if pa.types.is_boolean(key.type):
+            return False
+        for f in graph.filters[source]:
+            if isinstance(f, Call) and f.name == "=" and key in f.args and any(isinstance(a, Literal) for a in f.args):
+                return False
+    return True
+
+
+def _told(key: Expr, known: Sequence[Expr]) -> bool:
+    """Whether a key is known where these expressions are."""
+    narrow = _cast_from(key)
+    return key in known or (narrow is not None and _told(narrow, known))
+
+
+# Groups
+
+
+def key_groups(values: pa.Array, groups: int) -> NDArray[np.int64]:
+    """The group of each key; that of a NULL means nothing."""
+    return _mixed(encode(values), groups)
+
+
+def row_groups(
+    columns: Sequence[pa.Array], times: NDArray[np.int64] | None, rows: int, groups: int
+) -> NDArray[np.int64]:
+    """The group of each row by its time and those columns that have a code: one for rows that differ in nothing."""
+    parts = [] if times is None else [times]
+    for column in columns:
+        if _has_code(column.type):
+            valid = without_null([column])
+            codes = encode(column)
+            parts.append(codes if valid is None else np.where(valid, codes, _NULL))
+    return _mixed(combine(parts), groups) if parts else np.zeros(rows, np.int64)
+
+
+def _has_code(type: pa.DataType) -> bool:
+    known, t = physical(type), pa.types
+    if t.is_interval(known) or t.is_null(known):
+        return False
+    return is_exact(known) or bool(t.is_decimal(known) or t.is_string(known) or t.is_binary(known))
+
+
+def _mixed(codes: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    found = np.empty(codes.size, np.int64)
+    kernels.mixed(codes, groups, found)
+    return found

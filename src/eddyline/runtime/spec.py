@@ -1,0 +1,121 @@
+"""A job as text, so that other processes can work on it: the script, the columns of its sources, settings, folders.
+
+Every process that has a spec makes the same query of it, the same split and the same sinks. The columns come along
+because looking for them (in files, in a DataFrame) is for the driver to do, once.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from eddyline.cql.declarations import Declaration
+from eddyline.cql.places import Place
+from eddyline.cql.script import Script, parse
+from eddyline.engine.turn import RESULTS, Home, checkpoint_at
+from eddyline.query.bind import bind
+from eddyline.query.model import Query
+from eddyline.runtime.options import Options
+from eddyline.runtime.sinks.batches import BatchFiles, HandOver
+from eddyline.runtime.sinks.files import FileOptions
+from eddyline.runtime.sources.source import dead_schema
+from eddyline.settings import Settings
+
+FILE_SINKS = ("parquet", "csv", "json")
+AnySink = BatchFiles | HandOver
+
+
+@dataclass(frozen=True)
+class Spec:
+    """All that a process needs to know of a job."""
+
+    text: str
+    schemas: Mapping[str, str]
+    """By stream or table, its columns (an Arrow schema, as base64 of its IPC form)."""
+    given: Mapping[str, tuple[str | None, int]]
+    """Streams and tables that the script does not declare: time column and lateness."""
+    settings: Mapping[str, Any]
+    modules: Sequence[str]
+    """Modules with user functions."""
+    checkpoint: str
+    arenas: str | None
+    """Where the state of slots lives between turns; None: in the process."""
+    slots: int
+
+    def as_json(self) -> str:
+        """To travel."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @property
+    def script(self) -> Script:
+        """The script, with what is given from outside declared."""
+        script = parse(self.text)
+        start = Place(1, 1)
+        extra = tuple(
+            Declaration("TABLE" if time is None else "STREAM", name, None, "given", {}, time, late, None, None, start)
+            for name, (time, late) in self.given.items()
+        )
+        return Script(**{**script.__dict__, "declarations": (*script.declarations, *extra)})
+
+    def schema(self, name: str) -> pa.Schema:
+        """The columns of a stream or table."""
+        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.schemas[name.lower()])))
+
+    @property
+    def query(self) -> Query:
+        """The bound query."""
+        return bind(self.script, lambda declaration: self.schema(declaration.name))
+
+    def sinks(self, query: Query, give: Callable[[str, int, Sequence[str]], None] | None = None) -> dict[str, AnySink]:
+        """By what they take: the results, and late and dead rows of streams. `give` gets what goes to no file."""
+        script = self.script
+        declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
+        wanted = {RESULTS: (script.insert_into, query.schema)}
+        for name in {s.stream.name for s in query.sources}:
+            declaration = next(d for d in script.declarations if d.kind != "SINK" and d.name.lower() == name.lower())
+            if declaration.late_into is not None:
+                wanted[f"late {name}"] = (declaration.late_into, self.schema(name))
+            if declaration.dead_into is not None:
+                wanted[f"dead {name}"] = (declaration.dead_into, dead_schema(self.schema(name)))
+        made: dict[str, AnySink] = {}
+        for what, (into, schema) in wanted.items():
+            sink = None if into is None else declared[into.lower()]
+            if sink is not None and sink.format in FILE_SINKS:
+                made[what] = BatchFiles(FileOptions.read(sink.format, Options(sink.format, sink.options)), schema)
+            else:
+                folder = f"{self.checkpoint}/staged/{what.replace(' ', '-')}"
+                made[what] = HandOver(folder, schema, _giver(give, what))
+        return made
+
+
+def _giver(give: Callable[[str, int, Sequence[str]], None] | None, what: str) -> Callable[[int, Sequence[str]], None]:
+    return lambda batch, files: None if give is None else give(what, batch, files)
+
+
+def schema_text(schema: pa.Schema) -> str:
+    """A schema as `Spec.schemas` has it."""
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
+
+
+@lru_cache(maxsize=4)
+def home_of(text: str) -> tuple[Spec, Home]:
+    """The spec that `as_json` gave, and what its slots need; made once in a process."""
+    read = json.loads(text)
+    spec = Spec(**read)
+    for module in spec.modules:
+        importlib.import_module(module)
+    query = spec.query
+    sinks = spec.sinks(query)
+    settings = Settings(**spec.settings)
+
+    def stage(sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> str:
+        return sinks[sink].stage(name, batches) if sink in sinks else ""
+
+    return spec, Home(query, settings, spec.slots, checkpoint_at(spec.checkpoint), spec.arenas, stage)

@@ -1,0 +1,49 @@
+"""The Spark session: sane defaults, each of which `--conf` can change; an existing session is used as it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from eddyline.errors import SettingError
+
+DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.app.name": "eddyline",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "2",
+    "spark.speculation": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": "2g"}
+"""Where the master is local: nothing listens to the network."""
+
+
+def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
+    """A session with this configuration, and whether it is ours to stop."""
+    existing = SparkSession.getActiveSession()
+    if existing is not None:
+        return existing, False
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        raise SettingError("Spark needs Java 17 or newer; type: sudo apt-get install openjdk-17-jre-headless")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    settings = {**DEFAULTS, **conf}
+    if settings["spark.master"].startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings = {**LOCAL, **settings}
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate(), True

@@ -1,0 +1,128 @@
+"""What runs in Spark's Python workers: the split of a stream, the turn of a slot, and putting partial results together.
+
+Between them travel rows (slot int, blob binary), where a blob is a parcel (engine/parcel.py). A task finds out which
+batch it works for by Spark's own properties, and what that batch is to do in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from eddyline.engine.coordinator import Decision
+from eddyline.engine.packing import Packed, Packer
+from eddyline.engine.parcel import Parcel, packed, unpacked
+from eddyline.engine.turn import Home, put_together, take_turn
+from eddyline.plan.partition import row_groups
+from eddyline.runtime.spec import home_of
+
+PACKED = pa.schema([("slot", pa.int32()), ("blob", pa.large_binary())])
+PACKED_DDL, RECORD_DDL = "slot int, blob binary", "record string"
+BATCH_PROPERTY = "streaming.sql.batchId"
+_BLOBS = 16
+"""Parcels that are handed to Spark at a time."""
+
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def decision_of(home: Home, batch: int) -> Decision:
+    """What was decided for a batch."""
+    read = home.checkpoint.decided(batch)
+    assert read is not None, f"nothing was decided for batch {batch}"
+    return Decision(**read)
+
+
+def current_batch() -> int:
+    """Our number of the batch that the task works for: Spark's, and one before it for the tables."""
+    context = TaskContext.get()
+    assert context is not None
+    return int(context.getLocalProperty(BATCH_PROPERTY) or 0) + 1
+
+
+def as_rows(parcels: Iterable[Packed]) -> Iterator[pa.RecordBatch]:
+    """Parcels as Spark takes them."""
+    slots: list[int] = []
+    blobs: list[bytes] = []
+    for slot, parcel in parcels:
+        slots.append(slot)
+        blobs.append(packed(parcel))
+        if len(blobs) == _BLOBS:
+            yield _rows(slots, blobs)
+            slots, blobs = [], []
+    if blobs:
+        yield _rows(slots, blobs)
+
+
+def _rows(slots: list[int], blobs: list[bytes]) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(slots, pa.int32()), pa.array(blobs, pa.binary())], names=["slot", "blob"])
+
+
+def split_task(spec: str, stream: str) -> Task:
+    """Rows of a stream, as Spark has them, to parcels."""
+
+    def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _, home = home_of(spec)
+        context = TaskContext.get()
+        packer = Packer(home, decision_of(home, current_batch()), context.partitionId() if context else 0)
+
+        def parcels() -> Iterator[Packed]:
+            for batch in batches:
+                yield from packer.rows(stream, batch)
+            yield packer.finish()
+
+        yield from as_rows(parcels())
+
+    return split
+
+
+def turn_task(spec: str, batch: int) -> Task:
+    """Parcels to the record of a slot; with partial results, to parcels again."""
+
+    def turn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _, home = home_of(spec)
+        context = TaskContext.get()
+        assert context is not None
+        parcels = (unpacked(blob.as_buffer()) for rows in batches for blob in rows.column("blob") if blob.is_valid)
+        attempt = f"{context.attemptNumber()}-{uuid.uuid4().hex[:8]}"
+        done = take_turn(home, decision_of(home, batch), context.partitionId(), attempt, parcels)
+        record = done.record.as_json()
+        if not home.partial:
+            yield pa.record_batch([pa.array([record])], names=["record"])
+            return
+        yield from as_rows(_spread(home, done.partial))
+        yield from as_rows([(0, Parcel("record", {"record": record}))])
+
+    return turn
+
+
+def _spread(home: Home, partial: list[pa.RecordBatch]) -> Iterator[Packed]:
+    """Partial results of one group go to one task."""
+    for cells in partial:
+        keys = [cells.column(name) for name in cells.schema.names if name.startswith("key")]
+        to = row_groups(keys, None, cells.num_rows, home.slots)
+        for slot in range(home.slots):
+            mine = cells.filter(pa.array(to == slot))
+            if mine.num_rows:
+                yield slot, Parcel("cells", {}, mine)
+
+
+def combine_task(spec: str, batch: int) -> Task:
+    """Partial results of all slots to records."""
+
+    def combine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _, home = home_of(spec)
+        cells, records = [], []
+        for rows in batches:
+            for blob in rows.column("blob"):
+                parcel = unpacked(blob.as_buffer())
+                if parcel.kind == "cells":
+                    cells.append(parcel.batch)
+                else:
+                    records.append(parcel.head["record"])
+        records.append(put_together(home, decision_of(home, batch), f"c-{uuid.uuid4().hex[:8]}", cells).as_json())
+        yield pa.record_batch([pa.array(records)], names=["record"])
+
+    return combine

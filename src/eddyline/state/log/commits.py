@@ -1,0 +1,151 @@
+"""Commits: the steps of a job, each a small JSON file that names everything that belongs to it.
+
+    checkpoint.json      what the checkpoint is of, and what never changes: written once
+    decided/00000042     what was decided for batch 42, before it ran
+    commits/00000042     batch 42 is done
+    log/00000042-...     rows that came with batch 42 (segments)
+    small/00000042-...   state that rows cannot tell (aggregates), as of batch 42 (segments)
+
+A file under log/ or small/ counts if the newest commit names it; others are orphans of attempts that came to nothing
+and are collected. A commit names all segments whose rows may still be needed, and their number stays small because
+segments of like size are merged; so a commit has a bounded size, and the newest one is all that a restart reads.
+JSON files begin with a line that is the checksum of the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from eddyline.errors import JobError, SettingError
+from eddyline.state.log.segment import Segment
+from eddyline.state.log.store import UNFINISHED, Store
+
+FORMAT = 1
+LOG, SMALL, COMMITS, DECIDED, ABOUT = "log", "small", "commits", "decided", "checkpoint.json"
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A segment of the log: of which slot, and the newest time of the rows of each stream (None: they never expire)."""
+
+    name: str
+    slot: int
+    rows: int
+    newest: Mapping[str, int | None]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Batch `batch` is done. `offsets` is how far the sources were read, as they say it."""
+
+    batch: int
+    offsets: Any
+    watermarks: Mapping[str, Any]
+    counts: Mapping[str, Any]
+    log: tuple[LogFile, ...] = ()
+    small: tuple[str, ...] = ()
+    advanced: Mapping[str, Any] = field(default_factory=dict)
+    """The watermarks up to which slots have given results and forgotten rows: those before the batch."""
+    finished: bool = False
+    """The streams have ended, and all was flushed."""
+
+
+class Checkpoint:
+    """The durable state of one job."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def open(self, about: Mapping[str, Any]) -> None:
+        """Begin it, or go on with it; `about` is what it is of, and one of something else is refused (SettingError)."""
+        if not self.store.exists(ABOUT):
+            if self.store.names(COMMITS):
+                raise JobError(f"the checkpoint {self.store.root} has commits, but its {ABOUT} is missing")
+            self.store.write(ABOUT, _sealed({"format": FORMAT, **about}))
+            return
+        known = self._json(ABOUT)
+        if known.get("format") != FORMAT:
+            raise SettingError(f"the checkpoint {self.store.root} has format {known['format']}, this version {FORMAT}")
+        _compare(self.store.root, known, about)
+
+    def last(self) -> Commit | None:
+        """The newest commit."""
+        names = self.store.names(COMMITS)
+        return self.commit_of(int(names[-1])) if names else None
+
+    def commit_of(self, batch: int) -> Commit:
+        """The commit of a batch."""
+        read = self._json(f"{COMMITS}/{batch:08}")
+        log = tuple(LogFile(**entry) for entry in read.pop("log"))
+        return Commit(log=log, small=tuple(read.pop("small")), **read)
+
+    def decide(self, batch: int, decision: Mapping[str, Any]) -> None:
+        """What batch `batch` is to do, durable before it begins."""
+        self.store.write(f"{DECIDED}/{batch:08}", _sealed(decision))
+
+    def decided(self, batch: int) -> dict[str, Any] | None:
+        """What was decided for a batch."""
+        name = f"{DECIDED}/{batch:08}"
+        return self._json(name) if self.store.exists(name) else None
+
+    def commit(self, commit: Commit) -> None:
+        """The batch is done: this one write is what decides it."""
+        self.store.write(f"{COMMITS}/{commit.batch:08}", _sealed(asdict(commit)))
+
+    def collect(self, commit: Commit) -> None:
+        """Delete what neither this commit nor a batch to come needs: older commits, and files it does not name. No
+        task may be running."""
+        keep = {entry.name for entry in commit.log} | set(commit.small)
+        for folder in (LOG, SMALL):
+            for name in self.store.all_names(folder):
+                if f"{folder}/{name}" not in keep:
+                    self.store.delete(f"{folder}/{name}")
+        for folder in (COMMITS, DECIDED):
+            for name in self.store.all_names(folder):
+                if name.startswith(UNFINISHED) or int(name) < commit.batch:
+                    self.store.delete(f"{folder}/{name}")
+
+    def segment(self, name: str) -> Segment:
+        """A segment, by the name in a commit."""
+        return Segment(name, self.store.read(name))
+
+    def _json(self, name: str) -> dict[str, Any]:
+        data = self.store.read(name).to_pybytes()
+        crc, _, body = data.partition(b"\n")
+        if crc != _checksum(body):
+            raise JobError(f"the checkpoint is damaged: {name} does not match its checksum")
+        parsed: dict[str, Any] = json.loads(body)
+        return parsed
+
+
+def _sealed(value: Mapping[str, Any]) -> bytes:
+    body = json.dumps(value, sort_keys=True).encode()
+    return _checksum(body) + b"\n" + body
+
+
+def _checksum(body: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(body)
+
+
+def _compare(root: str, known: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """Refuses a checkpoint of something else, and says what differs."""
+    now = json.loads(json.dumps(about))
+    for what in sorted(now.keys() | (known.keys() - {"format"})):
+        was, is_now = known.get(what), now.get(what)
+        if was == is_now:
+            continue
+        if isinstance(was, dict) and isinstance(is_now, dict):
+            inner = next(k for k in sorted(was.keys() | is_now.keys()) if was.get(k) != is_now.get(k))
+            was, is_now, what = was.get(inner), is_now.get(inner), f"{what} {inner}"
+        raise SettingError(
+            f"the checkpoint {root} does not fit: {what} was {_short(was)} and is {_short(is_now)};"
+            " give the job a new checkpoint folder"
+        )
+
+
+def _short(value: Any) -> str:
+    return "not there" if value is None else value if isinstance(value, str) else json.dumps(value)

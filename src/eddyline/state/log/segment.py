@@ -1,0 +1,82 @@
+"""A segment: named Arrow record batches and a little JSON in one file, each part with its checksum.
+
+    EDDYLINE SEGMENT 1\\n | section | section | ... | footer | length, crc32 of the footer (2 x u32) | EDDYEND1
+
+A section is an Arrow IPC stream. The footer is JSON: {"sections": [{"name", "offset", "length", "crc32", "rows"}],
+"meta": {...}}. Whoever reads gets what was written, or a JobError that names the file; never something else.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from eddyline.errors import JobError
+
+MAGIC, END = b"EDDYLINE SEGMENT 1\n", b"EDDYEND1"
+_TAIL = struct.Struct("<II8s")
+
+
+def written(
+    sections: Sequence[tuple[str, Sequence[pa.RecordBatch]]], meta: Mapping[str, Any]
+) -> list[bytes | pa.Buffer]:
+    """The parts of a file with these sections; all batches of a section have one schema."""
+    parts: list[bytes | pa.Buffer] = [MAGIC]
+    index, offset = [], len(MAGIC)
+    for name, batches in sections:
+        if not batches:
+            continue
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batches[0].schema) as stream:
+            for batch in batches:
+                stream.write_batch(batch)
+        data = sink.getvalue()
+        rows = sum(batch.num_rows for batch in batches)
+        entry = {"name": name, "offset": offset, "length": data.size, "crc32": zlib.crc32(data), "rows": rows}
+        index.append(entry)
+        parts.append(data)
+        offset += data.size
+    footer = json.dumps({"sections": index, "meta": dict(meta)}).encode()
+    return [*parts, footer, _TAIL.pack(len(footer), zlib.crc32(footer), END)]
+
+
+class Segment:
+    """A file that was read; sections are checked when they are asked for."""
+
+    def __init__(self, name: str, data: pa.Buffer) -> None:
+        self._name, self._data = name, data
+        if data.size < len(MAGIC) + _TAIL.size or data.slice(0, len(MAGIC)).to_pybytes() != MAGIC:
+            raise self._damaged("it does not begin as a segment does")
+        length, crc, end = _TAIL.unpack(data.slice(data.size - _TAIL.size).to_pybytes())
+        at = data.size - _TAIL.size - length
+        if end != END or at < len(MAGIC):
+            raise self._damaged("its end is missing")
+        footer = data.slice(at, length).to_pybytes()
+        if zlib.crc32(footer) != crc:
+            raise self._damaged("its index does not match its checksum")
+        parsed = json.loads(footer)
+        self.meta: dict[str, Any] = parsed["meta"]
+        self._index: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in parsed["sections"]}
+
+    @property
+    def names(self) -> list[str]:
+        """The sections."""
+        return list(self._index)
+
+    def batches(self, name: str) -> list[pa.RecordBatch]:
+        """The batches of a section, none if there is no such section."""
+        entry = self._index.get(name)
+        if entry is None:
+            return []
+        data = self._data.slice(entry["offset"], entry["length"])
+        if zlib.crc32(data) != entry["crc32"]:
+            raise self._damaged(f"section {name} does not match its checksum")
+        return list(pa.ipc.open_stream(data))
+
+    def _damaged(self, why: str) -> JobError:
+        return JobError(f"the checkpoint is damaged: {self._name}: {why}")

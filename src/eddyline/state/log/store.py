@@ -1,0 +1,101 @@
+"""Files of a checkpoint: on the local disk, or wherever pyarrow.fs can reach.
+
+A file appears whole or not at all: locally it is written under another name and renamed; object stores do the same by
+themselves. Names are relative, with `/`. Nothing is synced to the disk: what is written survives the death of every
+process, not that of the machine (the file system says when it survives that).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from eddyline.errors import JobError, SettingError
+
+UNFINISHED = ".tmp-"
+"""How the names of files begin that are not complete yet."""
+
+
+class Store:
+    """A folder of files."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        try:
+            if "://" in root:
+                self._fs, self._base = pafs.FileSystem.from_uri(root)
+            else:
+                self._fs, self._base = pafs.LocalFileSystem(), os.path.abspath(root)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise SettingError(f"cannot use {root} for a checkpoint: {error}") from None
+        self.local = isinstance(self._fs, pafs.LocalFileSystem)
+
+    def path(self, name: str) -> str:
+        """Where a file is, for those who write it themselves."""
+        return f"{self._base}/{name}" if name else str(self._base)
+
+    def write(self, name: str, *parts: bytes | pa.Buffer) -> None:
+        """A whole file, in place of one that may be there."""
+        folder, _, last = self.path(name).rpartition("/")
+        target = f"{folder}/{UNFINISHED}{uuid.uuid4().hex[:12]}-{last}" if self.local else self.path(name)
+        try:
+            self._fs.create_dir(folder, recursive=True)
+            with self._fs.open_output_stream(target) as stream:
+                for part in parts:
+                    stream.write(part)
+            if self.local:
+                os.replace(target, self.path(name))
+        except (pa.ArrowException, OSError) as error:
+            if self.local:
+                _forget(target)
+            raise JobError(f"cannot write {name} under {self.root}: {_why(error)}") from error
+
+    def read(self, name: str) -> pa.Buffer:
+        """A whole file; JobError if it is not there."""
+        try:
+            if self.local:
+                with pa.memory_map(self.path(name)) as file:
+                    return file.read_buffer()
+            with self._fs.open_input_file(self.path(name)) as file:
+                return file.read_buffer()
+        except (pa.ArrowException, OSError) as error:
+            raise JobError(f"cannot read {name} under {self.root}: {_why(error)}") from error
+
+    def names(self, folder: str) -> list[str]:
+        """The complete files in a folder, in order; none if there is no such folder."""
+        return [name for name in self.all_names(folder) if not name.startswith(UNFINISHED)]
+
+    def all_names(self, folder: str) -> list[str]:
+        """All files in a folder, also those that somebody began."""
+        selector = pafs.FileSelector(self.path(folder), allow_not_found=True)
+        try:
+            found = self._fs.get_file_info(selector)
+        except (pa.ArrowException, OSError) as error:
+            raise JobError(f"cannot list {folder} under {self.root}: {_why(error)}") from error
+        return sorted(info.base_name for info in found if info.type == pafs.FileType.File)
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return bool(self._fs.get_file_info(self.path(name)).type == pafs.FileType.File)
+
+    def delete(self, name: str) -> None:
+        """The file goes, if it is there."""
+        try:
+            self._fs.delete_file(self.path(name))
+        except FileNotFoundError:
+            pass
+        except (pa.ArrowException, OSError) as error:
+            raise JobError(f"cannot delete {name} under {self.root}: {_why(error)}") from error
+
+
+def _forget(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def _why(error: BaseException) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -1,0 +1,75 @@
+"""Arrow data that a slot keeps beside its columns, as files of the arena's folder.
+
+What is kept is immutable, so a thing is written once, the first time it is put, and read by mapping its file: nothing
+is copied. After everything that is still needed was put again, `sweep` deletes the rest. (A mapped file that is deleted
+stays readable for those who map it.) Files hold Arrow streams, one for each record batch, one after the other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+Saved = Any
+"""Numbers, texts, lists and dictionaries, as JSON has them."""
+
+T = TypeVar("T")
+
+END = ".arrow"
+"""How the names of its files end."""
+
+
+class Shelf:
+    """Names for immutable things."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._names: dict[int, tuple[object, str]] = {}
+        """By identity; the thing is held, so that no other can get its identity."""
+        self._used: set[str] = set()
+        self._next = 0
+
+    def put(self, thing: T, batches: Callable[[T], Sequence[pa.RecordBatch]]) -> str:
+        """The name of a thing, which is written now if it is new."""
+        known = self._names.get(id(thing))
+        name = self._new_name() if known is None else known[1]
+        if known is None:
+            with pa.OSFile(self._path(name), "wb") as file:
+                for batch in batches(thing):
+                    with pa.ipc.new_stream(file, batch.schema) as stream:
+                        stream.write_batch(batch)
+            self._names[id(thing)] = thing, name
+        self._used.add(name)
+        return name
+
+    def get(self, name: str, make: Callable[[list[pa.RecordBatch]], T]) -> T:
+        """The thing with a name."""
+        for thing, known in self._names.values():
+            if known == name:
+                return thing  # type: ignore[return-value]
+        batches, file = [], pa.memory_map(self._path(name))
+        while file.tell() < file.size():
+            batches += list(pa.ipc.open_stream(file))
+        thing = make(batches)
+        self._names[id(thing)] = thing, name
+        self._next = max(self._next, int(name) + 1)
+        return thing
+
+    def sweep(self) -> None:
+        """Delete what was not put since the last time."""
+        self._names = {at: (thing, name) for at, (thing, name) in self._names.items() if name in self._used}
+        with os.scandir(self._folder) as files:
+            for file in files:
+                if file.name.endswith(END) and file.name.removesuffix(END) not in self._used:
+                    os.unlink(file)
+        self._used = set()
+
+    def _new_name(self) -> str:
+        self._next += 1
+        return str(self._next - 1)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name + END)
