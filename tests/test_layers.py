@@ -16,6 +16,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "eddyline"
 LAYERS = (
     ("cli", "benchmarks", "experiments"),
     ("testing",),
+    ("spark",),
     ("runtime",),
     ("engine",),
     ("routing",),
@@ -24,7 +25,7 @@ LAYERS = (
     ("kernels",),
     ("query",),
     ("cql",),
-    ("settings", "errors"),
+    ("settings", "errors", "faults"),
 )
 """From the top; names on one line are of one height."""
 HEIGHT = {name: -height for height, names in enumerate(LAYERS) for name in names}

@@ -534,6 +534,9 @@ class Travelling(LocalEngine):
             self.slots[number] = again = self._opened(number)
             assert (again.version, again.state_rows) == (slot.version, slot.state_rows)
             assert [stem.nbytes for stem in again.stems] == [stem.nbytes for stem in slot.stems]
+            for name in ("number", "watermark", "committed_number", "committed_watermark", "committed_errors"):
+                assert getattr(again, f"_{name}") == getattr(slot, f"_{name}")
+            assert vars(again.errors) == vars(slot.errors)
 
 
 def travelled(seed: int, folder: Path) -> str | None:

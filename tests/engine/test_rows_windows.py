@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,6 +47,29 @@ def test_a_clock_wound_back() -> None:
     assert clock.rows == 2
     assert clock.append(np.array([2, 9])).tolist() == [2, 3]
     assert clock.least(np.array([2, 5, 9])).tolist() == [2, 2, 3]
+
+
+def test_a_clock_goes_on_in_another_process_or_from_a_number(tmp_path: Path) -> None:
+    arena = Arena(str(tmp_path))
+    clock = Clock(arena, 5)
+    clock.append(np.arange(20_000))
+    clock.commit(15_000)
+    clock.append(np.arange(20_000, 20_003))
+    saved = json.dumps(clock.saved())
+    arena.close()
+    again = Clock(Arena(str(tmp_path)), 5)
+    again.restore(json.loads(saved))
+    asked = np.array([15_000, 19_999, 20_001, 30_000])
+    assert again.least(asked).tolist() == clock.least(asked).tolist() == [14_996, 19_995, 19_997, 19_998]
+    assert again.nbytes == clock.nbytes
+    again.wind_back()
+    assert again.rows == 20_000
+    new = Clock(Arena(), 5)
+    new.start_at(20_000)
+    assert new.append(np.array([20_000])).tolist() == again.append(np.array([20_000])).tolist() == [20_000]
+    assert new.least(asked[1:]).tolist() == again.least(asked[1:]).tolist()
+    new.wind_back()
+    assert new.rows == 20_000 and new.nbytes == 0
 
 
 # On the engine
