@@ -9,6 +9,7 @@ Spark's, so what Spark runs again after a crash is known here by its number.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -19,7 +20,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from eddyline.engine.coordinator import Decision, Record
 from eddyline.errors import EddylineError, JobError
@@ -29,11 +33,12 @@ from eddyline.plan.plan import Plan
 from eddyline.runtime.batch_size import BatchSize
 from eddyline.runtime.durable import Durable
 from eddyline.runtime.failures import told
-from eddyline.runtime.job import Job
+from eddyline.runtime.job import Input, Job
 from eddyline.runtime.summary import Progress, Summary
 from eddyline.settings import Settings
+from eddyline.spark.frames import FrameSource
 from eddyline.spark.source import EddylineFiles
-from eddyline.spark.tasks import PACKED_DDL, RECORD_DDL, combine_task, turn_task
+from eddyline.spark.tasks import PACKED_DDL, RECORD_DDL, combine_task, split_task, turn_task
 from eddyline.state.arena import remove
 
 SPARK_ROWS = 1 << 19
@@ -52,8 +57,10 @@ class SparkRunner:
         checkpoint: str | None = None,
         modules: Sequence[str] = (),
         began: float | None = None,
+        follow: bool = False,
     ) -> None:
-        self._job, self._settings, self._spark = job, settings, spark
+        self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
+        self._frames = any(isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None)
         self._began = time.perf_counter() if began is None else began
         slots = settings.slots or spark.sparkContext.defaultParallelism
         self._durable = Durable(job, text, settings, slots, checkpoint, f"{_memory()}/eddyline-{{name}}", modules)
@@ -94,22 +101,21 @@ class SparkRunner:
         self._load_tables()
         stopped = self._stream(stop)
         if not stopped and self._settings.at_end == "flush":
-            self._own_batch(self._coordinator.commit.batch + 1, "end", self._nothing())
+            self._own_batch(self._coordinator.commit.batch + 1, "end", self._nothing)
             self._durable.finished()
         return stopped
 
     # Batches of our own
 
     def _load_tables(self) -> None:
-        tables = [i.name for i in self._job.inputs if i.time is None]
+        tables = [i for i in self._job.inputs if i.time is None]
         if self._coordinator.commit.batch < 0:
-            rows = self._read(tables, stream=False) if tables else self._nothing()
-            self._own_batch(0, "load", rows)
+            self._own_batch(0, "load", lambda: self._packed(tables, stream=False) if tables else self._nothing())
 
-    def _own_batch(self, batch: int, kind: str, rows: DataFrame) -> None:
+    def _own_batch(self, batch: int, kind: str, rows: Callable[[], DataFrame]) -> None:
         decision = self._coordinator.begin(batch, kind, {"own": kind})
         if decision is not None:
-            self._finish(decision, self._turns(rows, batch))
+            self._finish(decision, self._turns(rows(), batch))
 
     def _nothing(self) -> DataFrame:
         return self._spark.createDataFrame([], PACKED_DDL)
@@ -120,13 +126,11 @@ class SparkRunner:
         """Runs Spark's query; whether it was stopped before the end."""
         with open(self._rows_file, "w", encoding="utf-8") as file:
             file.write(str(self._size.rows))
-        streams = [i.name for i in self._job.inputs if i.time is not None]
-        query = (
-            self._read(streams, stream=True)
-            .writeStream.foreachBatch(self._batch)
-            .option("checkpointLocation", f"{self._spec.checkpoint}/spark")
-            .start()
-        )
+        rows = self._packed([i for i in self._job.inputs if i.time is not None], stream=True)
+        writer = rows.writeStream.foreachBatch(self._batch)
+        query = writer.option("checkpointLocation", f"{self._spec.checkpoint}/spark").start()
+        if not self._follow and self._frames:
+            threading.Thread(target=self._await_all, args=(query,), daemon=True).start()
         try:
             while query.isActive and not self._ended and not stop():
                 time.sleep(0.02)
@@ -141,6 +145,23 @@ class SparkRunner:
         if failure is not None and not self._ended and not stop():
             raise JobError(f"Spark stopped the job: {str(failure).splitlines()[0]}")
         return not self._ended
+
+    def _await_all(self, query: StreamingQuery) -> None:
+        """The end, where Spark's own sources are read: all that they had is processed."""
+        with contextlib.suppress(PySparkException, Py4JError):
+            query.processAllAvailable()
+            self._ended = query.isActive or self._ended
+
+    def _packed(self, inputs: Sequence[Input], stream: bool) -> DataFrame:
+        """The parcels of all these: one source for those that we read ourselves, one for each DataFrame."""
+        native = [i.name for i in inputs if not isinstance(i.source, FrameSource)]
+        parts = [self._read(native, stream)] if native else []
+        for i in inputs:
+            if isinstance(i.source, FrameSource):
+                frame = i.source.frame.select(*[f"`{name}`" for name in i.wanted.columns])
+                batch = None if stream else 0
+                parts.append(frame.mapInArrow(split_task(self._text, i.name, batch), PACKED_DDL))
+        return functools.reduce(DataFrame.unionAll, parts)
 
     def _read(self, names: Sequence[str], stream: bool) -> DataFrame:
         reader: Any = self._spark.readStream if stream else self._spark.read
@@ -163,7 +184,8 @@ class SparkRunner:
                     self._size.observe(time.perf_counter() - begin)
                     with open(self._rows_file, "w", encoding="utf-8") as file:
                         file.write(str(self._size.rows))
-                self._ended = json.loads(offsets[-1]).get("ended", False)
+                if not self._frames and not self._follow:
+                    self._ended = json.loads(offsets[-1])["ended"]
             except BaseException as error:
                 self._error = error
                 raise

@@ -7,6 +7,7 @@ stream were read, in the order of their names; streams are read side by side, ea
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +17,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from eddyline.engine.packing import Packed, Packer
 from eddyline.runtime.formats import open_source
-from eddyline.runtime.sources.source import Files, Piece, Wanted
+from eddyline.runtime.sources.source import Piece, Pieces, Wanted
 from eddyline.runtime.spec import Spec, home_of
 from eddyline.spark.tasks import PACKED_DDL, as_rows, current_batch, decision_of
 
-NATIVE = ("parquet", "csv", "json")
+NATIVE = ("parquet", "csv", "json", "generate")
 """Formats that are read here, without the JVM."""
 
 
@@ -57,7 +58,7 @@ class _Reading:
         self._names = json.loads(options["streams"])
         self._tasks = int(options["tasks"])
 
-    def _source(self, name: str) -> Files:
+    def _source(self, name: str) -> Pieces:
         spec = Spec(**json.loads(self._text))
         declaration = next(d for d in spec.script.declarations if d.kind != "SINK" and d.name.lower() == name.lower())
         if declaration.columns is None:
@@ -65,7 +66,7 @@ class _Reading:
             declaration = type(declaration)(
                 **{**declaration.__dict__, "columns": tuple((f.name, f.type) for f in schema)}
             )
-        source: Files = open_source(declaration, 0)  # type: ignore[assignment]
+        source: Pieces = open_source(declaration, spec.settings["seed"])  # type: ignore[assignment]
         return source
 
     def _parts(self, pieces: Sequence[tuple[str, Piece]]) -> list[Part]:
@@ -119,27 +120,34 @@ class StreamFiles(_Reading, DataSourceStreamReader):
 
     def _all(self) -> dict[str, list[Piece]]:
         if not self._pieces:
-            self._pieces = {name: self._source(name).pieces() for name in self._names}
+            times = {s.stream.name: s.stream.time for s in home_of(self._text)[1].query.sources}
+            self._pieces = {name: self._source(name).pieces(times[name]) for name in self._names}
         return self._pieces
 
     def initialOffset(self) -> dict[str, Any]:
         return dict.fromkeys(self._names, 0) | {"ended": False}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
-        """The next pieces: every stream by the same share, and at least one piece of each that goes on."""
+        """The next pieces: always of the stream that is furthest behind, until there are enough rows."""
         pieces = self._all()
-        total = sum(piece.rows for of_stream in pieces.values() for piece in of_stream)
         with open(self._rows_file, encoding="utf-8") as file:
-            share = min(1.0, int(file.read()) / max(total, 1))
-        end: dict[str, Any] = {}
-        for name, of_stream in pieces.items():
-            at, most = start[name], share * sum(piece.rows for piece in of_stream)
-            rows = 0
-            while at < len(of_stream) and (rows == 0 or rows + of_stream[at].rows / 2 <= most):
-                rows += of_stream[at].rows
-                at += 1
-            end[name] = at
+            most = int(file.read())
+        end, rows = {name: start[name] for name in pieces}, 0
+        while going := [name for name in pieces if end[name] < len(pieces[name])]:
+            name = min(going, key=lambda name: self._behind(name, end[name]))
+            next_rows = pieces[name][end[name]].rows
+            if rows and rows + next_rows / 2 > most:
+                break
+            rows += next_rows
+            end[name] += 1
         return end | {"ended": all(end[name] == len(pieces[name]) for name in pieces)}
+
+    def _behind(self, name: str, at: int) -> float:
+        """How far a stream has come: by event time where that is known of all, else by the share that was read."""
+        pieces = self._pieces
+        if all(piece.newest is not None for of_stream in pieces.values() for piece in of_stream):
+            return -math.inf if at == 0 else float(pieces[name][at - 1].newest or 0)
+        return at / len(pieces[name])
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         pieces = self._all()

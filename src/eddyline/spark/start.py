@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
+from eddyline.cql.script import parse
 from eddyline.runtime.job import prepare
 from eddyline.settings import Settings
+from eddyline.spark.frames import opener
 from eddyline.spark.runner import SparkRunner
 from eddyline.spark.session import session
 
@@ -21,12 +23,14 @@ def on_spark(
     modules: Sequence[str],
     out: TextIO,
     began: float,
+    follow: bool = False,
 ) -> Iterator[SparkRunner]:
     """A runner, and a session for as long as it is used; one that was there before stays."""
-    job = prepare(text, seed=settings.seed, out=out)
+    parse(text)  # what is wrong with the text is known before Spark is started
     spark, ours = session(conf)
     try:
-        yield SparkRunner(job, text, settings, spark, checkpoint, modules, began)
+        job = prepare(text, seed=settings.seed, out=out, opener=opener(spark, follow))
+        yield SparkRunner(job, text, settings, spark, checkpoint, modules, began, follow)
     finally:
         if ours:
             spark.stop()

@@ -60,17 +60,18 @@ def _rows(slots: list[int], blobs: list[bytes]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(slots, pa.int32()), pa.array(blobs, pa.binary())], names=["slot", "blob"])
 
 
-def split_task(spec: str, stream: str) -> Task:
-    """Rows of a stream, as Spark has them, to parcels."""
+def split_task(spec: str, stream: str, batch: int | None) -> Task:
+    """Rows of a stream, as Spark has them, to parcels; for a batch of ours, or the one that Spark is at."""
 
     def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _, home = home_of(spec)
         context = TaskContext.get()
-        packer = Packer(home, decision_of(home, current_batch()), context.partitionId() if context else 0)
+        number = current_batch() if batch is None else batch
+        packer = Packer(home, decision_of(home, number), context.partitionId() if context else 0)
 
         def parcels() -> Iterator[Packed]:
-            for batch in batches:
-                yield from packer.rows(stream, batch)
+            for rows in batches:
+                yield from packer.rows(stream, rows)
             yield packer.finish()
 
         yield from as_rows(parcels())

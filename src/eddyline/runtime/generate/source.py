@@ -23,7 +23,7 @@ from eddyline.runtime.generate.drift import Segment, segments
 from eddyline.runtime.generate.pace import Pace
 from eddyline.runtime.generate.values import Value, read_value
 from eddyline.runtime.options import Options, duration, instant
-from eddyline.runtime.sources.source import Chunk, Wanted
+from eddyline.runtime.sources.source import Chunk, Piece, Wanted
 
 _BLOCK = 32768
 _START = "2026-01-01"
@@ -68,9 +68,24 @@ class GenerateSource:
         """The rows; all columns are drawn, so that a query's choice of columns does not change their values."""
         block = 0
         while self._rows is None or block * _BLOCK < self._rows:
-            rows = _BLOCK if self._rows is None else min(_BLOCK, self._rows - block * _BLOCK)
-            yield Chunk(self._block(block, rows).select(list(wanted.columns)))
+            yield self._chunk(block, wanted)
             block += 1
+
+    def pieces(self, time: str | None = None) -> list[Piece]:
+        """The blocks, if there is an end to them."""
+        blocks = range(-(-(self._rows or 0) // _BLOCK))
+        ends = [self._pace.times(block * _BLOCK + self._size(block) - 1, 1)[0][0] for block in blocks]
+        return [Piece("", self._size(block), block, self._start + int(ends[block])) for block in blocks]
+
+    def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a block."""
+        yield self._chunk(piece.group, wanted)
+
+    def _size(self, block: int) -> int:
+        return _BLOCK if self._rows is None else min(_BLOCK, self._rows - block * _BLOCK)
+
+    def _chunk(self, block: int, wanted: Wanted) -> Chunk:
+        return Chunk(self._block(block, self._size(block)).select(list(wanted.columns)))
 
     def _settings(self, options: Options) -> dict[str, Value]:
         """Every setting at the start: what the options say, else the default."""

@@ -46,7 +46,7 @@ class JsonSource:
         for piece in self.pieces():
             yield from self.read_piece(piece, wanted)
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self, time: str | None = None) -> list[Piece]:
         """The files."""
         return whole_files(self._files)
 

@@ -7,6 +7,7 @@ does not fit makes a dead row), or lack them (NULL), but a column that no file h
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,19 +38,22 @@ class ParquetSource:
         for path in self._files:
             yield from self._read_file(path, wanted, None)
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self, time: str | None = None) -> list[Piece]:
         """The row groups of all files."""
         found = []
         for path in self._files:
             file = _open(path)
-            groups = [file.metadata.row_group(group) for group in range(file.num_row_groups)]
-            found += [Piece(str(path), group.num_rows, number) for number, group in enumerate(groups)]
+            at = file.schema_arrow.get_field_index(time or "")
+            for number in range(file.num_row_groups):
+                group = file.metadata.row_group(number)
+                newest = _newest(group.column(at)) if at >= 0 and len(file.schema_arrow) == group.num_columns else None
+                found.append(Piece(str(path), group.num_rows, number, newest))
             file.close()
         return found
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a row group."""
-        return self._read_file(Path(piece.path), wanted, [piece.group or 0])
+        return self._read_file(Path(piece.path), wanted, [piece.group])
 
     def _read_file(self, path: Path, wanted: Wanted, groups: list[int] | None) -> Iterator[Chunk]:
         file = _open(path)
@@ -92,6 +96,14 @@ class ParquetSource:
             except pa.ArrowException:
                 raise JobError(f"column {name} is {here} in {path}, which cannot be read as {expected}") from None
         return places
+
+
+def _newest(column: pq.ColumnChunkMetaData) -> int | None:
+    """The newest time of a column of times, as its statistics have it."""
+    known = column.statistics
+    if known is None or not known.has_min_max or not hasattr(known.max, "timestamp"):
+        return None
+    return int(known.max.replace(tzinfo=known.max.tzinfo or UTC).timestamp() * 1e6)
 
 
 def _by_name(schema: pa.Schema) -> dict[str, str]:

@@ -41,11 +41,13 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a source that can be read by itself: a file, or one row group of it. `rows` is about how many."""
+    """A part of a source that can be read by itself: a file, or one row group of it. `rows` is about how many, `newest`
+    about the newest event time, if that is known."""
 
     path: str
     rows: int
-    group: int | None = None
+    group: int = 0
+    newest: int | None = None
 
 
 class Source(Protocol):
@@ -63,11 +65,11 @@ class Source(Protocol):
         """The rows, from the start, in bounded memory."""
 
 
-class Files(Source, Protocol):
-    """A source that is files: its pieces, in their order, are all of it."""
+class Pieces(Source, Protocol):
+    """A source in pieces: in their order they are all of it."""
 
-    def pieces(self) -> list[Piece]:
-        """What there is to read now."""
+    def pieces(self, time: str | None = None) -> list[Piece]:
+        """What there is to read now; `time` is the column of event times."""
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a piece."""

@@ -1,0 +1,463 @@
+"""Streams of a Redis or Valkey server: each entry is a row, its fields are the columns, as text.
+
+The server numbers the entries of a key with ids that only grow, and an entry never changes. So the entries after one id
+up to another, both noted before they are read, are the same whenever they are read: that is what an offset is. It has
+for each key the last id, and how many entries there were up to it. The counts say of a range how many entries it must
+have, and when more entries are gone from a key than were read, an unread one is among them: entries that are trimmed or
+deleted too early end the job, they are not missed in silence.
+
+Several keys are one stream in the order of ids, which is that of arrival: no key is read beyond an id where another one
+may have more before it. Otherwise the rows of the slower key would be late for no reason of their own.
+
+The protocol (RESP) is spoken here, without a client library: four read-only commands, whose replies are flat lists of
+tokens to a compiled loop. No reply becomes Python objects but the few numbers of XINFO. Commands change nothing on the
+server, so after a lost connection the same one is asked again.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from eddyline.cql.declarations import Declaration
+from eddyline.errors import JobError, SettingError, said
+from eddyline.kernels.jit import kernel
+from eddyline.runtime.options import Options
+from eddyline.runtime.sources.columns import chunk_of
+from eddyline.runtime.sources.json_values import is_bytes
+from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
+from eddyline.runtime.sources.text import Bad, cast_or_null, readable_type
+
+_PAGE = 8192
+"""Entries that are asked for at a time: the server does nothing else meanwhile."""
+_TIMEOUT = 20.0
+_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+"""Seconds before each new try after a lost connection."""
+_POLL = 0.1
+"""Seconds between two looks for new entries."""
+_TEXT, _ERROR, _NUMBER, _BULK, _LIST = (ord(c) for c in "+-:$*")
+
+Ids = NDArray[np.uint64]
+"""Ids, one a line: milliseconds, and a number within them."""
+Offset = Mapping[str, Sequence[Any]]
+"""By key: the id up to which entries were read, and how many were ever added up to there. It is JSON."""
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A part of a stream that can be read by itself: the entries of a key after an id up to another, so many."""
+
+    key: str
+    after: str
+    upto: str
+    rows: int
+
+
+class RedisStream:
+    """Options: keys, host, port, db, password_env (the environment variable that has the password) and start: 0, or $
+    for what comes from now on. Without `follow` it ends at the last entry there is when it is first asked."""
+
+    may_block = True
+
+    def __init__(
+        self, declaration: Declaration, follow: bool = False, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        kind, name = declaration.kind, declaration.name
+        if declaration.columns is None:
+            raise SettingError(f"redis-stream needs the columns: CREATE {kind} {name} (ts TIMESTAMP, ...)")
+        for column, type_ in declaration.columns:
+            if not readable_type(type_):
+                raise SettingError(f"column {column}: a value of type {type_} cannot be read from redis-stream")
+        self.schema = pa.schema([pa.field(column, type_) for column, type_ in declaration.columns])
+        options = Options("redis-stream", declaration.options)
+        self._keys = [key.strip() for key in options.required("keys", name).split(",")]
+        if "" in self._keys or len(set(self._keys)) < len(self._keys):
+            raise SettingError("option keys is a list of different keys such as 'a,b'")
+        self._new_only = options.choice("start", ("0", "$")) == "$"
+        server = Server(
+            options.text("host", "localhost"),
+            options.whole("port", 6379, 1),
+            options.whole("db", 0),
+            _password(options.text("password_env")),
+        )
+        options.done()
+        self._follow, self._sleep = follow, sleep
+        self._connection = Connection(server, sleep)
+        self._targets: dict[str, str] = {}
+
+    @property
+    def endless(self) -> bool:
+        """Whether it waits for more."""
+        return self._follow
+
+    def begin(self) -> Offset:
+        """The offset of a job that has read nothing."""
+        return {key: self._first(key) for key in self._keys}
+
+    def plan(self, start: Offset, limit: int) -> Offset:
+        """Where a batch of about `limit` rows, or less, that begins at `start` should end. A key that `start` does not
+        have begins with the next batch."""
+        share = max(1, limit // len(self._keys))
+        known = [key for key in self._keys if key in start]
+        found = {key: self._ids(key, start[key][0], share) for key in known}
+        more = [tuple(ids[-1]) for ids in found.values() if len(ids) == share]
+        end = {key: self._first(key) for key in self._keys if key not in start}
+        for key, ids in found.items():
+            at, count = start[key]
+            self._check_nothing_lost(key, at, count)
+            taken = ids[: _up_to(ids, min(more))] if more else ids
+            if len(taken):
+                at = "{}-{}".format(*taken[-1])
+            if len(ids) < share and len(taken) == len(ids) and not self._follow:
+                at = max(at, self._target(key), key=_id)
+            end[key] = [at, count + len(taken)]
+        return {key: end[key] for key in self._keys}
+
+    def ended(self, end: Offset) -> bool:
+        """Whether there is nothing to read after an offset, now or later."""
+        return not self._follow and all(_id(end[key][0]) >= _id(self._target(key)) for key in self._keys)
+
+    def between(self, start: Offset, end: Offset) -> list[Entries]:
+        """The rows of a batch, in parts that can be read by themselves: one for each key that has some."""
+        parts = (Entries(k, start[k][0], end[k][0], end[k][1] - start[k][1]) for k in end if k in start)
+        return [part for part in parts if part.rows]
+
+    def read_piece(self, piece: Entries, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a part; JobError if entries of it are gone."""
+        try:
+            for page in self._pages(piece):
+                yield from self._chunks({name: page.column(name) for name in wanted.columns}, len(page.ids), wanted)
+        finally:
+            self.close()
+
+    def read_between(self, start: Offset, end: Offset, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a batch in the order of their ids; those of all keys are in memory together."""
+        pages = [page for piece in self.between(start, end) for page in self._pages(piece)]
+        if pages:
+            ids = np.concatenate([page.ids for page in pages])
+            order = np.lexsort((ids[:, 1], ids[:, 0]))
+            columns = {name: pa.concat_arrays([p.column(name) for p in pages]).take(order) for name in wanted.columns}
+            yield from self._chunks(columns, len(ids), wanted)
+
+    def read(self, wanted: Wanted) -> Iterator[Chunk]:
+        """All rows, in the order of their ids."""
+        at = self.begin()
+        try:
+            while not self.ended(at):
+                end = self.plan(at, _PAGE)
+                if end == at:
+                    self._sleep(_POLL)
+                yield from self.read_between(at, end, wanted)
+                at = end
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Gives the connection back; it is opened again when it is needed."""
+        self._connection.close()
+
+    def _chunks(self, columns: Mapping[str, pa.Array], rows: int, wanted: Wanted) -> Iterator[Chunk]:
+        """Bytes as the declared types. Rows that are not text where they should be come as chunks of their own, so that
+        rows keep their order."""
+        texts = dict(columns)
+        broken: Bad = np.zeros(rows, dtype=np.bool_)
+        reasons = pa.nulls(rows, pa.string())
+        for name, values in columns.items():
+            if is_bytes(self.schema.field(name).type):
+                continue
+            texts[name], bad = cast_or_null(lambda part: part.cast(pa.string()), values, pa.string())
+            if bad is not None and name in wanted.needed:
+                broken |= bad
+                reason = pc.if_else(pa.array(bad), f"column {name}: the value is not text in UTF-8", None)
+                reasons = pc.coalesce(reasons, reason)
+        cuts = [0, *(np.flatnonzero(np.diff(broken)) + 1).tolist(), rows]
+        for low, high in zip(cuts, cuts[1:], strict=False):
+            part = {name: values.slice(low, high - low) for name, values in texts.items()}
+            if broken[low]:
+                shape = pa.RecordBatch.from_pydict(part)
+                dead = dead_rows(self.schema, shape, reasons.slice(low, high - low))
+                yield Chunk(no_rows(self.schema, wanted), dead)
+            else:
+                yield chunk_of(self.schema, wanted, part, high - low)
+
+    # The server
+
+    def _pages(self, piece: Entries) -> Iterator[Page]:
+        read = 0
+        for page in self._range(piece.key, piece.after, piece.upto, piece.rows + 1):
+            read += len(page.ids)
+            yield page
+        if read != piece.rows:
+            raise self._connection.failed(
+                f"of {piece.rows} entries of {piece.key} after {piece.after} up to {piece.upto} there are {read} left;"
+                " entries must not be trimmed or deleted before the batch that has them is committed"
+            )
+
+    def _range(self, key: str, after: str, upto: str, most: int) -> Iterator[Page]:
+        """The entries after an id, `most` of them, a page at a time."""
+        while most > 0:
+            asked = min(most, _PAGE)
+            page = Page(self._connection.ask("XRANGE", key, f"({after}", upto, "COUNT", str(asked)))
+            if len(page.ids):
+                yield page
+            if len(page.ids) < asked:
+                return
+            after = "{}-{}".format(*page.ids[-1])
+            most -= asked
+
+    def _ids(self, key: str, after: str, most: int) -> Ids:
+        pages = [page.ids for page in self._range(key, after, "+" if self._follow else self._target(key), most)]
+        return np.concatenate([np.empty((0, 2), np.uint64), *pages])
+
+    def _first(self, key: str) -> Sequence[Any]:
+        """Where reading a key begins. Entries that are gone by then count as read."""
+        last, added, length = self._info(key)
+        return [last, added] if self._new_only else ["0-0", added - length]
+
+    def _target(self, key: str) -> str:
+        if key not in self._targets:
+            self._targets[key] = self._info(key)[0]
+        return self._targets[key]
+
+    def _check_nothing_lost(self, key: str, at: str, count: int) -> None:
+        """After a look at what is there: if more entries are gone than were read, one that was not read is gone."""
+        last, added, length = self._info(key)
+        if added - length > count:
+            raise self._connection.failed(
+                f"entries of {key} after {at} were trimmed or deleted before they were read; trim up to what is"
+                " committed, or start anew without the checkpoint"
+            )
+        if added and _id(last) < _id(at):
+            raise self._connection.failed(
+                f"{key} ends at {last}, but was read up to {at}: it is not the stream that it was"
+            )
+
+    def _info(self, key: str) -> tuple[str, int, int]:
+        """The last id ever given, how many entries were ever added (old servers: how many there are), how many there
+        are."""
+        try:
+            found = self._connection.ask("XINFO", "STREAM", key).value()
+        except NoSuchKey:
+            return "0-0", 0, 0
+        named = dict(zip(found[::2], found[1::2], strict=True))
+        length = named[b"length"]
+        return named[b"last-generated-id"].decode(), named.get(b"entries-added", length), length
+
+
+class Page:
+    """The reply to XRANGE as columns, without a Python object for an entry."""
+
+    def __init__(self, reply: Reply) -> None:
+        kinds, starts, lengths = reply.tokens.T
+        bulk = np.flatnonzero(kinds == _BULK)
+        # Arrow wants values side by side: with what is between them as values too, each second one is ours.
+        offsets = np.column_stack([starts[bulk], starts[bulk] + lengths[bulk]]).ravel()
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(reply.data)]
+        self._values = pa.LargeBinaryArray.from_buffers(pa.large_binary(), max(len(offsets) - 1, 0), buffers)
+        lists = np.flatnonzero(kinds == _LIST)[1:]  # of an entry, then of its fields, in turns
+        of_entry, of_fields = lists[::2], lists[1::2]
+        is_id = np.zeros(len(kinds), dtype=np.bool_)
+        is_id[of_entry + 1] = True
+        others = np.flatnonzero(~is_id[bulk])  # a name, then its value, in turns
+        self._names, self._places = self._values.take(others[::2] * 2), others[1::2] * 2
+        self._entry = np.repeat(np.arange(len(of_entry)), lengths[of_fields] // 2)
+        parts = pc.split_pattern(self._values.take(np.flatnonzero(is_id[bulk]) * 2).cast(pa.string()), "-").flatten()
+        self.ids: Ids = parts.cast(pa.uint64()).to_numpy(zero_copy_only=False).reshape(-1, 2)
+
+    def column(self, name: str) -> pa.Array:
+        """The values of a field; NULL where an entry does not have it, the last where it has several."""
+        mine = pc.equal(self._names, pa.scalar(name.encode(), pa.large_binary())).to_numpy(zero_copy_only=False)
+        places = np.full(len(self.ids), -1)
+        places[self._entry[mine]] = self._places[mine]
+        return self._values.take(pa.array(places, mask=places < 0))
+
+
+# The protocol
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where it is, and how to get in."""
+
+    host: str
+    port: int
+    db: int = 0
+    password: str = field(default="", repr=False)
+
+
+class NoSuchKey(Exception):
+    """The key that was asked about is not there (yet)."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A reply: its bytes, and its tokens in their order: kind, where it starts, how long it is (a list: its items)."""
+
+    data: NDArray[np.uint8]
+    tokens: NDArray[np.int64]
+
+    def value(self) -> Any:
+        """The reply as Python objects, for small ones."""
+        tokens = iter(self.tokens.tolist())
+
+        def next_value() -> Any:
+            kind, start, length = next(tokens)
+            if length < 0:
+                return None
+            if kind == _LIST:
+                return [next_value() for _ in range(length)]
+            text = self.data[start : start + length].tobytes()
+            return int(text) if kind == _NUMBER else text
+
+        return next_value()
+
+
+class Connection:
+    """A connection that is opened when it is needed, and again when it was lost."""
+
+    def __init__(self, server: Server, sleep: Callable[[float], None]) -> None:
+        self._server, self._sleep = server, sleep
+        self._socket: socket.socket | None = None
+
+    def ask(self, *command: str) -> Reply:
+        """The reply to a command that changes nothing; JobError if there is none, or it is an error."""
+        for pause in (*_PAUSES, None):
+            try:
+                return self._ask(self._socket or self._open(), command)
+            except OSError as error:
+                self.close()
+                if pause is None:
+                    raise self.failed(f"no answer after {len(_PAUSES) + 1} tries ({said(error)})") from None
+                self._sleep(pause)
+        raise AssertionError
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def failed(self, why: str) -> JobError:
+        """An error of this server."""
+        return JobError(f"redis-stream at {self._server.host}:{self._server.port}: {why}")
+
+    def _open(self) -> socket.socket:
+        server = self._server
+        opened = self._socket = socket.create_connection((server.host, server.port), _TIMEOUT)
+        if server.password:
+            self._ask(opened, ("AUTH", server.password))
+        if server.db:
+            self._ask(opened, ("SELECT", str(server.db)))
+        return opened
+
+    def _ask(self, to: socket.socket, command: Sequence[str]) -> Reply:
+        parts = [part.encode() for part in command]
+        to.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
+        reply = self._receive(to)
+        if reply.tokens[0, 0] != _ERROR:
+            return reply
+        complaint = reply.value().decode(errors="replace")
+        if complaint == "ERR no such key":
+            raise NoSuchKey
+        if complaint.startswith("LOADING"):  # a server that has just started
+            raise ConnectionError(complaint)
+        self.close()
+        raise self.failed(f"{command[0]} was answered with: {complaint}")
+
+    def _receive(self, source: socket.socket) -> Reply:
+        data, tokens = np.empty(1 << 16, np.uint8), np.empty((1 << 10, 3), np.int64)
+        size = at = count = 0
+        todo = 1
+        while True:
+            at, todo, count = scan(data, size, at, todo, tokens, count)
+            if todo < 0 or (todo == 0 and at < size):
+                self.close()
+                raise self.failed("the answer is not what a Redis server says")
+            if todo == 0:
+                return Reply(data, tokens[:count])
+            if count == len(tokens):
+                tokens = np.concatenate([tokens, np.empty_like(tokens)])
+                continue
+            if size == len(data):
+                data = np.concatenate([data, np.empty_like(data)])
+            received = source.recv_into(memoryview(data)[size:])
+            if received == 0:
+                raise ConnectionError("the connection was closed")
+            size += received
+
+
+@kernel
+def scan(
+    data: NDArray[np.uint8], size: int, at: int, todo: int, tokens: NDArray[np.int64], count: int
+) -> tuple[int, int, int]:
+    """Reads on in a reply (RESP 2) of which `size` bytes have come: from byte `at`, with `todo` values still to come and
+    `count` tokens found. Stops where a token is not whole, or there is no room for it. Answers the same three; a todo of
+    -1 says that this is no reply. Lists need no stack: one of n values is n values more to come in its place."""
+    while todo > 0 and count < len(tokens):
+        end = at + 1
+        while end < size and data[end] != 13:
+            end += 1
+        if end + 1 >= size:
+            break
+        kind = data[at]
+        start, length = at + 1, end - at - 1
+        after = end + 2
+        if data[end + 1] != 10:
+            return at, -1, count
+        if kind == 36 or kind == 42:
+            negative = data[start] == 45
+            number = 0
+            if length < 1 or length > 18 or (negative and length < 2):
+                return at, -1, count
+            for place in range(start + negative, end):
+                digit = data[place] - 48
+                if digit < 0 or digit > 9:
+                    return at, -1, count
+                number = number * 10 + digit
+            length = -1 if negative else number
+            if kind == 42:
+                todo += max(length, 0)
+            elif length >= 0:
+                start, after = after, after + length + 2
+                if after > size:
+                    break
+                if data[after - 2] != 13 or data[after - 1] != 10:
+                    return at, -1, count
+        elif kind != 43 and kind != 45 and kind != 58:
+            return at, -1, count
+        tokens[count, 0], tokens[count, 1], tokens[count, 2] = kind, start, length
+        count += 1
+        todo -= 1
+        at = after
+    return at, todo, count
+
+
+def _id(text: str) -> tuple[int, int]:
+    """An id as numbers.
+
+    >>> _id("10-2") > _id("9-3")
+    True
+    """
+    milliseconds, _, number = text.partition("-")
+    return int(milliseconds), int(number)
+
+
+def _up_to(ids: Ids, last: tuple[int, ...]) -> int:
+    """How many of the ids, which grow, are not greater than one."""
+    high, low = ids[:, 0], ids[:, 1]
+    return int(np.count_nonzero((high < last[0]) | ((high == last[0]) & (low <= last[1]))))
+
+
+def _password(variable: str) -> str:
+    if variable and not os.environ.get(variable):
+        raise SettingError(f"password_env names the environment variable {variable}, which is not set")
+    return os.environ[variable] if variable else ""
