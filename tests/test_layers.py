@@ -16,6 +16,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "eddyline"
 LAYERS = (
     ("cli", "benchmarks", "experiments"),
     ("testing",),
+    ("api",),
     ("spark",),
     ("runtime",),
     ("engine",),

@@ -34,7 +34,7 @@ def test_examples_in_docstrings(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["query", "stream"])
 def test_public_names_have_an_example(name: str) -> None:
-    assert ">>>" in (getattr(importlib.import_module("eddyline.runtime.api"), name).__doc__ or "")
+    assert ">>>" in (getattr(importlib.import_module("eddyline.api"), name).__doc__ or "")
 
 
 def test_files_are_small() -> None:

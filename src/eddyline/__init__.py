@@ -19,22 +19,22 @@ import eddyline.query as _query_package
 
 if TYPE_CHECKING:
     from eddyline import errors as errors
+    from eddyline.api import query as query
+    from eddyline.api import stream as stream
     from eddyline.query.udf import udf as udf
-    from eddyline.runtime.api import query as query
-    from eddyline.runtime.api import stream as stream
 
 __version__ = "0.1.0"
 __all__ = ["errors", "query", "stream", "udf"]
 
-_PLACES = {"stream": "eddyline.runtime.api", "udf": "eddyline.query.udf"}
+_PLACES = {"stream": "eddyline.api", "udf": "eddyline.query.udf"}
 
 
 class _QueryPackage(types.ModuleType):
     """`eddyline.query` is both the package with what was asked and the function that asks: calling it is
-    `runtime.api.query`."""
+    `api.query`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return import_module("eddyline.runtime.api").query(*args, **kwargs)
+        return import_module("eddyline.api").query(*args, **kwargs)
 
 
 _query_package.__class__ = _QueryPackage

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -20,6 +20,8 @@ from eddyline.plan.explain import explain
 from eddyline.runtime.durable import Durable
 from eddyline.runtime.job import Job
 from eddyline.runtime.runner import LocalRunner
+from eddyline.runtime.sinks.files import FileSink
+from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.summary import Progress, Summary
 from eddyline.runtime.waiting import Waiting
 from eddyline.settings import Settings
@@ -44,7 +46,13 @@ class CheckpointedRunner(LocalRunner):
         self._peaks = {"rows": 0, "bytes": 0}
         self._at: dict[str, list[int]] = {r.stream.name: [0, 0] for r in self._readers}
 
+    @property
+    def _sinks(self) -> Sequence[Sink]:
+        """Files are published batch by batch (runtime/sinks/batches.py), not here."""
+        return [sink for sink in self._job.sinks if not isinstance(sink, FileSink)]
+
     def _open(self) -> None:
+        super()._open()
         self._durable.start()
         self._at |= self._durable.commit.offsets or {}
         for reader in self._readers:

@@ -78,6 +78,7 @@ class Durable:
         published = _Published(self.sinks)
         self.coordinator = Coordinator(self.checkpoint, self.home.watermarks, self.home.horizon, published, slots)
         if self.commit.finished:
+            self.finished()  # a run may have died before it came to that
             raise JobError(
                 "the job of this checkpoint is finished: its streams have ended and its results are complete;"
                 " new data needs a new checkpoint"
@@ -105,7 +106,12 @@ class Durable:
 
     def _give(self, what: str, batch: int, files: Sequence[str]) -> None:
         """Rows for a sink that is no files."""
-        if what == RESULTS:
+        if what != RESULTS:
+            return
+        take_files = getattr(self._job.sink, "take_files", None)
+        if take_files is not None:
+            take_files(batch, files)
+        else:
             for file in files:
                 for rows in pq.read_table(file).to_batches():
                     self._job.sink.write(rows)

@@ -28,6 +28,8 @@ from eddyline.runtime.sources.source import Source, Wanted, dead_schema
 
 Opener = Callable[[Declaration, int], Source]
 """The source of a declaration, with a seed for everything random."""
+SinkOpener = Callable[[Declaration, pa.Schema, TextIO], Sink]
+"""The sink of a declaration, for rows of a schema."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +75,17 @@ def prepare(
     seed: int = 0,
     out: TextIO | None = None,
     opener: Opener = open_source,
+    sink_opener: SinkOpener = open_sink,
 ) -> Job:
     """The job that a script describes; ScriptError when it is wrong.
 
     `given` are streams and tables from Python; `sink` takes the rows of a bare SELECT (default: they are printed to
-    `out`); `opener` makes the sources.
+    `out`); `opener` and `sink_opener` make sources and sinks.
     """
     out = out or sys.stdout
     catalog = _Catalog(_with_given(parse(text), given or {}), given or {}, seed, opener)
     query = catalog.bind()
-    sinks = _Sinks(catalog.script, out, [catalog.declaration(s.stream.name) for s in query.sources])
+    sinks = _Sinks(catalog.script, out, [catalog.declaration(s.stream.name) for s in query.sources], sink_opener)
     inputs = []
     for stream in {s.stream.name: s.stream for s in query.sources}.values():
         declaration, source = catalog.declaration(stream.name), catalog.source(stream.name)
@@ -143,8 +146,10 @@ class _Catalog:
 class _Sinks:
     """The declared sinks by name (any case); each takes the rows of one output."""
 
-    def __init__(self, script: Script, out: TextIO, sources: Sequence[Declaration]) -> None:
-        self._script, self._out, self._sources = script, out, sources
+    def __init__(
+        self, script: Script, out: TextIO, sources: Sequence[Declaration], opener: SinkOpener = open_sink
+    ) -> None:
+        self._script, self._out, self._sources, self._opener = script, out, sources, opener
         self._declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
         self._used: set[str] = set()
         self._paths: set[Path] = set()
@@ -177,7 +182,7 @@ class _Sinks:
                     " results need a folder of their own",
                 )
         try:
-            sink = open_sink(declaration, schema, self._out)
+            sink = self._opener(declaration, schema, self._out)
             sink.check()
         except SettingError as error:
             raise wrong(self._script.text, declaration.place, str(error)) from None

@@ -8,7 +8,7 @@ wait for rows: what was written is right and complete up to there, and what wait
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from eddyline.runtime.failures import told
 from eddyline.runtime.feed import Feed
 from eddyline.runtime.job import Input, Job
 from eddyline.runtime.reading import StreamReader, gather
+from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import dead_rows
 from eddyline.runtime.summary import Progress, Summary
 from eddyline.runtime.waiting import Waiting
@@ -75,10 +76,10 @@ class LocalRunner:
         """Runs to the end of the streams, or until `stop()` says so; `watch` is told after every batch."""
         try:
             stopped = self._run(stop, watch)
-            for sink in self._job.sinks:
+            for sink in self._sinks:
                 sink.close()
         except BaseException as error:
-            for sink in self._job.sinks:
+            for sink in self._sinks:
                 sink.abandon()
             self._last = max(self._first, self._clock()) if self._first != self._began else self._last
             if not isinstance(error, Exception) or isinstance(error, BrokenPipeError) or told(error) is error:
@@ -90,9 +91,14 @@ class LocalRunner:
         self._last = self._clock()
         return self.summary(stopped)
 
+    @property
+    def _sinks(self) -> Sequence[Sink]:
+        """Sinks that rows are given to as they come."""
+        return self._job.sinks
+
     def _open(self) -> None:
         """Everything is ready for rows."""
-        for sink in self._job.sinks:
+        for sink in self._sinks:
             sink.open()
 
     def _run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> bool:

@@ -19,13 +19,14 @@ import pyarrow as pa
 from eddyline.cql.declarations import Declaration
 from eddyline.cql.places import Place
 from eddyline.cql.script import Script, parse
+from eddyline.engine.packing import NO_TIME
 from eddyline.engine.turn import RESULTS, Home, checkpoint_at
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.files import FileOptions
-from eddyline.runtime.sources.source import dead_schema
+from eddyline.runtime.sources.source import dead_rows, dead_schema
 from eddyline.settings import Settings
 
 FILE_SINKS = ("parquet", "csv", "json")
@@ -116,6 +117,17 @@ def home_of(text: str) -> tuple[Spec, Home]:
     settings = Settings(**spec.settings)
 
     def stage(sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> str:
-        return sinks[sink].stage(name, batches) if sink in sinks else ""
+        if sink not in sinks:
+            return ""
+        if sink.startswith("dead "):
+            batches = [_dead(spec.schema(sink.removeprefix("dead ")), batch) for batch in batches]
+        return sinks[sink].stage(name, batches)
 
     return spec, Home(query, settings, spec.slots, checkpoint_at(spec.checkpoint), spec.arenas, stage)
+
+
+def _dead(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Dead rows as their sink takes them: those that the split found come as they were read, without a reason."""
+    if batch.schema.names == dead_schema(schema).names:
+        return batch
+    return dead_rows(schema, batch, pa.repeat(pa.scalar(NO_TIME), batch.num_rows))

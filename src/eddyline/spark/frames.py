@@ -5,7 +5,8 @@ Their rows come through the JVM to a split of their own, which is the same as th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TextIO
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -14,8 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from eddyline.cql.declarations import Declaration
 from eddyline.errors import InternalError, SettingError
-from eddyline.runtime.formats import open_source
-from eddyline.runtime.job import Opener
+from eddyline.runtime.formats import SINKS, open_sink, open_source
+from eddyline.runtime.job import Opener, SinkOpener
+from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import Chunk, Source, Wanted
 from eddyline.spark.source import NATIVE
 
@@ -28,10 +30,51 @@ class FrameSource:
 
     def __init__(self, frame: DataFrame, endless: bool = False) -> None:
         self.frame, self.endless = frame, endless
-        self.schema: pa.Schema = to_arrow_schema(frame.schema)
+        self.schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         raise InternalError("rows of a DataFrame are read by Spark")
+
+
+class FrameSink:
+    """Results as DataFrames, batch by batch; the last one may come again after a crash."""
+
+    def __init__(self, spark: SparkSession, give: Callable[[DataFrame, int], object]) -> None:
+        self._spark, self._give = spark, give
+
+    def take_files(self, batch: int, files: Sequence[str]) -> None:
+        """The results of a batch."""
+        self._give(self._spark.read.parquet(*files), batch)
+
+    def check(self) -> None:
+        pass
+
+    def open(self) -> None:
+        pass
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        raise InternalError("a DataFrame is made of files")
+
+    def close(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass
+
+
+def sink_opener(spark: SparkSession) -> SinkOpener:
+    """How sinks are opened on Spark: files and print by us, all else by Spark's writers, at least once."""
+
+    def open_(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
+        if declaration.format in SINKS:
+            return open_sink(declaration, schema, out)
+
+        def write(frame: DataFrame, batch: int) -> None:
+            frame.write.format(declaration.format).options(**declaration.options).mode("append").save()
+
+        return FrameSink(spark, write)
+
+    return open_
 
 
 def opener(spark: SparkSession, follow: bool) -> Opener:

@@ -12,7 +12,6 @@ import contextlib
 import functools
 import json
 import os
-import shutil
 import tempfile
 import threading
 import time
@@ -38,7 +37,7 @@ from eddyline.runtime.summary import Progress, Summary
 from eddyline.settings import Settings
 from eddyline.spark.frames import FrameSource
 from eddyline.spark.source import EddylineFiles
-from eddyline.spark.tasks import PACKED_DDL, RECORD_DDL, combine_task, split_task, turn_task
+from eddyline.spark.tasks import PACKED_DDL, RECORD_DDL, Task, combine_task, split_task, turn_task
 from eddyline.state.arena import remove
 
 SPARK_ROWS = 1 << 19
@@ -58,15 +57,18 @@ class SparkRunner:
         modules: Sequence[str] = (),
         began: float | None = None,
         follow: bool = False,
+        turn: Callable[[str, int], Task] = turn_task,
     ) -> None:
+        """`turn` is what slots do; a benchmark may have them do less."""
+        self._turn = turn
         self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
         self._frames = any(isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None)
         self._began = time.perf_counter() if began is None else began
         slots = settings.slots or spark.sparkContext.defaultParallelism
         self._durable = Durable(job, text, settings, slots, checkpoint, f"{_memory()}/eddyline-{{name}}", modules)
         self._spec, self._text, self._home = self._durable.spec, self._durable.text, self._durable.home
-        self._folder = tempfile.mkdtemp(prefix="eddyline-")
-        self._rows_file = f"{self._folder}/rows"
+        self._arenas = self._spec.arenas or ""
+        self._rows_file = f"{self._arenas}/rows"  # where the next run finds it, and removes it, if this one is killed
         self._size = BatchSize(replace(settings, batch_rows=SPARK_ROWS) if settings.batch_rows_auto else settings)
         self._error: BaseException | None = None
         self._stopping = self._ended = False
@@ -124,6 +126,7 @@ class SparkRunner:
 
     def _stream(self, stop: Callable[[], bool]) -> bool:
         """Runs Spark's query; whether it was stopped before the end."""
+        os.makedirs(self._arenas, exist_ok=True)
         with open(self._rows_file, "w", encoding="utf-8") as file:
             file.write(str(self._size.rows))
         rows = self._packed([i for i in self._job.inputs if i.time is not None], stream=True)
@@ -201,10 +204,10 @@ class SparkRunner:
         """One job: the turns of all slots."""
         slots = self._spec.slots
         if self._home.partial:
-            cells = rows.repartitionById(slots, "slot").mapInArrow(turn_task(self._text, batch), PACKED_DDL)
+            cells = rows.repartitionById(slots, "slot").mapInArrow(self._turn(self._text, batch), PACKED_DDL)
             done = cells.repartitionById(slots, "slot").mapInArrow(combine_task(self._text, batch), RECORD_DDL)
         else:
-            done = rows.repartitionById(slots, "slot").mapInArrow(turn_task(self._text, batch), RECORD_DDL)
+            done = rows.repartitionById(slots, "slot").mapInArrow(self._turn(self._text, batch), RECORD_DDL)
         return [Record.of_json(row.record) for row in done.collect()]
 
     def _finish(self, decision: Decision, records: Sequence[Record]) -> None:
@@ -261,14 +264,13 @@ class SparkRunner:
         )
 
     def _tidy(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
-        arenas = self._spec.arenas or ""
-        for slot in range(self._spec.slots):
-            with contextlib.suppress(OSError, EddylineError):
-                remove(f"{arenas}/{slot}")
-                os.rmdir(f"{arenas}/{slot}")
         with contextlib.suppress(OSError):
-            os.rmdir(arenas)
+            os.unlink(self._rows_file)
+        for slot in os.listdir(self._arenas) if os.path.isdir(self._arenas) else ():  # also those of runs with more
+            with contextlib.suppress(OSError, EddylineError):
+                remove(f"{self._arenas}/{slot}")
+        with contextlib.suppress(OSError):
+            os.rmdir(self._arenas)
         self._durable.close()
 
 

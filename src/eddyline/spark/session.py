@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from eddyline.errors import SettingError
 
 DEFAULTS = {
-    "spark.master": "local[*]",
+    "spark.master": "local[*,4]",  # a task whose Python worker dies is started again
     "spark.app.name": "eddyline",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
+from pyspark.sql import DataFrame
+
 from eddyline.cql.script import parse
-from eddyline.runtime.job import prepare
+from eddyline.errors import SettingError
+from eddyline.runtime.job import Given, prepare
+from eddyline.runtime.sinks.sink import Sink
 from eddyline.settings import Settings
-from eddyline.spark.frames import opener
+from eddyline.spark.frames import FrameSink, FrameSource, opener, sink_opener
 from eddyline.spark.runner import SparkRunner
 from eddyline.spark.session import session
+
+
+def runner_of(
+    text: str,
+    given: Mapping[str, Given],
+    sink: Sink | None,
+    foreach_batch: Callable[[DataFrame, int], object] | None,
+    settings: Settings,
+    checkpoint: str | None,
+    follow: bool,
+    began: float,
+) -> SparkRunner:
+    """A runner for a query over DataFrames, on their session."""
+    frame = next(g.source.frame for g in given.values() if isinstance(g.source, FrameSource))
+    spark = frame.sparkSession
+    if foreach_batch is not None:
+        if sink is not None:
+            raise SettingError("results go to a sink or to foreach_batch; leave one out")
+        sink = FrameSink(spark, foreach_batch)
+    opened = sink_opener(spark)
+    job = prepare(text, given, sink, settings.seed, opener=opener(spark, follow), sink_opener=opened)
+    return SparkRunner(job, text, settings, spark, checkpoint, (), began, follow)
 
 
 @contextmanager
@@ -29,7 +55,7 @@ def on_spark(
     parse(text)  # what is wrong with the text is known before Spark is started
     spark, ours = session(conf)
     try:
-        job = prepare(text, seed=settings.seed, out=out, opener=opener(spark, follow))
+        job = prepare(text, seed=settings.seed, out=out, opener=opener(spark, follow), sink_opener=sink_opener(spark))
         yield SparkRunner(job, text, settings, spark, checkpoint, modules, began, follow)
     finally:
         if ours:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from pyspark import TaskContext
 
-from eddyline.engine.coordinator import Decision
+from eddyline.engine.coordinator import Decision, Record
 from eddyline.engine.packing import Packed, Packer
 from eddyline.engine.parcel import Parcel, packed, unpacked
 from eddyline.engine.turn import Home, put_together, take_turn
@@ -97,6 +97,19 @@ def turn_task(spec: str, batch: int) -> Task:
         yield from as_rows([(0, Parcel("record", {"record": record}))])
 
     return turn
+
+
+def count_task(spec: str, batch: int) -> Task:
+    """The transport floor: parcels are unpacked and their rows counted, and nothing else is done."""
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        parcels = (unpacked(blob.as_buffer()) for rows in batches for blob in rows.column("blob"))
+        counts = {"rows_in": sum(p.batch.num_rows for p in parcels if p.kind == "rows")}
+        yield pa.record_batch([pa.array([Record(context.partitionId(), counts, {}).as_json()])], names=["record"])
+
+    return count
 
 
 def _spread(home: Home, partial: list[pa.RecordBatch]) -> Iterator[Packed]:

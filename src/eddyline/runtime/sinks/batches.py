@@ -68,7 +68,9 @@ class BatchFiles:
             folder.mkdir(parents=True, exist_ok=True)
             out = writer(file, self._options, self._schema)
             out.write(pa.Table.from_batches(batches, self._schema))
+            reach("sink: before a staged file is closed")
             out.close()
+            reach("sink: a file is staged")
         except (pa.ArrowException, OSError) as error:
             raise JobError(f"cannot write to {self._path}: {why(error)}") from None
         return str(file)
@@ -131,7 +133,9 @@ class HandOver:
 
     def publish(self, batch: int, files: Sequence[str]) -> None:
         if files:
+            reach("sink: before rows are handed over")
             self._give(batch, files)
+            reach("sink: rows are handed over")
         for there in self._folder.iterdir() if self._folder.is_dir() else ():
             if int(there.name.split("-")[0]) <= batch:
                 _remove(there)

@@ -9,18 +9,18 @@ deleted too early end the job, they are not missed in silence.
 Several keys are one stream in the order of ids, which is that of arrival: no key is read beyond an id where another one
 may have more before it. Otherwise the rows of the slower key would be late for no reason of their own.
 
-The protocol (RESP) is spoken here, without a client library: four read-only commands, whose replies are flat lists of
-tokens to a compiled loop. No reply becomes Python objects but the few numbers of XINFO. Commands change nothing on the
-server, so after a lost connection the same one is asked again.
+Only XRANGE and XINFO STREAM are asked, which change nothing on the server. Entries become columns without a Python
+object for an entry or a value.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
-import socket
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,27 +29,25 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.cql.declarations import Declaration
-from eddyline.errors import JobError, SettingError, said
-from eddyline.kernels.jit import kernel
+from eddyline.errors import SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.json_values import is_bytes
+from eddyline.runtime.sources.resp import BULK, LIST, Connection, NoSuchKey, Reply, Server
 from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
 from eddyline.runtime.sources.text import Bad, cast_or_null, readable_type
 
 _PAGE = 8192
 """Entries that are asked for at a time: the server does nothing else meanwhile."""
-_TIMEOUT = 20.0
-_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-"""Seconds before each new try after a lost connection."""
 _POLL = 0.1
 """Seconds between two looks for new entries."""
-_TEXT, _ERROR, _NUMBER, _BULK, _LIST = (ord(c) for c in "+-:$*")
 
 Ids = NDArray[np.uint64]
 """Ids, one a line: milliseconds, and a number within them."""
 Offset = Mapping[str, Sequence[Any]]
 """By key: the id up to which entries were read, and how many were ever added up to there. It is JSON."""
+BEGINNING: Offset = {}
+"""The offset of a job that has read nothing."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +97,10 @@ class RedisStream:
         """Whether it waits for more."""
         return self._follow
 
-    def begin(self) -> Offset:
-        """The offset of a job that has read nothing."""
-        return {key: self._first(key) for key in self._keys}
-
     def plan(self, start: Offset, limit: int) -> Offset:
-        """Where a batch of about `limit` rows, or less, that begins at `start` should end. A key that `start` does not
-        have begins with the next batch."""
+        """Where a batch of about `limit` rows, or less, that begins at `start` should end; `start` if there is nothing
+        now. Of a key that `start` does not have only the beginning is noted, and the next batch reads on from there: so
+        where a job began is written down before it reads, and a first batch that is run again is the same."""
         share = max(1, limit // len(self._keys))
         known = [key for key in self._keys if key in start]
         found = {key: self._ids(key, start[key][0], share) for key in known}
@@ -124,12 +119,17 @@ class RedisStream:
 
     def ended(self, end: Offset) -> bool:
         """Whether there is nothing to read after an offset, now or later."""
-        return not self._follow and all(_id(end[key][0]) >= _id(self._target(key)) for key in self._keys)
+        return not self._follow and all(key in end and _id(end[key][0]) >= _id(self._target(key)) for key in self._keys)
 
     def between(self, start: Offset, end: Offset) -> list[Entries]:
         """The rows of a batch, in parts that can be read by themselves: one for each key that has some."""
         parts = (Entries(k, start[k][0], end[k][0], end[k][1] - start[k][1]) for k in end if k in start)
         return [part for part in parts if part.rows]
+
+    def pieces(self, time: str | None = None) -> list[Entries]:
+        """What there is to read now, for a table."""
+        start = self.plan(BEGINNING, 1)
+        return self.between(start, self.plan(start, sys.maxsize))
 
     def read_piece(self, piece: Entries, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a part; JobError if entries of it are gone."""
@@ -150,7 +150,7 @@ class RedisStream:
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """All rows, in the order of their ids."""
-        at = self.begin()
+        at = BEGINNING
         try:
             while not self.ended(at):
                 end = self.plan(at, _PAGE)
@@ -180,7 +180,7 @@ class RedisStream:
                 reason = pc.if_else(pa.array(bad), f"column {name}: the value is not text in UTF-8", None)
                 reasons = pc.coalesce(reasons, reason)
         cuts = [0, *(np.flatnonzero(np.diff(broken)) + 1).tolist(), rows]
-        for low, high in zip(cuts, cuts[1:], strict=False):
+        for low, high in itertools.pairwise(cuts):
             part = {name: values.slice(low, high - low) for name, values in texts.items()}
             if broken[low]:
                 shape = pa.RecordBatch.from_pydict(part)
@@ -236,7 +236,7 @@ class RedisStream:
                 f"entries of {key} after {at} were trimmed or deleted before they were read; trim up to what is"
                 " committed, or start anew without the checkpoint"
             )
-        if added and _id(last) < _id(at):
+        if _id(last) < _id(at):
             raise self._connection.failed(
                 f"{key} ends at {last}, but was read up to {at}: it is not the stream that it was"
             )
@@ -249,7 +249,7 @@ class RedisStream:
         except NoSuchKey:
             return "0-0", 0, 0
         named = dict(zip(found[::2], found[1::2], strict=True))
-        length = named[b"length"]
+        length: int = named[b"length"]
         return named[b"last-generated-id"].decode(), named.get(b"entries-added", length), length
 
 
@@ -258,12 +258,12 @@ class Page:
 
     def __init__(self, reply: Reply) -> None:
         kinds, starts, lengths = reply.tokens.T
-        bulk = np.flatnonzero(kinds == _BULK)
+        bulk = np.flatnonzero(kinds == BULK)
         # Arrow wants values side by side: with what is between them as values too, each second one is ours.
         offsets = np.column_stack([starts[bulk], starts[bulk] + lengths[bulk]]).ravel()
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(reply.data)]
         self._values = pa.LargeBinaryArray.from_buffers(pa.large_binary(), max(len(offsets) - 1, 0), buffers)
-        lists = np.flatnonzero(kinds == _LIST)[1:]  # of an entry, then of its fields, in turns
+        lists = np.flatnonzero(kinds == LIST)[1:]  # of an entry, then of its fields, in turns
         of_entry, of_fields = lists[::2], lists[1::2]
         is_id = np.zeros(len(kinds), dtype=np.bool_)
         is_id[of_entry + 1] = True
@@ -279,166 +279,6 @@ class Page:
         places = np.full(len(self.ids), -1)
         places[self._entry[mine]] = self._places[mine]
         return self._values.take(pa.array(places, mask=places < 0))
-
-
-# The protocol
-
-
-@dataclass(frozen=True)
-class Server:
-    """Where it is, and how to get in."""
-
-    host: str
-    port: int
-    db: int = 0
-    password: str = field(default="", repr=False)
-
-
-class NoSuchKey(Exception):
-    """The key that was asked about is not there (yet)."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A reply: its bytes, and its tokens in their order: kind, where it starts, how long it is (a list: its items)."""
-
-    data: NDArray[np.uint8]
-    tokens: NDArray[np.int64]
-
-    def value(self) -> Any:
-        """The reply as Python objects, for small ones."""
-        tokens = iter(self.tokens.tolist())
-
-        def next_value() -> Any:
-            kind, start, length = next(tokens)
-            if length < 0:
-                return None
-            if kind == _LIST:
-                return [next_value() for _ in range(length)]
-            text = self.data[start : start + length].tobytes()
-            return int(text) if kind == _NUMBER else text
-
-        return next_value()
-
-
-class Connection:
-    """A connection that is opened when it is needed, and again when it was lost."""
-
-    def __init__(self, server: Server, sleep: Callable[[float], None]) -> None:
-        self._server, self._sleep = server, sleep
-        self._socket: socket.socket | None = None
-
-    def ask(self, *command: str) -> Reply:
-        """The reply to a command that changes nothing; JobError if there is none, or it is an error."""
-        for pause in (*_PAUSES, None):
-            try:
-                return self._ask(self._socket or self._open(), command)
-            except OSError as error:
-                self.close()
-                if pause is None:
-                    raise self.failed(f"no answer after {len(_PAUSES) + 1} tries ({said(error)})") from None
-                self._sleep(pause)
-        raise AssertionError
-
-    def close(self) -> None:
-        """Ends it."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-    def failed(self, why: str) -> JobError:
-        """An error of this server."""
-        return JobError(f"redis-stream at {self._server.host}:{self._server.port}: {why}")
-
-    def _open(self) -> socket.socket:
-        server = self._server
-        opened = self._socket = socket.create_connection((server.host, server.port), _TIMEOUT)
-        if server.password:
-            self._ask(opened, ("AUTH", server.password))
-        if server.db:
-            self._ask(opened, ("SELECT", str(server.db)))
-        return opened
-
-    def _ask(self, to: socket.socket, command: Sequence[str]) -> Reply:
-        parts = [part.encode() for part in command]
-        to.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
-        reply = self._receive(to)
-        if reply.tokens[0, 0] != _ERROR:
-            return reply
-        complaint = reply.value().decode(errors="replace")
-        if complaint == "ERR no such key":
-            raise NoSuchKey
-        if complaint.startswith("LOADING"):  # a server that has just started
-            raise ConnectionError(complaint)
-        self.close()
-        raise self.failed(f"{command[0]} was answered with: {complaint}")
-
-    def _receive(self, source: socket.socket) -> Reply:
-        data, tokens = np.empty(1 << 16, np.uint8), np.empty((1 << 10, 3), np.int64)
-        size = at = count = 0
-        todo = 1
-        while True:
-            at, todo, count = scan(data, size, at, todo, tokens, count)
-            if todo < 0 or (todo == 0 and at < size):
-                self.close()
-                raise self.failed("the answer is not what a Redis server says")
-            if todo == 0:
-                return Reply(data, tokens[:count])
-            if count == len(tokens):
-                tokens = np.concatenate([tokens, np.empty_like(tokens)])
-                continue
-            if size == len(data):
-                data = np.concatenate([data, np.empty_like(data)])
-            received = source.recv_into(memoryview(data)[size:])
-            if received == 0:
-                raise ConnectionError("the connection was closed")
-            size += received
-
-
-@kernel
-def scan(
-    data: NDArray[np.uint8], size: int, at: int, todo: int, tokens: NDArray[np.int64], count: int
-) -> tuple[int, int, int]:
-    """Reads on in a reply (RESP 2) of which `size` bytes have come: from byte `at`, with `todo` values still to come and
-    `count` tokens found. Stops where a token is not whole, or there is no room for it. Answers the same three; a todo of
-    -1 says that this is no reply. Lists need no stack: one of n values is n values more to come in its place."""
-    while todo > 0 and count < len(tokens):
-        end = at + 1
-        while end < size and data[end] != 13:
-            end += 1
-        if end + 1 >= size:
-            break
-        kind = data[at]
-        start, length = at + 1, end - at - 1
-        after = end + 2
-        if data[end + 1] != 10:
-            return at, -1, count
-        if kind == 36 or kind == 42:
-            negative = data[start] == 45
-            number = 0
-            if length < 1 or length > 18 or (negative and length < 2):
-                return at, -1, count
-            for place in range(start + negative, end):
-                digit = data[place] - 48
-                if digit < 0 or digit > 9:
-                    return at, -1, count
-                number = number * 10 + digit
-            length = -1 if negative else number
-            if kind == 42:
-                todo += max(length, 0)
-            elif length >= 0:
-                start, after = after, after + length + 2
-                if after > size:
-                    break
-                if data[after - 2] != 13 or data[after - 1] != 10:
-                    return at, -1, count
-        elif kind != 43 and kind != 45 and kind != 58:
-            return at, -1, count
-        tokens[count, 0], tokens[count, 1], tokens[count, 2] = kind, start, length
-        count += 1
-        todo -= 1
-        at = after
-    return at, todo, count
 
 
 def _id(text: str) -> tuple[int, int]:

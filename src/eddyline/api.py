@@ -1,4 +1,7 @@
-"""Queries from Python: `el.query(...).start(...)` gives a run that goes on in a thread of its own."""
+"""Queries from Python: `el.query(...).start(...)` gives a run that goes on in a thread of its own.
+
+It runs on Spark if a stream or table is a DataFrame of Spark, on the session of that; else in this process.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,23 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 
 from eddyline.errors import EddylineError, SettingError
 from eddyline.plan.explain import explain
+from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.failures import told
 from eddyline.runtime.job import Given, prepare
 from eddyline.runtime.job import explain as bind_only
 from eddyline.runtime.options import duration
 from eddyline.runtime.python_source import PythonSource
-from eddyline.runtime.runner import LocalRunner
+from eddyline.runtime.runner import LocalRunner, Runner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.batches import Batches
+from eddyline.runtime.sources.source import Source
 from eddyline.runtime.summary import Progress, Summary
 from eddyline.settings import Settings, from_mapping
 
@@ -35,8 +41,23 @@ class Stream:
     given: Given
 
 
-def stream(batches: Batches, time: str, lateness: str | timedelta = "0 s", schema: pa.Schema | None = None) -> Stream:
-    """A stream of pyarrow record batches: an iterable of them, a table, a reader.
+def _is_frame(batches: object) -> bool:
+    """Whether it is a DataFrame of Spark, without importing Spark."""
+    return type(batches).__module__.startswith("pyspark.sql.")
+
+
+def _source(batches: Any, schema: pa.Schema | None = None) -> Source:
+    if _is_frame(batches):
+        from eddyline.spark.frames import FrameSource
+
+        return FrameSource(batches)
+    return PythonSource(batches, schema)
+
+
+def stream(
+    batches: Batches | Any, time: str, lateness: str | timedelta = "0 s", schema: pa.Schema | None = None
+) -> Stream:
+    """A stream of pyarrow record batches (an iterable of them, a table, a reader), or a streaming DataFrame of Spark.
 
     `time` names the column of event times; `lateness` says how far rows may come out of order, a timedelta or a text
     such as '5 seconds'. The schema is that of the first batch, which is asked for at once, unless it is given. Tables
@@ -50,7 +71,7 @@ def stream(batches: Batches, time: str, lateness: str | timedelta = "0 s", schem
         raise SettingError(f"time is the name of the column of event times, not {time!r}")
     if not (schema is None or isinstance(schema, pa.Schema)):
         raise SettingError(f"schema is a pyarrow schema, not {type(schema).__name__}")
-    return Stream(Given(PythonSource(batches, schema), time, _lateness(lateness)))
+    return Stream(Given(_source(batches, schema), time, _lateness(lateness)))
 
 
 def _lateness(value: object) -> int:
@@ -75,36 +96,53 @@ class Query:
                 )
         self._sql = sql
         self._given = {name: given.given for name, given in streams.items()}
-        self._given |= {name: Given(PythonSource(batches)) for name, batches in tables.items()}
+        self._given |= {name: Given(_source(batches)) for name, batches in tables.items()}
 
     def explain(self) -> str:
         """The plan, in text."""
         return explain(bind_only(self._sql, self._given))
 
     def start(
-        self, sink: ResultSink = None, checkpoint: str | None = None, settings: Mapping[str, object] | None = None
+        self,
+        sink: ResultSink = None,
+        checkpoint: str | None = None,
+        settings: Mapping[str, object] | None = None,
+        foreach_batch: Callable[[Any, int], object] | None = None,
+        follow: bool = False,
     ) -> Run:
         """Starts the query in a thread of its own.
 
         `sink` is called with each record batch of results; None or "print" prints them (unless the query says INSERT
-        INTO). A query over an iterator, such as a generator, can be started once.
+        INTO). A query over an iterator, such as a generator, can be started once. With a `checkpoint`, a folder, the
+        query goes on where it was when it is started again; rows that were given to `sink` after the last commit are
+        given again. On Spark, `foreach_batch(df, batch)` gets the results of each batch as a DataFrame, and `follow`
+        goes on for ever; else the run ends when all that the sources have now is processed.
         """
         began = time.perf_counter()
-        if checkpoint is not None:
-            raise SettingError("checkpoint is not built yet")
         if not (sink is None or sink == "print" or callable(sink)):
             raise SettingError(f"a sink is a function of a record batch, or 'print', not {sink!r}")
         parsed = from_mapping(settings or {})
         target: Sink | None = CallbackSink(sink) if callable(sink) else None
-        return Run(
-            LocalRunner(prepare(self._sql, self._given, target, parsed.seed, sys.stdout), parsed, began=began), parsed
-        )
+        frames = [given.source for given in self._given.values() if hasattr(given.source, "frame")]
+        if not frames and (foreach_batch is not None or follow):
+            raise SettingError("foreach_batch and follow are for streams of Spark")
+        if frames:
+            from eddyline.spark.start import runner_of
+
+            return Run(
+                runner_of(self._sql, self._given, target, foreach_batch, parsed, checkpoint, follow, began), parsed
+            )
+        job = prepare(self._sql, self._given, target, parsed.seed, sys.stdout)
+        runner: Runner = LocalRunner(job, parsed, began=began)
+        if checkpoint is not None:
+            runner = CheckpointedRunner(job, self._sql, parsed, checkpoint, began=began)
+        return Run(runner, parsed)
 
 
 class Run:
     """A query that is running, or has ended."""
 
-    def __init__(self, runner: LocalRunner, settings: Settings) -> None:
+    def __init__(self, runner: Runner, settings: Settings) -> None:
         self.settings = settings
         self._runner = runner
         self._stop = threading.Event()
@@ -144,7 +182,7 @@ class Run:
 
     def _work(self) -> None:
         try:
-            self._summary = self._runner.run(self._stop.is_set)
+            self._summary = self._runner.run(self._stop.is_set, lambda progress: None)
         except BaseException as error:
             self._error = told(error)
             if self._error is not error:

@@ -250,11 +250,6 @@ def test_marked_sources(table: Table) -> None:
             "a sink is",
         ),
         (
-            lambda t: el.query("SELECT k FROM s", {"s": el.stream(t, time="ts")}).start(checkpoint="c"),
-            SettingError,
-            "not built",
-        ),
-        (
             lambda t: el.query("SELECT k FROM s", {"s": el.stream(t, time="ts")}).start(settings={"x": 1}),
             SettingError,
             "'x'",

@@ -1,0 +1,73 @@
+"""The same join by Spark's own stream-stream joins: what benchmarks and the demo compare with.
+
+Spark wants one event-time column after a join, so the times of all streams but the last are numbers before the next
+join, with the window as a condition on them: the result is the same, and so is what is kept.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+
+@dataclass(frozen=True)
+class OwnJoin:
+    """Streams of parquet files with a time `ts`, joined one after the other: (stream, its key, key of which stream
+    before it), within a window in seconds."""
+
+    folder: str
+    first: str
+    joined: Sequence[tuple[str, str, str]]
+    window: int
+    payload: str = "v"
+
+
+def run(spark: SparkSession, join: OwnJoin, out: str, files_per_batch: int) -> tuple[float, int]:
+    """Runs it over all files; seconds from the first batch that is not warming up, and the rows read in them."""
+    checkpoint = tempfile.mkdtemp(prefix="eddyline-own-joins-")
+    try:
+        query = (
+            _frame(spark, join, files_per_batch)
+            .writeStream.format("parquet")
+            .option("path", out)
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        progress = [p for p in query.recentProgress if p["numInputRows"]]
+        warm = progress[1:] if len(progress) > 2 else progress
+        return sum(p["batchDuration"] for p in warm) / 1000, sum(p["numInputRows"] for p in warm)
+    finally:
+        shutil.rmtree(checkpoint, ignore_errors=True)
+
+
+def _frame(spark: SparkSession, join: OwnJoin, files_per_batch: int) -> DataFrame:
+    def stream(name: str) -> DataFrame:
+        path = f"{join.folder}/{name}"
+        read = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", files_per_batch)
+        frame = read.parquet(path).withColumn("ts", F.col("ts").cast("timestamp")).withWatermark("ts", "0 seconds")
+        return frame.select([F.col(column).alias(f"{name}_{column}") for column in frame.columns])
+
+    result, last = stream(join.first), join.first
+    names = [join.first]
+    for name, key, partner in join.joined:
+        other = stream(name)
+        near = F.expr(
+            f"{name}_ts >= {last}_ts - interval {join.window} seconds and "
+            f"{name}_ts <= {last}_ts + interval {join.window} seconds"
+        )
+        within = [F.abs(F.col(f"{name}_ts").cast("double") - F.col(f"{n}_time")) <= join.window for n in names[:-1]]
+        condition = (F.col(f"{partner}_{key}") == F.col(f"{name}_{key}")) & near
+        for more in within:
+            condition = condition & more
+        result = result.join(other, condition)
+        result = result.withColumn(f"{last}_time", F.col(f"{last}_ts").cast("double")).drop(f"{last}_ts")
+        names.append(name)
+        last = name
+    return result.select([F.col(f"{name}_{join.payload}") for name in names])
