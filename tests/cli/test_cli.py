@@ -73,7 +73,7 @@ def test_explain(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "eddyline: cannot read the settings in x.toml: No such file or directory",
         ),
         (["run", "job.sql", "--engine", "flink"], 2, "eddyline: --engine is local or spark, not 'flink'"),
-        (["run", "job.sql", "--follow"], 2, "eddyline: --follow is not built yet"),
+        (["run", "job.sql", "--follow"], 2, "eddyline: --follow with --engine local is not built yet"),
         (["run", "job.sql", "--conf", "a=b"], 2, "eddyline: --conf is for --engine spark"),
         (["run", "job.sql", "--engine", "spark", "--conf", "a"], 2, "eddyline: --conf a: it is SPARK_KEY=VALUE"),
         (

@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--progress", action="store_true", help="show a progress line even if stderr is not a terminal")
     run.add_argument("--engine", default="local", metavar="local|spark", help="local (default) or spark")
     run.add_argument("--checkpoint", metavar="DIR", help="a folder, from which the job goes on if it is run again")
-    run.add_argument("--follow", action="store_true", help="not built yet")
+    run.add_argument("--follow", action="store_true", help="wait for more rows for ever (with --engine spark)")
     run.add_argument("--live", action="store_true", help="show rates, routes and decisions while it runs, on stderr")
     run.add_argument("--conf", action="append", default=[], metavar="SPARK_KEY=VALUE", help="a setting of Spark")
 

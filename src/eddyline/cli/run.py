@@ -81,7 +81,7 @@ def _runner(options: argparse.Namespace, text: str, settings: Settings, out: Tex
     except ImportError as error:
         raise SettingError(f"--engine spark needs PySpark ({error}); type: pip install 'eddyline[spark]'") from None
     conf = dict(pair.split("=", 1) for pair in options.conf)
-    with on_spark(text, settings, conf, options.checkpoint, options.udf, out, BEGAN) as runner:
+    with on_spark(text, settings, conf, options.checkpoint, options.udf, out, BEGAN, options.follow) as runner:
         yield runner
 
 
@@ -95,7 +95,7 @@ def _check(options: argparse.Namespace) -> None:
         raise SettingError("--conf is for --engine spark")
     for name, given in {
         "--live with --checkpoint": options.live and options.checkpoint is not None,
-        "--follow": options.follow,
+        "--follow with --engine local": options.follow and options.engine == "local",
         "--live with --engine spark": options.live and options.engine == "spark",
     }.items():
         if given:

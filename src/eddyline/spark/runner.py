@@ -170,7 +170,8 @@ class SparkRunner:
         reader: Any = self._spark.readStream if stream else self._spark.read
         reader = reader.format("eddyline").option("spec", self._text).option("streams", json.dumps(list(names)))
         tasks = self._spark.sparkContext.defaultParallelism
-        frame: DataFrame = reader.option("tasks", str(tasks)).option("rows_file", self._rows_file).load()
+        reader = reader.option("tasks", str(tasks)).option("rows_file", self._rows_file)
+        frame: DataFrame = reader.option("follow", str(self._follow).lower()).load()
         return frame
 
     def _batch(self, rows: DataFrame, number: int) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +17,6 @@ DEFAULTS = {
     "spark.app.name": "eddyline",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
     "spark.sql.adaptive.enabled": "false",
@@ -39,7 +39,8 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
         raise SettingError("Spark needs Java 17 or newer; type: sudo apt-get install openjdk-17-jre-headless")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = {**DEFAULTS, **conf}
+    quiet = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
+    settings = {"spark.driver.extraJavaOptions": quiet, **DEFAULTS, **conf}
     if settings["spark.master"].startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings = {**LOCAL, **settings}

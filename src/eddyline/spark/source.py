@@ -1,15 +1,17 @@
 """Files as a Spark source: parquet, csv and json, read by the readers of the local engine and packed in the same task.
 
-Rows never pass through the JVM: what Spark sees are parcels. The offset is how many pieces (row groups, files) of each
-stream were read, in the order of their names; streams are read side by side, each by the same share of what it has.
+Rows never pass through the JVM: what Spark sees are parcels. A stream is read in pieces (row groups, files, blocks of
+generated rows), in the order of their names; streams are read side by side, always the one that is furthest behind.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -111,47 +113,61 @@ class TableReader(_Reading, DataSourceReader):
 
 
 class StreamFiles(_Reading, DataSourceStreamReader):
-    """Streams, a batch at a time."""
+    """Streams, a batch at a time. How far a stream was read is the name of its last piece: what sorts after it is to
+    come, so new files must have later names."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(options)
         self._pieces: dict[str, list[Piece]] = {}
-        self._rows_file = options["rows_file"]
+        self._timed = False
+        self._rows_file, self._follow = options["rows_file"], options["follow"] == "true"
 
-    def _all(self) -> dict[str, list[Piece]]:
-        if not self._pieces:
-            times = {s.stream.name: s.stream.time for s in home_of(self._text)[1].query.sources}
-            self._pieces = {name: self._source(name).pieces(times[name]) for name in self._names}
-        return self._pieces
+    def _look(self) -> None:
+        """What there is to read now."""
+        times = {s.stream.name: s.stream.time for s in home_of(self._text)[1].query.sources}
+        self._pieces = {name: self._source(name).pieces(times[name]) for name in self._names}
+        self._timed = all(piece.newest is not None for pieces in self._pieces.values() for piece in pieces)
+
+    def _place(self, name: str, offset: str) -> int:
+        """How many pieces come no later than the one that is named."""
+        return (
+            bisect_right(self._pieces[name], _order(offset), key=lambda piece: _order(_named(piece))) if offset else 0
+        )
 
     def initialOffset(self) -> dict[str, Any]:
-        return dict.fromkeys(self._names, 0) | {"ended": False}
+        return dict.fromkeys(self._names, "") | {"ended": False}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """The next pieces: always of the stream that is furthest behind, until there are enough rows."""
-        pieces = self._all()
+        if not self._pieces or self._follow:
+            self._look()
         with open(self._rows_file, encoding="utf-8") as file:
             most = int(file.read())
-        end, rows = {name: start[name] for name in pieces}, 0
-        while going := [name for name in pieces if end[name] < len(pieces[name])]:
-            name = min(going, key=lambda name: self._behind(name, end[name]))
-            next_rows = pieces[name][end[name]].rows
+        pieces, rows = self._pieces, 0
+        at = {name: self._place(name, start[name]) for name in pieces}
+        while going := [name for name in pieces if at[name] < len(pieces[name])]:
+            name = min(going, key=lambda name: self._behind(name, at[name]))
+            next_rows = pieces[name][at[name]].rows
             if rows and rows + next_rows / 2 > most:
                 break
             rows += next_rows
-            end[name] += 1
-        return end | {"ended": all(end[name] == len(pieces[name]) for name in pieces)}
+            at[name] += 1
+        end = {name: _named(pieces[name][at[name] - 1]) if at[name] else "" for name in pieces}
+        return end | {"ended": not going and not self._follow}
 
     def _behind(self, name: str, at: int) -> float:
         """How far a stream has come: by event time where that is known of all, else by the share that was read."""
-        pieces = self._pieces
-        if all(piece.newest is not None for of_stream in pieces.values() for piece in of_stream):
-            return -math.inf if at == 0 else float(pieces[name][at - 1].newest or 0)
-        return at / len(pieces[name])
+        if self._timed:
+            return -math.inf if at == 0 else float(self._pieces[name][at - 1].newest or 0)
+        return at / len(self._pieces[name])
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        pieces = self._all()
-        return self._parts([(name, p) for name in self._names for p in pieces[name][start[name] : end[name]]])
+        if not self._pieces:
+            self._look()
+        chosen = []
+        for name, pieces in self._pieces.items():
+            chosen += [(name, p) for p in pieces[self._place(name, start[name]) : self._place(name, end[name])]]
+        return self._parts(chosen)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Part)
@@ -162,3 +178,14 @@ class StreamFiles(_Reading, DataSourceStreamReader):
 
     def stop(self) -> None:
         pass
+
+
+def _named(piece: Piece) -> str:
+    """The name of a piece in an offset."""
+    return f"{piece.path}#{piece.group}"
+
+
+def _order(name: str) -> tuple[tuple[str, ...], int]:
+    """Pieces are in the order of their files' paths."""
+    path, _, group = name.rpartition("#")
+    return Path(path).parts, int(group)
