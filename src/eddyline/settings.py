@@ -49,6 +49,11 @@ class Settings:
     """Make batches smaller than `batch_rows` while they take longer than `batch_seconds`."""
     batch_seconds: float = 1.0
     at_end: str = "flush"
+    trigger: float | None = None
+    """Seconds between the starts of two micro-batches (Spark); None: as soon as there is something."""
+    arena_dir: str | None = None
+    arena_limit: int | None = None
+    metrics_port: int | None = None
     check: bool = False
 
 
@@ -114,6 +119,14 @@ def _batch_seconds(text: str) -> Mapping[str, Any]:
     return {"batch_seconds": float(text)}
 
 
+def _trigger(text: str) -> Mapping[str, Any]:
+    return {"trigger": None if text == "none" else _batch_seconds(text)["batch_seconds"]}
+
+
+def _port(text: str) -> Mapping[str, Any]:
+    return {"metrics_port": None if text == "none" else _number(text, 0, 65535)}
+
+
 def _slots(text: str) -> Mapping[str, Any]:
     return {"slots": None if text == "auto" else _number(text, 1, 4096)}
 
@@ -170,13 +183,15 @@ TABLE: tuple[Setting, ...] = (
     Setting("batch_seconds", "a number of seconds", "1", "the longest batch batch_rows=auto aims at", _batch_seconds),
     Setting("idle_timeout", "none, a time", "none", "how long a silent stream may hold the watermark back",
             today="none"),
-    Setting("at_end", "flush (keep later)", "flush", "what happens to waiting results when all streams ended",
-            _one_of("at_end", ("flush",), ("keep",))),
-    Setting("trigger", "none, a time", "none", "the time between two micro-batches", today="none"),
+    Setting("at_end", "flush, keep", "flush", "what waits when all streams ended; keep needs a checkpoint",
+            _one_of("at_end", ("flush", "keep"), ())),
+    Setting("trigger", "none, a number of seconds", "none", "the time between two micro-batches, on Spark", _trigger),
     Setting("pause_ms", "a number", "50", "the longest a migration may hold output back at a time"),
-    Setting("arena_dir", "a folder", "host memory", "where arenas live"),
-    Setting("arena_limit", "a size", "half of arena_dir", "how large arenas may become"),
-    Setting("metrics_port", "none, a port", "none", "where metrics are served", today="none"),
+    Setting("arena_dir", "host memory, a folder", "host memory", "where the state of slots lives, on Spark",
+            lambda text: {"arena_dir": None if text == "host memory" else text}),
+    Setting("arena_limit", "none, a size", "none", "how large the state of one slot may become, on Spark",
+            lambda text: {"arena_limit": None if text == "none" else parse_size(text)}),
+    Setting("metrics_port", "none, a port", "none", "where metrics are served, on the loopback address", _port),
     Setting("seed", "a whole number", "0", "the seed of everything random", lambda text: {"seed": _number(text, 0)}),
 )  # fmt: skip
 

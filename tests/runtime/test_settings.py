@@ -84,7 +84,6 @@ def test_batch_rows() -> None:
         ("explore=nan", "setting explore (from --set): 'nan' is not a share from 0 to 1"),
         ("packet=0", "setting packet (from --set): '0' is not a whole number of at least 1"),
         ("memory=lots", "setting memory (from --set): 'lots' is not a size such as 200MB or 2GiB"),
-        ("at_end=keep", "setting at_end (from --set): keep is not built yet; there is flush"),
         ("batch_rows=-5", "setting batch_rows (from --set): '-5' is not a whole number of at least 1"),
         ("batch_seconds=0", "setting batch_seconds (from --set): '0' is not a number of seconds above 0"),
         ("seed=x", "setting seed (from --set): 'x' is not a whole number of at least 0"),

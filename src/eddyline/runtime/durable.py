@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from eddyline.cql.script import Script, parse
+from eddyline.cql.script import Script, WindowClause, parse
 from eddyline.engine.coordinator import Coordinator
 from eddyline.engine.turn import RESULTS, Home
 from eddyline.errors import JobError
@@ -148,8 +148,12 @@ def about(spec: Spec, query: Query) -> dict[str, Any]:
 
 def _query_text(script: Script) -> str:
     """The query, however it is laid out."""
-    windows = ", ".join(f"{s.alias} {s.window}" for s in script.sources)
+    windows = ", ".join(f"{s.alias} {_window(s.window)}" for s in script.sources)
     return f"{script.select.sql()} over {windows}"
+
+
+def _window(window: WindowClause | None) -> str:
+    return "" if window is None else f"{window.kind} {window.size} {window.slide or ''}".strip()
 
 
 def _digest(root: str) -> str:

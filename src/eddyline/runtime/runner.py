@@ -14,13 +14,14 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline.engine.batch import BatchResult, LocalEngine
-from eddyline.errors import JobError
+from eddyline.errors import JobError, SettingError
 from eddyline.plan.explain import warnings
 from eddyline.routing.report import Report
 from eddyline.runtime.batch_size import BatchSize
 from eddyline.runtime.failures import told
 from eddyline.runtime.feed import Feed
 from eddyline.runtime.job import Input, Job
+from eddyline.runtime.metrics import Metrics
 from eddyline.runtime.reading import StreamReader, gather
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import dead_rows
@@ -75,7 +76,8 @@ class LocalRunner:
     ) -> Summary:
         """Runs to the end of the streams, or until `stop()` says so; `watch` is told after every batch."""
         try:
-            stopped = self._run(stop, watch)
+            with Metrics(self._settings.metrics_port, self.progress):
+                stopped = self._run(stop, watch)
             for sink in self._sinks:
                 sink.close()
         except BaseException as error:
@@ -98,6 +100,8 @@ class LocalRunner:
 
     def _open(self) -> None:
         """Everything is ready for rows."""
+        if self._settings.at_end == "keep":
+            raise SettingError("at_end=keep needs --checkpoint: what is kept must be kept somewhere")
         for sink in self._sinks:
             sink.open()
 

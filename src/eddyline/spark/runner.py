@@ -25,17 +25,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eddyline.engine.coordinator import Decision, Record
-from eddyline.errors import EddylineError, JobError
+from eddyline.errors import EddylineError
 from eddyline.plan.explain import explain, warnings
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.runtime.batch_size import BatchSize
 from eddyline.runtime.durable import Durable
-from eddyline.runtime.failures import told
 from eddyline.runtime.job import Input, Job
+from eddyline.runtime.metrics import Metrics
 from eddyline.runtime.summary import Progress, Summary
 from eddyline.settings import Settings
+from eddyline.spark.failures import told_by_spark
 from eddyline.spark.frames import FrameSource
+from eddyline.spark.listener import Listener
 from eddyline.spark.source import EddylineFiles
 from eddyline.spark.tasks import PACKED_DDL, RECORD_DDL, Task, combine_task, split_task, turn_task
 from eddyline.state.arena import remove
@@ -65,7 +67,8 @@ class SparkRunner:
         self._frames = any(isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None)
         self._began = time.perf_counter() if began is None else began
         slots = settings.slots or spark.sparkContext.defaultParallelism
-        self._durable = Durable(job, text, settings, slots, checkpoint, f"{_memory()}/eddyline-{{name}}", modules)
+        arenas = f"{settings.arena_dir or _memory()}/eddyline-{{name}}"
+        self._durable = Durable(job, text, settings, slots, checkpoint, arenas, modules)
         self._spec, self._text, self._home = self._durable.spec, self._durable.text, self._durable.home
         self._arenas = self._spec.arenas or ""
         self._rows_file = f"{self._arenas}/rows"  # where the next run finds it, and removes it, if this one is killed
@@ -84,19 +87,24 @@ class SparkRunner:
     ) -> Summary:
         """Runs to the end of the streams, or until `stop()` says so; `watch` is told after every batch."""
         self._watch = watch
+        listener = Listener()
+        self._spark.streams.addListener(listener)
         try:
-            stopped = self._run(stop)
+            self._durable.start()
+            with Metrics(self._settings.metrics_port, self.progress, lambda: listener.seconds):
+                stopped = self._run(stop)
         except BaseException as error:
             cause = self._error or error
-            if not isinstance(cause, Exception) or told(cause) is cause:
+            if not isinstance(cause, Exception) or isinstance(cause, EddylineError):
                 raise cause from None
-            raise told(cause) from cause
+            raise told_by_spark(cause) from cause
         finally:
             self._tidy()
+            with contextlib.suppress(Py4JError, OSError):  # the JVM may be gone
+                self._spark.streams.removeListener(listener)
         return self.summary(stopped)
 
     def _run(self, stop: Callable[[], bool]) -> bool:
-        self._durable.start()
         self._coordinator = self._durable.coordinator
         self._spark.dataSource.register(EddylineFiles)
         self._first = self._last = time.perf_counter()
@@ -131,6 +139,8 @@ class SparkRunner:
             file.write(str(self._size.rows))
         rows = self._packed([i for i in self._job.inputs if i.time is not None], stream=True)
         writer = rows.writeStream.foreachBatch(self._batch)
+        if self._settings.trigger is not None:
+            writer = writer.trigger(processingTime=f"{self._settings.trigger} seconds")
         query = writer.option("checkpointLocation", f"{self._spec.checkpoint}/spark").start()
         if not self._follow and self._frames:
             threading.Thread(target=self._await_all, args=(query,), daemon=True).start()
@@ -146,7 +156,7 @@ class SparkRunner:
             raise self._error
         failure = query.exception()
         if failure is not None and not self._ended and not stop():
-            raise JobError(f"Spark stopped the job: {str(failure).splitlines()[0]}")
+            raise failure
         return not self._ended
 
     def _await_all(self, query: StreamingQuery) -> None:

@@ -19,7 +19,7 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,9 @@ _POLL = 0.1
 
 Ids = NDArray[np.uint64]
 """Ids, one a line: milliseconds, and a number within them."""
+_NONE: Ids = np.empty((0, 2), np.uint64)
+_LAST = ((1 << 64) - 1, (1 << 64) - 1)
+"""The greatest id."""
 Offset = Mapping[str, Sequence[Any]]
 """By key: the id up to which entries were read, and how many were ever added up to there. It is JSON."""
 BEGINNING: Offset = {}
@@ -98,23 +101,20 @@ class RedisStream:
         return self._follow
 
     def plan(self, start: Offset, limit: int) -> Offset:
-        """Where a batch of about `limit` rows, or less, that begins at `start` should end; `start` if there is nothing
-        now. Of a key that `start` does not have only the beginning is noted, and the next batch reads on from there: so
-        where a job began is written down before it reads, and a first batch that is run again is the same."""
-        share = max(1, limit // len(self._keys))
+        """Where a batch of `limit` rows (or a few more, with equal ids) that begins at `start` should end; `start` if
+        there is nothing now. Of a key that `start` does not have only the beginning is noted, and the next batch reads
+        on from there: so where a job began is written down before it reads, and a first batch that is run again is the
+        same."""
         known = [key for key in self._keys if key in start]
-        found = {key: self._ids(key, start[key][0], share) for key in known}
-        more = [tuple(ids[-1]) for ids in found.values() if len(ids) == share]
         end = {key: self._first(key) for key in self._keys if key not in start}
-        for key, ids in found.items():
+        for key, (ids, is_all) in self._next({key: start[key][0] for key in known}, limit).items():
             at, count = start[key]
             self._check_nothing_lost(key, at, count)
-            taken = ids[: _up_to(ids, min(more))] if more else ids
-            if len(taken):
-                at = "{}-{}".format(*taken[-1])
-            if len(ids) < share and len(taken) == len(ids) and not self._follow:
+            if len(ids):
+                at = _text(ids[-1])
+            if is_all and not self._follow:
                 at = max(at, self._target(key), key=_id)
-            end[key] = [at, count + len(taken)]
+            end[key] = [at, count + len(ids)]
         return {key: end[key] for key in self._keys}
 
     def ended(self, end: Offset) -> bool:
@@ -211,12 +211,31 @@ class RedisStream:
                 yield page
             if len(page.ids) < asked:
                 return
-            after = "{}-{}".format(*page.ids[-1])
+            after = _text(page.ids[-1])
             most -= asked
+
+    def _next(self, start: Mapping[str, str], limit: int) -> dict[str, tuple[Ids, bool]]:
+        """The first `limit` ids after these, over all keys, and for each key whether that is all it has. Keys are read
+        as far as it takes to know: always the one that was read the least far."""
+        share = max(1, limit // max(1, len(start)))
+        found = {key: self._ids(key, after, share) for key, after in start.items()}
+        more = {key: tuple(ids[-1]) for key, ids in found.items() if len(ids) == share}
+        while more and sum(_up_to(ids, min(more.values())) for ids in found.values()) < limit:
+            key = min(more, key=lambda key: more[key])
+            further = self._ids(key, _text(more.pop(key)), share)
+            found[key] = np.concatenate([found[key], further])
+            if len(further) == share:
+                more[key] = tuple(further[-1])
+        last = min(more.values(), default=_LAST)
+        known = np.concatenate([_NONE, *(ids[: _up_to(ids, last)] for ids in found.values())])
+        if len(known) > limit:
+            last = tuple(known[np.lexsort((known[:, 1], known[:, 0]))[limit - 1]])
+        taken = {key: ids[: _up_to(ids, last)] for key, ids in found.items()}
+        return {key: (ids, key not in more and len(ids) == len(found[key])) for key, ids in taken.items()}
 
     def _ids(self, key: str, after: str, most: int) -> Ids:
         pages = [page.ids for page in self._range(key, after, "+" if self._follow else self._target(key), most)]
-        return np.concatenate([np.empty((0, 2), np.uint64), *pages])
+        return np.concatenate([_NONE, *pages])
 
     def _first(self, key: str) -> Sequence[Any]:
         """Where reading a key begins. Entries that are gone by then count as read."""
@@ -289,6 +308,10 @@ def _id(text: str) -> tuple[int, int]:
     """
     milliseconds, _, number = text.partition("-")
     return int(milliseconds), int(number)
+
+
+def _text(id_: Iterable[int]) -> str:
+    return "{}-{}".format(*id_)
 
 
 def _up_to(ids: Ids, last: tuple[int, ...]) -> int:

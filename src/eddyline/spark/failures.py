@@ -1,0 +1,36 @@
+"""What Spark says when a job fails, in one line: the cause, which ends the traceback that is part of its message."""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from eddyline.errors import EddylineError, InternalError, JobError, SettingError
+from eddyline.runtime.failures import told
+
+_OURS = {"JobError": JobError, "SettingError": SettingError, "InternalError": InternalError}
+_RAISED = re.compile(r"^(?:\w+\.)*(\w+): (.+)$", re.MULTILINE)
+_TRACEBACK = "Traceback (most recent call last):"
+
+
+def told_by_spark(error: BaseException) -> EddylineError:
+    """The error to raise in place of what Spark raised, or of any other.
+
+    >>> told_by_spark(PySparkException("[X] no: Traceback (most recent call last):\\n  File\\n"
+    ...                                "eddyline.errors.JobError: 1.csv is gone\\n SQLSTATE: 38000"))
+    JobError('1.csv is gone')
+    """
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return JobError("Spark's JVM is gone")
+    if not isinstance(error, PySparkException | Py4JError):
+        return told(error)
+    text = str(error)
+    if _TRACEBACK not in text:
+        return JobError(f"Spark stopped the job: {text.splitlines()[0] if text else type(error).__name__}")
+    raised = [m.groups() for m in _RAISED.finditer(text.split(_TRACEBACK)[-1]) if m[1] not in ("SQLSTATE", "File")]
+    for name, message in raised:
+        if name in _OURS:
+            return _OURS[name](message)
+    return JobError(f"a task failed: {': '.join(raised[0])}" if raised else "a task failed")
