@@ -82,6 +82,18 @@ def test_a_declaration_with_everything() -> None:
     assert declaration.place == Place(1, 25)
 
 
+@pytest.mark.parametrize("format_", ["redis-stream", "'redis-stream'", "Redis-Stream", '"redis-stream"'])
+def test_a_format_may_have_a_hyphen(format_: str) -> None:
+    declaration = parse(f"CREATE STREAM s USING {format_} OPTIONS (keys 'a') TIMESTAMP BY ts; SELECT 1 FROM s")
+    assert (declaration.declarations[0].format, declaration.declarations[0].time) == ("redis-stream", "ts")
+
+
+@pytest.mark.parametrize("format_", ["redis-", "-stream", "redis - -stream", "redis-1", "''"])
+def test_what_is_no_format(format_: str) -> None:
+    with pytest.raises(ScriptError, match="expected a format such as parquet, csv or json"):
+        parse(f"CREATE STREAM s USING {format_}; SELECT 1 FROM s")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -50,7 +50,7 @@ def read_declaration(cursor: Cursor) -> Declaration:
         cursor.expected(
             f"USING and a format, as in CREATE {kind} {shown(name)[1:-1]} USING parquet OPTIONS (path 'data')"
         )
-    format = cursor.name("a format such as parquet, csv or json").lower()
+    format = _read_format(cursor)
     options = _read_options(cursor) if cursor.match("OPTIONS") else {}
     time, late, dead, lateness = None, None, None, None
     places: dict[str, Place] = {}
@@ -89,6 +89,17 @@ def _read_kind(cursor: Cursor) -> str:
     if hint.startswith("; did"):
         cursor.fail(f"CREATE {shown(word)[1:-1]} is not known{hint}")
     cursor.expected("STREAM, TABLE or SINK after CREATE")
+
+
+def _read_format(cursor: Cursor) -> str:
+    """A word, words with hyphens between them, or a string."""
+    what = "a format such as parquet, csv or json"
+    if cursor.token is not None and is_string(cursor.token) and cursor.token.text:
+        return cursor.take().text.lower()
+    words = [cursor.name(what)]
+    while cursor.match_type(TokenType.DASH):
+        words.append(cursor.name(what))
+    return "-".join(words).lower()
 
 
 def _refuse_repeated_or_timed(cursor: Cursor, kind: str, repeated: bool) -> NoReturn:

@@ -16,6 +16,7 @@ from eddyline.engine.coordinator import Record
 from eddyline.engine.packing import Packed, Packer
 from eddyline.engine.parcel import Parcel
 from eddyline.engine.turn import put_together, take_turn
+from eddyline.errors import SettingError
 from eddyline.plan.explain import explain
 from eddyline.runtime.durable import Durable
 from eddyline.runtime.job import Job
@@ -53,6 +54,9 @@ class CheckpointedRunner(LocalRunner):
 
     def _open(self) -> None:
         super()._open()
+        for reader in self._readers:
+            if hasattr(reader.stream.source, "plan"):  # it has offsets of its own, and its rows may be trimmed
+                raise SettingError(f"--checkpoint with --engine local cannot read {reader.stream.name}: use Spark")
         self._durable.start()
         self._at |= self._durable.commit.offsets or {}
         for reader in self._readers:

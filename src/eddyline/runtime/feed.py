@@ -1,6 +1,7 @@
 """The chunks of one stream or table, and whose fault it is when there are none.
 
-Python iterables are read in a thread of their own (they may wait for the world); files and generated rows are not.
+Python iterables and servers are read in a thread of their own (they may wait for the world); files and generated rows
+are not.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import threading
 
 from eddyline.errors import EddylineError, JobError, said
 from eddyline.runtime.job import Input
-from eddyline.runtime.python_source import PythonSource
 from eddyline.runtime.reader_thread import ReaderThread
 from eddyline.runtime.sources.source import Chunk
 
@@ -25,7 +25,7 @@ class Feed:
 
     def start(self, changed: threading.Condition) -> None:
         """Begins to read, if that needs a thread."""
-        if isinstance(self._input.source, PythonSource) and self._input.source.may_block:
+        if getattr(self._input.source, "may_block", False):
             self._chunks = self._thread = ReaderThread(self._chunks, self._input.name, changed)
 
     def close(self) -> None:

@@ -13,12 +13,13 @@ from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import Source
 
-SOURCES = ("parquet", "csv", "json", "generate")
+SOURCES = ("parquet", "csv", "json", "generate", "redis-stream")
 SINKS = ("parquet", "csv", "json", "print")
 
 
-def open_source(declaration: Declaration, seed: int) -> Source:
-    """The source that a CREATE STREAM or CREATE TABLE names; SettingError if it cannot be."""
+def open_source(declaration: Declaration, seed: int, follow: bool = False) -> Source:
+    """The source that a CREATE STREAM or CREATE TABLE names; SettingError if it cannot be. With `follow` one that can
+    wait for more rows does."""
     format_ = declaration.format
     if format_ not in SOURCES:
         raise SettingError(f"the local engine does not read '{format_}'{did_you_mean(format_, SOURCES)}")
@@ -26,6 +27,10 @@ def open_source(declaration: Declaration, seed: int) -> Source:
         from eddyline.runtime.generate.source import GenerateSource
 
         return GenerateSource(declaration, seed)
+    if format_ == "redis-stream":
+        from eddyline.runtime.sources.redis_stream import RedisStream
+
+        return RedisStream(declaration, follow and declaration.kind == "STREAM")
     columns = declaration.columns
     declared = None if columns is None else pa.schema([pa.field(name, type_) for name, type_ in columns])
     options = Options(format_, declaration.options)

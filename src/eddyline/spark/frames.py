@@ -82,7 +82,7 @@ def opener(spark: SparkSession, follow: bool) -> Opener:
 
     def open_(declaration: Declaration, seed: int) -> Source:
         if declaration.format in NATIVE and not (declaration.format == "generate" and follow):
-            return open_source(declaration, seed)
+            return open_source(declaration, seed, follow)
         is_table = declaration.kind == "TABLE"
         reader = (spark.read if is_table else spark.readStream).format(declaration.format)
         if declaration.columns is not None:

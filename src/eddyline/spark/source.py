@@ -2,6 +2,7 @@
 
 Rows never pass through the JVM: what Spark sees are parcels. A stream is read in pieces (row groups, files, blocks of
 generated rows), in the order of their names; streams are read side by side, always the one that is furthest behind.
+A source with offsets of its own (a log) gets an equal share of the batch, and cuts it itself.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from eddyline.engine.packing import Packed, Packer
 from eddyline.runtime.formats import open_source
-from eddyline.runtime.sources.source import Piece, Pieces, Wanted
+from eddyline.runtime.sources.source import Log, Piece, Wanted
 from eddyline.runtime.spec import Spec, home_of
 from eddyline.spark.tasks import PACKED_DDL, as_rows, current_batch, decision_of
 
-NATIVE = ("parquet", "csv", "json", "generate")
+NATIVE = ("parquet", "csv", "json", "generate", "redis-stream")
 """Formats that are read here, without the JVM."""
 
 
@@ -58,9 +59,10 @@ class _Reading:
     def __init__(self, options: Mapping[str, str]) -> None:
         self._text = options["spec"]
         self._names = json.loads(options["streams"])
+        self._follow = options["follow"] == "true"
         self._tasks = int(options["tasks"])
 
-    def _source(self, name: str) -> Pieces:
+    def _source(self, name: str) -> Any:
         spec = Spec(**json.loads(self._text))
         declaration = next(d for d in spec.script.declarations if d.kind != "SINK" and d.name.lower() == name.lower())
         if declaration.columns is None:
@@ -68,8 +70,7 @@ class _Reading:
             declaration = type(declaration)(
                 **{**declaration.__dict__, "columns": tuple((f.name, f.type) for f in schema)}
             )
-        source: Pieces = open_source(declaration, spec.settings["seed"])  # type: ignore[assignment]
-        return source
+        return open_source(declaration, spec.settings["seed"], self._follow)
 
     def _parts(self, pieces: Sequence[tuple[str, Piece]]) -> list[Part]:
         """About the same rows for every task."""
@@ -120,12 +121,15 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         super().__init__(options)
         self._pieces: dict[str, list[Piece]] = {}
         self._timed = False
-        self._rows_file, self._follow = options["rows_file"], options["follow"] == "true"
+        self._rows_file = options["rows_file"]
+        sources = {name: self._source(name) for name in self._names}
+        self._logs: dict[str, Log] = {name: source for name, source in sources.items() if hasattr(source, "plan")}
+        self._files = [name for name in self._names if name not in self._logs]
 
     def _look(self) -> None:
         """What there is to read now."""
         times = {s.stream.name: s.stream.time for s in home_of(self._text)[1].query.sources}
-        self._pieces = {name: self._source(name).pieces(times[name]) for name in self._names}
+        self._pieces = {name: self._source(name).pieces(times[name]) for name in self._files}
         self._timed = all(piece.newest is not None for pieces in self._pieces.values() for piece in pieces)
 
     def _place(self, name: str, offset: str) -> int:
@@ -135,7 +139,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         )
 
     def initialOffset(self) -> dict[str, Any]:
-        return dict.fromkeys(self._names, "") | {"ended": False}
+        return dict.fromkeys(self._files, "") | {name: {} for name in self._logs} | {"ended": False}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """The next pieces: always of the stream that is furthest behind, until there are enough rows."""
@@ -143,6 +147,9 @@ class StreamFiles(_Reading, DataSourceStreamReader):
             self._look()
         with open(self._rows_file, encoding="utf-8") as file:
             most = int(file.read())
+        share = max(1, most // len(self._names))
+        logs = {name: log.plan(start[name], share) for name, log in self._logs.items()}
+        most -= share * len(logs)
         pieces, rows = self._pieces, 0
         at = {name: self._place(name, start[name]) for name in pieces}
         while going := [name for name in pieces if at[name] < len(pieces[name])]:
@@ -153,7 +160,8 @@ class StreamFiles(_Reading, DataSourceStreamReader):
             rows += next_rows
             at[name] += 1
         end = {name: _named(pieces[name][at[name] - 1]) if at[name] else "" for name in pieces}
-        return end | {"ended": not going and not self._follow}
+        ended = not going and not self._follow and all(log.ended(logs[name]) for name, log in self._logs.items())
+        return end | logs | {"ended": ended}
 
     def _behind(self, name: str, at: int) -> float:
         """How far a stream has come: by event time where that is known of all, else by the share that was read."""
@@ -167,6 +175,8 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         chosen = []
         for name, pieces in self._pieces.items():
             chosen += [(name, p) for p in pieces[self._place(name, start[name]) : self._place(name, end[name])]]
+        for name, log in self._logs.items():
+            chosen += [(name, p) for p in log.between(start[name], end[name])]
         return self._parts(chosen)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -177,7 +187,8 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         pass
 
     def stop(self) -> None:
-        pass
+        for log in self._logs.values():
+            log.close()
 
 
 def _named(piece: Piece) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,6 +73,26 @@ class Pieces(Source, Protocol):
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a piece."""
+
+
+class Log(Source, Protocol):
+    """A source with offsets of its own kind (JSON, {} is the beginning): what lies between two of them is the same
+    whenever it is read."""
+
+    def plan(self, start: Any, limit: int) -> Any:
+        """Where a batch of about `limit` rows that begins at `start` should end; `start` if there is nothing now."""
+
+    def ended(self, end: Any) -> bool:
+        """Whether there is nothing to read after an offset, now or later."""
+
+    def between(self, start: Any, end: Any) -> list[Any]:
+        """The rows of a batch in pieces, which have `rows`."""
+
+    def read_piece(self, piece: Any, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a piece."""
+
+    def close(self) -> None:
+        """No more is asked for now."""
 
 
 def no_rows(schema: pa.Schema, wanted: Wanted) -> pa.RecordBatch:
