@@ -31,6 +31,8 @@ from eddyline.settings import Settings
 class CheckpointedRunner(LocalRunner):
     """Runs one job from its newest commit on."""
 
+    keeps = True
+
     def __init__(
         self,
         job: Job,
@@ -84,7 +86,7 @@ class CheckpointedRunner(LocalRunner):
             self._at[name] = [at[0] + sum(b.num_rows for b in ready), at[1] + sum(b.num_rows for b in dead)]
             self._read[name] += sum(batch.num_rows for batch in (*ready, *dead))
             rows += [*((name, batch, True) for batch in ready), *((name, batch, False) for batch in dead)]
-        self._batch("rows", iter(rows), ended)
+        self._batch("rows", iter(rows), () if self._settings.at_end == "keep" else ended)  # it may go on
 
     def _end(self) -> None:
         self._batch("end", iter(()), ())

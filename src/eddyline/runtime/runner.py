@@ -55,6 +55,9 @@ class Runner(Protocol):
 class LocalRunner:
     """Runs one job once. `clock` counts seconds; `began` is its reading when the job's start-up began."""
 
+    keeps = False
+    """Whether a later run can go on with what was not flushed."""
+
     def __init__(
         self, job: Job, settings: Settings, clock: Callable[[], float] = time.perf_counter, began: float | None = None
     ) -> None:
@@ -100,7 +103,7 @@ class LocalRunner:
 
     def _open(self) -> None:
         """Everything is ready for rows."""
-        if self._settings.at_end == "keep":
+        if self._settings.at_end == "keep" and not self.keeps:
             raise SettingError("at_end=keep needs --checkpoint: what is kept must be kept somewhere")
         for sink in self._sinks:
             sink.open()
