@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eddyline.routing.rows_windows import Clock
+from eddyline.routing.rows_windows import MARKS, Clock
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from jobs import Job
@@ -65,11 +65,36 @@ def test_a_clock_goes_on_in_another_process_or_from_a_number(tmp_path: Path) -> 
     again.wind_back()
     assert again.rows == 20_000
     new = Clock(Arena(), 5)
-    new.start_at(20_000)
+    new.start_at({"rows": 20_000, "marks": []})
     assert new.append(np.array([20_000])).tolist() == again.append(np.array([20_000])).tolist() == [20_000]
     assert new.least(asked[1:]).tolist() == again.least(asked[1:]).tolist()
     new.wind_back()
     assert new.rows == 20_000 and new.nbytes == 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 40, 400])
+def test_a_clock_knows_how_old_the_rows_of_a_window_are(size: int) -> None:
+    """Rows older than the horizon are none of the last ones; and not much more than the window is newer."""
+    rng, clock, times, known = random.Random(size), Clock(Arena(), size), list[int](), False
+    for step in range(300):
+        release = sorted(rng.randrange(step * 10, step * 10 + 10) for _ in range(rng.randrange(8)))
+        clock.append(np.array(release, np.int64))
+        if rng.random() < 0.1:
+            clock.wind_back()
+        else:
+            times += release
+            clock.commit(step * 10 + 10)
+        if rng.random() < 0.1:  # in another slot, from the small state
+            small = json.loads(json.dumps(clock.small_state()))
+            clock = Clock(Arena(), size)
+            clock.start_at(small)
+        horizon = clock.horizon
+        assert clock.rows == len(times) and len(clock._marks) <= MARKS + 2
+        assert horizon is None or all(time >= horizon for time in times[-size:])
+        assert horizon is None or sum(time >= horizon for time in times) < size * (1 + 1 / MARKS) + 16
+        assert horizon is not None or len(times) < size * (1 + 1 / MARKS) + 16
+        known |= horizon is not None
+    assert known
 
 
 # On the engine

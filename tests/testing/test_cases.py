@@ -56,7 +56,7 @@ def test_scripts_are_scripts_and_cover_the_language() -> None:
     wanted = (
         "window RANGE,window ROWS,window UNBOUNDED,slide,having,self-join,static table,late rows,wind back,time bound"
     )
-    wanted += ",dead rows,nulls,skew,clique,cycle,star,cross,theta,8 sources,selections,check,eager"
+    wanted += ",dead rows,nulls,skew,clique,cycle,star,cross,theta,8 sources,selections,check,eager,durable"
     wanted += ",router auto,router fixed,router random,router lottery,router rank,router benefit"
     wanted += ",packet None,packet 1,packet 3,packet 16,packet 1000"
     wanted += ",input_batch None,input_batch 1,input_batch 2,input_batch 7,input_batch 100,input_batch 65536"
@@ -98,13 +98,14 @@ def test_shrinking_keeps_what_fails_and_little_else() -> None:
         ({"packet": {3, 1000}, "eager": {4}}, {"packet": 1000, "eager": 4}),
         ({"reroute_every": {1}, "explore": {1.0}, "seed": {77}}, {"reroute_every": 1, "explore": 1.0, "seed": 77}),
         ({"slots": {2, 8}, "groups": {7}}, {"slots": 2, "groups": 7}),
+        ({"durable": {5}}, {"durable": 5}),
     ],
 )
 def test_shrinking_leaves_the_settings_that_matter(needed: dict[str, set[object]], left: dict[str, object]) -> None:
     """Everything else becomes what it is without being told."""
     settings: dict[str, object] = {"router": "lottery", "packet": 3, "input_batch": 2, "reroute_every": 1,
                                    "explore": 1.0, "seed": 77, "check": True, "eager": 4, "slots": 8,
-                                   "groups": 7}  # fmt: skip
+                                   "groups": 7, "durable": 5}  # fmt: skip
     case = replace(next(c for c in map(generate, range(1000)) if len(c.select.sources) == 1), settings=settings)
 
     def fails(candidate: Case) -> bool:
@@ -112,7 +113,7 @@ def test_shrinking_leaves_the_settings_that_matter(needed: dict[str, set[object]
 
     small = shrink(case, fails, seconds=5)
     plain = {"router": "fixed", "packet": None, "input_batch": None, "reroute_every": 1000, "explore": 0.0, "seed": 0,
-             "check": True, "eager": None, "slots": 1, "groups": 256}  # fmt: skip
+             "check": True, "eager": None, "slots": 1, "groups": 256, "durable": None}  # fmt: skip
     assert small.settings == {**plain, **left}
     run(replace(case, settings=small.settings))  # what was left out is no setting of the engine either
 

@@ -28,6 +28,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eddyline.engine.slot import Slot
+from eddyline.faults import reach
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
@@ -61,6 +62,7 @@ def open_slot(
     arena = Arena(folder, fingerprint(query, identity))
     try:
         known = _take_header(arena)
+        reach("arena: the header is taken")
         if known is not None:
             try:
                 slot = Slot(query, settings, arena, clock, partial)
@@ -85,9 +87,12 @@ def save(slot: Slot) -> bool:
         arena.shelf.sweep()
         header |= {"regions": arena.regions, "files": arena.files}
         text, path = json.dumps(header, default=lambda number: number.item()), _header(arena)
+        reach("arena: before the header is written")
         with open(path + ".new", "w", encoding="utf-8") as file:
             file.write(text)
+        reach("arena: before the header is renamed")
         os.replace(path + ".new", path)
+        reach("arena: the header is there")
     except OSError:
         return False
     return True
@@ -95,7 +100,7 @@ def save(slot: Slot) -> bool:
 
 def close(slot: Slot) -> None:
     """Let go of the arena: another process may open it. What was not saved is lost."""
-    slot.arena.close()
+    slot.close()
 
 
 def _take_header(arena: Arena) -> dict[str, Any] | None:

@@ -7,12 +7,17 @@
 What is decided is durable before a slot begins, what a slot wrote counts only when the commit names it, and the commit
 is one write. So whatever dies, and whenever, the job goes on from the newest commit: a batch that was run again writes
 files of other names, and its results take the place of those that were published and never committed.
+
+Each commit ends a *history*: a digest of everything that was decided since the checkpoint was made. State that a slot
+left on a host says between which two histories it lies, so it is used only where it belongs, whatever happened to
+other attempts in between.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -42,6 +47,10 @@ class Decision:
     """By slot the segments that it should make one of."""
     ended: tuple[str, ...] = ()
     """Streams that this is the last batch of."""
+    before: str = ""
+    """The history of the commit that it begins at."""
+    after: str = ""
+    """The history that its commit ends."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,8 @@ class Record:
     merged: Sequence[str] = ()
     """Segments whose rows are in `log` now."""
     small: str | None = None
+    counted: Mapping[str, int | None] = field(default_factory=dict)
+    """By source with a ROWS window the time before which its rows are in no window any more, if it is known."""
     first_error: str = ""
     state: Mapping[str, int] = field(default_factory=dict)
     """Rows and bytes held, peaks, decisions taken: for people."""
@@ -99,13 +110,14 @@ class Coordinator:
         when slots have advanced to these watermarks."""
         self._checkpoint, self._fresh, self._horizon, self._publisher = checkpoint, streams, horizon, publisher
         self._slots = slots
-        self.commit = checkpoint.last() or Commit(-1, None, streams().saved(), {}, advanced=streams().saved())
+        none = streams().saved()
+        self.commit = checkpoint.last() or Commit(-1, None, none, {}, advanced=none, history=checkpoint.history)
         publisher.forget_after(self.commit.batch)
         checkpoint.collect(self.commit)
 
     def begin(self, batch: int, kind: str, offsets: Any, ended: Sequence[str] = ()) -> Decision | None:
         """What the batch is to do; None if it is committed already."""
-        last = self.commit
+        last, offsets = self.commit, json.loads(json.dumps(offsets))
         if batch == last.batch and offsets == last.offsets:
             return None
         if last.finished:
@@ -114,8 +126,12 @@ class Coordinator:
             raise JobError(
                 f"batch {batch} cannot follow commit {last.batch}: the checkpoint does not belong to these sources"
             )
-        merge = {str(slot): to_merge(last.log, slot) for slot in range(self._slots)}
-        decision = Decision(batch, kind, offsets, last.watermarks, self._slots, merge, tuple(ended))
+        merge = {str(slot): to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
+        what = json.dumps([last.history, batch, kind, offsets, sorted(ended)], sort_keys=True)
+        after = hashlib.sha256(what.encode()).hexdigest()[:32]
+        decision = Decision(
+            batch, kind, offsets, last.watermarks, self._slots, merge, tuple(ended), last.history, after
+        )
         reach("before decide")
         self._checkpoint.decide(batch, asdict(decision))
         reach("after decide")
@@ -140,15 +156,18 @@ class Coordinator:
         for record in sorted(records, key=lambda r: r.slot):
             for sink, files in record.staged.items():
                 staged.setdefault(sink, []).extend(files)
+        advanced = {**decision.watermarks, "counted": least_counted([r.counted for r in records])}
+        finished = decision.kind == "end"  # then nobody needs any state
         commit = Commit(
             decision.batch,
             decision.offsets,
             watermarks.saved(),
             counts,
-            self._live(records, self._horizon(decision.watermarks)),
-            tuple(r.small for r in records if r.small is not None),
-            decision.watermarks,
-            decision.kind == "end",
+            () if finished else self._live(records, self._horizon(advanced)),
+            () if finished else tuple(r.small for r in records if r.small is not None),
+            advanced,
+            finished,
+            decision.after,
         )
         reach("before publish")
         self._publisher.publish(decision.batch, staged)
@@ -172,10 +191,21 @@ def _needed(file: LogFile, horizon: Mapping[str, int]) -> bool:
     return any(time is None or time >= horizon.get(stream, -FOREVER) for stream, time in file.newest.items())
 
 
-def to_merge(files: Sequence[LogFile], slot: int) -> tuple[str, ...]:
-    """Segments of a slot that should become one: MERGED or more of like size."""
+def least_counted(told: Iterable[Mapping[str, int | None]]) -> dict[str, int | None]:
+    """What all slots agree on: they count the same rows."""
+    found: dict[str, int | None] = {}
+    for counted in told:
+        for source, time in counted.items():
+            known = found.get(source, time)
+            found[source] = None if time is None or known is None else min(time, known)
+    return found
+
+
+def to_merge(files: Sequence[LogFile], slot: int, slots: int) -> tuple[str, ...]:
+    """Segments that a slot should make one of: MERGED or more of like size. It has its own, and those of slots that are
+    not there any more."""
     sizes: dict[int, list[str]] = {}
     for file in files:
-        if file.slot == slot:
+        if file.slot % slots == slot:
             sizes.setdefault((max(file.rows, 1)).bit_length() // 3, []).append(file.name)
     return tuple(next((names for names in sizes.values() if len(names) >= MERGED), ()))

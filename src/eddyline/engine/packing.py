@@ -13,6 +13,7 @@ import pyarrow as pa
 from eddyline.engine.coordinator import Decision
 from eddyline.engine.parcel import Parcel, of_shipment
 from eddyline.engine.turn import Home
+from eddyline.faults import reach
 
 NO_TIME = "the event time is NULL or out of range"
 
@@ -58,5 +59,6 @@ class Packer:
 
     def finish(self) -> Packed:
         """What was counted."""
+        reach("split: everything is packed")
         errors = {"expression_errors": self._home.split.errors.count - self._errors}
         return self._slot, Parcel("counts", {"counts": self._counts | errors, "newest": self._newest})

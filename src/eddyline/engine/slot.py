@@ -12,7 +12,7 @@ leave with it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -87,8 +87,8 @@ class Slot:
         self._committed_watermark: int | None = None
         self._committed_errors = 0
         self.version = 0
-        self.batch_done: int | None = None
-        """A batch that is done and neither committed nor wound back yet, for who comes next (turn.py)."""
+        self.batch_done: Sequence[str] | None = None
+        """The histories (turn.py) before and after a batch that is neither committed nor wound back, for the next."""
         self.peak_rows = self.peak_bytes = 0
         """State at the end of the last batch, before anything expired."""
 
@@ -203,7 +203,9 @@ class Slot:
 
     def loaded(self, watermarks: Mapping[str, int | None], query_watermark: int | None, version: int) -> None:
         """What was received is the state of a version, from before: it is built, and nothing probes. Rows that ROWS
-        windows have counted already (the clocks know how many) get the last places there are."""
+        windows have counted already (the clocks know how many) get the last places there are. Older ones may be
+        missing, if they are in no window any more (`counted`): those that came along then get places that are too
+        large, but still in no window, since all rows that are not older are there."""
         if self._waiting and query_watermark is not None:
             for source, waiting in self._waiting.items():
                 batch = waiting.release(query_watermark)
@@ -307,18 +309,28 @@ class Slot:
         self.input_batch.restore(saved["input_batch"])
         self.eddy.restore(saved["eddy"])
 
+    def close(self) -> None:
+        """Let go of the arena and, at once, of all that looks into it; the slot cannot be used any more."""
+        self.stems.clear()
+        self._clocks.clear()
+        self.arena.close()
+
     def small_state(self) -> tuple[dict[str, Saved], Named]:
         """What of the state of now cannot be made again from the live rows alone: cells, complete tuples that wait for
         ROWS windows, how many rows these have counted."""
         results, batches = self._results.small_state()
-        return {"results": results, "clocks": {str(s): clock.rows for s, clock in self._clocks.items()}}, batches
+        return {"results": results, "clocks": {str(s): c.small_state() for s, c in self._clocks.items()}}, batches
 
     def restore_small_state(self, numbers: dict[str, Saved], batches: Named) -> None:
         """Begin with the small state of one slot; or with the batches of several and the numbers, which are the same in
         all of them, of any."""
         self._results.restore_small_state(numbers["results"], batches)
-        for source, rows in numbers["clocks"].items():
-            self._clocks[int(source)].start_at(rows)
+        for source, of_clock in numbers["clocks"].items():
+            self._clocks[int(source)].start_at(of_clock)
+
+    def counted(self) -> dict[str, int | None]:
+        """By source with a ROWS window the time before which rows are in no window any more; None: not known."""
+        return {str(source): clock.horizon for source, clock in self._clocks.items()}
 
     # Statistics
 

@@ -2,8 +2,9 @@
 
     the state as of the last commit -> feed -> advance -> results, log and small state to files -> leave the state
 
-The state is that in the arena, wound back or committed as the decision says; where there is none, or one of another
-version, it is made again from the log. Files have names of their own for every attempt; the record that is returned
+The state is that in the arena, if it is of the history that the decision begins at, or was left by a batch between that
+and the one before: then it is wound back or committed. Where there is none, or one of any other history, it is made
+again from the log. Files have names of their own for every attempt; the record that is returned
 names them, and only if the driver commits it do they count. The last thing is to leave the state: a turn that fails
 before leaves none, and whoever comes next makes it again.
 """
@@ -67,8 +68,10 @@ class Arenas:
         return self._make(f"{self._folder}/{number}", number)
 
     def leave(self, number: int, slot: Slot) -> None:
-        attach.save(slot)
-        attach.close(slot)
+        try:
+            attach.save(slot)
+        finally:  # without its lock nobody could come next
+            attach.close(slot)
 
     def drop(self, number: int, slot: Slot) -> None:
         attach.close(slot)
@@ -131,12 +134,15 @@ class Home:
         return made
 
     def horizon(self, advanced: Mapping[str, Any]) -> dict[str, int]:
-        """By stream the time before which no row is needed any more."""
-        return horizon(self.plan, self.watermarks(advanced))
+        """By stream the time before which no row is needed any more, when slots have advanced so far (a commit's
+        `advanced`)."""
+        return horizon(self.plan, self.watermarks(advanced), advanced.get("counted", {}))
 
 
-def horizon(plan: Plan, watermarks: Watermarks) -> dict[str, int]:
-    """By stream the time before which no row is needed any more, when slots have advanced to these watermarks."""
+def horizon(plan: Plan, watermarks: Watermarks, counted: Mapping[str, int | None]) -> dict[str, int]:
+    """By stream the time before which no row is needed any more, when slots have advanced to these watermarks. A row is
+    needed while it waits for the watermark, and then as long as a row to come may join with it: what time bounds say
+    and, for a source with a ROWS window, what it has `counted`."""
     sources, by_stream = plan.query.sources, watermarks.by_stream
     in_order = any(s.window.kind is WindowKind.ROWS for s in sources)
     by_source = [
@@ -145,7 +151,11 @@ def horizon(plan: Plan, watermarks: Watermarks) -> dict[str, int]:
     found: dict[str, int] = {}
     for number, source in enumerate(sources):
         if not source.stream.is_table:
-            least = -FOREVER if in_order else plan.graph.bounds.horizon(number, by_source)
+            least = plan.graph.bounds.horizon(number, by_source)
+            if in_order:
+                gone = counted.get(str(number))
+                least = least if gone is None else max(least, gone)
+                least = -FOREVER if watermarks.query is None else min(least, watermarks.query)
             found[source.stream.name] = min(least, found.get(source.stream.name, FOREVER))
     return found
 
@@ -209,37 +219,44 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     counts["expression_errors"] = counts.get("expression_errors", 0) + slot.errors.count - before
     reach("turn: results are staged")
     merged = tuple(decision.merge.get(str(number), ()))
-    log_file = _log(home, decision, number, name, logged, merged)
+    least = home.horizon({**decision.watermarks, "counted": slot.counted()})
+    log_file = _log(home, number, name, logged, merged, least)
     reach("turn: rows are logged")
     small = _small(home, slot, name) if home.has_small_state else None
-    slot.batch_done = decision.batch
+    reach("turn: small state is written")
+    slot.batch_done = (decision.before, decision.after)
     state = {"rows": slot.peak_rows, "bytes": slot.peak_bytes, "reroute": slot.eddy.decisions.counts["reroute"]}
-    record = Record(number, counts, staged, newest, log_file, merged, small, slot.errors.first, state)
+    record = Record(number, counts, staged, newest, log_file, merged, small, slot.counted(), slot.errors.first, state)
     return Turn(record, partial)
 
 
 def put_together(home: Home, decision: Decision, name: str, partial: Sequence[pa.RecordBatch]) -> Record:
     """Finish the partial results of all slots for some groups."""
     errors = ErrorCount()
+    reach("together: before cells are combined")
     results = [batch for batch in combine(home.query, partial, errors) if batch.num_rows] if partial else []
     staged = {RESULTS: [home.stage(RESULTS, f"{decision.batch:08}-{name}-results", results)]} if results else {}
     counts = {"rows_out": sum(batch.num_rows for batch in results), "expression_errors": errors.count}
+    reach("together: results are staged")
     return Record(COMBINED, counts, staged, first_error=errors.first)
 
 
 def _slot(home: Home, decision: Decision, number: int) -> Slot:
-    """The slot as of the commit before the batch. Version n is the state after batches 0..n-1."""
+    """The slot as of the commit before the batch: what was left there is between two histories (of the commits before
+    and after some batch). Version n is the state after batches 0..n-1."""
     slot = home.keeper.open(number)
     try:
-        if slot.batch_done is not None and slot.batch_done < decision.batch:
-            slot.commit(slot.batch_done + 1)
-        elif slot.batch_done is not None:
+        before, after = slot.batch_done or (None, None)
+        if after == decision.before:
+            slot.commit(decision.batch)
+        elif before == decision.before:
             slot.wind_back()
-        slot.batch_done = None
-        if slot.version != decision.batch:
-            home.keeper.drop(number, slot)
-            slot = home.keeper.open(number)
+        else:
+            if slot.version or slot.batch_done:
+                home.keeper.drop(number, slot)
+                slot = home.keeper.open(number)
             restore(home, slot, number, decision.batch)
+        slot.batch_done = None
         return slot
     except BaseException:
         home.keeper.drop(number, slot)
@@ -259,6 +276,7 @@ def restore(home: Home, slot: Slot, number: int, version: int) -> None:
                 for shipment in split.split_table(stream, batch):
                     if shipment.slot == number:
                         slot.receive(shipment)
+    reach("turn: rows of the log are received")
     advanced = home.watermarks(commit.advanced)
     _restore_small(home, slot, number, commit.small)
     slot.loaded(advanced.by_stream, advanced.query, version)
@@ -278,14 +296,14 @@ def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) ->
 
 def _log(
     home: Home,
-    decision: Decision,
     number: int,
     name: str,
     logged: dict[str, list[pa.RecordBatch]],
     merged: Sequence[str],
+    least: Mapping[str, int],
 ) -> LogFile | None:
-    """The rows that came, and those of the segments that are made one with them, as far as they are still needed."""
-    least = home.horizon(decision.watermarks)
+    """The rows that came, and those of the segments that are made one with them, as far as they are still needed: not
+    older than `least` of their stream."""
     times = {s.stream.name: s.stream.time for s in home.query.sources}
     for old in merged:
         segment = home.checkpoint.segment(old)

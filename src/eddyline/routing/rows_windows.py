@@ -6,6 +6,9 @@ one source, filtered or not; the number of rows with ts <= t is then a binary se
 a tuple whose newest time is t if its place is at least count(t) - n. As t grows the count grows, so a tuple that
 fails while it is partial would fail when complete: checking early is only saving work, checking the complete tuple is
 the definition.
+
+Times that nobody will ask about again are forgotten. Of a few rows, spread over the window, place and time are kept as
+*marks*; they tell how old the rows are that may still be in a window (`horizon`), for the log.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from eddyline.state.shelf import Saved
 
 Times = NDArray[np.int64]
 
+MARKS = 16
+"""So many marks there are in a window, at most: a log keeps no more than this share of it in vain."""
+
 
 class Clock:
     """The times of every row of a source with a ROWS window of `size` rows."""
@@ -27,11 +33,17 @@ class Clock:
         self.size = size
         self._times = Column(arena, "i8")
         self._base = self._committed_rows = 0
+        self._marks: tuple[tuple[int, int], ...] = ()
+        self._committed_marks: tuple[tuple[int, int], ...] = ()
 
     def append(self, times: Times) -> NDArray[np.int64]:
         """Rows in event-time order; returns their places in the stream."""
         first = self._times.rows
         self._times.append(times)
+        if times.size and (not self._marks or first - self._marks[-1][0] >= -(-self.size // MARKS)):
+            self._marks = (*self._marks, (first, int(times[0])))
+            gone = [place for place, _ in self._marks if place <= self.rows - self.size]
+            self._marks = self._marks[max(len(gone) - 1, 0) :]
         return np.arange(first, first + times.size)
 
     def least(self, at: Times) -> NDArray[np.int64]:
@@ -45,30 +57,46 @@ class Clock:
         """How many rows there were."""
         return self._times.rows
 
+    @property
+    def horizon(self) -> int | None:
+        """Rows older than this are in no window any more; None if nothing is known of any. A mark is the first row of
+        its instant, so older rows have smaller places; and at least `size` rows are not older."""
+        found = [time for place, time in self._marks if place <= self.rows - self.size]
+        return found[-1] if found else None
+
     def commit(self, watermark: int) -> None:
         """Times below the watermark will not be asked about again; the count of them stays."""
         known = self._times.values[self._base : self._times.rows]
         self._base += int(np.searchsorted(known, watermark))
         self._times.release(self._base)
-        self._committed_rows = self._times.rows
+        self._committed_rows, self._committed_marks = self._times.rows, self._marks
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
         self._times.truncate(self._committed_rows)
+        self._marks = self._committed_marks
 
     def saved(self) -> Saved:
         """What another process must know of it."""
-        return {"times": self._times.saved(), "base": self._base, "committed": self._committed_rows}
+        marks = [self._marks, self._committed_marks]
+        return {"times": self._times.saved(), "base": self._base, "committed": self._committed_rows, "marks": marks}
 
     def restore(self, saved: Saved) -> None:
         """Tell the same."""
         self._times.restore(saved["times"])
         self._base, self._committed_rows = saved["base"], saved["committed"]
+        self._marks, self._committed_marks = (tuple((p, t) for p, t in marks) for marks in saved["marks"])
 
-    def start_at(self, rows: int) -> None:
+    def small_state(self) -> Saved:
+        """What rows that are live do not tell."""
+        return {"rows": self.rows, "marks": self._marks}
+
+    def start_at(self, saved: Saved) -> None:
         """So many rows there were, all of them below the watermark: a new clock goes on from there."""
+        rows = saved["rows"]
         self._times.release(rows)
         self._times.rows = self._base = self._committed_rows = rows
+        self._marks = self._committed_marks = tuple((place, time) for place, time in saved["marks"])
 
     @property
     def nbytes(self) -> int:

@@ -19,6 +19,8 @@ from eddyline.testing.predicates import Alias
 SLIDES = [1, 2, 5, 10]
 ROUTERS = ["auto", "fixed", "random", "lottery", "rank", "benefit"]
 SLOTS, GROUPS = [1, 2, 3, 8], [1, 7, 256]
+DURABLE = 1 / 6
+"""The share of cases that go through the batch protocol."""
 PAYLOAD = {
     "x": "int",
     "y": "float",
@@ -248,7 +250,9 @@ class _Generator:
         settings |= shared
         if rng.random() < 0.35:
             settings["eager"] = rng.choice([1, 4]) if self.combinations < 150 else rng.choice([8, 16]) if few else 64
-        self._note(*(name for name in ("check", "eager") if settings.get(name)))
+        if rng.random() < DURABLE:
+            settings["durable"] = rng.randrange(1, 1000)
+        self._note(*(name for name in ("check", "eager", "durable") if settings.get(name)))
         return settings
 
 

@@ -1,8 +1,13 @@
-"""A case on the engine, and beside the oracle."""
+"""A case on the engine, and beside the oracle.
+
+The setting "durable" is a seed: the case is then run through the batch protocol, in a story of that seed
+(simulation.py).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tempfile
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -10,21 +15,19 @@ import pyarrow as pa
 from eddyline.cql.script import Script, parse
 from eddyline.engine.batch import LocalEngine
 from eddyline.query.bind import bind
-from eddyline.query.model import Query, WindowKind
+from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.testing import udfs
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
 from eddyline.testing.eager import eager
 from eddyline.testing.oracle import Expected, Oracle
+from eddyline.testing.outcome import Outcome as Outcome
+from eddyline.testing.outcome import held_back
+from eddyline.testing.simulation import Simulation
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """What the engine made of a case. Rows "held_back" came only at the end though nothing waits for a watermark."""
-
-    table: pa.Table
-    counts: dict[str, int]
+CRASHES = (0.0, 0.01, 0.03, 0.1)
+"""Shares of the fault points at which something dies."""
 
 
 def bound(case: Case, script: Script | None = None) -> Query:
@@ -36,8 +39,13 @@ def bound(case: Case, script: Script | None = None) -> Query:
 def run(case: Case, query: Query | None = None) -> Outcome:
     """Run a case on the engine: tables, batches with what is undone before them, the end."""
     settings: dict[str, Any] = dict(case.settings)
+    durable, query = settings.pop("durable", None), query or bound(case)
     with eager(settings.pop("eager", None)):
-        return _run(case, query or bound(case), Settings(**settings))
+        if durable is None:
+            return _run(case, query, Settings(**settings))
+        with tempfile.TemporaryDirectory(prefix="eddyline-") as folder:
+            crashes = Random(durable).choice(CRASHES)
+            return Simulation(case, query, Settings(**settings), folder, durable, crashes).run()
 
 
 def _run(case: Case, query: Query, settings: Settings) -> Outcome:
@@ -60,8 +68,7 @@ def _run(case: Case, query: Query, settings: Settings) -> Outcome:
     stats = engine.stats
     counts = {"rows_in": stats.rows_in, "rows_used": stats.rows_used, "rows_late": stats.rows_late}
     counts |= {"rows_dead": stats.rows_dead, "rows_out": stats.rows_out, "late": late, "dead": dead}
-    waits = query.group is not None or any(s.window.kind is WindowKind.ROWS for s in query.sources)
-    counts["held_back"] = 0 if waits else sum(batch.num_rows for batch in flushed)
+    counts["held_back"] = held_back(query, flushed)
     return Outcome(table, counts)
 
 

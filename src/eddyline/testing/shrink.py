@@ -16,6 +16,7 @@ import pyarrow as pa
 from eddyline.testing.case import Batch, Case, Rows
 
 SIMPLEST: dict[str, tuple[object, ...]] = {
+    "durable": (None,),
     "eager": (None,),
     "slots": (1, 2, 3),
     "groups": (256, 7),

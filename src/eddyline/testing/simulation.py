@@ -1,139 +1,212 @@
 """A case through the batch protocol, in one process, with whatever may go wrong: one seed, one story.
 
 The driver, the split and the slots are the real ones (engine/coordinator.py, packing.py, turn.py); only Spark is not
-there, and the sink is a dictionary. At fault points the story may say that everything dies: then only what is durable
-is left (the checkpoint, the arenas, the sink), the job is started again, sometimes with other settings and another
-number of slots, and goes on. Now and then a turn is taken twice, as when a task is retried or a lost one comes back.
+there, and the sink is a dictionary, if no other is given. The story may say
+
+- at a fault point, that a task dies, or everything: then only what is durable is left (the checkpoint, the arenas, the
+  sink), the job is started again, sometimes with other settings and another number of slots, and goes on;
+- that a turn is taken twice, as when a task is retried, or once more after its batch was committed, by a zombie;
+- that a batch was begun with other rows, or as the end, and came to nothing after some slots had taken their turns;
+- on which of two hosts, each with its own arenas, a slot takes its turn.
+
+When the job has ended, nothing may be left of all that in the checkpoint (`leftovers`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
+from typing import Protocol
 
 import pyarrow as pa
 
 from eddyline import faults
-from eddyline.engine.coordinator import Coordinator, Decision, Record
+from eddyline.engine.coordinator import Coordinator, Decision, Publisher, Record
 from eddyline.engine.packing import Packed, Packer
 from eddyline.engine.parcel import packed, unpacked
 from eddyline.engine.turn import RESULTS, Home, Turn, checkpoint_at, put_together, take_turn
-from eddyline.errors import EddylineError
-from eddyline.query.model import Query, WindowKind
+from eddyline.errors import EddylineError, InternalError, JobError
+from eddyline.query.model import Query
 from eddyline.settings import Settings
-from eddyline.testing.case import Case
-from eddyline.testing.run import Outcome
+from eddyline.testing.case import Case, Rows
+from eddyline.testing.outcome import Outcome, held_back
 
 ROUTERS = ("auto", "fixed", "random", "lottery", "rank", "benefit")
+HOSTS: tuple[tuple[str | None, ...], ...] = ((None,), ("a",), ("a", "b"))
+"""Hosts that have arenas; None: slots stay in the process."""
+_COUNTS = ("rows_in", "rows_used", "rows_late", "rows_dead", "rows_out")
+
+Parcels = dict[int, list[bytes]]
+"""By slot."""
 
 
 class Crash(EddylineError):
-    """Everything dies here."""
+    """Something dies here."""
 
 
-class MemorySink:
-    """What is durable outside: rows that were staged, and what was published of them, by batch."""
-
-    def __init__(self) -> None:
-        self._staged: dict[str, Sequence[pa.RecordBatch]] = {}
-        self.published: dict[int, dict[str, list[pa.RecordBatch]]] = {}
+class Sink(Publisher, Protocol):
+    """What is durable outside."""
 
     def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> str:
         """In a turn."""
+
+    def rows(self, sink: str, after: int = -1) -> list[pa.RecordBatch]:
+        """All that was published of batches after this one."""
+
+
+class MemorySink:
+    """Rows that were staged, and what was published of them, by batch."""
+
+    def __init__(self) -> None:
+        self._staged: dict[str, Sequence[pa.RecordBatch]] = {}
+        self._published: dict[int, dict[str, list[pa.RecordBatch]]] = {}
+
+    def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> str:
         file = f"{sink}/{name}"
         assert file not in self._staged, "two attempts have one name"
         self._staged[file] = batches
         return file
 
     def publish(self, batch: int, staged: Mapping[str, Sequence[str]]) -> None:
-        """At the driver."""
-        self.published[batch] = {
+        self._published[batch] = {
             sink: [rows for file in files for rows in self._staged[file]] for sink, files in staged.items()
         }
 
     def forget_after(self, batch: int) -> None:
-        """At the start."""
-        self.published = {b: rows for b, rows in self.published.items() if b <= batch}
+        self._published = {b: rows for b, rows in self._published.items() if b <= batch}
 
-    def rows(self, sink: str) -> list[pa.RecordBatch]:
-        """All that was published."""
-        return [rows for batch in sorted(self.published) for rows in self.published[batch].get(sink, ())]
+    def rows(self, sink: str, after: int = -1) -> list[pa.RecordBatch]:
+        return [rows for batch, of in sorted(self._published.items()) if batch > after for rows in of.get(sink, ())]
 
 
 class Simulation:
-    """One case, one story. `arenas` says whether slots live in arenas or in the process."""
+    """One case, one story. `strike` is called at every fault point, and may raise; if it is not given, one in so many
+    points is the death of a task or of everything (`crashes`)."""
 
-    def __init__(self, case: Case, query: Query, settings: Settings, folder: str, seed: int, crashes: float = 0.02):
+    def __init__(
+        self,
+        case: Case,
+        query: Query,
+        settings: Settings,
+        folder: str,
+        seed: int,
+        crashes: float = 0.02,
+        sink: Sink | None = None,
+        strike: Callable[[str], None] | None = None,
+    ) -> None:
         self._case, self._query, self._settings, self._folder = case, query, settings, folder
         self._rng, self._crashes = Random(seed), crashes
-        self._sink, self._attempts = MemorySink(), 0
+        self._sink: Sink = sink or MemorySink()
+        self._strike = strike or self._at_random
+        self._strange = 0.0 if strike else 0.1
+        """How often other strange things happen than faults."""
+        self._attempts = 0
         self.reached: Counter[str] = Counter()
+
+    @property
+    def checkpoint(self) -> str:
+        """The folder of the checkpoint."""
+        return os.path.join(self._folder, "checkpoint")
 
     def run(self) -> Outcome:
         """To the end, however often it dies."""
+        while True:
+            try:
+                return self.live()
+            except Crash:
+                self._crashes *= 0.7
+                if self._rng.random() < 0.5:
+                    self._other_settings()
+
+    def live(self) -> Outcome:
+        """One life: from the newest commit to the end, or until it dies (raises)."""
         faults.inject(self._reach)
         try:
-            while True:
-                try:
-                    return self._life()
-                except Crash:
-                    self._crashes *= 0.7
-                    self._other_settings()
+            return self._live()
         finally:
             faults.inject(None)
 
     def _reach(self, point: str) -> None:
         self.reached[point] += 1
+        self._strike(point)
+
+    def _at_random(self, point: str) -> None:
         if self._rng.random() < self._crashes:
             raise Crash(point)
 
     def _other_settings(self) -> None:
-        if self._rng.random() < 0.5:
-            self._settings = replace(
-                self._settings,
-                slots=self._rng.choice([1, 2, 3]),
-                router=self._rng.choice(ROUTERS),
-                packet=self._rng.choice([None, 1, 7, 1000]),
-            )
+        self._settings = replace(
+            self._settings,
+            slots=self._rng.choice([1, 2, 3]),
+            router=self._rng.choice(ROUTERS),
+            packet=self._rng.choice([None, 1, 7, 1000]),
+        )
 
-    def _life(self) -> Outcome:
-        rng, slots = self._rng, self._settings.slots or 1
-        checkpoint = checkpoint_at(f"{self._folder}/checkpoint")
+    def _live(self) -> Outcome:
+        slots = self._settings.slots or 1
+        checkpoint = checkpoint_at(self.checkpoint)
         checkpoint.open({"case": self._case.select.text})
-        arenas = os.path.join(self._folder, "arenas") if rng.random() < 0.7 else None
-        home = Home(self._query, self._settings, slots, checkpoint, arenas, self._sink.stage)
-        coordinator = Coordinator(checkpoint, home.watermarks, home.horizon, self._sink, slots)
+        hosts = self._rng.choice(HOSTS) if self._strange else ("a",)
+        homes = [
+            Home(self._query, self._settings, slots, checkpoint, h and f"{self._folder}/host-{h}", self._sink.stage)
+            for h in hosts
+        ]
+        coordinator = Coordinator(checkpoint, homes[0].watermarks, homes[0].horizon, self._sink, slots)
         batches = self._case.batches
         while not coordinator.commit.finished:
             number = coordinator.commit.batch + 1
             kind = "load" if number == 0 else "rows" if number <= len(batches) else "end"
-            ended = batches[number - 1].ended if kind == "rows" else ()
+            rows: Rows = tuple(self._case.tables.items()) if kind == "load" else ()
+            ended: Sequence[str] = ()
+            if kind == "rows":
+                rows, ended = batches[number - 1].rows, batches[number - 1].ended
+                self._false_start(coordinator, homes, number)
             decision = coordinator.begin(number, kind, number, ended)
             assert decision is not None
-            coordinator.finish(decision, self._turns(home, decision))
+            parcels = self._packed(homes[0], decision, rows)
+            coordinator.finish(decision, self._turns(homes, decision, parcels))
+            if not coordinator.commit.finished and self._rng.random() < self._strange:
+                with contextlib.suppress(JobError):  # a zombie
+                    self._turn(homes, decision, self._rng.randrange(slots), parcels)
+        left = leftovers(self.checkpoint)
+        if left:
+            raise InternalError(f"the job has ended and these files are left: {left}")
         return self._outcome(coordinator)
 
-    def _turns(self, home: Home, decision: Decision) -> list[Record]:
-        parcels: dict[int, list[bytes]] = {slot: [] for slot in range(decision.slots)}
-        for slot, parcel in self._packed(home, decision):
-            parcels[slot].append(packed(parcel))
+    def _false_start(self, coordinator: Coordinator, homes: Sequence[Home], number: int) -> None:
+        """A batch that is begun with other rows, or as the end, and comes to nothing."""
+        if self._rng.random() >= self._strange:
+            return
+        other = self._case.batches[number - 1].undone
+        decision = coordinator.begin(number, "end" if other is None else "rows", [number, "false"])
+        assert decision is not None
+        parcels = self._packed(homes[0], decision, other or ())
+        for slot in self._rng.sample(range(decision.slots), self._rng.randint(1, decision.slots)):
+            self._turn(homes, decision, slot, parcels)
+
+    def _turns(self, homes: Sequence[Home], decision: Decision, parcels: Parcels) -> list[Record]:
         records, partial = [], []
-        for slot, mine in parcels.items():
-            turns = [self._turn(home, decision, slot, mine) for _ in range(1 + (self._rng.random() < 0.1))]
+        for slot in parcels:
+            turns = [self._turn(homes, decision, slot, parcels)]
+            if self._rng.random() < self._strange:
+                turns.append(self._turn(homes, decision, slot, parcels))
             turn = self._rng.choice(turns)
             records.append(turn.record)
             partial += turn.partial
-        if home.partial:
-            records.append(put_together(home, decision, self._attempt(), partial))
+        if homes[0].partial:
+            records.append(put_together(homes[0], decision, self._attempt(), partial))
         return [Record.of_json(record.as_json()) for record in records]
 
-    def _turn(self, home: Home, decision: Decision, slot: int, parcels: list[bytes]) -> Turn:
+    def _turn(self, homes: Sequence[Home], decision: Decision, slot: int, parcels: Parcels) -> Turn:
         while True:
             try:
-                return take_turn(home, decision, slot, self._attempt(), map(unpacked, parcels))
+                home = self._rng.choice(homes)
+                return take_turn(home, decision, slot, self._attempt(), map(unpacked, parcels[slot]))
             except Crash:
                 if self._rng.random() < 0.5:  # the driver died as well
                     raise
@@ -142,29 +215,31 @@ class Simulation:
         self._attempts += 1
         return str(self._attempts)
 
-    def _packed(self, home: Home, decision: Decision) -> list[Packed]:
+    def _packed(self, home: Home, decision: Decision, rows: Rows) -> Parcels:
         """What the splits give: a task for each record batch, in any order."""
-        case, found = self._case, list[Packed]()
-        rows = list(case.tables.items()) if decision.kind == "load" else []
-        if decision.kind == "rows":
-            rows = list(case.batches[decision.batch - 1].rows)
-        self._rng.shuffle(rows)
-        for task, (stream, batch) in enumerate(rows):
+        found: list[Packed] = []
+        for task, (stream, batch) in enumerate(self._rng.sample(rows, len(rows))):
             packer = Packer(home, decision, task)
             found += packer.rows(stream, batch)
             found.append(packer.finish())
-        return found
+        parcels: Parcels = {slot: [] for slot in range(decision.slots)}
+        for slot, parcel in found:
+            parcels[slot].append(packed(parcel))
+        return parcels
 
     def _outcome(self, coordinator: Coordinator) -> Outcome:
-        counts = {name: coordinator.commit.counts.get(name, 0) for name in _COUNTS}
-        results = self._sink.rows(RESULTS)
+        commit, sink = coordinator.commit, self._sink
+        counts = {name: commit.counts.get(name, 0) for name in _COUNTS}
         names = {s.stream.name for s in self._query.sources}
         for kind in ("late", "dead"):
-            counts[kind] = sum(b.num_rows for name in names for b in self._sink.rows(f"{kind} {name}"))
-        waits = self._query.group is not None or any(s.window.kind is WindowKind.ROWS for s in self._query.sources)
-        last = self._sink.published.get(coordinator.commit.batch, {}).get(RESULTS, [])
-        counts["held_back"] = 0 if waits else sum(batch.num_rows for batch in last)
-        return Outcome(pa.Table.from_batches(results, self._query.schema), counts)
+            counts[kind] = sum(b.num_rows for name in names for b in sink.rows(f"{kind} {name}"))
+        counts["held_back"] = held_back(self._query, sink.rows(RESULTS, commit.batch - 1))
+        return Outcome(pa.Table.from_batches(sink.rows(RESULTS), self._query.schema), counts)
 
 
-_COUNTS = ("rows_in", "rows_used", "rows_late", "rows_dead", "rows_out")
+def leftovers(checkpoint: str) -> list[str]:
+    """Files in the checkpoint of a job that has ended, but for what says what it is of and that it has ended."""
+    root = Path(checkpoint)
+    files = sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file())
+    commits = [name for name in files if name.startswith("commits/") and not Path(name).name.startswith(".")]
+    return [name for name in files if name != "checkpoint.json" and name not in commits[-1:]]

@@ -6,15 +6,19 @@
     log/00000042-...     rows that came with batch 42 (segments)
     small/00000042-...   state that rows cannot tell (aggregates), as of batch 42 (segments)
 
+A commit has the *history* that it ends: a name that only commits share which came about in the same way, from the same
+checkpoint. Copies of state on hosts are told apart by it (engine/turn.py).
+
 A file under log/ or small/ counts if the newest commit names it; others are orphans of attempts that came to nothing
 and are collected. A commit names all segments whose rows may still be needed, and their number stays small because
 segments of like size are merged; so a commit has a bounded size, and the newest one is all that a restart reads.
-JSON files begin with a line that is the checksum of the rest.
+JSON files begin with a line that is the checksum of the rest. docs/design/checkpoint.md describes the whole format.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -49,9 +53,11 @@ class Commit:
     log: tuple[LogFile, ...] = ()
     small: tuple[str, ...] = ()
     advanced: Mapping[str, Any] = field(default_factory=dict)
-    """The watermarks up to which slots have given results and forgotten rows: those before the batch."""
+    """How far slots have given results and forgotten rows: the watermarks before the batch, and what ROWS windows have
+    counted (engine/turn.py)."""
     finished: bool = False
     """The streams have ended, and all was flushed."""
+    history: str = ""
 
 
 class Checkpoint:
@@ -60,22 +66,29 @@ class Checkpoint:
     def __init__(self, store: Store) -> None:
         self.store = store
 
+    @property
+    def history(self) -> str:
+        """Of the job before its first batch: no two checkpoints have the same, wherever they are."""
+        known: str = self._json(ABOUT)["id"]
+        return known
+
     def open(self, about: Mapping[str, Any]) -> None:
         """Begin it, or go on with it; `about` is what it is of, and one of something else is refused (SettingError)."""
         if not self.store.exists(ABOUT):
             if self.store.names(COMMITS):
                 raise JobError(f"the checkpoint {self.store.root} has commits, but its {ABOUT} is missing")
-            self.store.write(ABOUT, _sealed({"format": FORMAT, **about}))
+            self.store.write(ABOUT, _sealed({"format": FORMAT, "id": uuid.uuid4().hex, **about}))
             return
         known = self._json(ABOUT)
+        known.pop("id", None)
         if known.get("format") != FORMAT:
             raise SettingError(f"the checkpoint {self.store.root} has format {known['format']}, this version {FORMAT}")
         _compare(self.store.root, known, about)
 
     def last(self) -> Commit | None:
         """The newest commit."""
-        names = self.store.names(COMMITS)
-        return self.commit_of(int(names[-1])) if names else None
+        batches = [int(name) for name in self.store.names(COMMITS)]
+        return self.commit_of(max(batches)) if batches else None
 
     def commit_of(self, batch: int) -> Commit:
         """The commit of a batch."""
@@ -93,21 +106,28 @@ class Checkpoint:
         return self._json(name) if self.store.exists(name) else None
 
     def commit(self, commit: Commit) -> None:
-        """The batch is done: this one write is what decides it."""
-        self.store.write(f"{COMMITS}/{commit.batch:08}", _sealed(asdict(commit)))
+        """The batch is done: this one write is what decides it. It is never written over: who finds it there has lost
+        the job to another run."""
+        name = f"{COMMITS}/{commit.batch:08}"
+        if self.store.exists(name):
+            raise JobError(f"batch {commit.batch} was committed by another run of this job; only one may run at a time")
+        self.store.write(name, _sealed(asdict(commit)))
 
     def collect(self, commit: Commit) -> None:
-        """Delete what neither this commit nor a batch to come needs: older commits, and files it does not name. No
-        task may be running."""
+        """Delete what neither this commit nor a batch to come needs: older commits, what was decided up to it, files
+        that it does not name and files that somebody began. No task of a batch to come may be running."""
         keep = {entry.name for entry in commit.log} | set(commit.small)
         for folder in (LOG, SMALL):
             for name in self.store.all_names(folder):
                 if f"{folder}/{name}" not in keep:
                     self.store.delete(f"{folder}/{name}")
-        for folder in (COMMITS, DECIDED):
+        for folder, first in ((COMMITS, commit.batch), (DECIDED, commit.batch + 1)):
             for name in self.store.all_names(folder):
-                if name.startswith(UNFINISHED) or int(name) < commit.batch:
+                if name.startswith(UNFINISHED) or int(name) < first:
                     self.store.delete(f"{folder}/{name}")
+        for name in self.store.all_names(""):
+            if name.startswith(UNFINISHED):
+                self.store.delete(name)
 
     def segment(self, name: str) -> Segment:
         """A segment, by the name in a commit."""

@@ -2,8 +2,9 @@
 
     EDDYLINE SEGMENT 1\\n | section | section | ... | footer | length, crc32 of the footer (2 x u32) | EDDYEND1
 
-A section is an Arrow IPC stream. The footer is JSON: {"sections": [{"name", "offset", "length", "crc32", "rows"}],
-"meta": {...}}. Whoever reads gets what was written, or a JobError that names the file; never something else.
+A section is an Arrow IPC stream that begins at a multiple of 64 bytes, as Arrow likes its arrays; as many zeros as that
+takes come before it. The footer is JSON: {"sections": [{"name", "offset", "length", "crc32", "rows"}], "meta": {...}}.
+Whoever reads gets what was written, or a JobError that names the file; never something else.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow as pa
 from eddyline.errors import JobError
 
 MAGIC, END = b"EDDYLINE SEGMENT 1\n", b"EDDYEND1"
+_ALIGNED = 64
 _TAIL = struct.Struct("<II8s")
 
 
@@ -37,6 +39,8 @@ def written(
                 stream.write_batch(batch)
         data = sink.getvalue()
         rows = sum(batch.num_rows for batch in batches)
+        parts.append(bytes(-offset % _ALIGNED))
+        offset += -offset % _ALIGNED
         entry = {"name": name, "offset": offset, "length": data.size, "crc32": zlib.crc32(data), "rows": rows}
         index.append(entry)
         parts.append(data)

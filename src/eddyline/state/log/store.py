@@ -1,8 +1,9 @@
 """Files of a checkpoint: on the local disk, or wherever pyarrow.fs can reach.
 
-A file appears whole or not at all: locally it is written under another name and renamed; object stores do the same by
-themselves. Names are relative, with `/`. Nothing is synced to the disk: what is written survives the death of every
-process, not that of the machine (the file system says when it survives that).
+A file appears whole or not at all: it is written under another name and renamed; object stores, which cannot rename,
+show a file only when it is complete. A write that fails leaves nothing, a process that dies in the middle of one at
+most a file whose name says that it is unfinished. Names are relative, with `/`. Nothing is synced to the disk: what is
+written survives the death of every process, not that of the machine (the file system says when it survives that).
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from eddyline.errors import JobError, SettingError
+from eddyline.faults import reach
 
 UNFINISHED = ".tmp-"
 """How the names of files begin that are not complete yet."""
+
+OBJECT_STORES = ("s3", "gcs", "abfs")
+"""File systems, as pyarrow calls them, whose files appear when they are closed."""
 
 
 class Store:
@@ -33,6 +38,7 @@ class Store:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise SettingError(f"cannot use {root} for a checkpoint: {error}") from None
         self.local = isinstance(self._fs, pafs.LocalFileSystem)
+        self._renames = self._fs.type_name not in OBJECT_STORES
 
     def path(self, name: str) -> str:
         """Where a file is, for those who write it themselves."""
@@ -41,18 +47,30 @@ class Store:
     def write(self, name: str, *parts: bytes | pa.Buffer) -> None:
         """A whole file, in place of one that may be there."""
         folder, _, last = self.path(name).rpartition("/")
-        target = f"{folder}/{UNFINISHED}{uuid.uuid4().hex[:12]}-{last}" if self.local else self.path(name)
+        target = f"{folder}/{UNFINISHED}{uuid.uuid4().hex[:12]}-{last}" if self._renames else self.path(name)
         try:
             self._fs.create_dir(folder, recursive=True)
+            reach("store: before a file is written")
             with self._fs.open_output_stream(target) as stream:
                 for part in parts:
                     stream.write(part)
-            if self.local:
-                os.replace(target, self.path(name))
+            reach("store: before a file is renamed")
+            if self._renames:
+                self._rename(target, self.path(name))
+            reach("store: a file is there")
         except (pa.ArrowException, OSError) as error:
-            if self.local:
-                _forget(target)
+            if self._renames:
+                with contextlib.suppress(pa.ArrowException, OSError):
+                    self._fs.delete_file(target)
             raise JobError(f"cannot write {name} under {self.root}: {_why(error)}") from error
+
+    def _rename(self, old: str, new: str) -> None:
+        if self.local:
+            os.replace(old, new)
+            return
+        if self._fs.get_file_info(new).type == pafs.FileType.File:  # not every file system puts one in place of another
+            self._fs.delete_file(new)
+        self._fs.move(old, new)
 
     def read(self, name: str) -> pa.Buffer:
         """A whole file; JobError if it is not there."""
@@ -85,16 +103,12 @@ class Store:
     def delete(self, name: str) -> None:
         """The file goes, if it is there."""
         try:
+            reach("store: before a file is deleted")
             self._fs.delete_file(self.path(name))
         except FileNotFoundError:
             pass
         except (pa.ArrowException, OSError) as error:
             raise JobError(f"cannot delete {name} under {self.root}: {_why(error)}") from error
-
-
-def _forget(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)
 
 
 def _why(error: BaseException) -> str:

@@ -1,0 +1,315 @@
+"""A job that is killed again and again, with SIGKILL, and must be right in the end.
+
+    python -m eddyline.testing.chaos --kills 100 --seed 7 [--engine spark|local]
+
+The job is what anybody would start, `eddyline run`, in processes of its own. A kill has a victim (the driver's Python,
+its JVM, a Python worker of Spark) and a moment: some time after the start, or the instant when a file of the protocol
+appears (a decision, a log segment, a staged or published file, a commit, an offset of Spark's). After a kill the job is
+started again, sometimes with other settings. A dead worker must not even fail the run: Spark starts its task again.
+When the job is finished, its files are compared with the oracle (testing/chaos_jobs.py), and the next one begins, until
+all kills are used. Nothing may be left: no file, no arena, no process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
+
+MOMENTS = {
+    "a decision": "checkpoint/decided",
+    "a log segment": "checkpoint/log",
+    "a staged file": "out/_staged",
+    "a published batch": "out",
+    "a commit": "checkpoint/commits",
+    "an offset of Spark's": "checkpoint/spark/offsets",
+    "a commit of Spark's": "checkpoint/spark/commits",
+}
+"""What appears, and in which folder of the job."""
+PATIENCE = 300.0
+"""Seconds after which a run that neither ends nor goes on is stuck."""
+RETRIES = 3
+"""So many dead workers a run must bear: Spark starts a task four times."""
+_PAUSE = 0.0005
+
+
+@dataclass(frozen=True)
+class Process:
+    """One of the processes of a run."""
+
+    pid: int
+    parent: int
+    command: str
+
+
+def processes(session: int) -> list[Process]:
+    """All processes of a session, which is what a run and all that it starts are."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(stat[3]) == session and stat[0] != "Z":
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    found.append(Process(int(entry.name), int(stat[1]), command))
+    return found
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Who is to be killed, and when."""
+
+    victim: str
+    moment: str
+    """A key of MOMENTS, or "" for a time after the start."""
+    count: int
+    """At which change of the folder."""
+    delay: float
+
+    def __str__(self) -> str:
+        when = f"at change {self.count} of {self.moment}, " if self.moment else ""
+        return f"{self.victim}, {when}after {self.delay:.3f} s"
+
+
+def draw_kill(rng: random.Random, engine: str) -> Kill:
+    """A random kill; most are aimed."""
+    victim = rng.choice(["driver", "driver", "jvm", "worker", "worker"]) if engine == "spark" else "driver"
+    known = [m for m in MOMENTS if engine == "spark" or "Spark" not in m]
+    moment = rng.choice([*known, "a commit", "a staged file"]) if rng.random() < 0.85 else ""
+    longest = rng.choice([0.0, 0.003, 0.03, 0.3]) if moment else 12.0 if engine == "spark" else 2.0
+    return Kill(victim, moment, rng.choice([1, 2, 3, 5, 8]), rng.random() * longest)
+
+
+class Run:
+    """One start of a job."""
+
+    def __init__(self, job: ChaosJob, engine: str, settings: dict[str, object]) -> None:
+        self._job, self.settings = job, settings
+        self._tmp = job.folder / "tmp"
+        self._tmp.mkdir(exist_ok=True)
+        script = job.folder / "job.sql"
+        script.write_text(job.script)
+        command = [sys.executable, "-m", "eddyline.cli", "run", str(script), "--engine", engine]
+        command += ["--checkpoint", str(job.checkpoint), "--json"]
+        for name, value in settings.items():
+            command += ["--set", f"{name}={value}"]
+        if engine == "spark":
+            java = f"spark.driver.extraJavaOptions=-Djava.io.tmpdir={self._tmp}"
+            command += ["--conf", java, "--conf", "spark.log.level=OFF", "--conf", "spark.driver.memory=1g"]
+        self._errors = (self._tmp / "stderr").open("w+b")
+        environment = {**os.environ, "TMPDIR": str(self._tmp), "SPARK_LOCAL_DIRS": str(self._tmp)}
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=self._errors, env=environment, start_new_session=True
+        )
+        self.arenas_seen = self._let_go = False
+
+    @property
+    def running(self) -> bool:
+        """Whether the driver still runs."""
+        self.arenas_seen = self.arenas_seen or self._job.arenas.exists()
+        return self._process.poll() is None
+
+    def wait_for(self, kill: Kill) -> bool:
+        """Until the moment of the kill; whether it came."""
+        folder = self._job.folder / MOMENTS[kill.moment] if kill.moment else None
+        before, left, begin = _names(folder), kill.count, time.monotonic()
+        while left and folder is not None and self.running:
+            now = _names(folder)
+            left -= bool(now - before)
+            before = now
+            self._stuck(begin)
+            time.sleep(_PAUSE)
+        end = time.monotonic() + kill.delay
+        while self.running and time.monotonic() < end:
+            time.sleep(min(0.01, max(0.0, end - time.monotonic())))
+        return self.running
+
+    def strike(self, kill: Kill, rng: random.Random) -> bool:
+        """Kills; whether there was anybody to kill."""
+        victims = [p.pid for p in processes(self._process.pid) if self._is(p, kill.victim)]
+        if not victims or not self.running:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(rng.choice(victims), signal.SIGKILL)
+            return True
+        return False
+
+    def _is(self, process: Process, victim: str) -> bool:
+        if victim == "driver":
+            return process.pid == self._process.pid
+        if victim == "jvm":
+            return process.command.split(" ")[0].endswith("java")
+        return "pyspark.daemon pyspark.worker" in process.command
+
+    def wait(self) -> int:
+        """Until the driver ends; its status."""
+        begin = time.monotonic()
+        while self.running:
+            self._stuck(begin)
+            time.sleep(0.02)
+        return self._process.returncode
+
+    def wait_for_all(self) -> list[str]:
+        """Until all that the run started is gone; what stays, after a while."""
+        end = time.monotonic() + 60
+        while (left := processes(self._process.pid)) and time.monotonic() < end:
+            time.sleep(0.05)
+        return [process.command[:100] for process in left]
+
+    def let_go(self) -> Run:
+        """What the killed driver started may go on for a while, beside the next run."""
+        self._let_go = True
+        return self
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for process in [] if self._let_go else processes(self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._errors.close()
+
+    @property
+    def said(self) -> str:
+        """The end of what it wrote to standard error."""
+        self._errors.seek(0)
+        lines = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
+        return "\n".join(lines[-5:])
+
+    def _stuck(self, begin: float) -> None:
+        if time.monotonic() - begin > PATIENCE:
+            raise TimeoutError(f"the run is stuck; it said: {self.said}")
+
+
+def _names(folder: Path | None) -> set[str]:
+    try:
+        return set(os.listdir(folder)) if folder is not None else set()
+    except OSError:
+        return set()
+
+
+@dataclass
+class Chaos:
+    """Jobs and kills of one seed."""
+
+    engine: str
+    seed: int
+    told: Callable[[str], None] = lambda line: None
+    kills: int = 0
+    starts: int = 0
+    finished: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def run(self, kills: int) -> None:
+        """Jobs until so many kills have struck, each to its end."""
+        rng = random.Random(self.seed)
+        while self.kills < kills and not self.wrong:
+            name = list(QUERIES)[self.finished % len(QUERIES)]
+            with _folder() as folder:
+                job = make_job(name, folder, rng.randrange(1 << 30))
+                self._job(job, rng, min(kills, self.kills + max(1, kills // 5)))
+            self.finished += 1
+
+    def _job(self, job: ChaosJob, rng: random.Random, kills: int) -> None:
+        """One job to its end; no more than `kills` in all have struck by then."""
+        arenas, done, let_go = False, False, list[Run]()
+        while not done and not self.wrong:
+            with Run(job, self.engine, draw_settings(rng)) as run:
+                self.starts += 1
+                try:
+                    deadly = self._kill(run, job, rng, kills)
+                    done = run.wait() == 0 or "is finished" in run.said
+                except TimeoutError as error:
+                    self.wrong.append(f"{job.name}: {error}")
+                    break
+                arenas = arenas or run.arenas_seen
+                if not done and not deadly:
+                    self.wrong.append(f"{job.name}: the run failed by itself: {run.said}")
+                if done or rng.random() < 0.7:
+                    self.wrong += [f"{job.name}: a process stays: {left}" for left in run.wait_for_all()]
+                else:
+                    let_go.append(run.let_go())
+        self.wrong += [f"{job.name}: a process stays: {left}" for run in let_go for left in run.wait_for_all()]
+        if not self.wrong:
+            self.wrong += [f"{job.name}: {wrong}" for wrong in verify(job, self.engine == "spark")]
+            if self.engine == "spark" and not arenas:
+                self.wrong.append(f"{job.name}: no arenas were ever seen in {job.arenas}")
+        self.told(f"{job.name} job finished: {'; '.join(self.wrong) or 'the sink equals the oracle, nothing is left'}")
+
+    def _kill(self, run: Run, job: ChaosJob, rng: random.Random, kills: int) -> bool:
+        """Kills while there are kills left, until the run cannot go on; whether that is so."""
+        workers = 0
+        while self.kills < kills and run.running:
+            kill = draw_kill(rng, self.engine)
+            if workers == RETRIES:
+                kill = replace(kill, victim="driver")
+            if run.wait_for(kill) and run.strike(kill, rng):
+                self.kills += 1
+                commits = sorted(_names(job.checkpoint / "commits"))
+                at = next((name for name in reversed(commits) if name.isdigit()), "none")
+                self.told(f"kill {self.kills}: {job.name}, {kill}; newest commit {at}; {run.settings}")
+                if kill.victim != "worker":
+                    return True
+                workers += 1
+        return False
+
+
+def draw_settings(rng: random.Random) -> dict[str, object]:
+    """How the next run is to work: none of it may change what comes out."""
+    return {
+        "slots": rng.choice([1, 2, 3]),
+        "router": rng.choice(["auto", "auto", "random", "lottery"]),
+        "packet": rng.choice(["adaptive", "adaptive", 64]),
+        "batch_rows": rng.choice([300, 600, 1500]),
+    }
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="eddyline-chaos-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; exit status 1 if anything was lost, twice, left behind or stuck."""
+    parser = argparse.ArgumentParser(prog="chaos", description="jobs killed at random moments, compared with DuckDB")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--engine", choices=("spark", "local"), default="spark")
+    given = parser.parse_args(arguments)
+    seed = random.randrange(1 << 31) if given.seed is None else given.seed
+    begin = time.monotonic()
+
+    def told(line: str) -> None:
+        sys.stdout.write(f"{time.monotonic() - begin:7.1f} s  {line}\n")
+        sys.stdout.flush()
+
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the job goes as well
+    told(f"seed {seed}, engine {given.engine}")
+    chaos = Chaos(given.engine, seed, told)
+    chaos.run(given.kills)
+    for wrong in chaos.wrong:
+        sys.stdout.write(f"WRONG: {wrong}\n")
+    told(f"{chaos.kills} kills, {chaos.starts} starts, {chaos.finished} jobs finished, {len(chaos.wrong)} wrong")
+    return 1 if chaos.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

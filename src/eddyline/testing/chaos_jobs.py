@@ -1,0 +1,203 @@
+"""Jobs to be killed: their files, their scripts, and what must be there when they are finished.
+
+Rows come in disorder, some of stream a too late. Which ones depends on the cut into batches, and so on every kill; but
+all go to the late sink, and the result must be that of the rows that did not. So what is compared is this: used, late
+and dead rows together are the input, the sink is what DuckDB makes of the used ones, and no file is left that the last
+commit does not name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eddyline.cql.script import parse
+from eddyline.engine.turn import checkpoint_at
+from eddyline.query.bind import bind
+from eddyline.testing.case import Batch, sql_type
+from eddyline.testing.compare import difference
+from eddyline.testing.oracle import Oracle
+
+START = 1_767_225_600_000_000
+SECOND = 1_000_000
+SCHEMA = pa.schema([("ts", pa.timestamp("us")), *((name, pa.int64()) for name in ("id", "k", "j", "v"))])
+NAMES = pa.schema([("j", pa.int64()), ("name", pa.string())])
+
+QUERIES = {
+    "join": (
+        "parquet",
+        """SELECT a.id AS a, b.id AS b, c.id AS c, a.v + c.v AS v
+FROM a [RANGE 3 SECONDS] AS a, b [RANGE 3 SECONDS] AS b, c [RANGE 3 SECONDS] AS c WHERE a.k = b.k AND b.j = c.j""",
+    ),
+    "aggregate": (
+        "csv",
+        """SELECT window_end() AS at, a.j AS j, COUNT(*) AS n, SUM(b.v) AS s, MAX(a.v) AS m
+FROM a [RANGE 4 SECONDS SLIDE 2 SECONDS] AS a, b [RANGE 4 SECONDS SLIDE 2 SECONDS] AS b WHERE a.k = b.k GROUP BY a.j""",
+    ),
+    "rows": (
+        "json",
+        """SELECT a.id AS a, b.id AS b, t.name AS name
+FROM a [ROWS 40] AS a, b [RANGE 2 SECONDS] AS b, t WHERE a.k = b.k AND b.j = t.j""",
+    ),
+}
+"""By name the format of the sink and the query."""
+
+
+@dataclass(frozen=True)
+class ChaosJob:
+    """A job over files in a folder; `rows` has all rows of each stream and table, in the order of arrival."""
+
+    name: str
+    folder: Path
+    script: str
+    rows: dict[str, pa.Table]
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where its checkpoint goes."""
+        return self.folder / "checkpoint"
+
+    @property
+    def sink(self) -> Path:
+        """Where its results go."""
+        return self.folder / "out"
+
+    @property
+    def arenas(self) -> Path:
+        """Where its slots live while it runs on Spark."""
+        digest = hashlib.sha256(str(self.checkpoint.resolve()).encode()).hexdigest()[:16]
+        return Path(f"/dev/shm/eddyline-{os.getuid()}-{digest}")
+
+
+def make_job(name: str, folder: Path, seed: int, files: int = 24, rows_per_file: int = 150) -> ChaosJob:
+    """Writes the files of a job."""
+    rng = random.Random(seed)
+    rows = {stream: _stream(rng, files * rows_per_file, late=stream == "a") for stream in ("a", "b", "c")}
+    for stream, table in rows.items():
+        (folder / stream).mkdir(parents=True)
+        for number in range(files):
+            part = table.slice(number * rows_per_file, rows_per_file)
+            pq.write_table(part, folder / stream / f"{number:05}.parquet")
+    rows["t"] = pa.table({"j": list(range(0, 100, 2)), "name": [f"name {j}" for j in range(0, 100, 2)]}, schema=NAMES)
+    (folder / "t").mkdir()
+    pq.write_table(rows["t"], folder / "t" / "t.parquet")
+    return ChaosJob(name, folder, _script(name, folder), rows)
+
+
+def _stream(rng: random.Random, count: int, late: bool) -> pa.Table:
+    """Rows in the order in which they come: each up to a second after its time, late ones after up to ten more."""
+    rows = []
+    for number in range(count):
+        time = START + number * SECOND // 60 + rng.randrange(SECOND // 10)
+        delay = rng.random() * SECOND + (rng.random() * 10 * SECOND if late and rng.random() < 0.03 else 0)
+        dead = late and rng.random() < 0.01
+        rows.append((time + delay, None if dead else time, number, rng.randrange(100), rng.randrange(100)))
+    rows.sort()
+    columns = [[row[place] for row in rows] for place in range(1, 5)]
+    return pa.table([*columns, [rng.randrange(1000) for _ in rows]], schema=SCHEMA)
+
+
+def _script(name: str, folder: Path) -> str:
+    format_, query = QUERIES[name]
+    sinks = [("result", format_, "out"), ("late", "json", "late"), ("dead", "csv", "dead")]
+    lines = [f"CREATE SINK {s} USING {f} OPTIONS (path '{folder / path}');" for s, f, path in sinks]
+    for stream in ("a", "b", "c"):
+        spare = " LATE INTO late DEAD INTO dead" if stream == "a" else ""
+        source = f"USING parquet OPTIONS (path '{folder / stream}')"
+        lines.append(f"CREATE STREAM {stream} {source} TIMESTAMP BY ts LATENESS 1100 MILLISECONDS{spare};")
+    lines.append(f"CREATE TABLE t USING parquet OPTIONS (path '{folder / 't'}');")
+    return "\n".join([*lines, f"INSERT INTO result {query};"])
+
+
+def verify(job: ChaosJob, on_spark: bool) -> Iterator[str]:
+    """What is wrong with a job that says that it is finished."""
+    yield from _wrong_rows(job)
+    yield from left_behind(job)
+    if on_spark and job.arenas.exists():
+        yield f"arenas are left in {job.arenas}: {sorted(p.name for p in job.arenas.rglob('*'))[:5]}"
+
+
+def _wrong_rows(job: ChaosJob) -> Iterator[str]:
+    script = parse(job.script)
+    late = _ids(_read(job.folder / "late", "json", SCHEMA))
+    dead = _ids(_read(job.folder / "dead", "csv", pa.schema([*((n, pa.string()) for n in (*SCHEMA.names, "reason"))])))
+    a = job.rows["a"]
+    really_dead = set(a.filter(a.column("ts").is_null()).column("id").to_pylist())
+    if sorted(dead) != sorted(really_dead):
+        yield f"dead rows: {len(dead)} in place of {len(really_dead)}"
+    if len(late) != len(set(late)) or not set(late) <= set(a.column("id").to_pylist()) - really_dead:
+        yield "late rows: some twice, or some that never came"
+    used = {s: job.rows[s] for s in ("a", "b", "c")}
+    used["a"] = a.filter(pc.invert(pc.is_in(a.column("id"), pa.array([*late, *dead], pa.int64()))))
+    batch = Batch(tuple((s, rows.combine_chunks().to_batches()[0]) for s, rows in used.items()))
+    tables = {"t": job.rows["t"].to_batches()[0]}
+    streams = {d.name for d in script.declarations if any(d.name == s.stream for s in script.sources)}
+    expected = Oracle().expected(script, _schema, [batch], tables)
+    got = _read(job.sink, QUERIES[job.name][0], bind(script, lambda declaration: _schema(declaration.name)).schema)
+    different = difference(got, expected.table, expected.scale)
+    if different is not None:
+        yield f"the sink differs: {different}"
+    commit = checkpoint_at(str(job.checkpoint)).last()
+    counts = {} if commit is None else {n: c for n, c in commit.counts.items() if n.startswith("rows_")}
+    read = sum(job.rows[s].num_rows for s in streams if s != "t")
+    wanted = {"rows_in": read, "rows_late": len(late), "rows_dead": len(dead), "rows_out": expected.table.num_rows}
+    wanted["rows_used"] = read - len(late) - len(dead)
+    if {n: counts.get(n, 0) for n in wanted} != wanted:
+        yield f"counts {counts} in place of {wanted}"
+
+
+def _schema(name: str) -> pa.Schema:
+    return NAMES if name == "t" else SCHEMA
+
+
+def left_behind(job: ChaosJob) -> Iterator[str]:
+    """Files that a finished job should not have."""
+    commit = checkpoint_at(str(job.checkpoint)).last()
+    if commit is None or not commit.finished:
+        yield "the job is not finished"
+        return
+    number = f"{commit.batch:08}"
+    wanted = {"checkpoint.json", f"commits/{number}", f"decided/{number}", *(f.name for f in commit.log), *commit.small}
+    there = {str(p.relative_to(job.checkpoint)) for p in job.checkpoint.rglob("*") if p.is_file()}
+    there = {name for name in there if not name.startswith("spark/")}
+    if there - wanted:
+        yield f"files in the checkpoint that no commit names: {sorted(there - wanted)[:5]}"
+    if wanted - there - {f"decided/{number}"}:
+        yield f"files are missing in the checkpoint: {sorted(wanted - there)[:5]}"
+    for sink in ("out", "late", "dead"):
+        names = [str(p.relative_to(job.folder / sink)) for p in (job.folder / sink).rglob("*")]
+        odd = [n for n in names if not n.startswith("batch-") or ("/" in n and not n.split("/")[1].startswith("part-"))]
+        if odd:
+            yield f"files in sink {sink} that should not be there: {odd[:5]}"
+    temporary = [p.name for p in (job.folder / "tmp").glob("eddyline-*")]
+    if temporary:
+        yield f"temporary files: {temporary[:5]}"
+
+
+def _read(sink: Path, format_: str, schema: pa.Schema) -> pa.Table:
+    """All rows of a sink, by DuckDB."""
+    files = sorted(str(p) for p in sink.glob(f"batch-*/part-*.{format_}"))
+    if not files:
+        return schema.empty_table()
+    columns = ", ".join(f"'{f.name}': '{sql_type(f.type)}'" for f in schema)
+    read: dict[str, Callable[[], str]] = {
+        "parquet": lambda: f"read_parquet({files})",
+        "csv": lambda: f"read_csv({files}, header=true, columns={{{columns}}})",
+        "json": lambda: f"read_json({files}, format='newline_delimited', columns={{{columns}}})",
+    }
+    with duckdb.connect() as database:
+        table: pa.Table = database.sql(f"SELECT * FROM {read[format_]()}").to_arrow_table()
+        return table
+
+
+def _ids(rows: pa.Table) -> list[int]:
+    return [int(i) for i in rows.column("id").to_pylist()]

@@ -1,0 +1,92 @@
+"""A small job with a checkpoint, taken through the batch protocol by hand: what the tests of its parts use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+
+from eddyline.engine.coordinator import Coordinator, Decision
+from eddyline.engine.packing import Packer
+from eddyline.engine.parcel import Parcel
+from eddyline.engine.turn import RESULTS, Home, Turn, checkpoint_at, put_together, take_turn
+from eddyline.settings import Settings
+from eddyline.testing.case import Case, FromPart, SelectParts, StreamDecl
+from eddyline.testing.run import bound
+from eddyline.testing.simulation import MemorySink
+
+SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64())])
+Row = tuple[int | None, int | None]
+
+
+def rows(*values: Row) -> pa.RecordBatch:
+    """Rows of (time, key)."""
+    times, keys = [list(c) for c in zip(*values, strict=True)] if values else ([], [])
+    return pa.record_batch([pa.array(times, SCHEMA.field(0).type), pa.array(keys, pa.int64())], schema=SCHEMA)
+
+
+class World:
+    """A join of `a` and `b` by key; another life of it begins with another World in the same folder."""
+
+    attempts = count()
+
+    def __init__(
+        self,
+        folder: Path,
+        windows: Sequence[str] = ("RANGE 20 MICROSECONDS", "RANGE 20 MICROSECONDS"),
+        outputs: Sequence[str] = ("a.ts", "b.ts AS t", "a.k"),
+        keys: Sequence[str] = (),
+        slots: int = 1,
+        host: str | None = "host",
+        sink: MemorySink | None = None,
+    ) -> None:
+        sources = tuple(FromPart(name, name, window) for name, window in zip("ab", windows, strict=True))
+        select = SelectParts(tuple(outputs), sources, ("a.k = b.k",), tuple(keys))
+        case = Case((StreamDecl("a", SCHEMA, "ts"), StreamDecl("b", SCHEMA, "ts")), select, ())
+        self.checkpoint, self.sink = checkpoint_at(str(folder / "checkpoint")), sink or MemorySink()
+        self.checkpoint.open({"query": select.text})
+        arenas = None if host is None else str(folder / host)
+        query = bound(case)
+        self.home = Home(query, Settings(slots=slots), slots, self.checkpoint, arenas, self.sink.stage)
+        self.coordinator = Coordinator(self.checkpoint, self.home.watermarks, self.home.horizon, self.sink, slots)
+
+    def begin(self, kind: str = "rows", ended: Sequence[str] = (), offsets: object = None) -> Decision:
+        """The next batch."""
+        batch = self.coordinator.commit.batch + 1
+        decision = self.coordinator.begin(batch, kind, [batch] if offsets is None else offsets, ended)
+        assert decision is not None
+        return decision
+
+    def parcels(self, decision: Decision, **streams: Sequence[Row]) -> dict[int, list[Parcel]]:
+        """What the split gives to each slot."""
+        packer = Packer(self.home, decision, 0)
+        found: dict[int, list[Parcel]] = {slot: [] for slot in range(decision.slots)}
+        for stream, values in streams.items():
+            for slot, parcel in packer.rows(stream, rows(*values)):
+                found[slot].append(parcel)
+        slot, counts = packer.finish()
+        found[slot].append(counts)
+        return found
+
+    def turn(self, decision: Decision, slot: int = 0, **streams: Sequence[Row]) -> Turn:
+        """The turn of one slot."""
+        parcels = self.parcels(decision, **streams)[slot]
+        return take_turn(self.home, decision, slot, f"try{next(self.attempts)}", parcels)
+
+    def batch(self, kind: str = "rows", ended: Sequence[str] = (), **streams: Sequence[Row]) -> Decision:
+        """A whole batch."""
+        decision = self.begin(kind, ended)
+        turns = [self.turn(decision, slot, **streams) for slot in range(decision.slots)]
+        records = [turn.record for turn in turns]
+        if self.home.partial:
+            cells = [batch for turn in turns for batch in turn.partial]
+            records.append(put_together(self.home, decision, f"try{next(self.attempts)}", cells))
+        self.coordinator.finish(decision, records)
+        return decision
+
+    @property
+    def results(self) -> list[tuple[object, ...]]:
+        """All that was published."""
+        return sorted(tuple(row.values()) for batch in self.sink.rows(RESULTS) for row in batch.to_pylist())

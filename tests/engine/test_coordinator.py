@@ -1,0 +1,153 @@
+"""The driver's side: from commit to commit, whatever is asked of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from durable_world import World
+
+from eddyline.engine.coordinator import MERGED, Record, least_counted, to_merge
+from eddyline.errors import JobError
+from eddyline.state.log.commits import LogFile
+from eddyline.testing.simulation import leftovers
+
+
+def test_a_batch_that_is_committed_is_not_run_again(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.batch(a=[(1, 1)], b=[(2, 1)])
+    again = World(tmp_path, sink=world.sink)
+    for coordinator in (world.coordinator, again.coordinator):
+        assert coordinator.begin(0, "rows", [0]) is None
+        assert coordinator.begin(0, "rows", (0,)) is None  # as JSON says it
+        with pytest.raises(JobError, match="batch 0 cannot follow commit 0"):
+            coordinator.begin(0, "rows", [1])
+        with pytest.raises(JobError, match="batch 2 cannot follow commit 0"):
+            coordinator.begin(2, "rows", [2])
+        assert coordinator.begin(1, "rows", [1]) is not None
+
+
+def test_every_slot_has_to_tell_once(tmp_path: Path) -> None:
+    world = World(tmp_path, slots=2)
+    decision = world.begin()
+    records = [world.turn(decision, slot, a=[(1, 1)], b=[(1, 1)]).record for slot in (0, 1)]
+    for some in ([], records[:1], [*records, records[0]]):
+        with pytest.raises(JobError, match="not every slot told what it did"):
+            world.coordinator.finish(decision, some)
+    assert world.coordinator.finish(decision, records).batch == 0
+
+
+def test_watermarks_move_when_a_batch_is_committed(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.batch(a=[(10, 1), (7, 1)], b=[(12, 1)])
+    assert world.coordinator.commit.watermarks == {"newest": {"a": 10, "b": 12}, "ended": [], "used": 10}
+    assert world.coordinator.commit.advanced["used"] is None
+    decision = world.batch(a=[(8, 1)], ended=["a"])
+    assert decision.watermarks["used"] == 10
+    commit = world.coordinator.commit
+    assert commit.watermarks == {"newest": {"a": 10, "b": 12}, "ended": ["a"], "used": 12}
+    assert commit.counts["rows_late"] == 1 and commit.counts["rows_in"] == 4 and commit.advanced["used"] == 10
+
+
+def test_results_of_a_batch_that_was_not_committed_are_forgotten(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.batch(a=[(1, 1)], b=[(1, 1)])
+    world.sink.publish(1, {"results": [world.sink.stage("results", "x", world.sink.rows("results"))]})
+    assert len(world.results) == 2
+    assert len(World(tmp_path, sink=world.sink).results) == 1
+
+
+def test_a_finished_job(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.batch(a=[(1, 1)], b=[(1, 1)])
+    world.batch("end")
+    assert world.coordinator.commit.finished and leftovers(str(tmp_path / "checkpoint")) == []
+    again = World(tmp_path, sink=world.sink)
+    assert again.coordinator.commit == world.coordinator.commit and len(again.results) == 1
+    with pytest.raises(JobError, match="the job is finished"):
+        again.coordinator.begin(2, "rows", [2])
+
+
+def test_histories(tmp_path: Path) -> None:
+    """The same way to the same commit has the same, everything else another."""
+    one, other = World(tmp_path / "one"), World(tmp_path / "other")
+    first = one.begin()
+    assert (first.before, first.after) == (one.checkpoint.history, one.begin().after)
+    others = [one.begin("end"), one.begin(offsets=[1]), one.begin(ended=["a"]), other.begin()]
+    assert len({first.before, first.after, *(decision.after for decision in others)}) == 6
+    one.batch(a=[(1, 1)])
+    assert one.coordinator.commit.history == first.after == World(tmp_path / "one").begin().before
+
+
+def test_records_travel_as_text() -> None:
+    file = LogFile("log/x", 1, 5, {"a": 3, "b": None})
+    record = Record(1, {"rows_in": 2}, {"results": ["f"]}, {"a": 3}, file, ["log/y"], "small/x", {"0": None}, "no", {})
+    assert Record.of_json(record.as_json()) == record
+    assert Record.of_json(Record(0, {}, {}).as_json()).log is None
+
+
+def test_what_all_slots_have_counted() -> None:
+    assert least_counted([]) == least_counted([{}]) == {}
+    assert least_counted([{"0": 5, "1": 7}, {"0": 4, "1": None}, {}]) == {"0": 4, "1": None}
+
+
+# Merging
+
+
+def segment(name: str, slot: int, rows: int) -> LogFile:
+    return LogFile(name, slot, rows, {"a": 0})
+
+
+def test_segments_of_like_size_are_merged() -> None:
+    alike = [segment(f"s{i}", 0, 64 + i) for i in range(MERGED)]
+    assert to_merge(alike, 0, 1) == tuple(f"s{i}" for i in range(MERGED))
+    assert to_merge(alike[1:], 0, 1) == ()
+    assert to_merge([*alike[1:], segment("large", 0, 5000)], 0, 1) == ()
+    assert to_merge([*alike[1:], segment("other", 1, 64)], 0, 2) == ()
+    assert to_merge([*alike[1:], segment("of a slot that is gone", 2, 64)], 0, 2) != ()
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_long_job_has_few_segments_and_small_commits(slots: int, tmp_path: Path) -> None:
+    """Its rows never expire; another where they do has no more than its window."""
+    unbounded = World(tmp_path / "all", ("UNBOUNDED", "UNBOUNDED"), slots=slots, host=None)
+    window = World(tmp_path / "few", slots=slots, host=None)
+    most = {"all": 0, "few": 0}
+    for batch in range(60):
+        values = [(batch * 10 + i, i % 4) for i in range(3)]
+        for name, world in (("all", unbounded), ("few", window)):
+            world.batch(a=values, b=values[:1])
+            most[name] = max(most[name], len(world.coordinator.commit.log))
+    assert most["all"] <= slots * 2 * MERGED and most["few"] <= slots * MERGED
+    assert sum(file.rows for file in unbounded.coordinator.commit.log) == 60 * 4
+    assert sum(file.rows for file in window.coordinator.commit.log) < 60
+    for world in (unbounded, window):
+        commit = world.coordinator.commit
+        names = {f"log/{name}" for name in world.checkpoint.store.names("log")}
+        assert {file.name for file in commit.log} <= names and len(names) < 3 * slots * MERGED
+
+
+def test_merging_drops_rows_that_expired(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.batch(a=[(1, 1), (1000, 1)], b=[(1000, 2)])
+    for batch in range(2 * MERGED):
+        world.batch(a=[(1000 + batch, 3)], b=[(1000 + batch, 4)])
+    stored = [
+        when
+        for file in world.coordinator.commit.log
+        for batch in world.checkpoint.segment(file.name).batches("a")
+        for when in batch.column("ts").cast("int64").to_pylist()
+    ]
+    assert 1 not in stored and sorted(stored) == sorted([1000, *range(1000, 1000 + 2 * MERGED)])
+
+
+def test_a_commit_names_only_what_is_needed(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.batch(a=[(1, 1)], b=[(1, 1)])
+    old = world.coordinator.commit.log
+    world.batch(a=[(100, 1)], b=[(100, 1)])
+    assert old[0] in world.coordinator.commit.log  # slots have not come that far yet
+    world.batch(a=[(101, 1)], b=[(101, 1)])
+    assert old[0] not in world.coordinator.commit.log
+    assert replace(old[0]).name not in {f"log/{n}" for n in world.checkpoint.store.names("log")}

@@ -1,0 +1,63 @@
+"""Parcels: what comes out is what went in, also as bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eddyline.engine.parcel import Parcel, as_shipment, of_shipment, packed, unpacked
+from eddyline.engine.split import Logged, Shipment
+
+ROWS = pa.record_batch({"k": pa.array([1, 2, 3]), "s": pa.array(["a", None, "c"]).dictionary_encode()})
+
+
+@pytest.mark.parametrize(
+    "parcel",
+    [
+        Parcel("counts", {"counts": {"rows_in": 3}, "newest": {"s": -5}}),
+        Parcel("late", {"stream": "s"}, ROWS),
+        Parcel("rows", {"stream": "s", "build": None}, ROWS.slice(1)),
+        Parcel("rows", {"stream": "s", "build": None}, ROWS.slice(0, 0)),
+    ],
+)
+def test_a_parcel_as_bytes(parcel: Parcel) -> None:
+    for data in (packed(parcel), pa.py_buffer(packed(parcel))):
+        again = unpacked(data)
+        assert (again.kind, again.head) == (parcel.kind, parcel.head)
+        assert again.batch.to_pylist() == parcel.batch.to_pylist() and again.batch.schema == parcel.batch.schema
+
+
+def test_metadata_of_a_schema_does_not_come_along() -> None:
+    with_metadata = ROWS.replace_schema_metadata({b"pandas": b"whatever"})
+    again = unpacked(packed(Parcel("late", {"stream": "s"}, with_metadata)))
+    assert again.batch.schema.metadata is None and again.batch.to_pylist() == ROWS.to_pylist()
+
+
+def test_one_slot_builds_and_logs_everything() -> None:
+    shipment, log = as_shipment(unpacked(packed(of_shipment(Shipment("s", 0, ROWS, None)))), 0)
+    assert shipment.build is None and shipment.batch.equals(log) and log.to_pylist() == ROWS.to_pylist()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 6).flatmap(
+        lambda n: st.tuples(
+            st.just(n),
+            st.dictionaries(st.integers(0, 9), st.none() | st.lists(st.booleans(), min_size=n, max_size=n), max_size=3),
+            st.none() | st.lists(st.booleans(), min_size=n, max_size=n),
+        )
+    )
+)
+def test_who_builds_and_who_logs(drawn: tuple[int, dict[int, list[bool] | None], list[bool] | None]) -> None:
+    rows, build, here = drawn
+    batch = pa.record_batch({"k": pa.array(range(rows), pa.int64()), "log": pa.array([None] * rows, pa.string())})
+    which = {source: None if some is None else np.array(some, np.bool_) for source, some in build.items()}
+    log = None if here is None else Logged(np.zeros(rows, np.int64), np.array(here, np.bool_))
+    again, logged = as_shipment(unpacked(packed(of_shipment(Shipment("s", 2, batch, which, log)))), 2)
+    assert (again.stream, again.slot) == ("s", 2) and again.batch.equals(batch)
+    assert again.build is not None
+    assert {s: None if w is None else w.tolist() for s, w in again.build.items()} == build
+    assert logged.column("k").to_pylist() == [k for k in range(rows) if here is None or here[k]]

@@ -1,0 +1,192 @@
+"""A slot's turn: the state it begins with is that of the commit, whoever was there before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from durable_world import Row, World
+
+from eddyline import faults
+from eddyline.engine import turn as module
+from eddyline.engine.coordinator import Record
+from eddyline.engine.turn import horizon
+from eddyline.engine.watermarks import Watermarks
+from eddyline.errors import JobError
+from eddyline.plan.bounds import FOREVER
+from eddyline.plan.plan import Plan
+
+ONE, TWO, THREE = [(1, 1)], [(2, 1)], [(3, 1)]
+
+
+def pairs(world: World) -> list[tuple[int, int]]:
+    return [(a.microsecond, b.microsecond) for a, b, _ in world.results]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def restored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The versions that were made again from the log."""
+    found: list[int] = []
+    original = module.restore
+
+    def restore(home: module.Home, slot: module.Slot, number: int, version: int) -> None:
+        found.append(version)
+        original(home, slot, number, version)
+
+    monkeypatch.setattr(module, "restore", restore)
+    return found
+
+
+@pytest.mark.parametrize("host", ["host", None])
+def test_state_is_taken_up_where_it_was_left(host: str | None, tmp_path: Path, restored: list[int]) -> None:
+    world = World(tmp_path, host=host)
+    world.batch(a=ONE)
+    world.batch(b=TWO)
+    world.batch(a=THREE)
+    assert pairs(world) == [(1, 2), (3, 2)] and restored == [0]
+
+
+def test_a_turn_is_taken_again(tmp_path: Path, restored: list[int]) -> None:
+    world = World(tmp_path)
+    world.batch(a=ONE)
+    decision = world.begin()
+    world.turn(decision, b=TWO)
+    done = world.turn(decision, b=TWO).record
+    world.coordinator.finish(decision, [done])
+    world.batch(a=THREE)
+    assert pairs(world) == [(1, 2), (3, 2)] and restored == [0]
+
+
+def test_lost_state_is_made_again(tmp_path: Path, restored: list[int]) -> None:
+    world = World(tmp_path, host="one")
+    world.batch(a=ONE)
+    world = World(tmp_path, host="two", sink=world.sink)
+    world.batch(b=TWO)
+    world = World(tmp_path, host="one", sink=world.sink)
+    world.batch(a=THREE)
+    assert pairs(world) == [(1, 2), (3, 2)] and restored == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("rows", [(2, 1), (2, 1)]), ("rows", []), ("end", [])])
+def test_state_of_an_attempt_with_other_rows_is_not_taken(
+    kind: str, rows: list[Row], tmp_path: Path, restored: list[int]
+) -> None:
+    """Batch 1 is begun on one host, with other rows or as the end, and comes to nothing; another host finishes it. The
+    first host must not go on from what it has."""
+    one = World(tmp_path, host="one")
+    one.batch(a=ONE)
+    one.turn(one.begin(kind, offsets="false"), b=rows)
+    other = World(tmp_path, host="two", sink=one.sink)
+    other.batch(b=TWO)
+    one = World(tmp_path, host="one", sink=one.sink)
+    one.batch(a=THREE)
+    assert pairs(one) == [(1, 2), (3, 2)] and restored == [0, 1, 2]
+
+
+def test_state_of_a_checkpoint_that_was_deleted_is_not_taken(tmp_path: Path) -> None:
+    old = World(tmp_path)
+    old.batch(a=ONE)
+    for file in sorted((tmp_path / "checkpoint").rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    elsewhere = World(tmp_path, host="two")
+    elsewhere.batch(a=[(1, 7)])
+    new = World(tmp_path, sink=elsewhere.sink)
+    new.batch(b=[(2, 1), (2, 7)])
+    assert [k for _, _, k in new.results] == [7]
+
+
+def test_a_zombie_does_no_harm(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.batch(a=ONE)
+    decision = world.begin()
+    world.coordinator.finish(decision, [world.turn(decision, b=TWO).record])
+    world.turn(decision, b=TWO)
+    world.batch(a=THREE)
+    with pytest.raises(JobError, match="cannot read commits"):
+        world.turn(decision, b=TWO)  # what it began with is collected
+    world.batch(a=[(4, 1)])
+    assert pairs(world) == [(1, 2), (3, 2), (4, 2)]
+
+
+@pytest.mark.parametrize(
+    "where", ["turn: results are there", "arena: before the header is written", "arena: the header is taken"]
+)
+def test_a_turn_that_fails_leaves_no_state_and_no_lock(where: str, tmp_path: Path, restored: list[int]) -> None:
+    def fail(point: str) -> None:
+        if point == where:
+            raise MemoryError
+
+    world = World(tmp_path)
+    world.batch(a=ONE)
+    decision = world.begin()
+    faults.inject(fail)
+    try:
+        with pytest.raises(MemoryError):
+            world.turn(decision, b=TWO)
+    finally:
+        faults.inject(None)
+    world.batch(b=TWO)
+    assert pairs(world) == [(1, 2)] and restored[-1] == 1
+
+
+@pytest.mark.parametrize("windows", [("RANGE 20 MICROSECONDS", "ROWS 3"), ("ROWS 2", "ROWS 4")])
+@pytest.mark.parametrize("then", [1, 2, 3])
+def test_another_number_of_slots_goes_on(windows: tuple[str, str], then: int, tmp_path: Path) -> None:
+    def world(slots: int, folder: str, before: World | None = None) -> World:
+        sink = None if before is None else before.sink
+        return World(tmp_path / folder, windows, slots=slots, host=None, sink=sink)
+
+    rng = Random(then)
+    batches = [
+        {s: [(10 * i + rng.randrange(10), rng.randrange(3)) for _ in range(5)] + [(10 * i + 9, 0)] for s in "ab"}
+        for i in range(8)
+    ]
+    plain, moving = world(1, "plain"), world(2, "moving")
+    for i, batch in enumerate(batches):
+        moving = world((2, then)[i % 2], "moving", moving)
+        for each in (plain, moving):
+            each.batch(**batch)  # type: ignore[arg-type]
+    for each in (plain, moving):
+        each.batch("end")
+    assert plain.results == moving.results and len(plain.results) > 20
+
+
+# What is needed of the log
+
+
+def test_the_log_of_rows_windows_is_trimmed(tmp_path: Path) -> None:
+    """It has about a window of rows, and a slot that begins with it counts as if it had all."""
+    whole, lossy = World(tmp_path / "a", ("ROWS 5", "ROWS 7")), World(tmp_path / "b", ("ROWS 5", "ROWS 7"))
+    for batch in range(40):
+        values = {"a": [(batch * 10 + i, i % 2) for i in range(2)], "b": [(batch * 10, 1), (batch * 10 + 1, 0)]}
+        lossy = World(tmp_path / "b", ("ROWS 5", "ROWS 7"), host=f"host-{batch}", sink=lossy.sink)
+        for world in (whole, lossy):
+            world.batch(**values)  # type: ignore[arg-type]
+            assert sum(file.rows for file in world.coordinator.commit.log) < 80
+    assert whole.results == lossy.results and len(whole.results) > 150
+
+
+def horizons(windows: tuple[str, str], watermark: int | None, counted: dict[str, int | None], path: Path) -> object:
+    plan = Plan(World(path, windows).home.query)
+    marks = Watermarks([s.stream for s in plan.query.sources])
+    newest = {} if watermark is None else {"a": watermark, "b": watermark}
+    marks.finish_batch(newest, ())
+    return horizon(plan, marks, counted)
+
+
+def test_rows_that_wait_or_may_be_counted_are_needed(tmp_path: Path) -> None:
+    rows, range_ = "ROWS 2", "RANGE 20 MICROSECONDS"
+    assert horizons((rows, rows), 100, {"0": 80, "1": None}, tmp_path / "1") == {"a": 80, "b": -FOREVER}
+    assert horizons((rows, range_), 100, {"0": 80}, tmp_path / "2") == {"a": 80, "b": 80}
+    assert horizons((rows, range_), None, {"0": None}, tmp_path / "3") == {"a": -FOREVER, "b": -FOREVER}
+    assert horizons((range_, range_), 100, {}, tmp_path / "4") == {"a": 80, "b": 80}
+
+
+def test_records_say_what_was_done(tmp_path: Path) -> None:
+    world = World(tmp_path, ("RANGE 20 MICROSECONDS", "ROWS 3"))
+    world.batch(a=ONE, b=ONE)
+    record: Record = world.turn(world.begin(), a=[(0, 1), (2, 1)], b=TWO).record
+    assert record.counts["rows_late"] == 1 and record.counts["rows_used"] == 2 and record.newest == {"a": 2, "b": 2}
+    assert record.log is not None and record.log.rows == 2 and record.log.newest == {"a": 2, "b": 2}
+    assert list(record.staged) == ["late a"] and record.small is not None and record.counted == {"1": None}

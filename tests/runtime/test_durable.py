@@ -1,0 +1,133 @@
+"""A job and its checkpoint on the local engine: what fits, what is refused, and what is left behind."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eddyline.errors import EddylineError, JobError, SettingError
+from eddyline.runtime.checkpointed import CheckpointedRunner
+from eddyline.runtime.job import prepare
+from eddyline.runtime.summary import Summary
+from eddyline.settings import Settings, from_mapping
+from eddyline.testing.simulation import leftovers
+
+SCRIPT = """
+CREATE STREAM a USING parquet OPTIONS (path 'a') TIMESTAMP BY ts;
+CREATE STREAM b USING parquet OPTIONS (path 'b') TIMESTAMP BY ts;
+CREATE SINK out USING parquet OPTIONS (path 'out');
+INSERT INTO out SELECT a.k, a.v, b.v AS w FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k;
+"""
+
+
+def run(text: str = SCRIPT, checkpoint: str = "checkpoint", batches: int | None = None, **settings: Any) -> Summary:
+    """To the end, or until there were so many batches."""
+    chosen: Settings = from_mapping({"batch_rows": 5, **settings})
+    runner = CheckpointedRunner(prepare(text, seed=chosen.seed), text, chosen, checkpoint)
+    return runner.run(stop=lambda: runner.progress().batches == batches)
+
+
+def results() -> list[dict[str, Any]]:
+    rows = [row for file in sorted(Path("out").rglob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+    return sorted(rows, key=repr)
+
+
+@pytest.fixture
+def data(in_tmp: Path, table: Callable[..., pa.Table]) -> Path:
+    for name in "ab":
+        (in_tmp / name).mkdir()
+        pq.write_table(table("k v", *((i, i % 3, f"{name}{i}") for i in range(20))), in_tmp / name / "0.parquet")
+    return in_tmp
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_a_job_that_ended_leaves_its_results_and_its_last_commit(slots: int, data: Path) -> None:
+    summary = run(slots=slots)
+    assert summary.rows_out == len(results()) > 20
+    assert leftovers("checkpoint") == [] and len(files(data / "checkpoint")) == 2
+    assert not list(data.rglob("_staged"))
+
+
+def test_a_finished_job_is_not_run_again(data: Path) -> None:
+    run()
+    before = results(), files(data)
+    with pytest.raises(JobError, match=r"finished: its streams have ended .* new data needs a new checkpoint"):
+        run()
+    assert (results(), files(data)) == before
+
+
+def test_a_job_goes_on_with_other_settings(data: Path) -> None:
+    run(checkpoint="another")
+    whole = results()
+    shutil.rmtree("out")
+    for slots, router in ((2, "auto"), (1, "random"), (3, "fixed")):
+        run(batches=1, slots=slots, router=router)
+    summary = run(slots=2)
+    assert results() == whole and summary.rows_out == len(whole) and summary.rows_in == 40
+
+
+@pytest.mark.parametrize(
+    ("changed", "differs"),
+    [
+        (("a.k, a.v", "a.k"), "query was .*a.v.* and is "),
+        (("a [RANGE 5 SECONDS]", "a [RANGE 6 SECONDS]"), "query was .*5.* and is .*6"),
+        (("'a') TIMESTAMP BY ts", "'a') TIMESTAMP BY ts LATENESS 1 SECOND"), 'stream a was .*"lateness": 0.* and is '),
+        (("WHERE a.k = b.k", "WHERE a.k = b.k AND a.v <> b.v"), "query was .* and is .*<>"),
+    ],
+)
+def test_a_checkpoint_of_another_script(changed: tuple[str, str], differs: str, data: Path) -> None:
+    run(batches=2)
+    before = files(data)
+    with pytest.raises(SettingError, match=f"the checkpoint .*checkpoint does not fit: ({differs})"):
+        run(SCRIPT.replace(*changed))
+    assert files(data) == before
+    run()
+
+
+def test_a_column_that_became_something_else(data: Path, table: Callable[..., pa.Table]) -> None:
+    run(batches=2)
+    old = pq.read_table(data / "a" / "0.parquet")
+    pq.write_table(old.set_column(2, "v", pa.array(range(20))), data / "a" / "0.parquet")
+    with pytest.raises(SettingError, match=r'stream a was .*"v": "string".* and is .*"v": "int64"'):
+        run()
+
+
+def test_other_groups(data: Path) -> None:
+    run(batches=2)
+    with pytest.raises(SettingError, match="groups was 256 and is 7"):
+        run(groups=7)
+
+
+def test_layout_and_unused_columns_do_not_matter(data: Path) -> None:
+    run(batches=2)
+    old = pq.read_table(data / "a" / "0.parquet")
+    pq.write_table(old.append_column("more", pa.array(range(20))), data / "a" / "0.parquet")
+    run(SCRIPT.replace("FROM", "\n   from").replace("SELECT", "select  "))
+    assert leftovers("checkpoint") == []
+
+
+def test_a_uri(data: Path) -> None:
+    run(checkpoint=(data / "by uri").as_uri())
+    assert leftovers("by uri") == [] and len(results()) > 20
+    assert sorted(file.name for file in data.iterdir()) == ["a", "b", "by uri", "out"]
+
+
+@pytest.mark.parametrize("kind", ["checkpoint.json", "commits"])
+def test_a_damaged_checkpoint_is_refused_before_anything_is_touched(kind: str, data: Path) -> None:
+    run(batches=2)
+    file = next(f for f in (data / "checkpoint").rglob("*") if f.is_file() and kind in str(f.relative_to(data)))
+    file.write_bytes(file.read_bytes()[:-1])
+    before = files(data)
+    with pytest.raises(EddylineError, match=r"the checkpoint is damaged: .* does not match its checksum"):
+        run()
+    assert files(data) == before

@@ -1,0 +1,12 @@
+"""CI's share of `./run chaos`: few kills, but real ones."""
+
+from __future__ import annotations
+
+from eddyline.testing.chaos import Chaos
+
+
+def test_killed_on_spark() -> None:
+    chaos = Chaos("spark", seed=5)
+    chaos.run(2)
+    assert chaos.wrong == []
+    assert chaos.kills == 2

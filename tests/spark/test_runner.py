@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
+from eddyline.testing.spark_cases import MODULES
+from tests.conftest import Ran, at
+
+Files = Callable[..., str]
+Tables = Callable[..., pa.Table]
+Runs = Callable[..., Ran]
+
+
+def _sorted(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
+    return sorted(tuple(row.values()) for row in rows)
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_a_join(run_on_spark: Runs, files: Files, table: Tables, slots: int) -> None:
+    a = [table("k v", *[(i, i % 3, i) for i in part]) for part in (range(20), range(20, 40))]
+    b = [table("k w", *[(i + 0.5, i % 3, 100 + i) for i in part]) for part in (range(20), range(20, 40))]
+    text = f"CREATE STREAM {files('a', *a)}; CREATE STREAM {files('b', *b)};"
+    text += "SELECT a.v AS v, b.w AS w FROM a [RANGE 4 SECONDS] AS a, b [RANGE 4 SECONDS] AS b WHERE a.k = b.k"
+    ran = run_on_spark(text, slots=slots, batch_rows=40)
+    pairs = [(v, 100 + w) for v in range(40) for w in range(40) if v % 3 == w % 3 and abs(v - w - 0.5) <= 4]
+    assert _sorted(ran.rows) == sorted(pairs)
+    assert (ran.summary.rows_in, ran.summary.rows_used, ran.summary.rows_out) == (80, 80, len(pairs))
+    assert not ran.summary.stopped
+
+
+def test_an_aggregate_whose_groups_cross_slots(run_on_spark: Runs, files: Files, table: Tables) -> None:
+    a = table("k g v", *[(i, i % 5, i % 2, i) for i in range(20)])
+    b = table("k w", *[(i, i % 5, 1) for i in range(20)])
+    text = f"CREATE STREAM {files('a', a)}; CREATE STREAM {files('b', b)};"
+    text += """SELECT g, COUNT(*) AS n, SUM(a.v) AS s FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS] AS a,
+               b [RANGE 10 SECONDS SLIDE 10 SECONDS] AS b WHERE a.k = b.k GROUP BY g"""
+    ran = run_on_spark(text, slots=3)
+    wanted: dict[tuple[int, int], list[int]] = {}
+    for v in range(20):
+        for w in range(20):
+            if v % 5 == w % 5 and -(-v // 10) == -(-w // 10):
+                wanted.setdefault((-(-v // 10), v % 2), []).append(v)
+    assert _sorted(ran.rows) == sorted((g, len(vs), sum(vs)) for (_, g), vs in wanted.items())
+
+
+def test_rows_windows_count_over_all_slots(run_on_spark: Runs, files: Files, table: Tables) -> None:
+    a = table("k v", *[(i, i % 2, i) for i in range(12)])
+    b = table("k w", (11.5, 0, 1), (11.6, 1, 2))
+    text = f"CREATE STREAM {files('a', a)}; CREATE STREAM {files('b', b)};"
+    text += "SELECT a.v AS v, b.w AS w FROM a [ROWS 4] AS a, b [ROWS 1] AS b WHERE a.k = b.k"
+    assert _sorted(run_on_spark(text, slots=2).rows) == [(8, 1), (9, 2), (10, 1), (11, 2)]
+
+
+def test_a_table_is_in_every_window(run_on_spark: Runs, files: Files, table: Tables) -> None:
+    names = pa.table({"k": [0, 1], "name": ["even", "odd"]})
+    text = f"CREATE STREAM {files('a', table('k v', *[(i, i % 2, i) for i in range(6)]))}; CREATE TABLE "
+    text += f"{files('t', names)}; SELECT v, name FROM a [RANGE 1 SECOND] AS a, t WHERE a.k = t.k"
+    assert _sorted(run_on_spark(text).rows) == [(i, "odd" if i % 2 else "even") for i in range(6)]
+
+
+def test_late_and_dead_rows_go_to_their_sinks(run_on_spark: Runs, files: Files, table: Tables, tmp_path: Path) -> None:
+    a = [table("v", (10, 1), (None, 2)), table("v", (3, 3), (11, 4))]
+    text = f"CREATE STREAM {files('a', *a, lateness='LATENESS 2 SECONDS LATE INTO late DEAD INTO dead')};"
+    for name, format_ in (("late", "json"), ("dead", "csv"), ("out", "parquet")):
+        text += f"CREATE SINK {name} USING {format_} OPTIONS (path '{tmp_path / name}');"
+    ran = run_on_spark(text + "INSERT INTO out SELECT v FROM a", batch_rows=1)
+    assert (ran.summary.rows_in, ran.summary.rows_used, ran.summary.rows_late, ran.summary.rows_dead) == (4, 2, 1, 1)
+    with duckdb.connect() as db:
+        assert db.sql(f"SELECT v FROM '{tmp_path}/out/*/*.parquet' ORDER BY v").fetchall() == [(1,), (4,)]
+        assert db.sql(f"SELECT v FROM '{tmp_path}/late/*/*.json'").fetchall() == [(3,)]
+        dead = db.sql(f"SELECT v, reason FROM '{tmp_path}/dead/*/*.csv'").fetchall()
+    assert [(v, "NULL" in reason) for v, reason in dead] == [(2, True)]
+    assert not list(tmp_path.glob("*/_staged"))
+
+
+def _long_job(files: Files, table: Tables, out: Path) -> str:
+    parts = [table("k v", *[(i, i % 4, i) for i in range(n, n + 10)]) for n in range(0, 80, 10)]
+    text = f"CREATE STREAM {files('a', *parts)}; CREATE SINK out USING parquet OPTIONS (path '{out}');"
+    return (
+        text
+        + """INSERT INTO out SELECT x.v AS v, y.v AS w FROM a [RANGE 8 SECONDS] AS x, a [RANGE 8 SECONDS] AS y
+                     WHERE x.k = y.k"""
+    )
+
+
+def test_stopped_in_the_middle_it_goes_on_with_other_slots(
+    run_on_spark: Runs, files: Files, table: Tables, tmp_path: Path
+) -> None:
+    text, checkpoint, out = _long_job(files, table, tmp_path / "out"), tmp_path / "checkpoint", tmp_path / "out"
+    first = run_on_spark(text, checkpoint, lambda: len(list(out.glob("batch-*"))) >= 2, slots=2, batch_rows=10)
+    assert first.summary.stopped and 20 <= first.summary.rows_in < 80
+    second = run_on_spark(text, checkpoint, slots=3, batch_rows=30, router="random")
+    pairs = sorted((v, w) for v in range(80) for w in range(80) if v % 4 == w % 4 and abs(v - w) <= 8)
+    with duckdb.connect() as db:
+        assert sorted(db.sql(f"SELECT v, w FROM '{out}/*/*.parquet'").fetchall()) == pairs
+    assert not second.summary.stopped
+    assert (second.summary.rows_in, second.summary.rows_out) == (80, len(pairs)), "counts are the whole job's"
+    with pytest.raises(JobError, match="is finished"):
+        run_on_spark(text, checkpoint)
+    other = text.replace("8 SECONDS", "9 SECONDS")
+    with pytest.raises(SettingError, match=r"does not fit: query was .*new checkpoint folder"):
+        run_on_spark(other, checkpoint)
+
+
+def test_what_a_user_function_raises_is_null_and_counted(run_on_spark: Runs, files: Files, table: Tables) -> None:
+    text = f"CREATE STREAM {files('a', table('v', *[(i, i) for i in range(10)]))}; SELECT fuzz_picky(v) AS p FROM a"
+    ran = run_on_spark(text, modules=MODULES)
+    assert sorted((row["p"] is None, row["p"] or 0) for row in ran.rows) == sorted(
+        (i % 5 == 0, 0 if i % 5 == 0 else i + 1) for i in range(10)
+    )
+    assert ran.summary.expression_errors == 2 and "a multiple of 5" in ran.summary.first_error
+
+
+def test_an_empty_stream(run_on_spark: Runs, files: Files, table: Tables) -> None:
+    empty = table("k v", (0, 0, 0)).slice(0, 0)
+    text = f"CREATE STREAM {files('a', empty)}; SELECT k, COUNT(*) AS n FROM a GROUP BY k"
+    ran = run_on_spark(text)
+    assert ran.rows == [] and ran.summary.rows_in == 0 and not ran.summary.stopped
+
+
+def test_a_wrong_path_is_refused_before_anything_runs(run_on_spark: Runs, tmp_path: Path) -> None:
+    text = (
+        f"CREATE STREAM a (ts TIMESTAMP) USING parquet OPTIONS (path '{tmp_path}/no') TIMESTAMP BY ts; SELECT ts FROM a"
+    )
+    with pytest.raises(ScriptError, match="no"):
+        run_on_spark(text, tmp_path / "checkpoint")
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_file_that_is_damaged_later_fails_the_job_with_its_name(
+    run_on_spark: Runs, files: Files, table: Tables, tmp_path: Path
+) -> None:
+    text = f"CREATE STREAM {files('a', table('v', (1, 1)), table('v', (2, 2)))}; SELECT v FROM a"
+    (tmp_path / "a" / "1.parquet").write_bytes(b"PAR1 not any more PAR1")
+    with pytest.raises(EddylineError, match=r"1\.parquet"):
+        run_on_spark(text)
+
+
+def test_nothing_is_left_in_host_memory(run_on_spark: Runs, files: Files, table: Tables) -> None:
+    host = Path("/dev/shm")
+    before = set(host.glob("eddyline-*"))
+    text = f"CREATE STREAM {files('a', table('v', (1, 1)))}; SELECT v, ts FROM a"
+    assert run_on_spark(text).rows == [{"v": 1, "ts": at(1)}]
+    assert not {p for p in set(host.glob("eddyline-*")) - before if p.exists() and not any(p.iterdir())}

@@ -1,0 +1,145 @@
+"""Commits, what a checkpoint is of, and what is collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eddyline.errors import JobError, SettingError
+from eddyline.state.log import commits
+from eddyline.state.log.commits import Checkpoint, Commit, LogFile
+from eddyline.state.log.store import Store
+
+ABOUT = {"stream": {"s": '{"k": "int64"}'}, "query": "SELECT k FROM s", "groups": 256}
+COMMIT = Commit(
+    3,
+    {"s": [10, 0]},
+    {"newest": {"s": 5}, "ended": [], "used": 5},
+    {"rows_in": 10},
+    (LogFile("log/00000003-0-x", 0, 10, {"s": 5, "t": None}),),
+    ("small/00000003-0-x",),
+    {"newest": {}, "ended": [], "used": None, "counted": {"0": 7}},
+    False,
+    "abc",
+)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Checkpoint:
+    made = Checkpoint(Store(str(tmp_path)))
+    made.open(ABOUT)
+    return made
+
+
+def test_a_commit_comes_back(checkpoint: Checkpoint) -> None:
+    assert checkpoint.last() is None
+    checkpoint.commit(COMMIT)
+    assert checkpoint.last() == checkpoint.commit_of(3) == COMMIT
+
+
+def test_the_newest_commit_is_the_last_by_number(checkpoint: Checkpoint) -> None:
+    for batch in (99_999_999, 100_000_000, 7):
+        checkpoint.commit(replace(COMMIT, batch=batch))
+    last = checkpoint.last()
+    assert last is not None and last.batch == 100_000_000
+
+
+def test_a_commit_is_never_written_over(checkpoint: Checkpoint) -> None:
+    checkpoint.commit(COMMIT)
+    with pytest.raises(JobError, match="batch 3 was committed by another run of this job"):
+        checkpoint.commit(replace(COMMIT, history="other"))
+    assert checkpoint.last() == COMMIT
+
+
+def test_what_was_decided(checkpoint: Checkpoint) -> None:
+    assert checkpoint.decided(4) is None
+    checkpoint.decide(4, {"kind": "rows"})
+    checkpoint.decide(4, {"kind": "end"})
+    assert checkpoint.decided(4) == {"kind": "end"}
+
+
+def test_a_checkpoint_has_a_history_of_its_own(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    again = Checkpoint(Store(str(tmp_path)))
+    again.open(ABOUT)
+    other = Checkpoint(Store(str(tmp_path / "other")))
+    other.open(ABOUT)
+    assert again.history == checkpoint.history != other.history
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"query": "SELECT 1"}, "query was SELECT k FROM s and is SELECT 1;"),
+        ({"groups": 7}, "groups was 256 and is 7;"),
+        ({"stream": {"s": '{"k": "string"}'}}, 'stream s was {"k": "int64"} and is {"k": "string"};'),
+        ({"stream": {}}, 'stream s was {"k": "int64"} and is not there;'),
+        ({"stream": {**ABOUT["stream"], "t": "{}"}}, "stream t was not there and is {};"),  # type: ignore[dict-item]
+        ({"more": 1}, "more was not there and is 1;"),
+    ],
+)
+def test_a_checkpoint_of_something_else(changed: dict[str, object], sentence: str, checkpoint: Checkpoint) -> None:
+    with pytest.raises(SettingError) as refused:
+        checkpoint.open({**ABOUT, **changed})
+    assert f"does not fit: {sentence} give the job a new checkpoint folder" in str(refused.value)
+
+
+def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commits, "FORMAT", 2)
+    with pytest.raises(SettingError, match="has format 1, this version 2"):
+        checkpoint.open(ABOUT)
+
+
+def test_commits_without_what_they_are_of(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    checkpoint.commit(COMMIT)
+    (tmp_path / "checkpoint.json").unlink()
+    with pytest.raises(JobError, match=r"has commits, but its checkpoint\.json is missing"):
+        checkpoint.open(ABOUT)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("checkpoint.json", lambda c: c.open(ABOUT)),
+        ("commits/00000003", lambda c: c.last()),
+        ("decided/00000004", lambda c: c.decided(4)),
+    ],
+)
+def test_every_flipped_bit_is_noticed(
+    name: str, read: Callable[[Checkpoint], object], checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    checkpoint.commit(COMMIT)
+    checkpoint.decide(4, {"kind": "rows"})
+    whole = (tmp_path / name).read_bytes()
+    for at in range(len(whole)):
+        changed = bytearray(whole)
+        changed[at] ^= 1 << at % 8
+        (tmp_path / name).write_bytes(changed)
+        with pytest.raises(JobError, match=f"damaged: {name} does not match its checksum"):
+            read(checkpoint)
+    (tmp_path / name).write_bytes(whole)
+    read(checkpoint)
+
+
+def test_what_no_commit_names_is_collected(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    for batch in (2, 3):
+        checkpoint.commit(replace(COMMIT, batch=batch))
+    for batch in (2, 3, 4):
+        checkpoint.decide(batch, {})
+    keep = ["log/00000003-0-x", "small/00000003-0-x", "spark/offsets/1"]
+    gone = [
+        "log/00000003-0-y",
+        "small/00000002-0-x",
+        "log/.tmp-1-a",
+        "commits/.tmp-2-b",
+        "decided/.tmp-3-c",
+        ".tmp-4-d",
+    ]
+    for name in keep + gone:
+        checkpoint.store.write(name, b"")
+    for _ in range(2):
+        checkpoint.collect(COMMIT)
+        left = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file())
+        assert left == sorted([*keep, "checkpoint.json", "commits/00000003", "decided/00000004"])

@@ -1,0 +1,111 @@
+"""Files that are there whole or not at all, wherever they are."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pytest
+
+from eddyline import faults
+from eddyline.errors import JobError, SettingError
+from eddyline.state.log.store import UNFINISHED, Store
+
+
+@pytest.fixture(params=["local", "local by URI", "in memory", "object store"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A mock file system is one in memory that is not local; as an object store it cannot rename."""
+    if request.param == "local":
+        return Store(str(tmp_path))
+    if request.param == "local by URI":
+        return Store(tmp_path.as_uri())
+    if request.param == "object store":
+        monkeypatch.setattr("eddyline.state.log.store.OBJECT_STORES", ("mock",))
+    return Store("mock:///a/b")
+
+
+def text(store: Store, name: str) -> bytes:
+    data: bytes = store.read(name).to_pybytes()
+    return data
+
+
+def test_what_is_written_is_read(store: Store) -> None:
+    store.write("log/one", b"first, ", pa.py_buffer(b"second"))
+    assert text(store, "log/one") == b"first, second"
+    store.write("log/one", b"another")
+    store.write("log/none")
+    assert text(store, "log/one") == b"another" and text(store, "log/none") == b""
+    assert store.names("log") == store.all_names("log") == ["none", "one"]
+    assert store.exists("log/one") and not store.exists("log/two") and not store.exists("log")
+    store.delete("log/one")
+    store.delete("log/one")
+    assert store.names("log") == ["none"] and store.names("nowhere") == []
+
+
+def test_a_buffer_outlives_its_file(store: Store) -> None:
+    store.write("x", b"still here")
+    read = store.read("x")
+    store.delete("x")
+    assert read.to_pybytes() == b"still here"
+
+
+def test_what_is_not_there_cannot_be_read(store: Store) -> None:
+    with pytest.raises(JobError, match=r"cannot read log/one under .*: "):
+        store.read("log/one")
+
+
+@pytest.fixture
+def points() -> Iterator[list[str]]:
+    yield []
+    faults.inject(None)
+
+
+@pytest.mark.parametrize("where", ["before a file is written", "before a file is renamed"])
+def test_a_write_that_fails_leaves_what_was_there(where: str, tmp_path: Path, points: list[str]) -> None:
+    def full(point: str) -> None:
+        points.append(point)
+        if point == f"store: {where}":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    store = Store(str(tmp_path))
+    store.write("log/one", b"old")
+    faults.inject(full)
+    with pytest.raises(JobError, match=r"cannot write log/one under .*: No space left on device"):
+        store.write("log/one", b"new")
+    assert text(store, "log/one") == b"old" and store.all_names("log") == ["one"]
+    assert points[-1] == f"store: {where}"
+
+
+def test_a_process_that_dies_leaves_a_file_that_is_not_looked_at(tmp_path: Path, points: list[str]) -> None:
+    def die(point: str) -> None:
+        if point == "store: before a file is renamed":
+            raise KeyboardInterrupt
+
+    store = Store(str(tmp_path))
+    faults.inject(die)
+    with pytest.raises(KeyboardInterrupt):
+        store.write("log/one", b"new")
+    (left,) = store.all_names("log")
+    assert left.startswith(UNFINISHED) and store.names("log") == [] and not store.exists("log/one")
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JobError, match="cannot write log/one"):
+        Store(str(tmp_path / "file")).write("log/one", b"")
+    with pytest.raises(SettingError, match="cannot use nosuch://x for a checkpoint"):
+        Store("nosuch://x")
+
+
+def test_where_a_file_is(tmp_path: Path) -> None:
+    assert Store(str(tmp_path)).path("log/one") == f"{tmp_path}/log/one"
+    assert Store(tmp_path.as_uri()).path("") == str(tmp_path)
+    assert Store(str(tmp_path)).local and Store(tmp_path.as_uri()).local and not Store("mock:///x").local
+
+
+def test_mock_is_not_local() -> None:
+    assert not isinstance(Store("mock:///x")._fs, pafs.LocalFileSystem)

@@ -1,0 +1,90 @@
+"""Chaos on the local engine, and that it would notice: the check fails when a row or a file is not as it should be."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from eddyline.errors import JobError
+from eddyline.runtime.checkpointed import CheckpointedRunner
+from eddyline.runtime.job import prepare
+from eddyline.settings import from_mapping
+from eddyline.testing.chaos import Chaos
+from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
+
+
+def _finished(name: str, folder: Path) -> ChaosJob:
+    job = make_job(name, folder, seed=1, files=3, rows_per_file=100)
+    _run(job)
+    return job
+
+
+def _run(job: ChaosJob) -> None:
+    settings = from_mapping({"batch_rows": 150})
+    CheckpointedRunner(prepare(job.script, out=io.StringIO()), job.script, settings, str(job.checkpoint)).run()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_job_that_nobody_killed_is_right(name: str, tmp_path: Path) -> None:
+    assert list(verify(_finished(name, tmp_path), on_spark=False)) == []
+
+
+def _twice(job: ChaosJob) -> None:
+    batch = max(job.sink.iterdir())
+    shutil.copy(batch / "part-00000.parquet", batch / "part-00009.parquet")
+
+
+def _lost(job: ChaosJob) -> None:
+    file = max(job.sink.iterdir()) / "part-00000.parquet"
+    pq.write_table(pq.read_table(file).slice(1), file)
+
+
+def _late_lost(job: ChaosJob) -> None:
+    file = next((job.folder / "late").glob("*/*.json"))
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
+
+
+def _staged(job: ChaosJob) -> None:
+    (job.sink / "_staged").mkdir()
+
+
+def _orphan(job: ChaosJob) -> None:
+    (job.checkpoint / "log" / "00000001-0-orphan").write_text("")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_twice, "the sink differs"),
+        (_lost, "the sink differs"),
+        (_late_lost, "the sink differs"),
+        (_staged, "should not be there"),
+        (_orphan, "no commit names"),
+    ],
+)
+def test_it_notices(spoil: Callable[[ChaosJob], None], said: str, tmp_path: Path) -> None:
+    job = _finished("join", tmp_path)
+    spoil(job)
+    assert any(said in wrong for wrong in verify(job, on_spark=False))
+
+
+def test_what_a_run_left_that_died_after_the_last_commit_goes_with_the_next_start(tmp_path: Path) -> None:
+    job = _finished("join", tmp_path)
+    (job.sink / "_staged").mkdir()
+    (job.sink / "_staged" / "00000003-0-lost.parquet").write_text("")
+    with pytest.raises(JobError, match="is finished"):
+        _run(job)
+    assert list(verify(job, on_spark=False)) == []
+
+
+def test_killed_on_the_local_engine() -> None:
+    lines: list[str] = []
+    chaos = Chaos("local", seed=3, told=lines.append)
+    chaos.run(2)
+    assert chaos.wrong == []
+    assert chaos.kills == 2 and sum(line.startswith("kill ") for line in lines) == 2

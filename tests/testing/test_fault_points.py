@@ -1,0 +1,370 @@
+"""Every fault point, every kind of fault, on two small jobs: the rows are those of the oracle, and nothing is left."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eddyline import faults
+from eddyline.engine.turn import RESULTS
+from eddyline.errors import InternalError, JobError
+from eddyline.runtime.sinks.batches import BatchFiles, HandOver
+from eddyline.runtime.sinks.files import FileOptions
+from eddyline.settings import Settings
+from eddyline.testing import fault_points as module
+from eddyline.testing.case import Batch, Case, FromPart, SelectParts, StreamDecl
+from eddyline.testing.fault_points import fault_points
+from eddyline.testing.oracle import Expected, Oracle
+from eddyline.testing.outcome import Outcome
+from eddyline.testing.run import bound, expected_of, wrong
+from eddyline.testing.simulation import Crash, Simulation, leftovers
+
+POINTS = {name: place for name, place in fault_points().items() if not place.startswith("spark/")}
+"""Those of spark/ are for the tests that run Spark."""
+ONLY_TWICE = "sink: what was published before is away"
+"""Reached when a batch is published twice in one life, which no job does."""
+
+# Two small jobs
+
+_SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("v", pa.string())])
+
+
+def rows(*values: tuple[int, int, str]) -> pa.RecordBatch:
+    columns = list(zip(*values, strict=True))
+    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA)
+
+
+def case(windows: tuple[str, str], outputs: tuple[str, ...], keys: tuple[str, ...], slots: int) -> Case:
+    """Four batches; in the third a row of `a` is late."""
+    rng, batches = Random(slots), []
+    for start in (0, 30, 60, 90):
+        a = [(start + rng.randrange(30), rng.randrange(3), "x") for _ in range(12)] + [(start + 29, 1, "y")]
+        b = [(start + rng.randrange(30), rng.randrange(3), "z") for _ in range(9)] + [(start + 29, 2, "z")]
+        a += [(1, 1, "late")] if start == 60 else []
+        batches.append(Batch((("a", rows(*a)), ("b", rows(*b)))))
+    select = SelectParts(
+        outputs, (FromPart("a", "a", windows[0]), FromPart("b", "b", windows[1])), ("a.k = b.k",), keys
+    )
+    streams = (StreamDecl("a", _SCHEMA, "ts"), StreamDecl("b", _SCHEMA, "ts"))
+    return Case(streams, select, tuple(batches), {}, {"slots": slots})
+
+
+JOBS = {
+    "join": case(("RANGE 20 MICROSECONDS", "RANGE 20 MICROSECONDS"), ("a.ts", "b.ts AS t", "a.v", "b.k"), (), 1),
+    "aggregate": case(
+        ("RANGE 20 MICROSECONDS SLIDE 10 MICROSECONDS", "ROWS 5 SLIDE 10 MICROSECONDS"),
+        ("window_end() AS w", "a.v", "COUNT(*) AS n", "MAX(b.ts) AS m"),
+        ("a.v",),
+        2,
+    ),
+}
+
+
+class FileSink:
+    """Results in files, late rows handed over to somebody who keeps them by batch."""
+
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+        self.folder, self.kept = folder / "out", dict[int, list[pa.RecordBatch]]()
+        self.results = BatchFiles(FileOptions(self.folder, "parquet", "error", 1000), schema)
+        self.late = HandOver(str(folder / "late"), _SCHEMA, self._keep)
+
+    def _keep(self, batch: int, files: Sequence[str]) -> None:
+        self.kept[batch] = [rows for file in files for rows in pq.read_table(file).to_batches()]
+
+    def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> str:
+        return self.results.stage(name, batches) if sink == RESULTS else self.late.stage(name, batches)
+
+    def publish(self, batch: int, staged: Mapping[str, Sequence[str]]) -> None:
+        self.results.publish(batch, staged.get(RESULTS, ()))
+        self.late.publish(batch, [file for sink, files in staged.items() if sink != RESULTS for file in files])
+
+    def forget_after(self, batch: int) -> None:
+        self.results.forget_after(batch)
+        self.late.forget_after(batch)
+
+    def rows(self, sink: str, after: int = -1) -> list[pa.RecordBatch]:
+        if sink == "late a":
+            return [rows for _, some in sorted(self.kept.items()) for rows in some]
+        folders = [f for f in sorted(self.folder.glob("batch-*")) if int(f.name[6:]) > after] if sink == RESULTS else []
+        return [r for f in folders for file in sorted(f.iterdir()) for r in pq.read_table(file).to_batches()]
+
+    def close(self) -> None:
+        self.results.close(99)
+        self.late.close(99)
+
+
+@cache
+def expected(job: str) -> Expected:
+    return expected_of(JOBS[job], Oracle())
+
+
+class Run:
+    """A job that is started again whenever it dies, and `strike` says when it does. In its third batch the driver dies,
+    and the arenas are lost."""
+
+    def __init__(self, job: str, folder: Path, strike: Callable[[str], None] = lambda point: None) -> None:
+        self.job, self.folder, self.strike, self.deaths = job, folder, strike, list[BaseException]()
+        query = bound(JOBS[job])
+        self.sink = FileSink(folder, query.schema)
+        settings = Settings(**JOBS[job].settings)  # type: ignore[arg-type]
+        self.simulation = Simulation(JOBS[job], query, settings, str(folder), 1, sink=self.sink, strike=self._strike)
+        self.reached = self.simulation.reached
+
+    def _strike(self, point: str) -> None:
+        if point == "after publish" and self.reached[point] == 3:
+            self.lose_arenas()
+            raise Crash(point)
+        self.strike(point)
+
+    def lose_arenas(self) -> None:
+        shutil.rmtree(self.folder / "host-a")
+
+    def to_the_end(self) -> Outcome:
+        while True:
+            try:
+                return self.simulation.live()
+            except (Crash, JobError, OSError) as death:
+                self.deaths.append(death)
+                assert len(self.deaths) < 5, f"it does not come to an end: {self.deaths}"
+
+    def is_right(self) -> None:
+        assert wrong(self.to_the_end(), expected(self.job)) is None
+        assert leftovers(self.simulation.checkpoint) == []
+        self.sink.close()
+        assert not list(self.folder.rglob("_staged")) and not (self.folder / "late").exists()
+
+
+@cache
+def visits(job: str, folder: Path) -> Counter[str]:
+    """How often each point is reached when nothing else goes wrong."""
+    run = Run(job, folder / job)
+    run.is_right()
+    return run.reached
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Counter[str]]:
+    folder = tmp_path_factory.mktemp("baseline")
+    return lambda job: visits(job, folder)
+
+
+def dies(point: str) -> BaseException:
+    return Crash(point)
+
+
+def disk_full(point: str) -> BaseException:
+    return OSError(errno.ENOSPC, "No space left on device")
+
+
+FIRST, LATER = 0.0, 0.6
+"""Which of its visits, as a share of them."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "when"), [(dies, {"join": FIRST, "aggregate": LATER}), (disk_full, {"join": LATER, "aggregate": FIRST})]
+)
+@pytest.mark.parametrize("point", sorted(POINTS))
+def test_a_fault_at_a_point(
+    point: str,
+    fault: Callable[[str], BaseException],
+    when: Mapping[str, float],
+    tmp_path: Path,
+    baseline: Callable[[str], Counter[str]],
+) -> None:
+    if point == ONLY_TWICE:
+        return  # see below
+    struck = []
+    for job in JOBS:
+        if baseline(job)[point]:
+            run, visit = Run(job, tmp_path / job), 1 + int(baseline(job)[point] * when[job])
+
+            def strike(name: str, run: Run = run, visit: int = visit) -> None:
+                if name == point and run.reached[name] == visit:
+                    struck.append(name)
+                    raise fault(name)
+
+            run.strike = strike
+            run.is_right()
+    assert struck, f"no job comes to '{point}' ({POINTS[point]})"
+
+
+def test_a_batch_that_is_published_twice(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path, _SCHEMA)
+    one, two = rows((1, 1, "one")), rows((2, 2, "two"))
+    sink.publish(7, {RESULTS: [sink.stage(RESULTS, "00000007-0-a", [one])]})
+    seen = []
+
+    def strike(point: str) -> None:
+        seen.append(point)
+        if point == ONLY_TWICE:
+            raise Crash(point)
+
+    faults.inject(strike)
+    try:
+        with pytest.raises(Crash):
+            sink.publish(7, {RESULTS: [sink.stage(RESULTS, "00000007-0-b", [two])]})
+    finally:
+        faults.inject(None)
+    assert ONLY_TWICE in seen and sink.rows(RESULTS) == []
+    sink.forget_after(6)
+    for attempt in "cd":
+        sink.publish(7, {RESULTS: [sink.stage(RESULTS, f"00000007-0-{attempt}", [two])]})
+        assert pa.Table.from_batches(sink.rows(RESULTS)).to_pylist() == two.to_pylist()
+    sink.close()
+    assert [file.name for file in sink.folder.iterdir()] == ["batch-00000007"]
+
+
+# Storage
+
+
+def files(folder: Path) -> dict[tuple[str, int], Path]:
+    return {(str(file), file.stat().st_ino): file for file in folder.rglob("*") if file.is_file()}
+
+
+def kind_of(file: Path) -> str:
+    return file.name if file.name == "checkpoint.json" else file.parent.name
+
+
+KINDS = ("checkpoint.json", "decided", "commits", "log", "small")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("where", ["before a file is renamed", "a file is there"])
+def test_a_torn_write(where: str, kind: str, tmp_path: Path) -> None:
+    """Half of a file, under the name of an unfinished one or, where a file system is not what it should be, under its
+    own; then all is dead. The latter may be refused, if the file is one that counts; nothing else may come of it."""
+    run = Run("aggregate", tmp_path)
+    before: dict[tuple[str, int], Path] = {}
+    torn = []
+
+    def strike(point: str) -> None:
+        if point == "store: before a file is written":
+            before.clear()
+            before.update(files(tmp_path / "checkpoint"))
+        elif point == f"store: {where}" and len(torn) < 2:
+            (new,) = [file for key, file in files(tmp_path / "checkpoint").items() if key not in before]
+            if kind_of(Path(str(new).replace(new.name, new.name.split("-", 2)[-1]))) == kind or kind_of(new) == kind:
+                torn.append(new)
+                os.truncate(new, new.stat().st_size // 2)
+                raise Crash(point)
+
+    run.strike = strike
+    counts = where == "a file is there" and kind in ("checkpoint.json", "commits")
+    if not counts:
+        run.is_right()
+    else:
+        with pytest.raises(Crash):
+            run.simulation.live()
+        with pytest.raises(JobError, match=rf"damaged: {kind}.* does not match its checksum"):
+            run.simulation.live()
+    assert torn
+
+
+def stopped_in_the_middle(job: str, folder: Path) -> Run:
+    """A job that died after something was decided, with all kinds of files there, and whose arenas are lost."""
+    run = Run(job, folder)
+
+    def strike(point: str) -> None:
+        if point == "after decide" and run.reached[point] == 5:
+            raise Crash(point)
+
+    run.strike = strike
+    for _ in range(2):
+        with pytest.raises(Crash):
+            run.simulation.live()
+    run.lose_arenas()
+    return run
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flipped_bit(kind: str, tmp_path: Path) -> None:
+    """It is refused, naming the file, or it does not matter; there is never another result."""
+    refused, rng = 0, Random(kind)
+    run = stopped_in_the_middle("aggregate", tmp_path / "run")
+    found = [file for file in files(tmp_path / "run" / "checkpoint").values() if kind_of(file) == kind]
+    assert found
+    for file in found:
+        whole = file.read_bytes()
+        for at in (0, len(whole) - 1, *(rng.randrange(len(whole)) for _ in range(4))):
+            changed = bytearray(whole)
+            changed[at] ^= 1 << rng.randrange(8)
+            file.write_bytes(changed)
+            if kind == "decided":
+                continue  # it is decided anew
+            try:
+                run.simulation.live()
+            except JobError as error:
+                assert "damaged" in str(error) and file.name in str(error)
+                refused += 1
+            else:  # only between the sections of a segment
+                return run.is_right()
+        if kind != "decided":
+            file.write_bytes(whole)
+    run.is_right()
+    assert refused or kind == "decided"
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    run = stopped_in_the_middle("join", tmp_path)
+    segment = next((tmp_path / "checkpoint" / "log").iterdir())
+    whole = segment.read_bytes()
+    segment.unlink()
+    with pytest.raises(JobError, match=f"cannot read log/{segment.name}"):
+        run.simulation.live()
+    segment.write_bytes(whole)
+    run.is_right()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_late_files_of_a_zombie(job: str, tmp_path: Path) -> None:
+    """Whenever a commit is there, somebody writes files for a batch before it, and some that are unfinished."""
+    run = Run(job, tmp_path)
+
+    def zombie() -> Iterator[Path]:
+        root, number = tmp_path / "checkpoint", run.reached["after commit"] - 1
+        for folder in ("log", "small"):
+            yield root / folder / f"{number:08}-0-zombie"
+        for folder in ("log", "small", "commits", "decided"):
+            yield root / folder / f".tmp-zombie-{number:08}"
+        yield tmp_path / "out" / "_staged" / f"{number:08}-0-zombie-results.parquet"
+
+    def strike(point: str) -> None:
+        if point == "after commit" and run.reached[point] < 6:
+            for file in zombie():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(b"whatever")
+
+    run.strike = strike
+    run.is_right()
+    assert run.reached["after commit"] == 6 and len(run.deaths) == 1
+
+
+# The enumeration
+
+
+def test_points_are_found_by_reading_the_code(tmp_path: Path) -> None:
+    assert len(POINTS) > 20
+    (tmp_path / "one.py").write_text('reach("here")\n')
+    assert fault_points(tmp_path) == {"here": "one.py:1"}
+    (tmp_path / "two.py").write_text('\nreach("here")\n')
+    with pytest.raises(InternalError, match=r"two.py:2: there is a fault point 'here' at one.py:1"):
+        fault_points(tmp_path)
+    (tmp_path / "two.py").write_text("reach(name)\n")
+    with pytest.raises(InternalError, match="literal"):
+        fault_points(tmp_path)
+
+
+def test_examples_in_the_documentation() -> None:
+    import doctest
+
+    assert doctest.testmod(module).failed == 0
