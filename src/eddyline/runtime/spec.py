@@ -21,6 +21,7 @@ from eddyline.cql.places import Place
 from eddyline.cql.script import Script, parse
 from eddyline.engine.packing import NO_TIME
 from eddyline.engine.turn import RESULTS, Home, checkpoint_at
+from eddyline.errors import SettingError
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.runtime.options import Options
@@ -91,6 +92,8 @@ class Spec:
             if sink is not None and sink.format in FILE_SINKS:
                 made[what] = BatchFiles(FileOptions.read(sink.format, Options(sink.format, sink.options)), schema)
             else:
+                if "://" in self.checkpoint:
+                    raise SettingError(f"with the checkpoint at {self.checkpoint} rows can only go to files")
                 folder = f"{self.checkpoint}/staged/{what.replace(' ', '-')}"
                 made[what] = HandOver(folder, schema, _giver(give, what))
         return made
