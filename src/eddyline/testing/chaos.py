@@ -221,7 +221,7 @@ class Chaos:
             name = list(QUERIES)[self.finished % len(QUERIES)]
             with _folder() as folder:
                 job = make_job(name, folder, rng.randrange(1 << 30))
-                self._job(job, rng, min(kills, self.kills + max(1, kills // 5)))
+                self._job(job, rng, min(kills, self.kills + max(2, kills // 5)))
             self.finished += 1
 
     def _job(self, job: ChaosJob, rng: random.Random, kills: int) -> None:
