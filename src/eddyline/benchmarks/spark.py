@@ -32,8 +32,8 @@ from eddyline.spark.tasks import Task, count_task, turn_task
 ROWS, FILES, WINDOW = 1_000_000, 20, 5
 OWN_SHARE = 5
 """Spark's own joins read so many files of the FILES: they take long."""
-ROUNDS = 3
-BATCHES = (250_000, 500_000, 1_000_000)
+ROUNDS = 2
+BATCHES = (500_000, 1_000_000)
 """Rows of a batch: each side at its best."""
 FLOOR, TIMES = 0.7, 8.0
 SMALL_ROWS, SMALL_BAR = 1000, 1.5
@@ -84,6 +84,7 @@ def run(part: str | None = None) -> list[Result]:
                 results += _small(join, place)
         return results
     finally:
+        session({})[0].stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -33,7 +33,7 @@ from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query, WindowKind
-from eddyline.settings import Settings
+from eddyline.settings import Settings, size_text
 from eddyline.state.arena import remove
 from eddyline.state.log.commits import LOG, SMALL, Checkpoint, LogFile
 from eddyline.state.log.segment import written
@@ -59,16 +59,22 @@ class Keeper(Protocol):
 
 
 class Arenas:
-    """In arenas on the host: the next turn may be taken by another process."""
+    """In arenas on the host, none larger than `limit`: the next turn may be taken by another process."""
 
-    def __init__(self, folder: str, make: Callable[[str, int], Slot]) -> None:
-        self._folder, self._make = folder, make
+    def __init__(self, folder: str, make: Callable[[str, int], Slot], limit: int | None) -> None:
+        self._folder, self._make, self._limit = folder, make, limit
 
     def open(self, number: int) -> Slot:
         return self._make(f"{self._folder}/{number}", number)
 
     def leave(self, number: int, slot: Slot) -> None:
         try:
+            size = slot.arena.bytes
+            if self._limit is not None and size > self._limit:
+                raise JobError(
+                    f"slot {number} takes {size_text(size)}, more than arena_limit={size_text(self._limit)};"
+                    " a larger limit, more slots or smaller windows would do"
+                )
             attach.save(slot)
         finally:  # without its lock nobody could come next
             attach.close(slot)
@@ -106,7 +112,9 @@ class Home:
         self.query, self.settings, self.slots, self.checkpoint, self.stage = query, settings, slots, checkpoint, stage
         self.plan = Plan(query)
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
-        self.keeper: Keeper = InMemory(self._make) if arenas is None else Arenas(arenas, self._attach)
+        self.keeper: Keeper = (
+            InMemory(self._make) if arenas is None else Arenas(arenas, self._attach, settings.arena_limit)
+        )
 
     def _make(self) -> Slot:
         return Slot(self.query, self.settings, partial=self.partial)
