@@ -30,6 +30,7 @@ class OwnJoin:
 def run(spark: SparkSession, join: OwnJoin, out: str, files_per_batch: int) -> tuple[float, int]:
     """Runs it over all files; seconds from the first batch that is not warming up, and the rows read in them."""
     checkpoint = tempfile.mkdtemp(prefix="eddyline-own-joins-")
+    spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)  # the default is 200
     try:
         query = (
             _frame(spark, join, files_per_batch)

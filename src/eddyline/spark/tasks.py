@@ -105,8 +105,9 @@ def count_task(spec: str, batch: int) -> Task:
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        parcels = (unpacked(blob.as_buffer()) for rows in batches for blob in rows.column("blob"))
-        counts = {"rows_in": sum(p.batch.num_rows for p in parcels if p.kind == "rows")}
+        parcels = [unpacked(blob.as_buffer()) for rows in batches for blob in rows.column("blob")]
+        counts = {"rows_in": sum(p.head["counts"]["rows_in"] for p in parcels if p.kind == "counts")}
+        counts["rows_shipped"] = sum(p.batch.num_rows for p in parcels if p.kind == "rows")
         yield pa.record_batch([pa.array([Record(context.partitionId(), counts, {}).as_json()])], names=["record"])
 
     return count
