@@ -37,6 +37,7 @@ class Settings:
     reroute_every: int = 1000
     input_batch: int | None = None
     """Rows taken in from all streams in one go; None: adaptive, or the packet size where that is fixed."""
+    plan: str = "auto"
     explore: float = 0.08
     seed: int = 0
     slots: int | None = None
@@ -107,6 +108,12 @@ def _explore(text: str) -> Mapping[str, Any]:
     return {"explore": float(text)}
 
 
+def _plan(text: str) -> Mapping[str, Any]:
+    if text not in ("auto", "mjoin") and not text.startswith("("):
+        raise _Wrong(f"{text!r} is not auto, mjoin or a tree of aliases such as ((a b) c)")
+    return {"plan": text}
+
+
 def _batch_rows(text: str) -> Mapping[str, Any]:
     if text == "auto":
         return {"batch_rows": Settings.batch_rows, "batch_rows_auto": True}
@@ -165,7 +172,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("packet", "adaptive, a number of tuples", "adaptive", "tuples per packet (1: the per-tuple eddy)", _packet),
     Setting("input_batch", "auto, a number of rows", "auto", "rows of all streams taken in at a time", _input_batch),
     Setting("explore", "a share from 0 to 1", "0.08", "how much of the work may go to trying other routes", _explore),
-    Setting("plan", "auto, mjoin, a tree of aliases", "auto", "which spans are materialised", today="mjoin"),
+    Setting("plan", "auto, mjoin, a tree of aliases such as ((a b) c)", "auto", "which spans are materialised", _plan),
     Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans", today="off"),
     Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs",
             today="off"),

@@ -27,6 +27,7 @@ from eddyline.engine.watermarks import Watermarks
 from eddyline.errors import InternalError, JobError
 from eddyline.query.model import Query
 from eddyline.settings import Settings
+from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.testing.compare import difference
 from eddyline.testing.eager import eager
 from eddyline.testing.fuzz import case_seed
@@ -289,8 +290,8 @@ def truncated(path: Path) -> None:
 
 def edited(key: str, value: object) -> Callable[[Path], None]:
     def edit(folder: Path) -> None:
-        header = json.loads((folder / "header").read_text())
-        (folder / "header").write_text(json.dumps(header | {key: value}))
+        header = unsealed((folder / "header").read_bytes())
+        (folder / "header").write_bytes(sealed(header | {key: value}))
 
     return edit
 
@@ -300,6 +301,7 @@ WRONG: dict[str, Callable[[Path], None]] = {
     "half a header": lambda folder: truncated(folder / "header"),
     "no JSON": lambda folder: (folder / "header").write_bytes(b"\xff\x00"),
     "another thing": lambda folder: (folder / "header").write_text("[1, 2]"),
+    "not its checksum": lambda folder: (folder / "header").write_text("00000000\n{}"),
     "another format": edited("format", attach.FORMAT + 1),
     "another boot": edited("boot", "the one before"),
     "other regions": edited("regions", 3),
@@ -320,6 +322,30 @@ def test_what_is_doubtful_counts_as_lost(what: str, tmp_path: Path) -> None:
     saved_slot(str(tmp_path), "slide", steps[:4])
     WRONG[what](tmp_path)
     check_lost(str(tmp_path), "slide")
+
+
+def test_a_flipped_bit_of_what_is_beside_the_columns_is_noticed(tmp_path: Path) -> None:
+    """Wherever it is. (Columns are memory, and have no checksums.)"""
+    steps, _ = planned("slide", 1)
+    saved_slot(str(tmp_path), "slide", steps[:4])
+    whole = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    rng, flipped = random.Random(1), 0
+    for name, data in whole.items():
+        if name != "header" and not name.endswith(".arrow"):
+            continue
+        for at in (0, len(data) - 1, *(rng.randrange(len(data)) for _ in range(20))):
+            for path in tmp_path.iterdir():
+                path.unlink()
+            for other, there in whole.items():
+                (tmp_path / other).write_bytes(there)
+            changed = bytearray(data)
+            changed[at] ^= 1 << rng.randrange(8)
+            (tmp_path / name).write_bytes(changed)
+            slot = opened(str(tmp_path), "slide")
+            assert slot.version == 0, f"bit flipped in byte {at} of {name}"
+            close(slot)
+            flipped += 1
+    assert flipped > 40
 
 
 def test_the_state_of_another_query_or_job_counts_as_lost(tmp_path: Path) -> None:
@@ -538,7 +564,7 @@ class Travelling(LocalEngine):
 def known(slot: Slot) -> list[object]:
     """What a slot knows, as far as it can be compared."""
     committed = slot._committed_number, slot._committed_watermark, slot._committed_errors
-    now = slot.version, slot._number, slot._watermark, slot.errors.count, slot.errors.first, slot.state_rows
+    now = slot.version, slot.eddy.number, slot._watermark, slot.errors.count, slot.errors.first, slot.state_rows
     return [now, committed, [stem.nbytes for stem in slot.stems], [c.nbytes for c in slot._clocks.values()]]
 
 

@@ -141,7 +141,7 @@ def test_a_batch_that_fails_in_the_middle_leaves_nothing_in_the_queues(settings:
         )
         found = job.feed(**batch_for(job, rng, 0))
         slot, left[0] = job.engine.slot, fails_at
-        rows, committed = [stem.rows for stem in slot.stems], slot._number
+        rows, committed = [stem.rows for stem in slot.stems], slot.eddy.number
         try:
             job.feed(**batch_for(job, rng, 8), commit=False)
         except JobError:
@@ -151,7 +151,7 @@ def test_a_batch_that_fails_in_the_middle_leaves_nothing_in_the_queues(settings:
         job.engine.wind_back()
         assert not any(queue.occupancy or queue.scheduled for queue in slot.eddy.scheduler.queues.values())
         assert slot.eddy.scheduler.next() is None and slot.eddy.scheduler.least_done() is None
-        assert ([stem.rows for stem in slot.stems], slot._number) == (rows, committed)
+        assert ([stem.rows for stem in slot.stems], slot.eddy.number) == (rows, committed)
         assert all(stem.stored == stem.rows for stem in slot.stems)
         for start in (8, 16):
             found += job.feed(**batch_for(job, rng, start))

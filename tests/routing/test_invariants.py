@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from eddyline.engine.slot import Slot
 from eddyline.errors import InternalError
 from eddyline.plan.plan import Plan
 from eddyline.routing.invariants import check_matches, check_packet
@@ -125,12 +126,12 @@ def packet(numbers: int | list[int] = 2, **rows: list[int]) -> Packet:
 
 
 @pytest.fixture
-def stems() -> list[SteM]:
+def slot() -> Slot:
     job = Job(JOIN, a="k", b="k")
     job.feed(a=[(1, 1), (1, 2)], commit=False)
     job.feed(b=[(1, 3), (1, 4)], commit=False)
     job.feed(a=[(1, 5)], commit=False)
-    return job.engine.slot.stems
+    return job.engine.slot
 
 
 @pytest.mark.parametrize(
@@ -148,18 +149,18 @@ def stems() -> list[SteM]:
         (packet([4, 2], s0=[2, 2], s1=[1, 0]), "2 components"),
     ],
 )
-def test_packets_that_cannot_be(stems: list[SteM], wrong: Packet, message: str) -> None:
+def test_packets_that_cannot_be(slot: Slot, wrong: Packet, message: str) -> None:
     with pytest.raises(InternalError, match=message):
-        check_packet(wrong, stems)
+        check_packet(wrong, slot.stems, slot.plan)
 
 
-def test_packets_that_can_be(stems: list[SteM]) -> None:
-    check_packet(packet(s1=[0, 1]), stems)
-    check_packet(packet(s0=[0, 1], s1=[1, 0]), stems)
-    check_packet(packet([2, 4], s0=[0, 2], s1=[1, 1]), stems)
-    check_packet(packet([4, 2], s0=[2, 1], s1=[1, 1]), stems)
+def test_packets_that_can_be(slot: Slot) -> None:
+    check_packet(packet(s1=[0, 1]), slot.stems, slot.plan)
+    check_packet(packet(s0=[0, 1], s1=[1, 0]), slot.stems, slot.plan)
+    check_packet(packet([2, 4], s0=[0, 2], s1=[1, 1]), slot.stems, slot.plan)
+    check_packet(packet([4, 2], s0=[2, 1], s1=[1, 1]), slot.stems, slot.plan)
     with pytest.raises(InternalError, match="2 components"):
-        check_packet(packet(0, s0=[0], s1=[0]), stems)
+        check_packet(packet(0, s0=[0], s1=[0]), slot.stems, slot.plan)
 
 
 def test_matches_outside_their_limits() -> None:

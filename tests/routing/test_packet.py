@@ -16,7 +16,7 @@ def tuples(packet: Packet) -> list[tuple[int, ...]]:
 
 def test_packets() -> None:
     packet = Packet({0: np.array([4, 5, 6])}, (0b1, 0b1), np.array([9]), 3)
-    joined = packet.joined(np.array([0, 0, 2]), 3, np.array([7, 8, 9]))
+    joined = packet.joined(np.array([0, 0, 2]), {3: np.array([7, 8, 9])}, (0b1001, 0b1))
     assert joined.signature == (0b1001, 0b1) and joined.size == 3 and joined.numbers.tolist() == [9]
     assert joined.rows[0].tolist() == [4, 4, 6] and joined.rows[3].tolist() == [7, 8, 9]
     assert joined.take(np.array([True, False, True])).rows[3].tolist() == [7, 9]
@@ -35,10 +35,17 @@ def test_a_packet_begins_with_the_rows_of_one_build() -> None:
 
 def test_numbers_go_with_their_tuples() -> None:
     packet = Packet({0: np.array([4, 5, 6])}, (1, 0), np.array([3, 1, 2]), 3)
-    assert tuples(packet.joined(np.array([2, 0, 0]), 1, np.array([7, 8, 9]))) == [(6, 7, 2), (4, 8, 3), (4, 9, 3)]
+    assert tuples(packet.joined(np.array([2, 0, 0]), {1: np.array([7, 8, 9])}, (3, 0))) == [
+        (6, 7, 2),
+        (4, 8, 3),
+        (4, 9, 3),
+    ]
     assert tuples(packet.take(np.array([False, True, True]))) == [(5, 1), (6, 2)]
     assert tuples(packet.take(slice(1, 2))) == [(5, 1)]
-    assert tuples(packet.take(slice(1, 2)).joined(np.array([0, 0]), 1, np.array([1, 2]))) == [(5, 1, 1), (5, 2, 1)]
+    assert tuples(packet.take(slice(1, 2)).joined(np.array([0, 0]), {1: np.array([1, 2])}, (3, 0))) == [
+        (5, 1, 1),
+        (5, 2, 1),
+    ]
     assert packet.take(np.zeros(3, bool)).size == 0
     assert tuples(packet.passed(0)) == [(4, 3), (5, 1), (6, 2)]
 

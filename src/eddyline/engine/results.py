@@ -18,11 +18,10 @@ from eddyline.errors import InternalError
 from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Column, Expr
 from eddyline.query.model import GroupBy, Query, WindowKind
-from eddyline.routing.eddy import newest
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import Clock
 from eddyline.state.shelf import Saved, Shelf
-from eddyline.state.stem import SteM
+from eddyline.state.stem import SteM, newest
 
 Times = NDArray[np.int64]
 
@@ -149,7 +148,7 @@ class Groups:
             nowhere = np.zeros(packet.size, np.int64)
             self._grouping.add(values, packet.size, nowhere, nowhere)
             return
-        first = -(-newest(self._stems, packet) // self._slide) * self._slide
+        first = -(-newest(self._stems, packet.rows, packet.size) // self._slide) * self._slide
         last = np.full(packet.size, _NEVER_ENDS)
         for source, rows in packet.rows.items():
             window = self._query.sources[source].window

@@ -26,10 +26,11 @@ from eddyline.engine.results import Groups, Named, Results, Rows
 from eddyline.engine.split import Shipment, Which, kept_values, wanted
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
+from eddyline.plan.tree import shape
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query, WindowKind
 from eddyline.routing.eddy import Eddy
-from eddyline.routing.packet import Packet, merged, started
+from eddyline.routing.packet import Packet, merged
 from eddyline.routing.rows_windows import Clock
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
@@ -65,9 +66,11 @@ class Slot:
     ) -> None:
         """With `partial` aggregates are given as cells, for `partial.combine`."""
         self.arena = arena = arena or Arena()
-        self.query, self.plan, self.errors = query, Plan(query), ErrorCount()
         sources = query.sources
+        tree = shape(settings.plan, [s.alias for s in sources])
+        self.query, self.plan, self.errors = query, Plan(query, tree), ErrorCount()
         self.stems = [SteM(arena, layout) for layout in self.plan.layouts]
+        """Those of the sources, then the intermediate ones."""
         self._clocks = {
             i: Clock(arena, s.window.size) for i, s in enumerate(sources) if s.window.kind is WindowKind.ROWS
         }
@@ -82,7 +85,7 @@ class Slot:
         self.input_batch = InputBatch(settings.input_batch or settings.packet)
         self._ready: list[Packet] = []
         self._ready_rows = 0
-        self._number = self._committed_number = 0
+        self._committed_number = 0
         self._watermark: int | None = None
         self._committed_watermark: int | None = None
         self._committed_errors = 0
@@ -152,21 +155,23 @@ class Slot:
         """Build what was fed and send it round the eddy, a slice whenever nothing else is to be done there, until all
         of it and all that came of it has gone through. A slice has the same share of every source, because sources that
         are read side by side cover the same stretch of time."""
-        work = self.eddy.work
-        while left := sum(stem.stored - stem.rows for stem in self.stems):
-            calls, passed, before = work.calls, int(work.passed[0]), self._number
+        work, stems = self.eddy.work, self._base_stems
+        while left := sum(stem.stored - stem.rows for stem in stems):
+            calls, passed, built = work.calls, int(work.passed[0]), 0
             slices = -(-left // self.input_batch.rows)
-            for source, stem in enumerate(self.stems):
+            for source, stem in enumerate(stems):
                 rows = -(-(stem.stored - stem.rows) // slices)
                 if rows:
-                    first, last = stem.build(self._number, rows)
-                    packet = started(source, first, last, self._number)
-                    self._number += rows
-                    self.eddy.start(packet)
+                    self.eddy.build(source, rows)
+                    built += rows
             self.eddy.run()
-            calls = work.calls - calls + len(self.stems)
-            self.input_batch.observe(self._number - before, calls, int(work.passed[0]) - passed)
+            calls = work.calls - calls + len(stems)
+            self.input_batch.observe(built, calls, int(work.passed[0]) - passed)
         self.eddy.flush()
+
+    @property
+    def _base_stems(self) -> list[SteM]:
+        return self.stems[: len(self.query.sources)]
 
     # Output
 
@@ -213,11 +218,7 @@ class Slot:
                     clock = self._clocks.get(source)
                     places = None if clock is None else np.arange(clock.rows - batch.num_rows, clock.rows)
                     self._arrive(source, batch, self._times(source, batch), places)
-        for stem in self.stems:
-            rows = stem.stored - stem.rows
-            if rows:
-                stem.build(self._number, rows)
-                self._number += rows
+        self.eddy.load()
         self._watermark = query_watermark
         self._expire(watermarks)
         self.errors.count, self.errors.first = 0, ""
@@ -240,6 +241,9 @@ class Slot:
         if self._waiting:
             by_source = [FOREVER if s.stream.is_table else self._watermark for s in self.query.sources]
         for source, stem in enumerate(self.stems):
+            if stem.components:  # after those of the sources
+                stem.expire_tuples(self.stems)
+                continue
             if stem.layout.timed:
                 stem.expire(self.plan.graph.bounds.horizon(source, by_source))
             if source in self._clocks:
@@ -264,7 +268,7 @@ class Slot:
         for clock in self._clocks.values():
             clock.commit(-FOREVER if self._watermark is None else self._watermark)
         self._results.commit(self._watermark)
-        self._committed_number, self._committed_watermark, self.version = self._number, self._watermark, version
+        self._committed_number, self._committed_watermark, self.version = self.eddy.number, self._watermark, version
         self._committed_errors = self.errors.count
 
     def wind_back(self) -> None:
@@ -274,7 +278,7 @@ class Slot:
             part.wind_back()
         self.eddy.clear()
         self._ready, self._ready_rows = [], 0
-        self._number, self._watermark = self._committed_number, self._committed_watermark
+        self.eddy.number, self._watermark = self._committed_number, self._committed_watermark
         self.errors.count = self._committed_errors
 
     def saved(self) -> Saved:
@@ -282,7 +286,7 @@ class Slot:
         the state of now, and what it takes to wind back to the last commit."""
         shelf = self.arena.shelf
         return {
-            "numbers": [self.version, self._number, self._watermark, self.errors.count, self.errors.first],
+            "numbers": [self.version, self.eddy.number, self._watermark, self.errors.count, self.errors.first],
             "done": self.batch_done,
             "committed": [self._committed_number, self._committed_watermark, self._committed_errors],
             "stems": [stem.saved() for stem in self.stems],
@@ -296,7 +300,7 @@ class Slot:
     def restore(self, saved: Saved) -> None:
         """Go on where another process was, in the same arena."""
         shelf = self.arena.shelf
-        self.version, self._number, self._watermark, self.errors.count, self.errors.first = saved["numbers"]
+        self.version, self.eddy.number, self._watermark, self.errors.count, self.errors.first = saved["numbers"]
         self.batch_done = saved["done"]
         self._committed_number, self._committed_watermark, self._committed_errors = saved["committed"]
         for stem, of_stem in zip(self.stems, saved["stems"], strict=True):

@@ -82,3 +82,20 @@ def narrow(
             t = times[rows[i]]
             low[i] = max(low[i], t - back)
             high[i] = min(high[i], t + on)
+
+
+@kernel
+def apart(
+    keep: NDArray[np.bool_],
+    times: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    other_times: NDArray[np.int64],
+    other_rows: NDArray[np.int64],
+    most: int,
+    other_most: int,
+) -> None:
+    """Of pairs of rows keep those whose times lie at most `most` after and at most `other_most` before the other's."""
+    for i in range(rows.size):
+        if keep[i]:
+            later = times[rows[i]] - other_times[other_rows[i]]
+            keep[i] = later <= most and -later <= other_most

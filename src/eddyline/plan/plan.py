@@ -6,13 +6,21 @@ hold by construction: a step never probes a source the span has, nor repeats a s
 exists only after its rows were built (BuildFirst); SteMs have all rows that came, so no tuple is bounced back
 (BounceBack, ProbeCompletion); and which step is taken never changes the result, because every step applies each
 predicate that its span newly completes.
+
+A tuple is in one join operator of the tree: it probes the other children of that operator and nothing else, so no route
+goes round a materialised span. When it has all of them, and has passed the selections that they allow, it is built into
+the intermediate SteM of the operator, and starts again in the operator above. SteMs are numbered: those of sources
+first, then those of the operators below the root. Every tuple of a SteM has passed the same selections, so a signature
+says all about a tuple that has a component of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from eddyline.plan.graph import Equality, JoinGraph, join_graph
+from eddyline.plan.tree import Tree, mjoin, span_of
 from eddyline.query.expr import Column, Expr, columns_of, sources_of
 from eddyline.query.model import Query, WindowKind
 from eddyline.query.types import physical
@@ -46,7 +54,7 @@ class ListAccess:
 
 @dataclass(frozen=True)
 class Probe:
-    """Probe the SteM of `target`; verify the equalities and check the predicates that the access does not decide."""
+    """Probe SteM number `target`; verify the equalities and check the predicates that the access does not decide."""
 
     target: int
     access: KeyAccess | RangeAccess | ListAccess
@@ -65,19 +73,92 @@ class Select:
 Step = Probe | Select
 
 
-class Plan:
-    """The multi-way join over all sources of a query."""
+@dataclass(frozen=True)
+class Operator:
+    """A join operator: the SteMs of its children, and the selections that are passed within it."""
 
-    def __init__(self, query: Query) -> None:
+    tree: Tree
+    stems: tuple[int, ...]
+    spans: tuple[int, ...]
+    """What each of these has, as a bit mask of sources."""
+    selections: tuple[int, ...]
+    done: int
+    """All selections that its span allows, as a bit mask: what its results have passed."""
+
+    @cached_property
+    def bits(self) -> dict[int, int]:
+        """By SteM the first of its sources, which stands for all of them: tuples here have all or none."""
+        return {stem: (span & -span).bit_length() - 1 for stem, span in zip(self.stems, self.spans, strict=True)}
+
+    @cached_property
+    def bit_of(self) -> dict[int, int]:
+        """By source the bit of the child that has it."""
+        return {s: bit for bit, span in zip(self.bits.values(), self.spans, strict=True) for s in _sources(span)}
+
+
+class Plan:
+    """The steps and SteMs of a query, in the shape of a tree: without one a multi-way join over all sources."""
+
+    def __init__(self, query: Query, tree: Tree | None = None) -> None:
         self.query = query
+        self.tree = tree or mjoin(len(query.sources))
         self.graph: JoinGraph = join_graph(query)
         self._between: dict[frozenset[int], list[Equality]] = {}
         for e in self.graph.equalities:
             self._between.setdefault(frozenset((e.left, e.right)), []).append(e)
         self.gathered = self._gathered()
         """The columns that must be there when a result is complete."""
-        self.layouts = tuple(self._layout(s) for s in range(len(query.sources)))
+        self.materialised = tuple(self.tree.below())
+        """The operators that have an intermediate SteM, in the order of these."""
+        self._operators: dict[int, Operator] = {}
+        self._add_operator(self.tree)
+        self.layouts = (
+            *(self._layout(s) for s in range(len(query.sources))),
+            *(self._layout_between(tree) for tree in self.materialised),
+        )
         self._steps: dict[Signature, tuple[Step, ...]] = {}
+
+    def _add_operator(self, tree: Tree) -> None:
+        sources, done = len(self.query.sources), self._allowed(tree.span)
+        stems = [c if isinstance(c, int) else sources + self.materialised.index(c) for c in tree.children]
+        inner = [c for c in tree.children if isinstance(c, Tree)]
+        below = sum(self._allowed(c.span) for c in inner)
+        here = tuple(i for i in range(len(self.graph.selections)) if (done & ~below) >> i & 1)
+        spans = tuple(map(span_of, tree.children))
+        self._operators[tree.span] = Operator(tree, tuple(stems), spans, here, done)
+        for child in inner:
+            self._add_operator(child)
+
+    def _allowed(self, span: int) -> int:
+        """The selections that a span has all columns of."""
+        return sum(1 << i for i, predicate in enumerate(self.graph.selections) if _covers(span, predicate))
+
+    def operator(self, signature: Signature) -> Operator:
+        """Where tuples of this signature are: those that are built into an intermediate SteM in the one above it."""
+        span, tree = signature[0], self.tree
+        while inner := [c for c in tree.children if isinstance(c, Tree) and not span & ~c.span]:
+            if signature == (inner[0].span, self._allowed(inner[0].span)):
+                break
+            tree = inner[0]
+        return self._operators[tree.span]
+
+    def stem_of(self, signature: Signature) -> int | None:
+        """The intermediate SteM into which tuples of this signature are built."""
+        for number, tree in enumerate(self.materialised, len(self.query.sources)):
+            if signature == (tree.span, self._operators[tree.span].done):
+                return number
+        return None
+
+    def after(self, signature: Signature, step: Step) -> Signature:
+        """The signature after a step."""
+        span, done = signature
+        if isinstance(step, Select):
+            return span, done | 1 << step.selection
+        below = step.target - len(self.query.sources)
+        if below < 0:
+            return span | 1 << step.target, done
+        operator = self._operators[self.materialised[below].span]
+        return span | operator.tree.span, done | operator.done
 
     def steps(self, signature: Signature) -> tuple[Step, ...]:
         """The allowed next steps, in the order a fixed router takes them; none for the whole result."""
@@ -92,31 +173,38 @@ class Plan:
             for i, predicate in enumerate(self.graph.selections)
             if not done >> i & 1 and _covers(span, predicate)
         ]
-        missing = [s for s in range(len(self.query.sources)) if not span >> s & 1]
-        by_key = [self._probe(span, s, access) for s in missing for access in self._keys(span, s)]
-        linked = by_key or [self._probe(span, s, self._range(span, s)) for s in missing if self._is_linked(span, s)]
-        probes = linked or [self._probe(span, s, ListAccess()) for s in missing]
+        operator = self.operator((span, done))
+        missing = [(stem, of) for stem, of in zip(operator.stems, operator.spans, strict=True) if not span & of]
+        by_key = [self._probe(span, stem, of, access) for stem, of in missing for access in self._keys(span, of)]
+        linked = by_key or [
+            self._probe(span, *other, self._range(span, other[1]))
+            for other in missing
+            if self._is_linked(span, other[1])
+        ]
+        probes = linked or [self._probe(span, stem, of, ListAccess()) for stem, of in missing]
         return (*selections, *probes)
 
     def _keys(self, span: int, target: int) -> list[KeyAccess]:
-        """One access per index of the target that the span has a key for."""
+        """One access per index of the target, a span, that the span has a key for."""
         found: dict[tuple[Expr, ...], KeyAccess] = {}
-        for partner in range(len(self.query.sources)):
-            edge = self._edge(target, partner) if span >> partner & 1 else ()
-            if edge:
-                on = tuple(mine for mine, _, _ in edge)
-                found.setdefault(on, KeyAccess(on, partner, tuple(theirs for _, _, theirs in edge)))
+        for source in _sources(target):
+            for partner in _sources(span):
+                edge = self._edge(source, partner)
+                if edge:
+                    on = tuple(mine for mine, _, _ in edge)
+                    found.setdefault(on, KeyAccess(on, partner, tuple(theirs for _, _, theirs in edge)))
         return list(found.values())
 
-    @property
-    def linked(self) -> tuple[int, ...]:
-        """For each source the others, as a bit mask, from which it can be probed by key or, if there are none, by
-        anything that WHERE says about both."""
-        sources = range(len(self.query.sources))
-        by_key = [sum(1 << p for p in sources if p != s and self._edge(s, p)) for s in sources]
-        return tuple(
-            by_key[s] or sum(1 << p for p in sources if p != s and self._is_linked(1 << p, s)) for s in sources
-        )
+    def linked(self, operator: Operator) -> dict[int, int]:
+        """For each child, by its bit, the others, as a mask of their bits, from which it can be probed by key or, if
+        there are none, by anything that WHERE says about both."""
+        children = list(zip(operator.bits.values(), operator.spans, strict=True))
+        found = {}
+        for bit, span in children:
+            others = [(b, s) for b, s in children if b != bit]
+            by_key = sum(1 << b for b, s in others if self._keys(s, span))
+            found[bit] = by_key or sum(1 << b for b, s in others if self._is_linked(s, span))
+        return found
 
     def _edge(self, source: int, partner: int) -> list[tuple[Expr, int, Expr]]:
         """The equalities between two sources, seen from one; the order is the same from both sides."""
@@ -126,9 +214,9 @@ class Plan:
         """The order key of the target with the most limits."""
         limits: dict[Expr, list[tuple[str, int, Expr, int]]] = {}
         for r in self.graph.ranges:
-            if target in (r.left, r.right):
-                mine, op, partner, theirs, offset = r.seen_from(target)
-                if span >> partner & 1:
+            for source in (r.left, r.right):
+                mine, op, partner, theirs, offset = r.seen_from(source)
+                if target >> source & 1 and span >> partner & 1:
                     limits.setdefault(mine, []).append((op, partner, theirs, offset))
         if not limits:
             return ListAccess()
@@ -136,8 +224,8 @@ class Plan:
         return RangeAccess(on, tuple(limits[on]))
 
     def _is_linked(self, span: int, target: int) -> bool:
-        """Whether some predicate or time bound of WHERE is decided by probing the target."""
-        pairs = (frozenset((s, target)) for s in range(len(self.query.sources)) if span >> s & 1)
+        """Whether some predicate or time bound of WHERE is decided by probing the target, a span."""
+        pairs = (frozenset((s, t)) for s in _sources(span) for t in _sources(target))
         return any(pair in self.graph.time_pairs for pair in pairs) or any(
             self._completes(span, target, p) for p in self._checks
         )
@@ -147,27 +235,30 @@ class Plan:
         return (*(r.predicate for r in self.graph.ranges), *self.graph.residuals)
 
     def _completes(self, span: int, target: int, predicate: Expr) -> bool:
-        return _covers(span | 1 << target, predicate) and not _covers(span, predicate)
+        """Whether it needs both: what either has alone was checked before."""
+        return _covers(span | target, predicate) and not _covers(span, predicate) and not _covers(target, predicate)
 
-    def _probe(self, span: int, target: int, access: KeyAccess | RangeAccess | ListAccess) -> Probe:
+    def _probe(self, span: int, stem: int, target: int, access: KeyAccess | RangeAccess | ListAccess) -> Probe:
         equalities = []
         for e in self.graph.equalities:
-            if target in (e.left, e.right):
-                mine, partner, theirs = e.seen_from(target)
-                looked_up = isinstance(access, KeyAccess) and partner == access.partner
-                decided = access == KeyAccess((mine,), partner, (theirs,)) and is_exact(physical(mine.type))
-                if span >> partner & 1 and not decided and (looked_up or not e.derived):
-                    equalities.append(e)
+            for source in (e.left, e.right):
+                mine, partner, theirs = e.seen_from(source)
+                if target >> source & 1 and span >> partner & 1:
+                    looked_up = isinstance(access, KeyAccess) and partner == access.partner and mine in access.on
+                    decided = access == KeyAccess((mine,), partner, (theirs,)) and is_exact(physical(mine.type))
+                    if not decided and (looked_up or not e.derived):
+                        equalities.append(e)
         decided_ranges = {
             r.predicate
             for r in self.graph.ranges
+            for source in (r.left, r.right)
             if isinstance(access, RangeAccess)
             and r.exact
-            and target in (r.left, r.right)
-            and r.seen_from(target)[0] == access.on
+            and target >> source & 1
+            and r.seen_from(source)[0] == access.on
         }
         predicates = [p for p in self._checks if self._completes(span, target, p) and p not in decided_ranges]
-        return Probe(target, access, tuple(equalities), tuple(predicates))
+        return Probe(stem, access, tuple(equalities), tuple(predicates))
 
     def _gathered(self) -> tuple[Column, ...]:
         group, outputs = self.query.group, self.query.outputs
@@ -177,22 +268,44 @@ class Plan:
         return tuple(dict.fromkeys(c for e in exprs for c in sorted(columns_of(e), key=lambda c: (c.source, c.name))))
 
     def _layout(self, source: int) -> Layout:
-        """What the SteM of a source keeps: nothing that only filters need, nothing that nobody needs."""
+        """What the SteM of a source keeps: nothing that only filters need, nothing that nobody needs. Keys are those of
+        all edges; indexed are those by which other children of its operator reach it."""
         graph, stream = self.graph, self.query.sources[source]
         later = [*self._checks, *graph.selections]
         needed = (*self.gathered, *(c for p in later for c in sorted(columns_of(p), key=lambda c: c.name)))
-        edges = [self._edge(source, partner) for partner in range(len(self.query.sources)) if partner != source]
-        keys = dict.fromkeys(mine for edge in edges for mine, _, _ in edge)
+        edges = {p: self._edge(source, p) for p in range(len(self.query.sources)) if p != source}
+        on = {p: tuple(mine for mine, _, _ in edge) for p, edge in edges.items() if edge}
+        beside = self.operator((1 << source, 0)).tree.span
         order = dict.fromkeys(r.seen_from(source)[0] for r in graph.ranges if source in (r.left, r.right))
         return Layout(
             timed=not stream.stream.is_table,
             ordinal=stream.window.kind is WindowKind.ROWS,
             stored=tuple(dict.fromkeys(c for c in needed if c.source == source)),
-            keys=tuple(keys),
-            indexes=tuple(dict.fromkeys(tuple(mine for mine, _, _ in edge) for edge in edges if edge)),
+            keys=tuple(dict.fromkeys(mine for edge in edges.values() for mine, _, _ in edge)),
+            edges=tuple(dict.fromkeys(on.values())),
+            indexes=tuple(dict.fromkeys(key for partner, key in on.items() if beside >> partner & 1)),
             order_keys=tuple(order),
+        )
+
+    def _layout_between(self, tree: Tree) -> Layout:
+        """What an intermediate SteM keeps: the rows its tuples consist of, and by what the other children of the
+        operator above reach it."""
+        above = self.operator((tree.span, self._allowed(tree.span))).tree.span & ~tree.span
+        ranges = (r.seen_from(s) for r in self.graph.ranges for s in (r.left, r.right) if tree.span >> s & 1)
+        return Layout(
+            timed=any(not self.query.sources[s].stream.is_table for s in tree.sources()),
+            ordinal=False,
+            stored=(),
+            keys=(),
+            indexes=tuple(access.on for access in self._keys(above, tree.span)),
+            order_keys=tuple(dict.fromkeys(key for key, _, partner, _, _ in ranges if above >> partner & 1)),
+            components=tuple(sorted(tree.sources())),
         )
 
 
 def _covers(span: int, predicate: Expr) -> bool:
     return all(span >> s & 1 for s in sources_of(predicate))
+
+
+def _sources(span: int) -> list[int]:
+    return [s for s in range(span.bit_length()) if span >> s & 1]

@@ -1,11 +1,14 @@
 """The eddy loop: the scheduler picks a meta-queue, the router the step for its packet, what comes out is queued again.
 
-Exactly once: every row is built before it probes, and a probe returns only rows built before the row that started it.
-So of the components of a result exactly one, the one built last, can find all the others; and it finds each of them
-once, because a route adds each missing source once and every predicate is applied when its span is complete. Nothing
-here depends on the order in which packets are taken. What is in flight stays bounded: probes give their matches in
-pieces, and a queue that is full is served before the probe that fills it goes on. A probe is finished before the next
-build, because a build may move the hash table that it reads; queued packets are row numbers, which never move.
+Exactly once: within a join operator every tuple of a child is built before it probes, and a probe returns only tuples
+built before the one that started it. So of the components of a result exactly one, the one built last, can find all the
+others; and it finds each of them once, because a route adds each missing child once and every predicate is applied when
+its span is complete. What the operator gives is built as a tuple of its own, with a new number, and starts in the
+operator above, where the same holds. Nothing here depends on the order in which packets are taken.
+
+What is in flight stays bounded: probes give their matches in pieces, and a queue that is full is served before the
+probe that fills it goes on. A probe is finished before the SteM that it reads is built on, because a build may move the
+hash table; queued packets are row numbers, which never move.
 """
 
 from __future__ import annotations
@@ -16,14 +19,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.kernels.scan import narrow
+from eddyline.kernels.scan import apart, narrow
 from eddyline.plan.plan import KeyAccess, Plan, Probe, RangeAccess, Select
 from eddyline.query.evaluate import ErrorCount, mask
 from eddyline.query.expr import Expr, columns_of
 from eddyline.routing.decisions import DecisionLog
 from eddyline.routing.invariants import check_matches, check_packet
 from eddyline.routing.meta_queue import MetaQueue
-from eddyline.routing.packet import SAMPLE, Packet, Rows
+from eddyline.routing.packet import SAMPLE, Packet, Rows, started
 from eddyline.routing.router import router
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.rows_windows import Clock
@@ -32,7 +35,7 @@ from eddyline.routing.statistics import Work
 from eddyline.settings import Settings
 from eddyline.state.probing import NO_BOUND, Limits, Matches
 from eddyline.state.shelf import Saved
-from eddyline.state.stem import SteM
+from eddyline.state.stem import SteM, newest
 
 ENOUGH = 4096
 """Tuples that a step may make of a sample."""
@@ -59,14 +62,31 @@ class Eddy:
         self.scheduler = Scheduler(self.routes, settings.packet, clock)
         self._router = router(settings, plan, self.routes, self.work, self.decisions, clock)
         self._reroute_every = settings.reroute_every
+        self._loading = False
+        self.number = 0
+        """How many tuples were built: what a tuple is built with says which others it may match."""
 
-    def start(self, packet: Packet) -> None:
-        """Rows that were just built begin their way."""
-        self.work.moment += packet.size
-        if self._clocks:
+    def build(self, source: int, rows: int) -> None:
+        """Build the next stored rows of a source; they begin their way."""
+        first, last = self._stems[source].build(self.number, rows)
+        packet = started(source, first, last, self.number)
+        self.number += rows
+        self.work.moment += rows
+        if self._clocks and not self._loading:
             packet = self._in_rows_windows(packet)
         if packet.size:
             self._queue(packet, self.scheduler.start)
+
+    def load(self) -> None:
+        """Build all rows that are stored. Their results are known: only what intermediate SteMs have of them is made,
+        in the operators below the root."""
+        self._loading = True
+        for source in range(len(self._plan.query.sources)):
+            rows = self._stems[source].stored - self._stems[source].rows
+            if rows:
+                self.build(source, rows)
+        self.flush()
+        self._loading = False
 
     def run(self) -> None:
         """Serve meta-queues until none is eligible: then it is time for new input."""
@@ -98,22 +118,39 @@ class Eddy:
         self._router.restore(saved["router"])
 
     def _queue(self, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
-        """To the meta-queue of its signature, or out if it is complete."""
-        if not self.routes.entry(packet.signature).steps:
+        """To the meta-queue of its signature, or out if it is complete. What a join operator below the root gives is
+        built first, and starts again in the operator above."""
+        entry = self.routes.entry(packet.signature)
+        if entry.stem is not None:
             if self._check:
-                check_packet(packet, self._stems)
+                check_packet(packet, self._stems, self._plan)
+            packet = self._materialise(entry.stem, packet)
+        if self._loading and entry.in_root:
+            return
+        if not entry.steps:
+            if self._check:
+                check_packet(packet, self._stems, self._plan)
             self._output(packet)
             return
         queue = put(packet)
         while queue.occupancy >= self.scheduler.full:
             self._serve(queue)
 
+    def _materialise(self, target: int, packet: Packet) -> Packet:
+        """Tuples into an intermediate SteM. Nobody is probing it: what is being probed now made these tuples, so it is
+        below."""
+        stem, number = self._stems[target], self.number
+        stem.store_tuples(packet.rows, self._stems)
+        stem.build(number, packet.size)
+        self.number += packet.size
+        return Packet(packet.rows, packet.signature, np.array([number]), packet.size)
+
     def _serve(self, queue: MetaQueue) -> None:
         """One packet of a queue takes the step that the routing arrays say, after a sample of it was shown to all."""
         entry = queue.entry
         packet = self.scheduler.take(queue, self._router.about(entry))
         if self._check:
-            check_packet(packet, self._stems)
+            check_packet(packet, self._stems, self._plan)
         samples = self._router.sample(entry, packet.size)
         if samples:
             spread = packet.take(slice(None, None, -(-packet.size // samples)))
@@ -134,7 +171,7 @@ class Eddy:
         if isinstance(traffic.step, Select):
             pieces = self._select(traffic.step, packet)
         else:
-            pieces = self._probe(traffic.step, traffic.within, packet, self._errors)
+            pieces = self._probe(traffic, traffic.step, packet, self._errors)
         for piece in pieces:
             seconds += clock() - begin
             produced += piece.size
@@ -164,7 +201,7 @@ class Eddy:
         if isinstance(traffic.step, Select):
             return self._mask(traffic.step.predicate, packet, errors).astype(np.float64)
         made = np.zeros(packet.size)
-        for piece in self._probe(traffic.step, traffic.within, packet.numbered(), errors):
+        for piece in self._probe(traffic, traffic.step, packet.numbered(), errors):
             made += np.bincount(piece.rows[SAMPLE], minlength=packet.size)
             if made.sum() > ENOUGH:
                 break
@@ -175,23 +212,37 @@ class Eddy:
         if keep.any():
             yield (packet if keep.all() else packet.take(keep)).passed(step.selection)
 
-    def _probe(
-        self, step: Probe, within: tuple[tuple[int, int, int], ...], packet: Packet, errors: ErrorCount
-    ) -> Iterator[Packet]:
+    def _probe(self, traffic: Traffic, step: Probe, packet: Packet, errors: ErrorCount) -> Iterator[Packet]:
         stem = self._stems[step.target]
         before = stem.rows_before(packet.numbers)
         if before.max() <= stem.min_live:
             return
-        low, high = self._interval(within, packet)
+        low, high = self._interval(traffic.within, packet)
         first = stem.first_at(int(low.min())) if low.size and stem.layout.timed else stem.min_live
         limits = Limits(low, high, before, first, LARGEST, self.work.passed)
         for tuples, rows in self._matches(step, stem, packet, limits):
             if self._check:
                 check_matches(step.target, tuples, rows, limits)
-            joined = packet.joined(tuples, step.target, rows)
-            joined = self._verified(step, stem, joined, errors)
+            if stem.components:
+                joined = self._joined(traffic, stem, packet, tuples, rows)
+            else:
+                joined = packet.joined(tuples, {step.target: rows}, traffic.after)
+            joined = self._verified(step, joined, errors)
             if joined.size:
                 yield joined
+
+    def _joined(self, traffic: Traffic, stem: SteM, packet: Packet, tuples: Rows, rows: Rows) -> Packet:
+        """Matches of an intermediate SteM whose components live, and are all within the bounds of time."""
+        live = stem.live(rows, self._stems)
+        if not live.all():
+            tuples, rows = tuples[live], rows[live]
+        components = {s: column.values[rows] for s, column in stem.components.items()}
+        joined = packet.joined(tuples, components, traffic.after)
+        keep = np.ones(rows.size, np.bool_)
+        for source, (other, back, on) in traffic.apart:
+            times, other_times = self._stems[source].times.values, self._stems[other].times.values
+            apart(keep, times, joined.rows[source], other_times, joined.rows[other], on, back)
+        return _kept(joined, keep)
 
     def _matches(self, step: Probe, stem: SteM, packet: Packet, limits: Limits) -> Iterator[Matches]:
         access = step.access
@@ -231,20 +282,19 @@ class Eddy:
         least[nothing], most[nothing] = _MOST, _LEAST
         return least, most
 
-    def _verified(self, step: Probe, stem: SteM, packet: Packet, errors: ErrorCount) -> Packet:
+    def _verified(self, step: Probe, packet: Packet, errors: ErrorCount) -> Packet:
         """The matches for which everything holds that this probe decides."""
         for e in step.equalities:
-            mine, partner, theirs = e.seen_from(step.target)
-            rows, other_rows = packet.rows[step.target], packet.rows[partner]
-            packet = _kept(packet, stem.same_key(mine, rows, self._stems[partner], theirs, other_rows))
+            left, right, rows = self._stems[e.left], self._stems[e.right], packet.rows
+            packet = _kept(packet, left.same_key(e.left_expr, rows[e.left], right, e.right_expr, rows[e.right]))
         for predicate in step.predicates:
             packet = _kept(packet, self._mask(predicate, packet, errors))
-        if self._clocks:
+        if self._clocks and not self._loading:  # then the clocks know nothing of rows so old
             packet = self._in_rows_windows(packet)
         return packet
 
     def _in_rows_windows(self, packet: Packet) -> Packet:
-        times = newest(self._stems, packet)
+        times = newest(self._stems, packet.rows, packet.size)
         keep = np.ones(packet.size, np.bool_)
         for source, clock in self._clocks.items():
             if source in packet.rows:
@@ -262,15 +312,6 @@ class Eddy:
 
     def _mask(self, predicate: Expr, packet: Packet, errors: ErrorCount) -> NDArray[np.bool_]:
         return mask(predicate, self.gather(packet, [predicate]), packet.size, errors)
-
-
-def newest(stems: Sequence[SteM], packet: Packet) -> Rows:
-    """The newest time among the components of each tuple."""
-    times = np.full(packet.size, _LEAST)
-    for source, rows in packet.rows.items():
-        if source != SAMPLE and stems[source].layout.timed:
-            np.maximum(times, stems[source].times.values[rows], out=times)
-    return times
 
 
 def _kept(packet: Packet, keep: NDArray[np.bool_]) -> Packet:

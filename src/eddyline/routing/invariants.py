@@ -7,14 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from eddyline.errors import InternalError
+from eddyline.plan.plan import Plan
 from eddyline.routing.packet import Packet, Rows
 from eddyline.state.probing import Limits
 from eddyline.state.stem import SteM
 
 
-def check_packet(packet: Packet, stems: Sequence[SteM]) -> None:
+def check_packet(packet: Packet, stems: Sequence[SteM], plan: Plan) -> None:
     """BuildFirst: every component is a built row; TimeStamp: exactly one component of each tuple, the one that started
-    the probing, was not yet built at the tuple's number; no tuple is there twice."""
+    the probing, was not yet built at the tuple's number, or it is a tuple of an intermediate SteM that started it; no
+    tuple is there twice."""
     starters = np.zeros(packet.size, np.int64)
     if packet.numbers.size not in (1, packet.size):
         raise InternalError("a packet has not a number for each tuple")
@@ -25,8 +27,11 @@ def check_packet(packet: Packet, stems: Sequence[SteM]) -> None:
         if rows.max() >= stem.rows or rows.min() < stem.min_live:
             raise InternalError(f"a packet has a row of source {source} that is not built or has expired")
         starters += rows >= stem.rows_before(packet.numbers)
-    if (starters != 1).any():
-        raise InternalError(f"{starters[starters != 1][0]} components of a tuple started its probing")
+    span, operator = packet.signature[0], plan.operator(packet.signature)
+    larger = any(of & of - 1 and of & span for of in operator.spans)
+    wrong = (starters > 1) | (starters < 1 - larger)
+    if wrong.any():
+        raise InternalError(f"{starters[wrong][0]} components of a tuple started its probing")
     columns = list(packet.rows.values())
     order = np.lexsort(columns)
     same = np.ones(packet.size - 1, np.bool_)

@@ -35,12 +35,10 @@ class Packet:
         rows = {s: r[which] for s, r in self.rows.items()}
         return Packet(rows, self.signature, self._numbers_of(which), next(iter(rows.values())).size)
 
-    def joined(self, tuples: NDArray[np.int64], source: int, rows: Rows) -> Packet:
-        """Tuples, each with a match of another source."""
-        span, done = self.signature
-        both = {s: r[tuples] for s, r in self.rows.items()}
-        both[source] = rows
-        return Packet(both, (span | 1 << source, done), self._numbers_of(tuples), rows.size)
+    def joined(self, tuples: NDArray[np.int64], rows: Mapping[int, Rows], after: Signature) -> Packet:
+        """Tuples, each with a match: the rows of its components."""
+        both = {**{s: r[tuples] for s, r in self.rows.items()}, **rows}
+        return Packet(both, after, self._numbers_of(tuples), tuples.size)
 
     def passed(self, selection: int) -> Packet:
         """The same tuples, with one more selection done."""

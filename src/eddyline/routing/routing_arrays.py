@@ -12,12 +12,16 @@ from eddyline.plan.plan import KeyAccess, Plan, Probe, Signature, Step
 from eddyline.routing.statistics import Level, Recent, Reference, Work
 from eddyline.state.shelf import Saved
 
+Bound = tuple[int, int, int]
+"""(source, how much earlier than its row, how much later a match may be)."""
+
 
 class Traffic:
     """What one step did to the tuples of one signature: totals since the start, and lately."""
 
     __slots__ = (
         "after",
+        "apart",
         "bit",
         "calls",
         "module",
@@ -32,10 +36,18 @@ class Traffic:
     )
 
     def __init__(
-        self, step: Step, bit: int, after: Signature, module: Level, within: tuple[tuple[int, int, int], ...]
+        self,
+        step: Step,
+        bit: int,
+        after: Signature,
+        module: Level,
+        within: tuple[Bound, ...],
+        apart: tuple[tuple[int, Bound], ...] = (),
     ) -> None:
-        self.step, self.bit, self.after, self.module, self.within = step, bit, after, module, within
-        """`bit`: which source or (numbered on from the sources) selection; `after`: the signature after it."""
+        self.step, self.bit, self.after, self.module, self.within, self.apart = step, bit, after, module, within, apart
+        """`bit`: which source (of several the first) or, numbered on from the sources, selection; `after`: the
+        signature after it; `within` bounds the time of a match and `apart` those of its components, if there are
+        several."""
         self.partner = _partner(step)
         self.recent, self.reference = Recent(), Reference()
         self.tuples = self.produced = self.calls = 0
@@ -76,16 +88,25 @@ class Traffic:
 class Entry:
     """The steps allowed for one signature, none for the whole result; `chosen` is the one to take."""
 
-    __slots__ = ("chosen", "left", "moment", "note", "signature", "sources", "steps")
+    __slots__ = ("chosen", "in_root", "left", "moment", "note", "signature", "sources", "stem", "steps")
 
-    def __init__(self, signature: Signature, steps: list[Traffic], sources: int) -> None:
-        self.signature, self.steps, self.sources = signature, steps, sources
+    def __init__(self, signature: Signature, steps: list[Traffic], plan: Plan) -> None:
+        self.signature, self.steps, self.sources = signature, steps, len(plan.query.sources)
+        self.stem = plan.stem_of(signature)
+        """The intermediate SteM into which tuples are built that have become this."""
+        self.in_root = plan.operator(signature).tree is plan.tree
+        """Whether its tuples are in the topmost operator."""
         self.chosen: Traffic | None = None
         self.left = 0
         self.moment = -1
         """How many rows had been built when a packet of this signature was last routed; -1 if none was."""
         self.note: object = None
         """What a policy wants to remember about it."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether tuples that have become this have all that their operator gives them."""
+        return self.stem is not None or not self.steps
 
     @property
     def bits(self) -> int:
@@ -107,23 +128,35 @@ class RoutingArrays:
         entry = self.entries.get(signature)
         if entry is None:
             steps = [self._traffic(signature, step) for step in self._plan.steps(signature)]
-            entry = self.entries[signature] = Entry(signature, steps, self._sources)
+            entry = self.entries[signature] = Entry(signature, steps, self._plan)
         return entry
 
     def _traffic(self, signature: Signature, step: Step) -> Traffic:
-        span, done = signature
-        if isinstance(step, Probe):
-            after, bit, within = (span | 1 << step.target, done), step.target, self._within(span, step.target)
-        else:
-            after, bit, within = (span, done | 1 << step.selection), self._sources + step.selection, ()
-        return Traffic(step, bit, after, self._modules.setdefault(step, Level()), within)
+        plan, after = self._plan, self._plan.after(signature, step)
+        module = self._modules.setdefault(step, Level())
+        if not isinstance(step, Probe):
+            return Traffic(step, self._sources + step.selection, after, module, ())
+        bit = plan.operator(signature).bits[step.target]
+        within = self._within(signature[0], after[0] & ~signature[0])
+        apart = self._apart(signature[0], plan.layouts[step.target].components)
+        return Traffic(step, bit, after, module, within, apart)
 
-    def _within(self, span: int, target: int) -> tuple[tuple[int, int, int], ...]:
-        """The components that bound the time of a match: (source, how much earlier, how much later it may be)."""
-        most = self._plan.graph.bounds.most
-        sources = [s for s in range(self._sources) if span >> s & 1]
-        bounding = [s for s in sources if most[s][target] < UNBOUND or most[target][s] < UNBOUND]
-        return tuple((s, most[s][target], most[target][s]) for s in bounding)
+    def _within(self, span: int, target: int) -> tuple[Bound, ...]:
+        """The components that bound the time of a match, which is that of its newest component: (source, how much
+        earlier, how much later it may be)."""
+        most, sources = self._plan.graph.bounds.most, self._plan.query.sources
+        timed = [t for t in self._numbers(target) if not sources[t].stream.is_table]
+        found = [
+            (s, min(most[s][t] for t in timed), max(most[t][s] for t in timed)) for s in self._numbers(span) if timed
+        ]
+        return tuple(bound for bound in found if bound[1] < UNBOUND or bound[2] < UNBOUND)
+
+    def _apart(self, span: int, components: tuple[int, ...]) -> tuple[tuple[int, Bound], ...]:
+        """For each component of a match that has several the components that bound its time."""
+        return tuple((c, bound) for c in components for bound in self._within(span, 1 << c))
+
+    def _numbers(self, span: int) -> list[int]:
+        return [s for s in range(self._sources) if span >> s & 1]
 
     def saved(self) -> Saved:
         """For another process."""

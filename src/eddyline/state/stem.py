@@ -1,4 +1,4 @@
-"""The base SteM: the rows of one source, built once, probed many times.
+"""The SteM: the rows of one source or, an intermediate one, the tuples of a larger span, built once, probed many times.
 
 A SteM stores what the query needs of its rows in append-only columns and answers two requests, build and probe. Which
 index answers a probe, or whether a list does, is its own affair. Rows are stored as they come, many at a time, and
@@ -8,13 +8,17 @@ there but not built. They are numbered from 0 in that order;
 that existed then: the TimeStamp rule as a bound on row numbers. No packet outlives a commit, so only the builds since
 the last one are remembered for it.
 
+A tuple of a larger span is the row numbers of its components, with copies of the keys by which it is looked up, so a
+probe does not read its components; its time is that of the newest. It dies with the first of its components, whose
+values may then be gone: those who probe look at `live` first.
+
 Wind-back: `commit` notes (rows, min_live); `wind_back` pops every index newest first and lowers the counts. Until the
 commit nothing that expired is released, so raising min_live can be undone by lowering it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +27,7 @@ from numpy.typing import NDArray
 
 from eddyline.kernels import scan
 from eddyline.kernels.values import same_bytes
-from eddyline.query.expr import Expr
+from eddyline.query.expr import Expr, sources_of
 from eddyline.query.types import decode, physical
 from eddyline.state import keys as key_codes
 from eddyline.state.arena import Arena
@@ -48,7 +52,8 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Layout:
-    """What a SteM keeps of each row: expressions over its source alone, evaluated when the row is built."""
+    """What a SteM keeps of each row: expressions over its source alone, evaluated when the row is built; of a larger
+    span the rows of its components, and copies of the codes of indexes and order keys."""
 
     timed: bool
     """Whether rows have an event time."""
@@ -62,6 +67,10 @@ class Layout:
     """Hash indexes, each over one or several of `keys`."""
     order_keys: tuple[Expr, ...]
     """What is compared for order; never NULL."""
+    edges: tuple[tuple[Expr, ...], ...] = ()
+    """The keys, one or several, by which rows are looked up or look for others."""
+    components: tuple[int, ...] = ()
+    """The sources of a larger span."""
 
     @property
     def needed(self) -> tuple[Expr, ...]:
@@ -90,7 +99,7 @@ class _Key:
 
 
 class SteM:
-    """State Module of one source."""
+    """State Module of one span."""
 
     def __init__(self, arena: Arena, layout: Layout) -> None:
         self.layout = layout
@@ -103,7 +112,9 @@ class SteM:
         self._sorted = {expr: SortedIndex(arena, column) for expr, column in self._order.items()}
         self._sorts = False
         """Whether there are enough rows for the sorted indexes to be used."""
-        self._combined = {on: Column(arena, "i8") for on in layout.indexes if len(on) > 1}
+        edges = dict.fromkeys((*layout.indexes, *layout.edges))
+        self._codes = {on: Column(arena, "i8") for on in edges if layout.components or len(on) > 1}
+        self.components = {source: Column(arena, "i8") for source in layout.components}
         self._hashed = {on: HashIndex(arena, self._key_column(on)) for on in layout.indexes}
         self._stores = {expr: self._store(arena, expr) for expr in layout.stored}
         self._build_numbers = Column(arena, "i8")
@@ -121,7 +132,7 @@ class SteM:
         return store(arena, expr.type)
 
     def _key_column(self, on: tuple[Expr, ...]) -> Column:
-        return self._combined[on] if len(on) > 1 else self._keys[on[0]].codes
+        return self._codes[on] if on in self._codes else self._keys[on[0]].codes
 
     # Store and build
 
@@ -135,12 +146,27 @@ class SteM:
             key.append(values[expr])
         for expr, column in self._order.items():
             column.append(key_codes.in_order(values[expr]))
-        for on, column in self._combined.items():
+        for on, column in self._codes.items():
             column.append(key_codes.combine([self._keys[e].codes.values[first:last] for e in on]))
         for expr, kept in self._stores.items():
             if not self._is_key_store(expr, kept):
                 kept.append(values[expr])
         self.stored = last
+        self._note_newest()
+
+    def store_tuples(self, rows: Mapping[int, Rows], stems: Sequence[SteM]) -> None:
+        """Append tuples that are to be built, given by the rows of their components in the SteMs of sources."""
+        size = next(iter(rows.values())).size
+        self.times.append(newest(stems, rows, size))
+        for source, component in self.components.items():
+            component.append(rows[source])
+        for on, column in self._codes.items():
+            (source,) = sources_of(on[0])
+            column.append(stems[source].key_values(on)[rows[source]])
+        for expr, column in self._order.items():
+            (source,) = sources_of(expr)
+            column.append(stems[source].order_values(expr)[rows[source]])
+        self.stored += size
         self._note_newest()
 
     def _note_newest(self) -> None:
@@ -262,6 +288,22 @@ class SteM:
         """Rows whose place in the stream is below `least` are in no window any more."""
         self.min_live = int(scan.first_at_least(self.ordinals.values, self.min_live, self.rows, least))
 
+    def expire_tuples(self, stems: Sequence[SteM]) -> None:
+        """Tuples of which a component has expired are dead: raise min_live past those at the old end."""
+        row, before = self.min_live, -1
+        while row != before:
+            before = row
+            for source, component in self.components.items():
+                row = int(scan.first_at_least(component.values, row, self.rows, stems[source].min_live))
+        self.min_live = row
+
+    def live(self, rows: Rows, stems: Sequence[SteM]) -> NDArray[np.bool_]:
+        """Which of these tuples have no component that has expired."""
+        keep = np.ones(rows.size, np.bool_)
+        for source, component in self.components.items():
+            keep &= component.values[rows] >= stems[source].min_live
+        return keep
+
     def commit(self) -> None:
         """What happened since the last commit cannot be undone from here on; what expired is given back."""
         for part in self._parts:
@@ -313,7 +355,7 @@ class SteM:
             parts.append(key.codes)
             if key.exact is not None:
                 parts.append(key.exact)
-        parts += self._combined.values()
+        parts += [*self._codes.values(), *self.components.values()]
         parts += [kept for expr, kept in self._stores.items() if not self._is_key_store(expr, kept)]
         return [*parts, *self._hashed.values(), *self._sorted.values()]
 
@@ -321,3 +363,12 @@ class SteM:
     def nbytes(self) -> int:
         """Bytes held."""
         return sum(part.nbytes for part in self._parts)
+
+
+def newest(stems: Sequence[SteM], rows: Mapping[int, Rows], size: int) -> Rows:
+    """The newest time among the components of each tuple."""
+    times = np.full(size, np.iinfo(np.int64).min)
+    for source, of_source in rows.items():
+        if source >= 0 and stems[source].layout.timed:
+            np.maximum(times, stems[source].times.values[of_source], out=times)
+    return times

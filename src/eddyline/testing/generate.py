@@ -15,10 +15,14 @@ import pyarrow as pa
 from eddyline.testing import domains, graphs, predicates, selects, timeline
 from eddyline.testing.case import Batch, Case, FromPart, StreamDecl
 from eddyline.testing.predicates import Alias
+from eddyline.testing.trees import random_tree
 
 SLIDES = [1, 2, 5, 10]
 ROUTERS = ["auto", "fixed", "random", "lottery", "rank", "benefit"]
 SLOTS, GROUPS = [1, 2, 3, 8], [1, 7, 256]
+TREES = 0.4
+"""How many cases of three sources and more have a plan with intermediate SteMs."""
+
 DURABLE = 1 / 6
 """The share of cases that go through the batch protocol."""
 PAYLOAD = {
@@ -93,6 +97,10 @@ class _Generator:
         else:
             select = selects.plain_select(rng, aliases, sources, where)
         batches, settings = self._batches(made, wide), self._settings()
+        if places > 2 and rng.random() < TREES:
+            tree = random_tree(rng, places, [(i, j) for i, j, _ in edges])
+            settings["plan"] = tree.text([a.name for a in aliases])
+            self._note("tree")
         features = tuple(dict.fromkeys(self.features))
         return Case(tuple(made.streams), select, batches, made.tables, settings, features)
 

@@ -6,6 +6,7 @@ windows, the cut into batches, columns, then rows by halves and quarters down to
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from eddyline.testing.case import Batch, Case, Rows
 SIMPLEST: dict[str, tuple[object, ...]] = {
     "durable": (None,),
     "eager": (None,),
+    "plan": ("mjoin",),
     "slots": (1, 2, 3),
     "groups": (256, 7),
     "router": ("fixed", "random"),
@@ -76,11 +78,20 @@ def _fewer_parts(case: Case) -> Iterator[Case]:
                 keys=tuple(k for k in select.keys if named not in k),
                 outputs=outputs,
             )
-            yield _unused_gone(replace(case, select=smaller))
+            settings = {**case.settings, "plan": _without_alias(str(case.settings.get("plan", "mjoin")), gone.alias)}
+            yield _unused_gone(replace(case, select=smaller, settings=settings))
     for i, source in enumerate(select.sources):
         if source.window and "SLIDE" not in source.window:
             bare = (*select.sources[:i], replace(source, window=""), *select.sources[i + 1 :])
             yield replace(case, select=replace(select, sources=bare))
+
+
+def _without_alias(plan: str, alias: str) -> str:
+    """A tree without one of its leaves, and without operators that then have none."""
+    tree = re.sub(rf"\b{alias}\b", "", plan)
+    while (smaller := re.sub(r"\(\s*\)", "", tree)) != tree:
+        tree = smaller
+    return tree if "(" in tree else "mjoin"
 
 
 def _unused_gone(case: Case) -> Case:

@@ -8,7 +8,8 @@ The cheapest order is found among all of them, or by rank where they are many. S
 their fork, as far as tuples of it came through the same steps.
 
 An order is left for one that is cheaper by a margin and by some standard errors; both are judged on the same samples,
-so what one gains over the other is known better than what either costs. What samples cost is kept below `explore`, a
+so what one gains over the other is known better than what either costs. What calls cost is noise too: when all is calm,
+an order must be found to be the cheapest twice. What samples cost is kept below `explore`, a
 share of all the work, and thinking below another. While nothing changes samples become rare and count for long; when a
 step on the route does something clearly different than before, they become frequent again, old ones fade fast, and
 packets are made smaller, down to a size that still shares the fixed cost of a call, so that a new order is soon taken.
@@ -23,11 +24,10 @@ from numpy.typing import NDArray
 
 from eddyline.kernels import orders
 from eddyline.plan.explain import text
-from eddyline.plan.plan import Plan, Probe
-from eddyline.query.expr import sources_of
+from eddyline.plan.plan import Plan
 from eddyline.routing.decisions import Decision, DecisionLog
+from eddyline.routing.policies.forks import GUESS_SELECTIVITY, Fork, Forks, Note
 from eddyline.routing.policies.policy import Policy
-from eddyline.routing.profile import Profile
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.statistics import FRESH, SOME, TINY, Work
 from eddyline.state.shelf import Saved
@@ -35,26 +35,11 @@ from eddyline.state.shelf import Saved
 MARGIN, CALM_MARGIN = 0.01, 0.05
 """An order is left for one that is cheaper by this share, while things change or when all is calm."""
 
-SURE, SURER = 0.3, 1.0
-"""And by so many standard errors: of selections, and where fan-outs multiply."""
-
 FEW, MANY = 16, 256
 """The fewest samples to judge by, and the most taken at a time: as many as cost about as much as taking them."""
 
-OFTEN, SELDOM, SLOWER = 512, 4096, 2.0
-"""Rows built between two samples of a fork: after a surprise, and at most; by how much it grows each time."""
-
-SHORT, LONG, REMEMBERED = 3000.0, 65536.0, 0.25
-"""Rows after which a sample counts half: this share of the time since the last surprise, within limits."""
-
 CALM_EXPLORE = 0.25
 """The share of what may be spent on samples that is spent when all is calm."""
-
-FADED = 4.0
-"""Samples older than so many half-lives do not count."""
-
-RESTLESS, CALM = 4096, 32768
-"""Rows built after a surprise while it is thought at every packet, and without one until all is calm."""
 
 CALL, SHARE, CALM_SHARE, SMALLEST = 4e-5, 0.1, 0.02, 1024
 """How small packets are made: the fixed seconds of a call may be this share of its time, now or when all is calm."""
@@ -75,66 +60,6 @@ THINK = 0.12
 MOST = 60
 """Sources and selections together beyond which the order of the plan is kept: sets of them are bits of an integer."""
 
-GUESS_COST, GUESS_SELECTIVITY = 5e-7, 1.0
-"""A module that nobody knows anything about."""
-
-_Masks = tuple[int, NDArray[np.int64], NDArray[np.int64]]
-
-
-class _Fork:
-    """Where tuples first have a choice."""
-
-    def __init__(self, entry: Entry, modules: list[int]) -> None:
-        self.entry, self.modules = entry, modules
-        self.profile = Profile(len(entry.steps))
-        self.is_selection = np.array([not isinstance(t.step, Probe) for t in entry.steps])
-        self.columns: dict[int, int] = {}
-        for column, traffic in enumerate(entry.steps):
-            self.columns.setdefault(traffic.bit, column)
-        self.sure = SURE if self.is_selection.all() else SURER
-        self.surprised = self.news = 0
-        """When something on its routes was a surprise; how often there was a surprise or a new sample."""
-        self.sampled, self.sampled_at, self.expected, self.took = -SELDOM, 0.0, 0.0, 0.0
-        """When it was last sampled, in rows and in seconds, and the seconds that was expected to take, and took."""
-        self.every: float = OFTEN
-
-    def saved(self, now: float) -> Saved:
-        """For another process, whose clock may tell another time."""
-        sampled = self.sampled, now - self.sampled_at, self.expected, self.took, self.every
-        return [self.entry.signature, self.profile.saved(), self.surprised, self.news, *sampled]
-
-    def restore(self, saved: Saved, now: float) -> None:
-        """Go on from there."""
-        _, profile, self.surprised, self.news, self.sampled, ago, self.expected, self.took, self.every = saved
-        self.profile.restore(profile)
-        self.sampled_at = now - ago
-
-
-class _Note:
-    """What is known about an entry: its fork, what is left to do there and when it may be done, the order decided."""
-
-    def __init__(
-        self, entry: Entry, fork: _Fork, modules: list[int], masks: _Masks, keys: list[tuple[int, int]]
-    ) -> None:
-        self.fork, self.modules, self.keys = fork, modules, keys
-        self.first, self.any_of, self.all_of = masks
-        self.done = np.array([fork.columns[m] for m in _numbers(entry.bits & ~fork.entry.bits)], np.int64)
-        self.column = np.array([fork.columns.get(m, -1) for m in modules], np.int64)
-        self.cost, self.level = np.full(len(modules), GUESS_COST), np.full(len(modules), GUESS_SELECTIVITY)
-        self.each = np.zeros(len(modules))
-        self.found = np.empty(len(modules), np.int64)
-        self.order: list[int] = []
-        """Places in `modules`."""
-        self.led: list[int] = []
-        self.path: list[tuple[Entry, Traffic, _Note | None]] = []
-        """The order that was last led, and the way it goes."""
-        self.value = 0.0
-        """What a tuple costs in this order."""
-        self.follows = -1
-        """The moment at which an order decided further up last went through here."""
-        self.news = -1
-        """The news of its fork when its order was last decided."""
-
 
 class Auto(Policy):
     """Chooses by the cheapest order; samples within a budget."""
@@ -154,9 +79,8 @@ class Auto(Policy):
         self._began = clock()
         self._sources = len(plan.query.sources)
         self._many = self._sources + len(plan.graph.selections) > MOST
-        self._linked = plan.linked
         self._random = np.random.default_rng(0)
-        self._forks: list[_Fork] = []
+        self._forks = Forks(plan)
 
     # Deciding
 
@@ -164,10 +88,10 @@ class Auto(Policy):
         """The first step of the cheapest order."""
         if len(entry.steps) == 1 or self._many:
             return entry.steps[0]
-        note = self._note(entry)
+        note = self._forks.note(entry)
         if entry.chosen is None or note.follows != self._work.moment:
             begin = self._clock()
-            news = note.news != note.fork.news or self._work.moment - note.fork.surprised <= RESTLESS
+            news = note.news != note.fork.news or note.fork.restless(self._work.moment)
             if news and self._thought <= GRACE + THINK * (begin - self._began):
                 note.news = note.fork.news
                 self._order(entry, note)
@@ -176,52 +100,7 @@ class Auto(Policy):
         assert entry.chosen is not None
         return entry.chosen
 
-    def _note(self, entry: Entry) -> _Note:
-        note = entry.note
-        if not isinstance(note, _Note):
-            fork = self._fork(entry)
-            bits = entry.bits
-            modules = [m for m in fork.modules if not bits >> m & 1]
-            note = entry.note = _Note(entry, fork, modules, self._masks(entry, modules), self._keys(entry, modules))
-        return note
-
-    def _fork(self, entry: Entry) -> _Fork:
-        """The fork whose profile has all steps that the tuples here have taken since; else this is one."""
-        bits = entry.bits
-        for fork in self._forks:
-            since = _numbers(bits & ~fork.entry.bits)
-            if fork.entry.bits & ~bits == 0 and all(m in fork.columns for m in since):
-                return fork
-        everything = self._sources + len(self._plan.graph.selections)
-        fork = _Fork(entry, [m for m in range(everything) if not bits >> m & 1])
-        self._forks.append(fork)
-        return fork
-
-    def _masks(self, entry: Entry, modules: list[int]) -> _Masks:
-        """Which modules may be taken at once, and after which others the rest, by their place in `modules`."""
-        place, span = {m: i for i, m in enumerate(modules)}, entry.signature[0]
-        at_once = {t.bit for t in entry.steps}
-        first, any_of, all_of = 0, np.zeros(len(modules), np.int64), np.zeros(len(modules), np.int64)
-        for i, m in enumerate(modules):
-            if m in at_once:
-                first |= 1 << i
-            elif m < self._sources:
-                any_of[i] = sum(1 << place[s] for s in _numbers(self._linked[m] & ~span))
-            else:
-                needed = sources_of(self._plan.graph.selections[m - self._sources])
-                all_of[i] = sum(1 << place[s] for s in needed if not span >> s & 1)
-        return first, any_of, all_of
-
-    def _keys(self, entry: Entry, modules: list[int]) -> list[tuple[int, int]]:
-        """For each module with which other source it will be probed: the one by which it is reached first."""
-        reached, keys = {t.bit: t.partner for t in entry.steps}, dict.fromkeys(modules, -1)
-        while reached:
-            keys |= reached
-            sources = [m for m in modules if m < self._sources and keys[m] == -1 and m not in reached]
-            reached = {m: p for p in reached if p < self._sources for m in sources if self._linked[m] >> p & 1}
-        return list(keys.items())
-
-    def _order(self, entry: Entry, note: _Note) -> None:
+    def _order(self, entry: Entry, note: Note) -> None:
         """Take the cheapest order if it is clearly cheaper than the one of now."""
         modules, fork, moment = note.modules, note.fork, self._work.moment
         for place, key in enumerate(note.keys):
@@ -230,8 +109,7 @@ class Auto(Policy):
                 note.cost[place], note.level[place] = level.cost, level.selectivity
                 if key[0] < self._sources:
                     note.each[place] = level.cost
-        half = float(max(min(LONG, max(SHORT, REMEMBERED * (moment - fork.surprised))), fork.profile.age(moment)))
-        counts, ages = fork.profile.newest(moment, FADED * half)
+        counts, ages, half = fork.samples(moment)
         if ages.size < FEW:
             return
         note.order = note.order or self._written(entry, note)
@@ -253,23 +131,26 @@ class Auto(Policy):
             note.found,
         )
         found, note.value = note.found[:length].tolist(), best + gain
-        if gain > (CALM_MARGIN if self._calm(fork) else MARGIN) * (best + gain) and gain > fork.sure * error:
+        calm = fork.calm(moment)
+        cheaper = gain > (CALM_MARGIN if calm else MARGIN) * (best + gain) and gain > fork.sure * error
+        again, note.tried = found == note.tried, found if cheaper else []
+        if cheaper and (again or not calm):
             self._record(entry, [modules[i] for i in note.order], best + gain, [modules[i] for i in found], best)
             note.order, note.value = found, best
 
-    def _written(self, entry: Entry, note: _Note) -> list[int]:
+    def _written(self, entry: Entry, note: Note) -> list[int]:
         """The order of the plan, to begin with."""
         at, order = entry, []
-        while at.steps:
+        while at is entry or not at.whole:
             order.append(note.modules.index(at.steps[0].bit))
             at = self._routes.entry(at.steps[0].after)
         return order
 
-    def _route(self, entry: Entry, fork: _Fork) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _route(self, entry: Entry, fork: Fork) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The sampled steps on the route of now, and their selectivities as the traffic has them."""
         route, selectivities = [], []
         at: Entry | None = entry
-        while at is not None and at.chosen is not None:
+        while at is not None and at.chosen is not None and (at is entry or not at.whole):
             column = fork.columns.get(at.chosen.bit)
             if column is not None:
                 recent = at.chosen.recent
@@ -279,7 +160,7 @@ class Auto(Policy):
             at = self._routes.entries.get(at.chosen.after)
         return np.array(route, np.int64), np.array(selectivities, np.float64)
 
-    def _lead(self, entry: Entry, note: _Note) -> None:
+    def _lead(self, entry: Entry, note: Note) -> None:
         """Every entry that the order goes through takes its next step."""
         if not note.order:
             entry.chosen = entry.chosen or entry.steps[0]
@@ -292,7 +173,7 @@ class Auto(Policy):
             if further is not None:
                 further.follows = moment
 
-    def _path(self, entry: Entry, note: _Note) -> list[tuple[Entry, Traffic, _Note | None]]:
+    def _path(self, entry: Entry, note: Note) -> list[tuple[Entry, Traffic, Note | None]]:
         """The entries on the way, the step to take there, and what is known about the entry after it."""
         at, path = entry, []
         for place in note.order:
@@ -301,7 +182,7 @@ class Auto(Policy):
                 break
             traffic = min(steps, key=lambda t: t.module.cost if t.module.tuples else 0.0)
             after = self._routes.entry(traffic.after)
-            path.append((at, traffic, self._note(after) if after.steps else None))
+            path.append((at, traffic, None if after.whole else self._forks.note(after)))
             at = after
         return path
 
@@ -311,14 +192,14 @@ class Auto(Policy):
         """Tuples of a fork, if it is time and there is something left to spend."""
         if len(entry.steps) < 2 or self._many:
             return 0
-        fork, work = self._note(entry).fork, self._work
+        fork, work = self._forks.note(entry).fork, self._work
         if fork.entry is not entry:
             return 0
         if fork.profile.size >= FEW and work.moment - fork.sampled < fork.every * min(1.0, size / SOME):
             return 0
         now = self._clock()
-        calm_share = CALM_EXPLORE * self._explore / len(self._forks)
-        if self._calm(fork) and calm_share * (now - fork.sampled_at) < fork.took:
+        calm_share = CALM_EXPLORE * self._explore / len(self._forks.found)
+        if fork.calm(work.moment) and calm_share * (now - fork.sampled_at) < fork.took:
             return 0
         left = GRACE + self._explore * (now - self._began) - self._spent
         late, cost = self.late(entry), TINY
@@ -327,13 +208,12 @@ class Auto(Policy):
         samples = min(size, MANY, max(SOME, int(len(entry.steps) * CALL / cost)), int(left / cost))
         if samples < min(size, FEW):
             return 0
-        fork.sampled, fork.sampled_at, fork.expected = work.moment, now, samples * cost
-        fork.every = min(SLOWER * fork.every, SELDOM) if fork.profile.size else OFTEN
+        fork.sampling(work.moment, now, samples * cost)
         return samples if fork.profile.size else min(samples, SOME)
 
     def late(self, entry: Entry) -> frozenset[int]:
         """Selections that, as is well known, alone cost more than the whole route: no order begins with them."""
-        note, late, moment = self._note(entry), set(), self._work.moment
+        note, late, moment = self._forks.note(entry), set(), self._work.moment
         for number, traffic in enumerate(entry.steps):
             dear = traffic.module.cost > note.value > 0.0 and moment - traffic.module.told <= FRESH
             if dear and note.fork.is_selection[number] and traffic is not entry.chosen:
@@ -343,7 +223,7 @@ class Auto(Policy):
     def learn(self, entry: Entry, counts: NDArray[np.float64], seconds: NDArray[np.float64]) -> None:
         """Into the profile."""
         note = entry.note
-        assert isinstance(note, _Note)
+        assert isinstance(note, Note)
         fork, moment = note.fork, self._work.moment
         unseen = np.isnan(counts)
         rows = len(counts) - unseen.sum(axis=0)
@@ -369,21 +249,16 @@ class Auto(Policy):
 
     def surprised(self, entry: Entry) -> None:
         """Sample often again, and forget fast."""
-        if isinstance(entry.note, _Note):
-            fork = entry.note.fork
-            fork.surprised, fork.every = self._work.moment, OFTEN
-            fork.news += 1
+        if isinstance(entry.note, Note):
+            entry.note.fork.surprise(self._work.moment)
 
     def about(self, entry: Entry) -> int | None:
         """Packets of a fork no larger than pays, so that an order can be changed soon."""
         note = entry.note
-        if not isinstance(note, _Note) or note.fork.entry is not entry or entry.chosen is None:
+        if not isinstance(note, Note) or note.fork.entry is not entry or entry.chosen is None:
             return None
-        share = CALM_SHARE if self._calm(note.fork) else SHARE
+        share = CALM_SHARE if note.fork.calm(self._work.moment) else SHARE
         return max(SMALLEST, int(CALL / (share * (entry.chosen.module.cost + 1e-9))))
-
-    def _calm(self, fork: _Fork) -> bool:
-        return self._work.moment - fork.surprised > CALM
 
     # Handing over
 
@@ -392,8 +267,8 @@ class Auto(Policy):
         now, notes = self._clock(), [(e.signature, e.note) for e in self._routes.entries.values()]
         return {
             "spent": [self._spent, self._thought, now - self._began],
-            "forks": [fork.saved(now) for fork in self._forks],
-            "notes": [(s, note.order, note.value, note.news) for s, note in notes if isinstance(note, _Note)],
+            "forks": [fork.saved(now) for fork in self._forks.found],
+            "notes": [(s, *note.saved()) for s, note in notes if isinstance(note, Note)],
         }
 
     def restore(self, saved: Saved) -> None:
@@ -404,10 +279,9 @@ class Auto(Policy):
         self._spent, self._thought, worked = saved["spent"]
         self._began = now - worked
         for of_fork in saved["forks"]:
-            self._note(self._routes.entry(tuple(of_fork[0]))).fork.restore(of_fork, now)
-        for signature, order, value, news in saved["notes"]:
-            note = self._note(self._routes.entry(tuple(signature)))
-            note.order, note.value, note.news = order, value, news
+            self._forks.note(self._routes.entry(tuple(of_fork[0]))).fork.restore(of_fork, now)
+        for signature, *of_note in saved["notes"]:
+            self._forks.note(self._routes.entry(tuple(signature))).restore(of_note)
 
     # Telling
 
@@ -431,8 +305,3 @@ class Auto(Policy):
         if module < self._sources:
             return query.sources[module].alias
         return text(self._plan.graph.selections[module - self._sources], query)
-
-
-def _numbers(bits: int) -> list[int]:
-    """The places of the bits that are set."""
-    return [i for i in range(bits.bit_length()) if bits >> i & 1]

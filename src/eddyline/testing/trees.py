@@ -1,0 +1,37 @@
+"""Random plan trees: the shapes between the multi-way join and the binary trees."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+
+from eddyline.plan.tree import Tree, span_of
+
+PRODUCT = 0.1
+"""How often an operator joins two that no condition connects."""
+
+
+def random_tree(rng: random.Random, sources: int, edges: Collection[tuple[int, int]]) -> Tree:
+    """Any tree, mostly without products: operators are made of two parts that an edge connects, and then some are made
+    one with the operator above them."""
+    parts: list[Tree | int] = list(range(sources))
+    while len(parts) > 2 and rng.random() < 0.9:
+        pairs = [(a, b) for a in parts for b in parts if a is not b and _connected(a, b, edges)]
+        if not pairs or (sources <= 4 and rng.random() < PRODUCT):
+            if sources > 4:
+                break
+            pairs = [(a, b) for a in parts for b in parts if a is not b]
+        a, b = rng.choice(pairs)
+        merged = [*_children(rng, a), *_children(rng, b)]
+        parts = [p for p in parts if p is not a and p is not b]
+        parts.insert(rng.randrange(len(parts) + 1), Tree(tuple(merged)))
+    return Tree(tuple(parts))
+
+
+def _children(rng: random.Random, part: Tree | int) -> Sequence[Tree | int]:
+    return part.children if isinstance(part, Tree) and rng.random() < 0.3 else (part,)
+
+
+def _connected(a: Tree | int, b: Tree | int, edges: Collection[tuple[int, int]]) -> bool:
+    one, other = span_of(a), span_of(b)
+    return any((one >> i & other >> j | one >> j & other >> i) & 1 for i, j in edges)
