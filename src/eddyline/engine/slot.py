@@ -26,7 +26,7 @@ from eddyline.engine.results import Groups, Named, Results, Rows
 from eddyline.engine.split import Shipment, Which, kept_values, wanted
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
-from eddyline.plan.tree import shape
+from eddyline.plan.tree import Tree, shape
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query, WindowKind
 from eddyline.routing.eddy import Eddy
@@ -63,11 +63,13 @@ class Slot:
         arena: Arena | None = None,
         clock: Callable[[], float] = time.perf_counter,
         partial: bool = False,
+        tree: Tree | None = None,
     ) -> None:
-        """With `partial` aggregates are given as cells, for `partial.combine`."""
+        """With `partial` aggregates are given as cells, for `partial.combine`. `tree` is the shape to begin with, if it
+        is not what the settings say."""
         self.arena = arena = arena or Arena()
         sources = query.sources
-        tree = shape(settings.plan, [s.alias for s in sources])
+        tree = tree or shape(settings.plan, [s.alias for s in sources])
         self.query, self.plan, self.errors = query, Plan(query, tree), ErrorCount()
         self.stems = [SteM(arena, layout) for layout in self.plan.layouts]
         """Those of the sources, then the intermediate ones."""
@@ -192,6 +194,28 @@ class Slot:
         """The results since the last call."""
         return self._results.drain()
 
+    # Plan
+
+    def set_plan(self, tree: Tree) -> None:
+        """Take another shape, between a commit and the next batch: intermediate results are made from the rows."""
+        self.plan, base = Plan(self.query, tree), self._base_stems
+        for stem in self.stems[len(base) :]:
+            stem.free()
+        for stem, layout in zip(base, self.plan.layouts, strict=False):
+            stem.index_by(layout.indexes)
+        self.stems[len(base) :] = [SteM(self.arena, layout) for layout in self.plan.layouts[len(base) :]]
+        self.eddy.change(self.plan)
+        self.eddy.load()
+        for stem in self.stems[len(base) :]:
+            stem.expire_tuples(self.stems)
+            stem.commit()
+        self._committed_number = self.eddy.number
+
+    @property
+    def tree(self) -> str:
+        """The shape of now."""
+        return self.plan.tree.text([s.alias for s in self.query.sources])
+
     # Time
 
     def advance(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
@@ -286,6 +310,7 @@ class Slot:
         the state of now, and what it takes to wind back to the last commit."""
         shelf = self.arena.shelf
         return {
+            "plan": self.tree,
             "numbers": [self.version, self.eddy.number, self._watermark, self.errors.count, self.errors.first],
             "done": self.batch_done,
             "committed": [self._committed_number, self._committed_watermark, self._committed_errors],

@@ -7,6 +7,7 @@ import pyarrow as pa
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.partition import Partitioning
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
+from eddyline.plan.tree import Tree
 from eddyline.query.expr import Aggregate, Call, Column, Expr, Literal
 from eddyline.query.model import Query, WindowKind
 
@@ -14,12 +15,15 @@ _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_0
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||", "like", "ilike"}
 
 
-def explain(query: Query, partitioning: Partitioning | None = None) -> str:
+def explain(query: Query, partitioning: Partitioning | None = None, tree: Tree | None = None) -> str:
     """What Eddyline is going to do, as text."""
-    plan = Plan(query)
-    lines = [f"multi-way join of {len(query.sources)} sources" if len(query.sources) > 1 else "one source, no join"]
+    plan = Plan(query, tree)
+    lines = [_shape(plan)]
     for number, source in enumerate(query.sources):
         lines += ["", f"{source.alias}: {_source(query, number)}", *(f"  {line}" for line in _details(plan, number))]
+    for number, below in enumerate(plan.materialised, len(query.sources)):
+        lines += ["", f"{span_text(below.span, query)}: intermediate results, kept until a row in them expires"]
+        lines += [f"  {line}" for line in _indexes(plan, number)]
     if plan.graph.selections:
         lines += ["", "selections in the eddy:"]
         lines += [f"  {text(p, query)}" for p in plan.graph.selections]
@@ -92,9 +96,7 @@ def _source(query: Query, number: int) -> str:
 
 def _details(plan: Plan, number: int) -> list[str]:
     query, layout = plan.query, plan.layouts[number]
-    lines = [f"filter {text(p, query)}" for p in plan.graph.filters[number]]
-    lines += [f"hash index on {', '.join(text(e, query) for e in on)}" for on in layout.indexes]
-    lines += [f"sorted index on {text(e, query)}" for e in layout.order_keys]
+    lines = [f"filter {text(p, query)}" for p in plan.graph.filters[number]] + _indexes(plan, number)
     kept = ", ".join(text(e, query) for e in layout.stored)
     lines.append(f"keeps {kept}" if kept else "keeps no payload")
     if _endless(plan, number):
@@ -102,6 +104,21 @@ def _details(plan: Plan, number: int) -> list[str]:
     elif layout.timed:
         lines.append(_lifetime(plan, number))
     return lines
+
+
+def _indexes(plan: Plan, number: int) -> list[str]:
+    query, layout = plan.query, plan.layouts[number]
+    lines = [f"hash index on {', '.join(text(e, query) for e in on)}" for on in layout.indexes]
+    return lines + [f"sorted index on {text(e, query)}" for e in layout.order_keys]
+
+
+def _shape(plan: Plan) -> str:
+    sources = len(plan.query.sources)
+    if not plan.materialised:
+        return f"multi-way join of {sources} sources" if sources > 1 else "one source, no join"
+    binary = all(len(tree.children) == 2 for tree in (*plan.materialised, plan.tree))
+    tree = plan.tree.text([s.alias for s in plan.query.sources])
+    return f"{'binary' if binary else 'hybrid'} tree {tree} of {sources} sources"
 
 
 def _lifetime(plan: Plan, number: int) -> str:
@@ -120,16 +137,15 @@ def _lifetime(plan: Plan, number: int) -> str:
 def route(plan: Plan, source: int) -> str:
     """The steps that a fixed router takes a row of one source through."""
     query, words = plan.query, [plan.query.sources[source].alias]
-    span, done = 1 << source, 0
+    signature = 1 << source, 0
     probes, selections = [], 0
-    while steps := plan.steps((span, done)):
+    while steps := plan.steps(signature):
         words.append(step_text(steps[0], query))
         if isinstance(steps[0], Select):
-            done |= 1 << steps[0].selection
             selections += 1
         else:
-            span |= 1 << steps[0].target
             probes.append(steps[0].access)
+        signature = plan.after(signature, steps[0])
     kinds = {"key": KeyAccess, "range": RangeAccess, "list": ListAccess}
     cost = [(sum(isinstance(p, kind) for p in probes), f"by {name}") for name, kind in kinds.items()]
     counted = [f"{n} probe{'s' * (n > 1)} {how}" for n, how in cost if n]
@@ -141,7 +157,7 @@ def step_text(step: Probe | Select, query: Query) -> str:
     """One step, as a route shows it."""
     if isinstance(step, Select):
         return f"[{text(step.predicate, query)}]"
-    target = query.sources[step.target].alias
+    target = span_text(step.span, query)
     if isinstance(step.access, KeyAccess):
         pairs = zip(step.access.partner_on, step.access.on, strict=True)
         return f"{target} by {' and '.join(f'{text(a, query)} = {text(b, query)}' for a, b in pairs)}"
@@ -150,6 +166,12 @@ def step_text(step: Probe | Select, query: Query) -> str:
         limits = [f"{on} {op} {text(key, query)}{_plus(offset)}" for op, _, key, offset in step.access.limits]
         return f"{target} by {' and '.join(limits)}"
     return f"{target} by list"
+
+
+def span_text(span: int, query: Query) -> str:
+    """An alias, or those of a larger span in parentheses."""
+    aliases = [source.alias for number, source in enumerate(query.sources) if span >> number & 1]
+    return aliases[0] if len(aliases) == 1 else f"({' '.join(aliases)})"
 
 
 def _plus(offset: int) -> str:

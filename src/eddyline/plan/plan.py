@@ -54,9 +54,11 @@ class ListAccess:
 
 @dataclass(frozen=True)
 class Probe:
-    """Probe SteM number `target`; verify the equalities and check the predicates that the access does not decide."""
+    """Probe SteM number `target`, which has tuples of `span`; verify the equalities and check the predicates that the
+    access does not decide."""
 
     target: int
+    span: int
     access: KeyAccess | RangeAccess | ListAccess
     equalities: tuple[Equality, ...]
     predicates: tuple[Expr, ...]
@@ -195,6 +197,11 @@ class Plan:
                     found.setdefault(on, KeyAccess(on, partner, tuple(theirs for _, _, theirs in edge)))
         return list(found.values())
 
+    @property
+    def edges(self) -> set[tuple[int, int]]:
+        """Pairs of sources that an equality of WHERE connects."""
+        return {(e.left, e.right) for e in self.graph.equalities}
+
     def linked(self, operator: Operator) -> dict[int, int]:
         """For each child, by its bit, the others, as a mask of their bits, from which it can be probed by key or, if
         there are none, by anything that WHERE says about both."""
@@ -258,7 +265,7 @@ class Plan:
             and r.seen_from(source)[0] == access.on
         }
         predicates = [p for p in self._checks if self._completes(span, target, p) and p not in decided_ranges]
-        return Probe(stem, access, tuple(equalities), tuple(predicates))
+        return Probe(stem, target, access, tuple(equalities), tuple(predicates))
 
     def _gathered(self) -> tuple[Column, ...]:
         group, outputs = self.query.group, self.query.outputs

@@ -56,12 +56,11 @@ class Eddy:
         output: Callable[[Packet], None],
         clock: Callable[[], float],
     ) -> None:
-        self._plan, self._stems, self._clocks = plan, stems, clocks
-        self._check, self._errors, self._output, self.clock = settings.check, errors, output, clock
-        self.routes, self.work, self.decisions = RoutingArrays(plan), Work(), DecisionLog()
-        self.scheduler = Scheduler(self.routes, settings.packet, clock)
-        self._router = router(settings, plan, self.routes, self.work, self.decisions, clock)
-        self._reroute_every = settings.reroute_every
+        self._stems, self._clocks = stems, clocks
+        self._settings, self._errors, self._output, self.clock = settings, errors, output, clock
+        self._check, self._reroute_every = settings.check, settings.reroute_every
+        self.work, self.decisions = Work(), DecisionLog()
+        self.change(plan)
         self._loading = False
         self.number = 0
         """How many tuples were built: what a tuple is built with says which others it may match."""
@@ -78,15 +77,26 @@ class Eddy:
             self._queue(packet, self.scheduler.start)
 
     def load(self) -> None:
-        """Build all rows that are stored. Their results are known: only what intermediate SteMs have of them is made,
-        in the operators below the root."""
-        self._loading = True
-        for source in range(len(self._plan.query.sources)):
-            rows = self._stems[source].stored - self._stems[source].rows
-            if rows:
-                self.build(source, rows)
+        """Build all rows that are stored, and make what intermediate SteMs, which are empty, have of all live rows, in
+        the operators below the root: the results of these rows are known."""
+        self._loading, packets = True, []
+        for source, stem in enumerate(self._stems[: len(self._plan.query.sources)]):
+            if stem.stored > stem.rows:
+                stem.build(self.number, stem.stored - stem.rows)
+            stem.renumber(self.number)
+            packets.append(started(source, stem.min_live, stem.rows, self.number))
+            self.number += packets[-1].size
+        for packet in packets:
+            if packet.size:
+                self._queue(packet, self.scheduler.put)
         self.flush()
         self._loading = False
+
+    def change(self, plan: Plan) -> None:
+        """Route by another plan, when nothing waits. What is known of modules stays."""
+        self._plan, self.routes = plan, RoutingArrays(plan)
+        self.scheduler = Scheduler(self.routes, self._settings.packet, self.clock)
+        self._router = router(self._settings, plan, self.routes, self.work, self.decisions, self.clock)
 
     def run(self) -> None:
         """Serve meta-queues until none is eligible: then it is time for new input."""

@@ -69,13 +69,19 @@ class Column:
         if self._mapping is not None:
             punch(self._mapping, self.rows * self._row_bytes - self._mapped_from, self._mapped_to - self._mapped_from)
 
+    def free(self) -> None:
+        """Give everything back; it cannot be used any more."""
+        if self._mapping is not None:
+            punch(self._mapping, 0, self._mapped_to - self._mapped_from)
+        self._arena.free(self._region)
+
     def saved(self) -> Saved:
         """What another process must know of it."""
-        return {"rows": self.rows, "base": self._base}
+        return {"rows": self.rows, "base": self._base, "region": self._region}
 
     def restore(self, saved: Saved) -> None:
         """See the same rows in the same region."""
-        self.rows, self._base = saved["rows"], saved["base"]
+        self.rows, self._base, self._region = saved["rows"], saved["base"], saved["region"]
         self.reserve(self.rows)
 
     @property

@@ -106,6 +106,14 @@ class HashIndex:
         """Rows below `row` will not be asked for again."""
         self._after.release(row)
 
+    def free(self) -> None:
+        """Give everything back; it cannot be used any more."""
+        if self._mapping is not None:
+            punch(self._mapping, 0, self._table.nbytes)
+        for region in self._regions:
+            self._arena.free(region)
+        self._after.free()
+
     def saved(self) -> Saved:
         """What another process must know of it."""
         slots = 0 if self._mapping is None else self._table.size // 2
@@ -114,9 +122,9 @@ class HashIndex:
     def restore(self, saved: Saved) -> None:
         """See the same table and chains."""
         self._after.restore(saved["after"])
-        self._used = saved["used"]
+        self._used, self._regions = saved["used"], tuple(saved["regions"])
         if saved["slots"]:
-            self._use(tuple(saved["regions"]), saved["slots"])
+            self._use(self._regions, saved["slots"])
 
     @property
     def nbytes(self) -> int:

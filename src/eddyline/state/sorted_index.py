@@ -117,6 +117,11 @@ class SortedIndex:
         for column in (self._run_keys, self._run_rows):
             column.trim()
 
+    def free(self) -> None:
+        """Give everything back; it cannot be used any more."""
+        self._run_keys.free()
+        self._run_rows.free()
+
     def saved(self) -> Saved:
         """What another process must know of it."""
         columns = self._run_keys.saved(), self._run_rows.saved()

@@ -19,7 +19,7 @@ commit nothing that expired is released, so raising min_live can be undone by lo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -102,7 +102,7 @@ class SteM:
     """State Module of one span."""
 
     def __init__(self, arena: Arena, layout: Layout) -> None:
-        self.layout = layout
+        self.layout, self._arena = layout, arena
         self.times = Column(arena, "i8")
         self._newest = Column(arena, "i8")
         """For each BLOCK of rows the newest time up to its end: it never falls."""
@@ -214,6 +214,31 @@ class SteM:
         self._build_numbers.truncate(0)
         self._build_firsts.truncate(0)
         self._build_firsts.append(np.array([self.rows]))
+
+    def renumber(self, number: int) -> None:
+        """As if all live rows had been built just now, in one build with this number."""
+        self._forget_builds()
+        self._build_numbers.append(np.array([number]))
+        self._build_firsts.truncate(0)
+        self._build_firsts.append(np.array([self.min_live, self.rows]))
+
+    def index_by(self, indexes: Sequence[tuple[Expr, ...]]) -> None:
+        """Have these hash indexes from now on, at a commit: some others are given up, those that are new are made."""
+        old = self._hashed
+        self._hashed = {on: old.pop(on, None) or HashIndex(self._arena, self._key_column(on)) for on in indexes}
+        for gone in old.values():
+            gone.free()
+        for on in indexes:
+            if on not in self.layout.indexes and self.rows > self.min_live:
+                self._hashed[on].build(self.min_live, self.rows, self.min_live)
+        self.layout = replace(self.layout, indexes=tuple(indexes))
+
+    def free(self) -> None:
+        """Give everything back; it cannot be used any more. It is of a larger span, so it has no stores."""
+        columns = self.times, self.ordinals, self._newest, self._build_numbers, self._build_firsts
+        kept = *self._order.values(), *self._codes.values(), *self.components.values()
+        for part in (*columns, *kept, *self._hashed.values(), *self._sorted.values()):
+            part.free()
 
     # Probe
 

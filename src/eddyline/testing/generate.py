@@ -97,6 +97,9 @@ class _Generator:
         else:
             select = selects.plain_select(rng, aliases, sources, where)
         batches, settings = self._batches(made, wide), self._settings()
+        if places > 2 and rng.random() < TREES / 3:
+            settings["replan"] = rng.randrange(1000)
+            self._note("replan")
         if places > 2 and rng.random() < TREES:
             tree = random_tree(rng, places, [(i, j) for i, j, _ in edges])
             settings["plan"] = tree.text([a.name for a in aliases])
