@@ -20,6 +20,7 @@ LAYERS = (
     ("spark",),
     ("runtime",),
     ("engine",),
+    ("optimizer",),
     ("routing",),
     ("plan",),
     ("state",),

@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from eddyline.errors import EddylineError, SettingError
 from eddyline.plan.explain import explain
+from eddyline.plan.partition import partition
+from eddyline.plan.plan import Plan
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.failures import told
 from eddyline.runtime.job import Given, prepare
@@ -98,9 +100,10 @@ class Query:
         self._given = {name: given.given for name, given in streams.items()}
         self._given |= {name: Given(_source(batches)) for name, batches in tables.items()}
 
-    def explain(self) -> str:
-        """The plan, in text."""
-        return explain(bind_only(self._sql, self._given))
+    def explain(self, settings: Mapping[str, object] | None = None) -> str:
+        """The plan, in text; with `slots` among the settings also which rows go to which of them."""
+        query, parsed = bind_only(self._sql, self._given), from_mapping(settings or {})
+        return explain(query, partition(Plan(query), parsed.slots or 1, parsed.groups))
 
     def start(
         self,

@@ -38,14 +38,14 @@ def script(in_tmp: Path) -> Path:
 
 
 def test_run(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(script)]) == 0
+    assert main(["run", str(script), "--engine", "local"]) == 0
     said = capsys.readouterr()
     assert said.out == "k\n-\n0\n1\n2\n"
     assert said.err.startswith("done: 3 rows in, 3 rows out in ")
 
 
 def test_json_is_last_and_complete(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(script), "--json", "--set", "seed=4", "--progress"]) == 0
+    assert main(["run", str(script), "--json", "--set", "seed=4", "--progress", "--engine", "local"]) == 0
     said = capsys.readouterr()
     summary = json.loads(said.out.splitlines()[-1])
     assert set(summary) >= _KEYS
@@ -73,9 +73,13 @@ def test_explain(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "eddyline: cannot read the settings in x.toml: No such file or directory",
         ),
         (["run", "job.sql", "--engine", "flink"], 2, "eddyline: --engine is local or spark, not 'flink'"),
-        (["run", "job.sql", "--follow"], 2, "eddyline: --follow with --engine local is not built yet"),
-        (["run", "job.sql", "--conf", "a=b"], 2, "eddyline: --conf is for --engine spark"),
-        (["run", "job.sql", "--engine", "spark", "--conf", "a"], 2, "eddyline: --conf a: it is SPARK_KEY=VALUE"),
+        (
+            ["run", "job.sql", "--engine", "local", "--follow"],
+            2,
+            "eddyline: --follow with --engine local is not built yet",
+        ),
+        (["run", "job.sql", "--engine", "local", "--conf", "a=b"], 2, "eddyline: --conf is for --engine spark"),
+        (["run", "job.sql", "--conf", "a"], 2, "eddyline: --conf a: it is SPARK_KEY=VALUE"),
         (
             ["run", "job.sql", "--set", "packet=many"],
             2,
@@ -112,7 +116,7 @@ def test_refusals(
 
 def test_wrong_script_shows_the_place(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script.write_text(_STREAM + "SELECT j FROM s;\n")
-    assert main(["run", str(script)]) == 2
+    assert main(["run", str(script), "--engine", "local"]) == 2
     answer, line, caret = capsys.readouterr().err.splitlines()
     assert answer.startswith("eddyline: line 2, column 8: ")
     assert (line, caret) == ("  SELECT j FROM s;", "         ^")
@@ -120,10 +124,10 @@ def test_wrong_script_shows_the_place(script: Path, capsys: pytest.CaptureFixtur
 
 def test_missing_path_is_exit_2_and_broken_file_exit_1(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script.write_text("CREATE STREAM s USING parquet OPTIONS (path 'd') TIMESTAMP BY ts; SELECT ts FROM s")
-    assert main(["run", str(script)]) == 2
+    assert main(["run", str(script), "--engine", "local"]) == 2
     assert "there is no file or folder d" in capsys.readouterr().err
     Path("d").write_text("no parquet")
-    assert main(["run", str(script)]) == 1
+    assert main(["run", str(script), "--engine", "local"]) == 1
     assert capsys.readouterr().err.startswith("eddyline: d cannot be read as parquet: ")
 
 
@@ -137,12 +141,12 @@ def test_a_bug_asks_for_a_report(
     script: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eddyline.engine.batch.LocalEngine.batch", lambda *args: 1 // 0)
-    assert main(["run", str(script)]) == 1
+    assert main(["run", str(script), "--engine", "local"]) == 1
     said = capsys.readouterr().err
     assert "please report it" in said
     assert "Traceback" not in said
     monkeypatch.setenv("EDDYLINE_DEBUG", "1")
-    assert main(["run", str(script)]) == 1
+    assert main(["run", str(script), "--engine", "local"]) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -153,7 +157,7 @@ def test_udf_modules(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
     script.write_text(_STREAM + "SELECT twice(k) AS t FROM s WHERE twice(k) > 0;\n")
     for name in ("my_functions", "./my_functions", str(Path("my_functions.py").resolve())):
-        done = _eddyline("run", str(script), "--udf", name)
+        done = _eddyline("run", str(script), "--udf", name, "--engine", "local")
         assert (done.returncode, done.stdout) == (0, "t\n-\n2\n4\n")
     Path("broken.py").write_text("1 // 0\n")
     done = _eddyline("run", str(script), "--udf", "broken")
@@ -187,7 +191,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_state_that_never_expires_is_told(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script.write_text(_STREAM + "SELECT a.k FROM s a, s [ROWS 5] b WHERE a.k = b.k;\n")
-    assert main(["run", str(script), "--json"]) == 0
+    assert main(["run", str(script), "--json", "--engine", "local"]) == 0
     said = capsys.readouterr()
     warning = "rows of a never expire: give it a RANGE or ROWS window, or bound its time in WHERE"
     assert said.err.splitlines()[0] == f"warning: {warning}"
@@ -199,7 +203,7 @@ def test_what_a_function_said_first(script: Path, capsys: pytest.CaptureFixture[
         "import eddyline as el\n\n\n@el.udf(returns='BIGINT')\ndef says(x):\n    raise ValueError('no good')\n"
     )
     script.write_text(_STREAM + "SELECT says(k) AS t FROM s;\n")
-    assert main(["run", str(script), "--udf", "says.py", "--json"]) == 0
+    assert main(["run", str(script), "--udf", "says.py", "--json", "--engine", "local"]) == 0
     said = capsys.readouterr()
     assert "3 expressions not evaluated (first: " in said.err
     assert "no good" in said.err
@@ -208,7 +212,7 @@ def test_what_a_function_said_first(script: Path, capsys: pytest.CaptureFixture[
 
 def test_json_of_a_job_that_fails(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script.write_text(_STREAM + "SELECT a.k FROM s a, s b WHERE a.k = b.k;\n")
-    assert main(["run", str(script), "--json", "--set", "memory=10"]) == 1
+    assert main(["run", str(script), "--json", "--set", "memory=10", "--engine", "local"]) == 1
     said = capsys.readouterr()
     summary = json.loads(said.out.splitlines()[-1])
     assert set(summary) >= _KEYS
@@ -218,17 +222,17 @@ def test_json_of_a_job_that_fails(script: Path, capsys: pytest.CaptureFixture[st
 
     script.write_text("CREATE STREAM s USING parquet OPTIONS (path 'd') TIMESTAMP BY ts; SELECT ts FROM s")
     Path("d").write_text("no parquet")
-    assert main(["run", str(script), "--json"]) == 1
+    assert main(["run", str(script), "--json", "--engine", "local"]) == 1
     assert json.loads(capsys.readouterr().out)["error"].startswith("d cannot be read as parquet: ")
 
 
 @pytest.mark.parametrize(
     ("command", "status", "answer"),
     [
-        ("run job.sql >/dev/full", 1, "No space left on device"),
+        ("run job.sql --engine local >/dev/full", 1, "No space left on device"),
         ("explain job.sql >/dev/full", 1, "No space left on device"),
-        ("run job.sql --json >/dev/full", 1, "No space left on device"),
-        ("run job.sql >&-", 1, "Bad file descriptor"),
+        ("run job.sql --engine local --json >/dev/full", 1, "No space left on device"),
+        ("run job.sql --engine local >&-", 1, "Bad file descriptor"),
         ("explain job.sql >&-", 1, "Bad file descriptor"),
         ("run - <&-", 2, "standard input is closed"),
     ],
@@ -244,7 +248,7 @@ def test_output_that_cannot_be_written(script: Path, command: str, status: int, 
 
 def test_nobody_needs_to_listen(script: Path) -> None:
     for where in ("2>&-", "2>/dev/full"):
-        command = f"{sys.executable} -m eddyline.cli run job.sql --progress {where}"
+        command = f"{sys.executable} -m eddyline.cli run job.sql --engine local --progress {where}"
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, "k\n-\n0\n1\n2\n")
 
@@ -267,7 +271,7 @@ def test_signals_before_the_job_runs(script: Path, number: signal.Signals, statu
 
 def test_a_closed_pipe_is_no_drama(script: Path) -> None:
     script.write_text(_STREAM.replace("rows 3", "rows 300000") + "SELECT k FROM s;\n")
-    command = f"{sys.executable} -m eddyline.cli run {script} | head -1"
+    command = f"{sys.executable} -m eddyline.cli run {script} --engine local | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.stderr) == ("k", "")
 
@@ -279,7 +283,7 @@ def test_interrupts_end_cleanly(script: Path, number: signal.Signals) -> None:
         + "CREATE SINK out USING parquet OPTIONS (path 'out', rows_per_file 1000); INSERT INTO out SELECT k FROM s;"
     )
     with subprocess.Popen(
-        [sys.executable, "-m", "eddyline.cli", "run", str(script), "--json"],
+        [sys.executable, "-m", "eddyline.cli", "run", str(script), "--json", "--engine", "local"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -297,11 +301,22 @@ def test_interrupts_end_cleanly(script: Path, number: signal.Signals) -> None:
     assert pq.read_table("out").num_rows == summary["rows_out"] == summary["rows_in"] > 0
 
 
-def test_demo(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--seconds", "6", "--json"]) == 0
-    out = capsys.readouterr().out
-    assert json.loads(out.splitlines()[-1])["rows_in"] > 50_000
-    assert "The data drifted twice" in out
+def test_spark_is_the_default_and_needs_java_and_pyspark(
+    script: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [name for name in sys.modules if name.startswith("eddyline.spark")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert main(["run", str(script)]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("eddyline: Spark needs PySpark (")
+    assert said.endswith("; type: pip install 'eddyline[spark]', or use --engine local")
+    monkeypatch.undo()
+    done = _eddyline("run", str(script), environ={"PATH": str(script.parent)}, without=("JAVA_HOME",))
+    assert (done.returncode, done.stdout) == (2, "")
+    (said,) = done.stderr.splitlines()
+    assert said.startswith("eddyline: Spark needs Java 17 or newer; type: ")
+    assert said.endswith(", or use --engine local")
 
 
 def test_bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,11 +338,13 @@ def test_bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     assert capsys.readouterr().out.splitlines() == list(benchmarks.BENCHMARKS)
 
 
-def _eddyline(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def _eddyline(
+    *arguments: str, environ: dict[str, str] | None = None, without: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "eddyline.cli", *arguments],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, **(environ or {})},
+        env={**{k: v for k, v in os.environ.items() if k not in without}, **(environ or {})},
     )

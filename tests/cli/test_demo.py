@@ -1,64 +1,96 @@
-"""`eddyline demo`: what it says of routes and times is what happened, and its script runs as it is printed."""
+"""`eddyline demo`: what it says of routes and times is what happened, and its script runs as it was written."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from contextlib import redirect_stdout
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from eddyline.cli.demo import _Mark, _Ran
+from eddyline.cli.demo import Demo, Mark, Own, Ran, event_time
+from eddyline.cli.demo_job import RATE, START, phases, script
+from eddyline.cli.demo_told import told
 from eddyline.cli.main import main
 from eddyline.routing.decisions import Decision
-from eddyline.runtime.summary import Summary
+from eddyline.runtime.summary import Progress, Summary
+
+_PNG = b"\x89PNG"
 
 
-@pytest.fixture(scope="module")
-def told() -> str:
-    """What the demo prints, on a few seconds of event time."""
-    out = io.StringIO()
-    with redirect_stdout(out):
-        assert main(["demo", "--seconds", "15", "--json"]) == 0
-    return out.getvalue()
+def _demo(
+    engine: str, seconds: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> tuple[str, dict[str, object]]:
+    """What it printed, and its summary; nothing stays in the folder for temporary files."""
+    before = set(Path(tempfile.gettempdir()).glob("eddyline-demo-*"))
+    assert main(["demo", "--seconds", str(seconds), "--engine", engine, "--out", str(tmp_path / "new"), "--json"]) == 0
+    assert set(Path(tempfile.gettempdir()).glob("eddyline-demo-*")) == before
+    said = capsys.readouterr()
+    assert "\x1b" not in said.err
+    assert sum(line.startswith("-- ") for line in said.err.splitlines()) >= 1
+    summary: dict[str, object] = json.loads(said.out.splitlines()[-1])
+    return said.out, summary
 
 
-def test_the_summary_is_last(told: str) -> None:
-    summary = json.loads(told.splitlines()[-1])
-    assert summary["rows_in"] == 15 * 41000
-    assert summary["decisions"]["reroute"] == len(summary["decisions_log"]) > 0
-    assert f"the router decided anew {len(summary['decisions_log'])} times" in told
-
-
-def test_the_route_at_the_end_of_each_phase_is_told(told: str) -> None:
-    """Which one it is depends on what was measured."""
-    routes = re.findall(r"so payments went (p -> .*)", told)
+def test_on_the_local_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str], in_tmp: Path) -> None:
+    out, summary = _demo("local", 9, capsys, tmp_path)
+    assert summary["rows_in"] == 9 * 4 * RATE + 3 * RATE  # payments come twice as often in the last third
+    decisions = summary["decisions"]
+    assert isinstance(decisions, dict) and f"{sum(decisions.values()):,} decisions in all" in out
+    routes = re.findall(r"so payments went (p -> \w -> \w -> \w)", out)
     assert len(routes) == 3
-    assert all("odd_amount" in route and "odd_device" in route for route in routes)
+    assert "gave the same results as far as they ran" in out and "Spark's own" not in out
+    assert (tmp_path / "new" / "eddyline-demo.png").read_bytes().startswith(_PNG)
+    written = (tmp_path / "new" / "eddyline-demo.sql").read_text()
+    assert written in out
+    assert not list(in_tmp.glob("eddyline-demo*"))
 
 
-def test_every_decision_is_told_or_counted(told: str) -> None:
-    summary = json.loads(told.splitlines()[-1])
-    shown = re.findall(r"^ +([0-9.]+) s  (.*)$", told, re.MULTILINE)
-    more = sum(int(n) for n in re.findall(r"\.\.\. and (\d+) more", told))
-    told_ones = [what for _, what in shown if what in {d["what"] for d in summary["decisions_log"]}]
-    assert len(told_ones) + more == len(summary["decisions_log"])
+@pytest.mark.usefixtures("spark")
+def test_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, summary = _demo("spark", 6, capsys, tmp_path)
+    assert summary["rows_in"] == 6 * 4 * RATE + 2 * RATE
+    assert isinstance(summary["decisions"], dict) and summary["decisions"]["reroute"] > 0
+    assert "Spark's own stream-stream joins, in the order of the script, over the first 2 s: " in out
+    assert re.search(r"Both orders, and Spark's own joins, gave the same results .*in 3 s, [\d,]+ in 2 s\)", out)
+    assert (tmp_path / "new" / "eddyline-demo.png").read_bytes().startswith(_PNG)
 
 
-def test_the_script_runs_as_it_is_printed(told: str, in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    script = told[told.index("CREATE STREAM") : told.index("odd_amount and odd_device are")]
-    (in_tmp / "demo.sql").write_text(script)
-    command = re.search(r"\./run eddyline (run demo\.sql .*)", told)
-    assert command is not None
-    assert main(command[1].split()) == 0
-    assert capsys.readouterr().out.startswith("until ")
+def test_seconds_must_be_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in ("5", "-1", "many"):
+        assert main(["demo", "--seconds", wrong]) == 2
+        assert f"'{wrong}' is not a whole number of at least 6" in capsys.readouterr().err
 
 
-def test_event_times_of_decisions_and_phases() -> None:
-    marks = [_Mark(100, 1.0, 4.0, "p -> a"), _Mark(200, 3.0, 9.0, "p -> b"), _Mark(250, 3.5, 9.0, "p -> c")]
-    ran = _Ran(Summary(seconds=4.0), marks, ())
-    assert [ran.when(Decision("reroute", at, "", "")) for at in (1, 100, 101, 250, 999)] == [4, 4, 9, 9, 9]
-    assert [ran.until(event) for event in (3, 4, 5, 9, 10)] == [1, 1, 3, 3, 4]
-    assert [ran.route(event) for event in (3, 4, 8, 9, 10)] == ["", "p -> a", "p -> a", "p -> c", "p -> c"]
+def test_rows_and_seconds_between_batches() -> None:
+    ran = Ran([Mark(0, 0.5, 0.0, ""), Mark(100, 1.5, 4.0, "p -> a"), Mark(300, 3.5, 8.0, "p -> b")])
+    events = (0, 2, 4, 6, 8, 9)
+    wanted = [(0, 0.5), (50, 1), (100, 1.5), (200, 2.5), (300, 3.5), (300, 3.5)]
+    assert [ran.at(event) for event in events] == wanted
+    assert (ran.rate(0, 4), ran.rate(4, 8), ran.rate(8, 9)) == (100, 100, 0)
+    assert [ran.route(event) for event in (1, 4, 7, 8, 20)] == ["", "p -> a", "p -> a", "p -> b", "p -> b"]
+    assert ran.come_to == 8.0 and Ran().come_to == 0.0
+    assert event_time(Progress(watermark=START + 1_500_000)) == 1.5 and event_time(Progress()) == 0.0
+
+
+def test_what_is_told_is_what_was_measured() -> None:
+    marks = [Mark(n * 100, n * 1.0, n * 1.0, f"p -> {'oas'[min(n // 2, 2)]}") for n in range(1, 7)]
+    first = Decision("reroute", 1, "slot 1: p: a, o instead of o, a", "why")
+    decisions = [(3.0, first), (3.5, Decision("reroute", 1, "s: p", ""))]
+    fixed = [Mark(100, 1.0, 1.0, ""), Mark(200, 2.0, 2.0, ""), Mark(300, 6.0, 3.0, "")]
+    adaptive = Ran(marks, decisions, Summary(decisions={"reroute": 2}))
+    text = told(Demo(6, "spark", adaptive, Ran(fixed), 3, 1234, Own(2, 25.0, 99)), Path("x.sql"), Path("x.png"))
+    assert "by 3.0 s  slot 1: p: a, o instead of o, a" in text and "s: p" not in text.replace("p: a", "")
+    assert "so payments went p -> a" in text and "2 decisions in all" in text
+    assert "the fixed order, that of the script, was 4.0 times slower." in text
+    assert re.search(r"2 to 3 s +100 rows/s +25 rows/s", text) and re.search(r"4 to 6 s +100 rows/s +not run", text)
+    assert "100 rows/s, 4.0 times that." in text and "(1,234 in 3 s, 99 in 2 s)" in text
+    assert "The picture: x.png" in text and "./run eddyline run x.sql --live" in text
+
+
+def test_phases_cover_the_time() -> None:
+    for seconds in (6, 9, 60, 61):
+        ends = [(p.begin, p.end) for p in phases(seconds)]
+        assert ends[0][0] == 0 and ends[-1][1] == seconds and ends[0][1] == ends[1][0] and ends[1][1] == ends[2][0]
+    assert script(9, "out").count("CREATE STREAM") == 4

@@ -1,6 +1,7 @@
 """README and guide: every script and program in them is run, in order, and prints what the page says it prints.
 
-The order of rows is not defined, so it does not count.
+Scripts of the README run on Spark, as the page says; those of the guide on the local engine, which is quicker. The
+order of rows is not defined, so it does not count.
 `EDDYLINE_GOLDEN=1` writes what was printed into the pages.
 """
 
@@ -23,8 +24,8 @@ ROOT = Path(__file__).parent.parent.parent
 _BLOCK = re.compile(r"```(sql|python|text)\n(.*?)```\n", re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
-def test_pages_tell_the_truth(page: str, in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("page", "engine"), [("README.md", "spark"), ("docs/guide.md", "local")])
+def test_pages_tell_the_truth(page: str, engine: str, in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = ROOT / page
     text = path.read_text(encoding="utf-8")
     printed = ""
@@ -35,7 +36,7 @@ def test_pages_tell_the_truth(page: str, in_tmp: Path, capsys: pytest.CaptureFix
         if kind == "text":
             same = sorted(content.splitlines()) == sorted(printed.splitlines())
             return block[0] if same else f"```text\n{printed}```\n"
-        printed = _run_script(content, capsys) if kind == "sql" else _run_python(content)
+        printed = _run_script(content, engine, capsys) if kind == "sql" else _run_python(content)
         return block[0]
 
     actual = _BLOCK.sub(run, text)
@@ -44,9 +45,9 @@ def test_pages_tell_the_truth(page: str, in_tmp: Path, capsys: pytest.CaptureFix
     assert actual == text
 
 
-def _run_script(text: str, capsys: pytest.CaptureFixture[str]) -> str:
+def _run_script(text: str, engine: str, capsys: pytest.CaptureFixture[str]) -> str:
     Path("page.sql").write_text(text)
-    assert main(["run", "page.sql"]) == 0, capsys.readouterr().err
+    assert main(["run", "page.sql", "--engine", engine]) == 0, capsys.readouterr().err
     return capsys.readouterr().out
 
 
@@ -74,7 +75,7 @@ def test_examples_run(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.chdir(script.parent)
     monkeypatch.syspath_prepend(str(script.parent))
     arguments = ["--udf", "my_functions"] if script.name == "udf.sql" else []
-    assert main(["run", script.name, *arguments]) == 0, capsys.readouterr().err
+    assert main(["run", script.name, "--engine", "local", *arguments]) == 0, capsys.readouterr().err
     assert main(["explain", script.name]) == 0
     assert len(capsys.readouterr().out.splitlines()) > 3
 

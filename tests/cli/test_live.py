@@ -18,15 +18,20 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.cli.live import LiveLines, LiveView, Look, frame
+from eddyline.cli.live import LiveLines, LiveView, Look, frame, plan_line
 from eddyline.cli.main import main
 from eddyline.cli.screen import Screen, clipped, width
+from eddyline.plan.explain import explain
+from eddyline.plan.partition import partition
+from eddyline.plan.plan import Plan
+from eddyline.routing.gathered import Gathered
 from eddyline.runtime.job import prepare
 from eddyline.runtime.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.summary import Progress
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
+from tests.jobs import bound
 
 _FUNCTIONS = """\
 import time
@@ -127,6 +132,37 @@ def test_a_frame_fits(looks: list[Look]) -> None:
                         assert f"{newest.at:,} rows: " in shown[-1][0]
 
 
+def test_several_slots_are_shown_as_one() -> None:
+    """As on Spark: what two slots told in two batches. `EDDYLINE_GOLDEN=1` writes what is shown."""
+    query = bound(
+        "SELECT a.k FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS], c [RANGE 5 SECONDS] WHERE a.k = b.k AND b.k = c.k",
+        a="k", b="k", c="k",
+    )  # fmt: skip
+    plan = Plan(query)
+    gathered, looks = Gathered(plan, 2), list[Look]()
+    for turn in (0, 1):
+        for slot in (0, 1):
+            kept, other = [900, 9, 0.001, 3], [100, 50 * turn, 0.002, 1]
+            told = {
+                "steps": [[1, 0, turn, [kept, other]], [2, 0, 1, [other, kept]], [5, 0, 0, [[9, 18, 0.0, 1]]]],
+                "packets": [[1, 0, 4, 1000, 0, 512, 0.25, 3]],
+                "counts": {"reroute": 2},
+                "decisions": [["reroute", 500 + turn, "a: c, b instead of b, c", "it is cheaper", {"expected": 1e-6}]],
+                "rows": [1000, 1000, 0],
+                "input_batch": 8192,
+            }
+            gathered.add(slot, told)
+        rows = 4000 * (turn + 1)
+        progress = Progress(rows, 40, 1, 0, 3000, 2_000_000, turn + 1, turn + 1.0, 0, {"a": rows // 2, "b": rows // 2})
+        words = plan_line(explain(query, partition(plan, 2, 256))), "something else"
+        looks.append(Look(progress, gathered.report(turn + 1.0), words))
+    shown = "\n".join(text.rstrip() for text, _ in frame(looks[1], looks[0], 100, 40)) + "\n"
+    golden = Path(__file__).with_name("live_of_slots.txt")
+    if os.environ.get("EDDYLINE_GOLDEN") == "1":
+        golden.write_text(shown, encoding="utf-8")
+    assert shown == golden.read_text(encoding="utf-8")
+
+
 def test_before_the_first_row(script: Path) -> None:
     exec(compile(_FUNCTIONS, "functions", "exec"), {})
     runner = _runner(script)
@@ -195,8 +231,9 @@ def test_lines_where_there_is_no_terminal(script: Path, capsys: pytest.CaptureFi
     assert told
 
 
-def test_run_live_without_a_terminal(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "job.sql", "--udf", "functions.py", "--live", "--set", "batch_rows=8000"]) == 0
+@pytest.mark.parametrize("more", [[], ["--checkpoint", "ck"]])
+def test_run_live_without_a_terminal(script: Path, more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*_LIVE, *more]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 42
     assert "\x1b" not in said.err + said.out
@@ -336,7 +373,7 @@ def _on_terminal(
     return Session(status, text, terminal)
 
 
-_LIVE = ("run", "job.sql", "--udf", "functions.py", "--live", "--set", "batch_rows=8000")
+_LIVE = ("run", "job.sql", "--engine", "local", "--udf", "functions.py", "--live", "--set", "batch_rows=8000")
 
 
 def test_the_view_stays_in_its_place(script: Path) -> None:

@@ -6,10 +6,13 @@ cost twenty microseconds a tuple, so that what trials may cost at the beginning 
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from costly_world import US, Flags, World, independent
 
+from eddyline.routing.policies.auto import CALM_MARGIN
 from eddyline.settings import Settings
 
 COST = 20 * US
@@ -24,23 +27,47 @@ def settled(world: World, flags: Flags, rows: int = SOON) -> float:
     return (world.counted() - before) / world.best(flags[rows:])
 
 
+def unbeaten(world: World, flags: Flags) -> list[list[int]]:
+    """The orders that no other one beats by so much that they would be left for it when all is calm, best first."""
+    orders = [list(order) for order in permutations(range(len(world.costs)))]
+    cost = {tuple(order): world.cost_of(order, flags) for order in orders}
+    best = min(cost.values())
+    return sorted((o for o in orders if (1 - CALM_MARGIN) * cost[tuple(o)] <= best), key=lambda o: cost[tuple(o)])
+
+
 @pytest.mark.parametrize(
     ("costs", "selectivities", "order"),
     [
-        ([1, 1, 1, 1], [0.9, 0.7, 0.5, 0.1], [3, 2, 1, 0]),
-        ([1, 1, 1], [0.2, 0.5, 0.8], [0, 1, 2]),
-        ([4, 1, 2, 8], [0.5, 0.9, 0.5, 0.1], None),
-        ([10, 1, 1], [0.1, 0.7, 0.8], [1, 2, 0]),
+        ([1, 1, 1], [0.4, 0.6, 0.95], [0, 1, 2]),
+        ([1, 1, 1], [0.2, 0.5, 0.9], [0, 1, 2]),
+        ([10, 1, 1], [0.1, 0.5, 0.8], [1, 2, 0]),
+        ([8, 4, 2, 1], [0.5, 0.5, 0.5, 0.5], [3, 2, 1, 0]),
     ],
 )
 def test_finds_the_best_order_of_independent_selections(
-    costs: list[int], selectivities: list[float], order: list[int] | None
+    costs: list[int], selectivities: list[float], order: list[int]
 ) -> None:
-    for seed in range(2):
+    """Where one order beats all others, each tuple takes it in the end."""
+    for seed in range(3):
         world = World([c * COST for c in costs])
         flags = independent(np.random.default_rng(seed), 100_000, selectivities)
-        assert settled(world, flags) < 1.06
-        assert order is None or world.route()[0] == order[0]
+        assert unbeaten(world, flags) == [order]
+        assert settled(world, flags) == pytest.approx(1)
+        assert world.route() == order
+
+
+@pytest.mark.parametrize(
+    ("costs", "selectivities"),
+    [([1, 1, 1, 1], [0.9, 0.7, 0.5, 0.1]), ([4, 1, 2, 8], [0.5, 0.9, 0.5, 0.1]), ([10, 1, 1], [0.1, 0.7, 0.8])],
+)
+def test_finds_one_of_the_best_where_several_are_as_good(costs: list[int], selectivities: list[float]) -> None:
+    """What comes after a selection that little passes matters little: no order is left for that when all is calm."""
+    for seed in range(3):
+        world = World([c * COST for c in costs])
+        flags = independent(np.random.default_rng(seed), 100_000, selectivities)
+        assert settled(world, flags) < 1.02
+        good = unbeaten(world, flags)
+        assert len(good) > 1 and world.route() in good
 
 
 @pytest.mark.parametrize("packet", [16, 256, 100_000])
@@ -83,12 +110,23 @@ def test_looks_further_than_one_step() -> None:
 
 
 def test_follows_a_swap_of_selectivities() -> None:
+    levels = [0.4, 0.6, 0.95]
+    for seed in range(2):
+        rng, world = np.random.default_rng(seed), World([COST] * 3)
+        for best in ([0, 1, 2], [2, 1, 0], [1, 0, 2], [0, 2, 1]):
+            flags = independent(rng, SOON + 30_000, [levels[best.index(i)] for i in range(3)])
+            assert unbeaten(world, flags) == [best]
+            assert settled(world, flags) == pytest.approx(1)
+            assert world.route() == best
+
+
+def test_follows_a_swap_of_which_only_the_first_step_matters() -> None:
     for seed in range(3):
         rng, world = np.random.default_rng(seed), World([COST] * 4)
-        world.feed(independent(rng, 60_000, [0.9, 0.7, 0.5, 0.1]))
-        assert world.route()[0] == 3
-        for selectivities in ([0.1, 0.5, 0.7, 0.9], [0.9, 0.7, 0.5, 0.1], [0.5, 0.1, 0.9, 0.7]):
-            assert settled(world, independent(rng, SOON + 30_000, selectivities)) < 1.1
+        for selectivities in ([0.9, 0.7, 0.5, 0.1], [0.1, 0.5, 0.7, 0.9], [0.9, 0.7, 0.5, 0.1], [0.5, 0.1, 0.9, 0.7]):
+            flags = independent(rng, SOON + 30_000, selectivities)
+            assert settled(world, flags) < 1.02
+            assert world.route() in unbeaten(world, flags)
 
 
 def test_follows_an_operator_that_turns_expensive() -> None:
@@ -116,19 +154,29 @@ def test_follows_a_slow_drift() -> None:
     assert world.route()[0] == 2
 
 
-@pytest.mark.parametrize("selectivities", [[0.5] * 4, [0.3, 0.5, 0.6, 0.8]])
-def test_does_not_run_after_noise(selectivities: list[float]) -> None:
-    """Calls that take a fifth more or less than they should: few changes, and none that cost much."""
-    lost, changes = [], []
-    for seed in range(4):
-        rng, world = np.random.default_rng(seed), World([COST] * 4)
-        world.noise = lambda rng=rng: rng.uniform(0.8, 1.2)
-        world.feed(independent(rng, SOON, selectivities))
-        before = world.eddy.decisions.counts["reroute"]
-        lost.append(settled(world, independent(rng, 200_000, selectivities), 0))
-        changes.append(world.eddy.decisions.counts["reroute"] - before)
-    assert np.mean(lost) < 1.03
-    assert sum(changes) < (60 if selectivities[0] == 0.5 else 5)  # where all orders are as good, it matters little
+def noisy(seed: int, selectivities: list[float]) -> tuple[float, int, int]:
+    """Calls that take a fifth more or less than they should: what is lost by that once all is calm, how often the
+    route was changed, and how often there was a new sample to judge by."""
+    rng, world = np.random.default_rng(seed), World([COST] * len(selectivities))
+    world.noise = lambda: rng.uniform(0.8, 1.2)
+    world.feed(independent(rng, SOON, selectivities))
+    fork, changes = world.eddy._router._forks.found[0], world.eddy.decisions.counts  # type: ignore[attr-defined]
+    news, before = fork.news, changes["reroute"]
+    lost = settled(world, independent(rng, 200_000, selectivities), 0)
+    return lost, changes["reroute"] - before, fork.news - news
+
+
+def test_does_not_run_after_noise() -> None:
+    told = [noisy(seed, [0.3, 0.5, 0.6, 0.8]) for seed in range(4)]
+    assert [changes for _, changes, _ in told] == [0] * 4
+    assert [lost for lost, _, _ in told] == pytest.approx([1] * 4)
+
+
+def test_noise_changes_the_route_seldom_where_all_orders_are_as_good() -> None:
+    """Among the costs of now, which are noise, there is always a cheapest order; it must be the same one twice."""
+    told = [noisy(seed, [0.5] * 4) for seed in range(4)]
+    assert max(lost for lost, _, _ in told) < 1.005
+    assert sum(changes for _, changes, _ in told) < sum(news for _, _, news in told) / 10
 
 
 def test_one_call_that_was_interrupted_changes_little() -> None:
@@ -168,7 +216,7 @@ def test_every_change_of_route_is_one_decision() -> None:
     for selectivities in ([0.9, 0.7, 0.5, 0.1], [0.1, 0.5, 0.7, 0.9], [0.5, 0.1, 0.9, 0.7]):
         world.feed(independent(rng, SOON, selectivities))
     first, *later = changes
-    assert first[1][0] == 3
+    assert first[1] == [3, 2, 1, 0]
     assert [decisions for _, _, decisions in later] == [1] * len(later) and len(later) > 2
     assert log.counts == {"reroute": len(changes)} == world.engine.stats.decisions
     assert len(log.recent) == len(changes)

@@ -119,7 +119,7 @@ def test_thresholds_samples_and_reroutes_at_every_turn_change_no_row(name: str) 
                 job, found = run(select, settings, seed)
             assert found == job.expected()
             made = job.engine.slot.eddy
-            sampled += sum(fork.profile.size for fork in made._router._forks)
+            sampled += sum(fork.profile.size for fork in made._router._forks.found)
             choice |= any(len(e.steps) > 1 and e.chosen for e in made.routes.entries.values())
             assert all(q.packets == 0 or q.tuples / q.packets <= 8 for q in made.scheduler.queues.values())
     assert (sampled > 0) == choice
@@ -148,7 +148,7 @@ def test_a_sample_leaves_no_trace_in_results_and_counts() -> None:
         found = one.feed(a=rows)
     assert found == one.expected() and found
     made = one.engine.slot.eddy
-    assert sum(fork.profile.size for fork in made._router._forks) > 10
+    assert sum(fork.profile.size for fork in made._router._forks.found) > 10
     taken = [t for e in made.routes.entries.values() for t in e.steps if t.step.selection == 0]
     assert one.engine.stats.expression_errors == sum(t.tuples for t in taken) > 0
 
@@ -276,5 +276,5 @@ def test_ranges_over_many_rows_use_the_sorted_index_and_agree_with_the_list() ->
     found = []
     for at in range(0, 400, 100):
         found += job.feed(a=rows[at : at + 100], b=rows[at : at + 100])
-    assert job.engine.slot.stems[0]._sorted
+    assert job.engine.slot.stems[0]._sorts
     assert sorted(found, key=repr) == job.expected() and found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 from eddyline.errors import EddylineError, JobError, SettingError
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.job import prepare
+from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.summary import Summary
 from eddyline.settings import Settings, from_mapping
 from eddyline.testing.simulation import leftovers
@@ -58,12 +61,46 @@ def test_a_job_that_ended_leaves_its_results_and_its_last_commit(slots: int, dat
     assert not list(data.rglob("_staged"))
 
 
-def test_a_finished_job_is_not_run_again(data: Path) -> None:
-    run()
+def test_a_finished_job_that_is_run_again_does_nothing(data: Path) -> None:
+    first = run()
     before = results(), files(data)
-    with pytest.raises(JobError, match=r"finished: its streams have ended .* new data needs a new checkpoint"):
-        run()
+    again = run()
     assert (results(), files(data)) == before
+    assert (again.rows_in, again.rows_out, again.batches) == (first.rows_in, first.rows_out, 0) and not again.stopped
+
+
+def test_a_finished_job_refuses_new_data(data: Path, table: Callable[..., pa.Table]) -> None:
+    run()
+    before = results()
+    pq.write_table(table("k v", (30, 0, "b30")), data / "b" / "1.parquet")
+    with pytest.raises(JobError, match=r"is finished: its streams have ended .*; b has new rows, .* new checkpoint"):
+        run()
+    assert results() == before
+
+
+def test_rows_that_came_too_late_go_to_a_sink_that_is_no_file(
+    data: Path, table: Callable[..., pa.Table], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(table("k v", (1, 0, "late one")), data / "a" / "1.parquet")
+    text = SCRIPT.replace("'a') TIMESTAMP BY ts", "'a') TIMESTAMP BY ts LATE INTO screen")
+    summary = run(text + "CREATE SINK screen USING print;")
+    assert summary.rows_late == 1 and "late one" in capsys.readouterr().out
+
+
+def test_a_slot_that_needs_too_much_memory_stops_the_job_and_its_checkpoint_stays(data: Path) -> None:
+    with pytest.raises(JobError, match=r"more than memory=1 KB.*spilling is not built yet"):
+        run(memory="1KB")
+    assert run().rows_in == 40
+
+
+def test_a_checkpoint_of_spark(data: Path) -> None:
+    run(batches=1)
+    commit = max((data / "checkpoint" / "commits").iterdir())
+    body = json.loads(commit.read_bytes().partition(b"\n")[2]) | {"offsets": ["{}"]}
+    text = json.dumps(body).encode()
+    commit.write_bytes(b"%08x\n" % zlib.crc32(text) + text)
+    with pytest.raises(SettingError, match="is of a job on Spark"):
+        run()
 
 
 def test_a_job_goes_on_with_other_settings(data: Path) -> None:
@@ -120,6 +157,18 @@ def test_a_uri(data: Path) -> None:
     run(checkpoint=(data / "by uri").as_uri())
     assert leftovers("by uri") == [] and len(results()) > 20
     assert sorted(file.name for file in data.iterdir()) == ["a", "b", "by uri", "out"]
+
+
+def test_a_uri_and_a_sink_that_is_no_file(data: Path) -> None:
+    text = SCRIPT[: SCRIPT.index("CREATE SINK")] + SCRIPT[SCRIPT.index("SELECT") :]
+    rows: list[Any] = []
+    chosen, uri = from_mapping({"batch_rows": 5}), (data / "by uri").as_uri()
+    for batches in (2, None):
+        job = prepare(text, sink=CallbackSink(lambda batch: rows.extend(batch.to_pylist())))
+        runner = CheckpointedRunner(job, text, chosen, uri)
+        runner.run(stop=lambda runner=runner, batches=batches: runner.progress().batches == batches)  # type: ignore[misc]
+    run()
+    assert sorted(rows, key=repr) == results() and leftovers("by uri") == []
 
 
 @pytest.mark.parametrize("kind", ["checkpoint.json", "commits"])

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from eddyline.errors import InternalError, JobError, ScriptError
-from eddyline.runtime.batch_size import BatchSize
 from eddyline.runtime.job import Given, prepare
 from eddyline.runtime.reading import StreamReader, gather
 from eddyline.runtime.runner import LocalRunner
@@ -19,7 +18,7 @@ from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sources.batches import BatchSource
 from eddyline.runtime.summary import Progress
 from eddyline.runtime.waiting import Waiting
-from eddyline.settings import Settings, from_mapping
+from eddyline.settings import Settings
 from tests.conftest import Ran, at
 
 Run = Callable[..., Ran]
@@ -208,23 +207,3 @@ def test_silent_streams(table: Table) -> None:
     rows: list[Any] = []
     summary = _run([batch, batch.slice(0, 0), batch], sink=lambda b: rows.extend(b["k"].to_pylist()))
     assert (rows, summary.rows_in, summary.batches) == ([1, 1], 2, 2)
-
-
-def test_batch_size() -> None:
-    size = BatchSize(from_mapping({"batch_seconds": 1}))
-    for seconds, rows in (
-        (2, 65536),
-        (2, 32768),
-        (0.5, 32768),
-        (2, 32768),
-        (2, 16384),
-        (0.1, 32768),
-        (0.1, 65536),
-        (0.1, 65536),
-    ):
-        size.observe(seconds)
-        assert size.rows == rows
-    fixed = BatchSize(from_mapping({"batch_rows": 10}))
-    for _ in range(5):
-        fixed.observe(100)
-    assert fixed.rows == 10

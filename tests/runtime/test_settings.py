@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import eddyline as el
 from eddyline.errors import SettingError
 from eddyline.settings import TABLE, Settings, from_mapping, parse
 
@@ -108,7 +110,7 @@ def test_everything_not_built_is_refused_but_what_is_true_anyway() -> None:
             with pytest.raises(SettingError, match=f"setting {setting.key} .* is not built yet"):
                 parse([f"{setting.key}=something"])
     true = (
-        "idle_timeout=none metrics_port=none trigger=none cpu=none at_end=flush migration=off optimizer=off plan=mjoin "
+        "idle_timeout=none metrics_port=none trigger=none cpu=none at_end=flush migration=off optimizer=off "
         "spill=off balance=off"
     )
     assert parse(true.split()) == Settings()
@@ -146,3 +148,11 @@ def test_missing_file_and_environment() -> None:
 
 def test_from_python() -> None:
     assert from_mapping({"seed": 5, "memory": None}).seed == 5
+
+
+def test_slots_and_groups_show_in_the_plan() -> None:
+    batch = pa.record_batch({"ts": pa.array([0], pa.timestamp("us")), "k": [1]})
+    streams = {name: el.stream([batch], time="ts") for name in "ab"}
+    query = el.query("SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k", streams=streams)
+    assert "slots" not in query.explain()
+    assert "3 slots, 64 groups: a, b by k" in query.explain({"slots": 3, "groups": 64})

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from eddyline.runtime.sources.source import as_text
 from eddyline.runtime.sources.text import cast_text
 
 _TIME = datetime(2024, 1, 1, 10, 0, 0)
@@ -59,3 +60,29 @@ def test_decimals_that_do_not_fit_are_quick() -> None:
     assert mask is not None
     assert mask.sum() == 40_000
     assert result[3].as_py() == Decimal("12.50")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([b"plain", None, b"caf\xc3\xa9", b"\xff\x00odd", b""]),
+        pa.array([b"plain", b"\xff"], pa.large_binary()),
+        pa.array([b"plain", b"\xff"], pa.binary_view()),
+        pa.array([b"ab", None, b"a\xff"], pa.binary(2)),
+        pa.array([b"plain", b"\xff", b"plain"]).dictionary_encode(),
+        pa.array([[b"plain"], [b"\xff"], None]),
+        pa.array([0, 2**62, None], pa.timestamp("us")),
+        pa.array([1, None], pa.duration("us")),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_the_text_of_a_value_does_not_depend_on_what_stands_beside_it(values: pa.Array) -> None:
+    whole = as_text(values)
+    assert whole.type == pa.string()
+    cut = [as_text(values.slice(at, 1)).to_pylist()[0] for at in range(len(values))]
+    assert whole.to_pylist() == cut
+
+
+def test_bytes_that_are_text_are_that_text() -> None:
+    values = pa.array([b"plain", b"caf\xc3\xa9", b"\xff\x00 odd", None])
+    assert as_text(values).to_pylist() == ["plain", "caf\u00e9", "\\xff\x00 odd", None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eddyline.runtime.job import prepare
+from eddyline.runtime.modules import import_all, is_path, texts
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import from_mapping
 from eddyline.spark.runner import SparkRunner
@@ -43,8 +43,7 @@ def run_on_spark(spark: SparkSession) -> Callable[..., Ran]:
     ) -> Ran:
         rows: list[dict[str, Any]] = []
         sink = None if "INSERT" in text else CallbackSink(lambda batch: rows.extend(batch.to_pylist()))
-        for module in modules:
-            importlib.import_module(module)
+        import_all([module for module in modules if not is_path(module)], texts(modules))
         chosen = from_mapping({"slots": 2, **settings})
         job = prepare(text, sink=sink, out=io.StringIO())
         runner = SparkRunner(job, text, chosen, spark, None if checkpoint is None else str(checkpoint), modules)

@@ -7,6 +7,6 @@ from eddyline.testing.chaos import Chaos
 
 def test_killed_on_spark() -> None:
     chaos = Chaos("spark", seed=5)
-    chaos.run(2)
+    chaos.run(4)
     assert chaos.wrong == []
-    assert chaos.kills == 2
+    assert chaos.kills == 4

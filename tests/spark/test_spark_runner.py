@@ -5,6 +5,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
@@ -100,7 +101,11 @@ def test_stopped_in_the_middle_it_goes_on_with_other_slots(
         assert sorted(db.sql(f"SELECT v, w FROM '{out}/*/*.parquet'").fetchall()) == pairs
     assert not second.summary.stopped
     assert (second.summary.rows_in, second.summary.rows_out) == (80, len(pairs)), "counts are the whole job's"
-    with pytest.raises(JobError, match="is finished"):
+    again = run_on_spark(text, checkpoint)
+    assert (again.summary.rows_out, again.summary.batches, again.summary.stopped) == (len(pairs), 0, False)
+    more = table("k v", *[(i, i % 4, i) for i in range(80, 90)])
+    pq.write_table(more, tmp_path / "a" / "8.parquet")
+    with pytest.raises(JobError, match=r"is finished: .* new rows, which need a new checkpoint"):
         run_on_spark(text, checkpoint)
     other = text.replace("8 SECONDS", "9 SECONDS")
     with pytest.raises(SettingError, match=r"does not fit: query was .*new checkpoint folder"):
@@ -114,6 +119,16 @@ def test_what_a_user_function_raises_is_null_and_counted(run_on_spark: Runs, fil
         (i % 5 == 0, 0 if i % 5 == 0 else i + 1) for i in range(10)
     )
     assert ran.summary.expression_errors == 2 and "a multiple of 5" in ran.summary.first_error
+
+
+def test_what_is_kept_at_the_end_goes_on(run_on_spark: Runs, files: Files, table: Tables, tmp_path: Path) -> None:
+    text = f"CREATE STREAM {files('a', table('v', *[(i, i) for i in range(10)]))};"
+    text += "SELECT COUNT(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS]"
+    checkpoint = tmp_path / "checkpoint"
+    for _ in range(2):  # the second time there is nothing new, and no batch says that it is the last
+        kept = run_on_spark(text, checkpoint, at_end="keep")
+        assert (kept.rows, kept.summary.rows_in, kept.summary.stopped) == ([], 10, False)
+    assert sorted(row["n"] for row in run_on_spark(text, checkpoint).rows) == [1, 9]
 
 
 def test_an_empty_stream(run_on_spark: Runs, files: Files, table: Tables) -> None:

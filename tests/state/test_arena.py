@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from eddyline.errors import InternalError, JobError
-from eddyline.state.arena import REGION, REGIONS, Arena, punch, remove
+from eddyline.state.arena import REGION, REGIONS, Arena, punch, remove, remove_all
 from eddyline.state.column import FIRST_ROWS, Column
 
 PAGE = mmap.PAGESIZE
@@ -112,6 +112,25 @@ def test_an_arena_is_removed_with_all_its_files(tmp_path: Path) -> None:
     arena.close()
     remove(folder)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_name_of_a_folder_may_have_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are looked up where the arena is."""
+    for host in ("one", "two"):
+        monkeypatch.setenv("EXECUTOR_DIR", str(tmp_path / host))
+        arena = Arena("$EXECUTOR_DIR/job/0")
+        assert arena.folder == f"{tmp_path}/{host}/job/0"
+        arena.close()
+    held = Arena("$EXECUTOR_DIR/job/1")
+    remove_all("$EXECUTOR_DIR/job")
+    assert [p.name for p in (tmp_path / "two/job").iterdir()] == ["1"]
+    held.close()
+    remove_all("$EXECUTOR_DIR/job")
+    assert not (tmp_path / "two/job").exists() and (tmp_path / "one/job/0").exists()
+    remove_all("$EXECUTOR_DIR/job")
+    monkeypatch.delenv("EXECUTOR_DIR")
+    with pytest.raises(JobError, match=r"arenas go to \$EXECUTOR_DIR/job/0, but that environment variable is not set"):
+        Arena("$EXECUTOR_DIR/job/0")
 
 
 def test_a_cleared_arena_begins_anew(tmp_path: Path) -> None:

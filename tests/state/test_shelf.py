@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from eddyline.errors import JobError
 from eddyline.state.shelf import Shelf
 
 ONE = pa.record_batch({"x": pa.array([1, None, 3])})
@@ -31,6 +32,22 @@ def test_batches_of_any_schemas_come_back(batches: list[pa.RecordBatch], tmp_pat
     again = Shelf(str(tmp_path)).get(name, Thing).batches
     assert [batch.to_pydict() for batch in again] == [batch.to_pydict() for batch in batches]
     assert [batch.schema for batch in again] == [batch.schema for batch in batches]
+
+
+def test_what_does_not_match_its_checksum_is_not_read(tmp_path: Path) -> None:
+    name = Shelf(str(tmp_path)).put(Thing([ONE, TWO]), batches_of)
+    path = tmp_path / f"{name}.arrow"
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        changed = bytearray(whole)
+        changed[at] ^= 1 << at % 8
+        path.write_bytes(changed)
+        with pytest.raises(JobError, match="does not match its checksum"):
+            Shelf(str(tmp_path)).get(name, Thing)
+    for length in (0, 3, len(whole) // 2):
+        path.write_bytes(whole[:length])
+        with pytest.raises((JobError, OSError, ValueError)):
+            Shelf(str(tmp_path)).get(name, Thing)
 
 
 def test_a_thing_is_written_once_and_is_one_thing(tmp_path: Path) -> None:

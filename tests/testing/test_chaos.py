@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from eddyline.engine.turn import checkpoint_at
 from eddyline.errors import JobError
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.job import prepare
 from eddyline.settings import from_mapping
-from eddyline.testing.chaos import Chaos
+from eddyline.testing.chaos import MOMENTS, VICTIMS, Chaos, draw_kill, draw_settings
 from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
 
 
@@ -77,9 +79,37 @@ def test_what_a_run_left_that_died_after_the_last_commit_goes_with_the_next_star
     job = _finished("join", tmp_path)
     (job.sink / "_staged").mkdir()
     (job.sink / "_staged" / "00000003-0-lost.parquet").write_text("")
-    with pytest.raises(JobError, match="is finished"):
-        _run(job)
+    _run(job)
     assert list(verify(job, on_spark=False)) == []
+
+
+def test_a_second_driver_is_refused_at_its_start(tmp_path: Path) -> None:
+    """The lock of one that was killed is gone with it: see the kills below."""
+    job = make_job("join", tmp_path, seed=1, files=3, rows_per_file=100)
+    other = checkpoint_at(str(job.checkpoint)).store
+    other.hold()
+    with pytest.raises(JobError, match="is in use: only one run may go on with it"):
+        _run(job)
+    assert list(job.checkpoint.iterdir()) == []
+    other.let_go()
+    _run(job)
+    assert list(verify(job, on_spark=False)) == []
+
+
+@pytest.mark.parametrize("engine", VICTIMS)
+def test_every_process_may_be_killed_at_every_moment(engine: str) -> None:
+    rng = random.Random(1)
+    drawn = {(kill.victim, kill.moment) for kill in (draw_kill(rng, engine) for _ in range(3000))}
+    moments = {"", *(moment for moment in MOMENTS if engine != "local" or "Spark" not in moment)}
+    assert drawn == {(victim, moment) for victim in VICTIMS[engine] for moment in moments}
+    assert {"a commit", "a staged file", "a published batch"} <= moments
+    assert {"driver", "jvm", "worker"} <= set(VICTIMS["spark"])
+
+
+def test_a_start_may_have_other_settings() -> None:
+    rng = random.Random(1)
+    drawn = [draw_settings(rng) for _ in range(20)]
+    assert all(len({settings[name] for settings in drawn}) > 1 for name in drawn[0])
 
 
 def test_killed_on_the_local_engine() -> None:

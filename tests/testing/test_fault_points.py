@@ -21,6 +21,7 @@ from eddyline.errors import InternalError, JobError
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.files import FileOptions
 from eddyline.settings import Settings
+from eddyline.state.log.store import Store
 from eddyline.testing import fault_points as module
 from eddyline.testing.case import Batch, Case, FromPart, SelectParts, StreamDecl
 from eddyline.testing.fault_points import fault_points
@@ -76,10 +77,11 @@ class FileSink:
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
         self.folder, self.kept = folder / "out", dict[int, list[pa.RecordBatch]]()
         self.results = BatchFiles(FileOptions(self.folder, "parquet", "error", 1000), schema)
-        self.late = HandOver(str(folder / "late"), _SCHEMA, self._keep)
+        self.store = Store(str(folder))
+        self.late = HandOver(self.store, "late", _SCHEMA, self._keep)
 
     def _keep(self, batch: int, files: Sequence[str]) -> None:
-        self.kept[batch] = [rows for file in files for rows in pq.read_table(file).to_batches()]
+        self.kept[batch] = [r for file in files for r in pq.read_table(self.store.path(file)).to_batches()]
 
     def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> str:
         return self.results.stage(name, batches) if sink == RESULTS else self.late.stage(name, batches)

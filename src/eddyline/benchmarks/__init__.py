@@ -1,8 +1,8 @@
 """Benchmarks, each measured beside its peers in one run, with a bar where there is one.
 
-A benchmark NAME is a module `eddyline.benchmarks.NAME` with a function `run() -> list[Result]`; it is imported when
-it is asked for. Its parameters, if it has any, are what may be chosen: `part`, `seed`, `seeds`. What it says while it
-runs goes to the logger of its module.
+A benchmark NAME is a module `eddyline.benchmarks.NAME` (`-` written `_`) with a function `run() -> list[Result]`; it is
+imported when it is asked for. Its parameters, if it has any, are what may be chosen: `part`, `seed`, `seeds`. What it
+says while it runs goes to the logger of its module.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Result:
 
 def _module(name: str) -> Callable[..., list[Result]]:
     def run_module(**chosen: Any) -> list[Result]:
-        module = import_module(f"eddyline.benchmarks.{name}")
+        module = import_module(f"eddyline.benchmarks.{name.replace('-', '_')}")
         for option in chosen:
             if option not in signature(module.run).parameters:
                 raise SettingError(f"--{option}: the benchmark {name} has nothing to choose there")
@@ -44,7 +44,7 @@ def _module(name: str) -> Callable[..., list[Result]]:
     return run_module
 
 
-NAMES = ("core", "memory", "start", "profile", "router", "packets", "spark")
+NAMES = ("core", "memory", "start", "profile", "router", "packets", "optimizer", "spark", "catch-up")
 BENCHMARKS: dict[str, Callable[..., list[Result]]] = {name: _module(name) for name in NAMES}
 
 

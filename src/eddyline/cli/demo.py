@@ -1,85 +1,47 @@
-"""`eddyline demo`: generated streams whose data drifts, joined, checked by user functions and counted, with a view of
-how the engine follows; then the same rows once more on a fixed route, to see what following was worth.
+"""`eddyline demo`: four generated streams whose data drifts, joined on Spark, with a view of how the engine follows;
+then what a fixed order, and Spark's own joins, make of a part of the same rows.
 
-The two runs are of the same rows in the same process, one after the other, both after a short run that compiles
-everything and loads what is loaded once, so neither pays for that. What they print is compared: routes change what a
-query costs, never what it gives.
+All runs are in one Spark session, one after the other, after a short run that compiles and loads everything once. Their
+results are counted and compared: routes change what a query costs, never what it gives.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from importlib import import_module
-from itertools import pairwise
-from typing import TYPE_CHECKING, TextIO, cast
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+from eddyline.cli.demo_job import START, WATCHED, WINDOW, files_script, phases, script
+from eddyline.cli.live import LiveLines, LiveView, Watched
 from eddyline.cli.main import BEGAN
 from eddyline.cli.screen import Screen
 from eddyline.cli.stopping import interrupts
 from eddyline.cli.streams import note
-from eddyline.errors import InternalError
+from eddyline.errors import InternalError, JobError, SettingError
 from eddyline.settings import Settings
 
 if TYPE_CHECKING:
     from eddyline.routing.decisions import Decision
     from eddyline.runtime.summary import Progress, Summary
 
-_SCRIPT = """\
-CREATE STREAM payments (ts TIMESTAMP, order_id BIGINT, amount DOUBLE, device DOUBLE) USING generate OPTIONS (
-    duration '{seconds} s', start '2026-01-01 00:00:01', rate 20000,
-    order_id.distribution 'sequence', order_id.domain '0..999999999', amount.domain '0..100', device.domain '90..190',
-    drift '{third} s: amount.domain = 90..190, device.domain = 0..100; {two_thirds} s: device.domain = 90..190'
-) TIMESTAMP BY ts;
-CREATE STREAM orders (ts TIMESTAMP, id BIGINT, customer BIGINT) USING generate OPTIONS (
-    duration '{seconds} s', rate 20000, id.distribution 'sequence', id.domain '0..999999999', customer.domain '0..9999'
-) TIMESTAMP BY ts;
-CREATE STREAM logins (ts TIMESTAMP, customer BIGINT) USING generate OPTIONS (
-    duration '{seconds} s', rate 1000, customer.domain '0..9999', drift '{two_thirds} s: customer.selectivity = 0.02'
-) TIMESTAMP BY ts;
+SHORT = 3
+"""Seconds of event time of the run that only warms everything up."""
+NAME = "eddyline-demo"
+"""Of the picture and of the script."""
 
-SELECT window_end() AS until, COUNT(*) AS alarms, round(AVG(p.amount), 2) AS mean_amount
-FROM payments [RANGE 10 SECONDS SLIDE 10 SECONDS] AS p, orders [RANGE 10 SECONDS SLIDE 10 SECONDS] AS o,
-     logins [RANGE 10 SECONDS SLIDE 10 SECONDS] AS l
-WHERE p.order_id = o.id AND o.customer = l.customer AND odd_amount(p.amount) AND odd_device(p.device)
-"""
-_SHORT = 3
-"""Seconds of event time of the run that only compiles."""
-_MODULE = "eddyline.cli.demo_functions"
-_PHASES = (
-    "1 payment in 20 has an odd amount, nearly all have an odd device",
-    "the other way round: nearly all have an odd amount, 1 in 20 an odd device",
-    "nearly all are odd in both, but few customers have logged in",
-)
-_START = 1_767_225_600_000_000
-"""Where generated time begins: 2026-01-01, in microseconds since 1970."""
-_FIRST = 6
-"""Decisions of a phase that are told at the end."""
-_INTRODUCTION = """\
-Orders, their payments (a second later) and logins, {seconds} s of event time, joined within 10 s. The script:
-
-{text}
-odd_amount and odd_device are Python functions (in {module}) whose cost nobody told the engine.
-The data drifts, so that no order of checks and joins is the best one all the time:
-{drift}
-"""
-_WHAT_NEXT = """
-Both runs read the same rows and gave the same results, one after the other in this process, after a short one that
-compiled everything; it is one run each, so small differences are noise. router=fixed follows the order of the script:
-checks as written, as soon as they can be made, then the joins in the order of FROM.
-
-Next: put the script above in demo.sql, change it, and watch it with
-  ./run eddyline run demo.sql --udf {module} --live
-docs/guide.md goes on."""
+Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True)
-class _Mark:
-    """After a batch: rows built, seconds of running, seconds of event time, the route of payments."""
+class Mark:
+    """After a batch: rows read, seconds of running, seconds of event time, the route of the stream that is watched."""
 
     rows: int
     seconds: float
@@ -87,143 +49,240 @@ class _Mark:
     route: str
 
 
-class _Kept(io.TextIOBase):
-    """Passes text on and remembers it."""
+@dataclass
+class Ran:
+    """A run, batch by batch; decisions with the event time at which they were known."""
 
-    def __init__(self, to: TextIO) -> None:
-        self._to = to
-        self.words: list[str] = []
+    marks: list[Mark] = field(default_factory=list)
+    decisions: list[tuple[float, Decision]] = field(default_factory=list)
+    summary: Summary | None = None
 
     @property
-    def out(self) -> TextIO:
-        """Itself, as what it is used for."""
-        return cast(TextIO, self)
+    def come_to(self) -> float:
+        """The event time of now."""
+        return self.marks[-1].event if self.marks else 0.0
 
-    def write(self, text: str) -> int:
-        self.words += text.split()
-        return self._to.write(text)
+    def at(self, event: float) -> tuple[float, float]:
+        """Rows read and seconds of running when event time had come so far, between batches by their share."""
+        before = Mark(0, 0.0, 0.0, "")
+        for mark in self.marks:
+            if mark.event >= event and mark.event > before.event:
+                share = (event - before.event) / (mark.event - before.event)
+                return (
+                    before.rows + share * (mark.rows - before.rows),
+                    before.seconds + share * (mark.seconds - before.seconds),
+                )
+            before = mark
+        return before.rows, before.seconds
 
-    def flush(self) -> None:
-        self._to.flush()
+    def rate(self, begin: float, end: float) -> float:
+        """Rows a second between two event times."""
+        (rows, seconds), (more, later) = self.at(begin), self.at(end)
+        return (more - rows) / (later - seconds) if later > seconds else 0.0
+
+    def route(self, event: float) -> str:
+        """The route that was taken at an event time."""
+        return next((m.route for m in reversed(self.marks) if m.event <= event and m.route), "")
 
 
 @dataclass(frozen=True)
-class _Ran:
-    summary: Summary
-    marks: list[_Mark]
-    decisions: tuple[Decision, ...]
+class Own:
+    """Spark's own joins over the first `until` seconds: rows a second after the first batch, and results."""
 
-    def until(self, event: float) -> float:
-        """Seconds of running when event time had come so far, to the batch."""
-        return next((m.seconds for m in self.marks if m.event >= event), self.summary.seconds)
+    until: int
+    rate: float
+    results: int
 
-    def route(self, event: float) -> str:
-        """The route of payments just before an event time."""
-        return next((m.route for m in reversed(self.marks) if m.event <= event), "")
 
-    def when(self, decision: Decision) -> float:
-        """The event time of a decision, to the batch."""
-        return next((m.event for m in self.marks if m.rows >= decision.at), self.marks[-1].event)
+@dataclass(frozen=True)
+class Demo:
+    """All that was measured. `until`: how far the fixed order was run; `results`: how many there were by then."""
+
+    seconds: int
+    engine: str
+    adaptive: Ran
+    fixed: Ran
+    until: int
+    results: int
+    own: Own | None
 
 
 def command(options: argparse.Namespace) -> int:
-    """Runs the generated job twice and tells what the difference was."""
-    seconds, text = options.seconds, _script(options.seconds)
-    print(_INTRODUCTION.format(seconds=seconds, text=text, module=_MODULE, drift=_drift(seconds)), flush=True)
-    import_module(_MODULE)
-    note("a short run first, which compiles what is not compiled yet ...")
-    _run(_script(_SHORT), Settings(), io.StringIO())
-    screen = Screen()
-    printed, printed_again = _Kept(screen.above(sys.stdout)), _Kept(io.StringIO())
-    with interrupts() as stop:
-        adaptive = _run(text, Settings(), printed.out, screen, stop.is_set)
-        if not stop.is_set():
-            note("\nthe same rows once more with router=fixed ...")
-            fixed = _run(text, replace(Settings(), router="fixed"), printed_again.out, stop=stop.is_set)
+    """Runs the job, a part of it with a fixed order and with Spark's own joins, and tells what the differences were."""
+    from eddyline.cli.demo_picture import draw
+    from eddyline.cli.demo_told import introduction, told
+
+    out, seconds = Path(options.out), options.seconds
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{NAME}.sql").write_text(script(seconds, f"{NAME}-out"), encoding="utf-8")
+    print(introduction(seconds, options.engine, out / f"{NAME}.sql"), flush=True)
+    folder = tempfile.mkdtemp(prefix="eddyline-demo-")
+    try:
+        with interrupts() as stop, _engine(options.engine) as run:
+            demo = _measured(seconds, options.engine, run, folder, stop.is_set)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    summary = demo.adaptive.summary
+    assert summary is not None
     if stop.is_set():
         note("stopped")
-    elif printed.words != printed_again.words:
-        raise InternalError("the two runs of the demo gave different results")
     else:
-        print(_told(seconds, adaptive, fixed))
+        picture: Path | None = out / f"{NAME}.png"
+        try:
+            draw(demo, out / f"{NAME}.png")
+        except JobError as error:
+            note(f"no picture: {error}")
+            picture = None
+        print(told(demo, out / f"{NAME}.sql", picture))
     if options.json:
-        print(json.dumps(adaptive.summary.as_dict()))
+        print(json.dumps(summary.as_dict()))
     return 0
 
 
-def _script(seconds: int) -> str:
-    return _SCRIPT.format(seconds=seconds, third=seconds // 3, two_thirds=2 * seconds // 3)
+def _measured(seconds: int, engine: str, run: _Run, folder: str, stop: Stop) -> Demo:
+    note("a short run first, which compiles and loads what is loaded once ...")
+    run(script(SHORT, f"{folder}/short"), Settings(), Ran(), stop)
+    adaptive, fixed, until, own = Ran(), Ran(), seconds // 2, None
+    if not stop():
+        _watched(seconds, run, f"{folder}/adaptive", adaptive, stop)
+    if not stop():
+        note(f"\nthe first {until} s of the same rows once more, with a fixed order (router=fixed) ...")
+        far = lambda: stop() or fixed.come_to >= until  # noqa: E731
+        run(script(seconds, f"{folder}/fixed"), replace(Settings(), router="fixed"), fixed, far)
+    if not stop() and engine == "spark":
+        own = _own(seconds, max(WINDOW, seconds // 12), folder, stop)
+    if not stop():
+        _same(f"{folder}/adaptive", until, counted(f"{folder}/fixed", until))
+        if own is not None:
+            _same(f"{folder}/adaptive", own.until, own.results)
+    results = counted(f"{folder}/adaptive", until) if not stop() else 0
+    return Demo(seconds, engine, adaptive, fixed, until, results, own)
 
 
-def _run(
-    text: str,
-    settings: Settings,
-    out: TextIO,
-    screen: Screen | None = None,
-    stop: Callable[[], bool] = lambda: False,
-) -> _Ran:
-    """With the live view if there is a screen for it, else with the progress line if standard error is a terminal."""
-    from eddyline.cli.live import LiveView
+_Run = Callable[..., None]
+"""(script, settings, what to fill in, stop, view of a runner): runs it."""
+
+
+def _watched(seconds: int, run: _Run, out: str, ran: Ran, stop: Stop) -> None:
+    """With the live view, or lines where there is no terminal; either says when the data changes."""
+    drift = phases(seconds)
+
+    def words(progress: Progress) -> str:
+        now = event_time(progress)
+        phase = next((p for p in drift if now < p.end), drift[-1])
+        return f"{phase.begin} to {phase.end} s of event time: {phase.what}"
+
+    def view(runner: Watched) -> LiveLines | LiveView:
+        return LiveView(runner, Screen(), stop, words=words) if Screen.usable() else LiveLines(runner, words=words)
+
+    run(script(seconds, out), Settings(), ran, stop, view)
+
+
+def event_time(progress: Progress) -> float:
+    """Seconds of event time that all streams have come to."""
+    return 0.0 if progress.watermark is None else max(0.0, (progress.watermark - START) / 1e6)
+
+
+@contextlib.contextmanager
+def _engine(name: str) -> Iterator[_Run]:
+    """Runs jobs on Spark, in one session, or on the local engine."""
+    if name == "local":
+        from eddyline.runtime.job import prepare
+        from eddyline.runtime.runner import LocalRunner
+
+        def locally(text: str, settings: Settings, ran: Ran, stop: Stop, view: object = None) -> None:
+            _follow(LocalRunner(prepare(text), settings, began=BEGAN), ran, stop, view)
+
+        yield locally
+        return
+    try:
+        from eddyline.spark.session import session
+        from eddyline.spark.start import on_spark
+    except ModuleNotFoundError as error:
+        raise SettingError(
+            f"Spark needs PySpark ({error}); type: pip install 'eddyline[spark]', or use --engine local"
+        ) from None
+    spark, ours = session({})
+
+    def on_the_session(text: str, settings: Settings, ran: Ran, stop: Stop, view: object = None) -> None:
+        with on_spark(text, settings, {}, None, (), io.StringIO(), BEGAN) as runner:
+            _follow(runner, ran, stop, view)
+
+    try:
+        yield on_the_session
+    finally:
+        if ours:
+            spark.stop()
+
+
+class _Job(Watched, Protocol):
+    """What is run."""
+
+    def run(self, stop: Stop, watch: Callable[[Progress], None]) -> Summary:
+        """Runs to the end."""
+
+
+def _follow(runner: _Job, ran: Ran, stop: Stop, view: object) -> None:
+    """Runs a job and fills in what happened when."""
     from eddyline.cli.progress import ProgressLine
     from eddyline.routing.report import short_step
-    from eddyline.runtime.job import prepare
-    from eddyline.runtime.runner import LocalRunner
 
-    runner = LocalRunner(prepare(text, seed=settings.seed, out=out), settings, began=BEGAN)
-    view = ProgressLine(always=False) if screen is None or not Screen.usable() else LiveView(runner, screen, stop)
-    marks: list[_Mark] = []
+    shown = view(runner) if callable(view) else ProgressLine(always=False)
+    known = 0
 
     def watch(progress: Progress) -> None:
-        event = marks[-1].event if marks else 0.0  # where no watermark is known: before rows came, and at the end
-        if progress.watermark is not None:
-            event = (progress.watermark - _START) / 1e6
+        nonlocal known
         report = runner.report()
-        words = [short_step(c.step, report.query) for c, _ in report.routes[0].steps]
-        marks.append(_Mark(sum(report.rows), progress.seconds, event, " -> ".join(["p", *words])))
-        view(progress)
+        event = ran.come_to if progress.watermark is None else event_time(progress)
+        route = report.routes[WATCHED]
+        words = [report.query.sources[WATCHED].alias, *(short_step(c.step, report.query) for c, _ in route.steps)]
+        ran.marks.append(Mark(progress.rows_in, progress.seconds, event, " -> ".join(words)))
+        new, known = sum(report.counts.values()) - known, sum(report.counts.values())
+        ran.decisions += [(event, d) for d in (report.decisions[-new:] if new else ())]
+        shown(progress)
 
-    with view:
-        summary = runner.run(stop, watch)
-    return _Ran(summary, marks, runner.report().decisions)
-
-
-def _drift(seconds: int) -> str:
-    ends = _bounds(seconds)
-    return "\n".join(
-        f"  {a:>3} to {b:>3} s  {what}"
-        for a, b, what in ((*pair, what) for pair, what in zip(pairwise(ends), _PHASES, strict=True))
-    )
+    with shown:
+        ran.summary = runner.run(stop, watch)
 
 
-def _bounds(seconds: int) -> list[int]:
-    return [0, seconds // 3, 2 * seconds // 3, seconds]
+def _own(seconds: int, until: int, folder: str, stop: Stop) -> Own | None:
+    """The same join, as far as `until`, by Spark itself."""
+    import pyarrow.dataset as ds
+
+    from eddyline.cli.demo_job import STREAMS
+    from eddyline.runtime.job import prepare
+    from eddyline.runtime.runner import LocalRunner
+    from eddyline.spark.own_joins import OwnJoin
+    from eddyline.spark.own_joins import run as run_own
+    from eddyline.spark.session import session
+
+    note(f"the first {until} s of the same rows once more, with Spark's own joins ...")
+    for name in STREAMS:
+        job = prepare(files_script(seconds, until, name, f"{folder}/files"))
+        runner = LocalRunner(job, Settings(batch_rows=65536, batch_rows_auto=False))
+        runner.run(lambda runner=runner: stop() or event_time(runner.progress()) >= until)  # type: ignore[misc]
+    if stop():
+        return None
+    first, *others = STREAMS
+    join = OwnJoin(f"{folder}/files", first, [(name, "k", first) for name in others], WINDOW)
+    took, rows = run_own(session({})[0], join, f"{folder}/own", 1, stop)
+    if stop():
+        return None
+    files = [str(path) for path in Path(folder, "own").glob("*.parquet")]
+    return Own(until, rows / took, ds.dataset(files).count_rows() if files else 0)
 
 
-def _told(seconds: int, adaptive: _Ran, fixed: _Ran) -> str:
-    return "\n".join(
-        [*_decided(seconds, adaptive), "", *_compared(seconds, adaptive, fixed), _WHAT_NEXT.format(module=_MODULE)]
-    )
+def _same(folder: str, until: int, results: int) -> None:
+    """There are so many results with a time before `until` in a folder."""
+    found = counted(folder, until)
+    if found != results:
+        raise InternalError(f"two runs of the demo gave {found} and {results} results for the first {until} s")
 
 
-def _decided(seconds: int, ran: _Ran) -> list[str]:
-    """For each phase the first decisions, and the route of payments when it ended."""
-    lines = ["", f"The data drifted twice, and the router decided anew {len(ran.decisions)} times:"]
-    for begin, end in pairwise(_bounds(seconds)):
-        taken = [d for d in ran.decisions if begin < ran.when(d) and (ran.when(d) <= end or end == seconds)]
-        lines += ["", f"  {begin} to {end} s"]
-        lines += [f"  {ran.when(d):>5.1f} s  {d.what}" for d in taken[:_FIRST]]
-        lines += [f"           ... and {len(taken) - _FIRST} more"] * (len(taken) > _FIRST)
-        lines.append(f"           so payments went {ran.route(end)}")
-    return lines
+def counted(folder: str, until: int) -> int:
+    """Results in the files of a folder, with a time before `until`."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
 
-
-def _compared(seconds: int, adaptive: _Ran, fixed: _Ran) -> list[str]:
-    ends = _bounds(seconds)
-    lines = [f"{'event time':<14}  {'router=auto':>12}  {'router=fixed':>12}"]
-    for begin, end in pairwise(ends):
-        took = [ran.until(end) - ran.until(begin) if begin else ran.until(end) for ran in (adaptive, fixed)]
-        lines.append(f"{f'{begin} to {end} s':<14}  {took[0]:>10.2f} s  {took[1]:>10.2f} s")
-    a, f = adaptive.summary, fixed.summary
-    lines.append(f"{'all':<14}  {a.seconds:>10.2f} s  {f.seconds:>10.2f} s   {f.seconds / a.seconds:.2f} times")
-    lines.append(f"{'rows a second':<14}  {a.rows_in / a.seconds:>12,.0f}  {f.rows_in / f.seconds:>12,.0f}")
-    return lines
+    limit = pa.scalar(START + until * 1_000_000, pa.timestamp("us"))
+    return int(ds.dataset(folder, format="parquet").count_rows(filter=ds.field("ts") < limit))

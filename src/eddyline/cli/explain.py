@@ -13,7 +13,12 @@ def command(options: argparse.Namespace) -> int:
     text = script_text(options.script)
     import_udfs(options.udf)
     from eddyline.plan.explain import explain
+    from eddyline.plan.partition import partition
+    from eddyline.plan.plan import Plan
+    from eddyline.plan.tree import shape
     from eddyline.runtime.job import explain as bind_only
 
-    print(explain(bind_only(text, seed=settings.seed)))
+    query = bind_only(text, seed=settings.seed)
+    tree = shape(settings.plan, [source.alias for source in query.sources])
+    print(explain(query, partition(Plan(query), settings.slots or 1, settings.groups), tree))
     return 0

@@ -8,37 +8,52 @@ terminal, `LiveLines` says a line a second and each decision once.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from eddyline.cli.progress import line, moment
 from eddyline.cli.screen import Line, Screen, terminal_size, width
 from eddyline.cli.streams import note
+from eddyline.routing.decisions import Decision
 from eddyline.routing.report import Report, decision_text, number, percent, short_step
 from eddyline.runtime.summary import Progress
-
-if TYPE_CHECKING:
-    from eddyline.runtime.runner import LocalRunner
 
 _EVERY = 0.2
 """Seconds between two frames at least."""
 _STRETCH = 1.0
 """Seconds that rates and shares are of, at least."""
 _LINE_EVERY = 1.0
+_SLOTS = re.compile(r"(\d+ slots.*?), \d+ groups: (.*); about .*")
 _QUEUES = 4
 """Meta-queues that are shown, the busiest first."""
 
 
+class Watched(Protocol):
+    """A run that can be looked at."""
+
+    def progress(self) -> Progress:
+        """Where it is now."""
+
+    def report(self) -> Report:
+        """What was routed where so far."""
+
+    def explain(self) -> str:
+        """The plan, in text."""
+
+
 @dataclass(frozen=True)
 class Look:
-    """A run at one moment."""
+    """A run at one moment; `words` are lines of whoever shows it, for the head."""
 
     progress: Progress
     report: Report
+    words: tuple[str, ...] = ()
 
 
 class LiveView:
@@ -46,12 +61,15 @@ class LiveView:
 
     def __init__(
         self,
-        runner: LocalRunner,
+        runner: Watched,
         screen: Screen,
         stopping: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
+        words: Callable[[Progress], str] = lambda progress: "",
     ) -> None:
+        """`words`: what else to say, such as what the data does now."""
         self._runner, self._screen, self._stopping, self._clock = runner, screen, stopping, clock
+        self._words, self._plan = words, plan_line(runner.explain())
         self._next = 0.0
         self._stopped = False
         self._looks: deque[Look] = deque()
@@ -80,7 +98,7 @@ class LiveView:
         if self._stopping() and not self._stopped:
             self._stopped = True
             self._screen.leave()  # "stopping ..." was written below the block
-        look = Look(progress, self._runner.report())
+        look = Look(progress, self._runner.report(), tuple(w for w in (self._plan, self._words(progress)) if w))
         self._looks.append(look)
         while len(self._looks) > 2 and self._looks[1].progress.seconds <= progress.seconds - _STRETCH:
             self._looks.popleft()
@@ -91,10 +109,18 @@ class LiveView:
 class LiveLines:
     """A line a second on standard error, and one for each decision. Used with `with`."""
 
-    def __init__(self, runner: LocalRunner, clock: Callable[[], float] = time.monotonic) -> None:
-        self._runner, self._clock = runner, clock
+    def __init__(
+        self,
+        runner: Watched,
+        clock: Callable[[], float] = time.monotonic,
+        words: Callable[[Progress], str] = lambda progress: "",
+    ) -> None:
+        """`words`: what else to say, when it changes."""
+        self._runner, self._clock, self._words = runner, clock, words
+        self._said = ""
         self._next = 0.0
         self._told = 0
+        self._last: Decision | None = None
 
     def __enter__(self) -> LiveLines:
         return self
@@ -104,6 +130,10 @@ class LiveLines:
         if now >= self._next:
             self._next = now + _LINE_EVERY
             self._tell_decisions()
+            words = self._words(progress)
+            if words != self._said:
+                note(f"-- {words}")
+                self._said = words
             note(line(progress))
 
     def __exit__(self, *error: object) -> None:
@@ -113,14 +143,26 @@ class LiveLines:
         report = self._runner.report()
         taken = sum(report.counts.values())
         new, self._told = taken - self._told, taken
-        known = report.decisions[-new:] if new else ()
+        known = list(takewhile(lambda d: d is not self._last, reversed(report.decisions)))[::-1]
+        self._last = report.decisions[-1] if report.decisions else None
         if len(known) < new:
             note(f"decisions: {new - len(known):,} more")
         for decision in known:
             note(f"{decision.kind}: {decision_text(decision)}")
 
 
-def live(runner: LocalRunner, screen: Screen, stopping: Callable[[], bool]) -> LiveView | LiveLines:
+def plan_line(explained: str) -> str:
+    """The plan in a line: what is joined how, and how rows are spread over slots.
+
+    >>> plan_line("multi-way join of 2 sources\\n\\na: stream\\n\\n2 slots, 256 groups: a, b by k; about 1 shipped")
+    'plan: multi-way join of 2 sources; 2 slots: a, b by k'
+    """
+    lines = explained.split("\n\nmeasured:")[0].splitlines()
+    slots = [f"{m[1]}: {m[2]}" for m in map(_SLOTS.match, lines) if m]
+    return "; ".join([f"plan: {lines[0]}", *slots])
+
+
+def live(runner: Watched, screen: Screen, stopping: Callable[[], bool]) -> LiveView | LiveLines:
     """What standard error can show."""
     return LiveView(runner, screen, stopping) if Screen.usable() else LiveLines(runner)
 
@@ -166,7 +208,7 @@ def _head(now: Look, then: Look) -> list[Line]:
         f"input batch {now.report.input_batch:,}",
         *odd,
     ]
-    return [(" | ".join(first), "title"), (" | ".join(second), "")]
+    return [(" | ".join(first), "title"), (" | ".join(second), ""), *((word, "quiet") for word in now.words)]
 
 
 def _rate(count: int, progress: Progress, before: Progress) -> str:

@@ -72,7 +72,9 @@ def _say(message: str, status: int) -> int:
 
 
 def _cannot_write(error: OSError) -> int:
-    """Nobody needs to be told that the reader of a pipe has gone."""
+    """Nobody needs to be told that the reader of a pipe has gone. Of what is connected to, only the JVM comes here."""
+    if isinstance(error, ConnectionError) and not isinstance(error, BrokenPipeError):
+        return _say("Spark's JVM is gone", 1)
     where = f"read or write {error.filename}" if error.filename else "write to standard output"
     return 1 if isinstance(error, BrokenPipeError) else _say(f"cannot {where}: {error.strerror}", 1)
 
@@ -93,9 +95,11 @@ def _parser() -> argparse.ArgumentParser:
     _settings(run)
     run.add_argument("--json", action="store_true", help="print a summary as one JSON object, last")
     run.add_argument("--progress", action="store_true", help="show a progress line even if stderr is not a terminal")
-    run.add_argument("--engine", default="local", metavar="local|spark", help="local (default) or spark")
+    run.add_argument(
+        "--engine", default="spark", metavar="spark|local", help="spark (default), or local: in this process"
+    )
     run.add_argument("--checkpoint", metavar="DIR", help="a folder, from which the job goes on if it is run again")
-    run.add_argument("--follow", action="store_true", help="wait for more rows for ever (with --engine spark)")
+    run.add_argument("--follow", action="store_true", help="wait for more rows for ever (on Spark)")
     run.add_argument("--live", action="store_true", help="show rates, routes and decisions while it runs, on stderr")
     run.add_argument("--conf", action="append", default=[], metavar="SPARK_KEY=VALUE", help="a setting of Spark")
 
@@ -104,7 +108,9 @@ def _parser() -> argparse.ArgumentParser:
     _settings(explain)
 
     demo = commands.add_parser("demo", help="run a generated job with drifting data")
-    demo.add_argument("--seconds", type=int, default=60, help="seconds of event time (default %(default)s)")
+    demo.add_argument("--seconds", type=_seconds, default=60, help="of event time, 6 or more (default %(default)s)")
+    demo.add_argument("--engine", default="spark", choices=("spark", "local"), help="spark (default) or local")
+    demo.add_argument("--out", default=".", metavar="DIR", help="where the picture goes (default: here)")
     demo.add_argument("--json", action="store_true", help="print a summary as one JSON object, last")
 
     bench = commands.add_parser("bench", help="run a benchmark; without a name: list them")
@@ -119,6 +125,12 @@ def _parser() -> argparse.ArgumentParser:
     experiment.add_argument("--out", default="experiments-out", metavar="DIR", help="for CSV and PNG (%(default)s)")
     experiment.add_argument("--quick", action="store_true", help="a small version: shorter runs, fewer points")
     return parser
+
+
+def _seconds(text: str) -> int:
+    if not text.isdigit() or int(text) < 6:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 6")
+    return int(text)
 
 
 def _settings(parser: argparse.ArgumentParser) -> None:

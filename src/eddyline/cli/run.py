@@ -1,4 +1,4 @@
-"""`eddyline run`: a script on Spark or on the local engine."""
+"""`eddyline run`: a script on Spark, or on the local engine in this process."""
 
 from __future__ import annotations
 
@@ -78,8 +78,10 @@ def _runner(options: argparse.Namespace, text: str, settings: Settings, out: Tex
         return
     try:
         from eddyline.spark.start import on_spark
-    except ImportError as error:
-        raise SettingError(f"--engine spark needs PySpark ({error}); type: pip install 'eddyline[spark]'") from None
+    except ModuleNotFoundError as error:
+        raise SettingError(
+            f"Spark needs PySpark ({error}); type: pip install 'eddyline[spark]', or use --engine local"
+        ) from None
     conf = dict(pair.split("=", 1) for pair in options.conf)
     with on_spark(text, settings, conf, options.checkpoint, options.udf, out, BEGAN, options.follow) as runner:
         yield runner
@@ -91,12 +93,8 @@ def _check(options: argparse.Namespace) -> None:
     for pair in options.conf:
         if "=" not in pair:
             raise SettingError(f"--conf {pair}: it is SPARK_KEY=VALUE")
-    if options.conf and options.engine == "local":
+    local = options.engine == "local"
+    if options.conf and local:
         raise SettingError("--conf is for --engine spark")
-    for name, given in {
-        "--live with --checkpoint": options.live and options.checkpoint is not None,
-        "--follow with --engine local": options.follow and options.engine == "local",
-        "--live with --engine spark": options.live and options.engine == "spark",
-    }.items():
-        if given:
-            raise SettingError(f"{name} is not built yet")
+    if options.follow and local:
+        raise SettingError("--follow with --engine local is not built yet")

@@ -7,8 +7,8 @@
 
 The columns of a slot are files of its arena, which whoever comes next maps again; nothing of them is read, so attaching
 takes the same time whatever their size. All else is small: `save` writes it to the *header*, a JSON file, and what is
-Arrow data to files beside it. A batch may be saved before it is committed, and committed or wound back by the next
-process: both the state of now and what it takes to wind back are there.
+Arrow data to files beside it (state/shelf.py), both with checksums. A batch may be saved before it is committed, and
+committed or wound back by the next process: both the state of now and what it takes to wind back are there.
 
 Invariant: a header says the truth about the files beside it. It is removed, under the arena's lock, before anything in
 the arena can change, and comes back, whole, only when nothing will change any more: after `save` a slot may only be
@@ -21,7 +21,6 @@ a copy of what is in the log, and never the only one.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable
@@ -29,11 +28,13 @@ from typing import Any
 
 from eddyline.engine.slot import Slot
 from eddyline.faults import reach
+from eddyline.plan.tree import parse_tree, shape
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
+from eddyline.state.log.sealed import sealed, unsealed
 
-FORMAT = 1
+FORMAT = 2
 """Of the header and of everything in the arena: to be raised when any of it changes."""
 
 HEADER = "header"
@@ -65,9 +66,11 @@ def open_slot(
         reach("arena: the header is taken")
         if known is not None:
             try:
-                slot = Slot(query, settings, arena, clock, partial)
-                if arena.regions == known["regions"]:
+                tree = parse_tree(known["slot"]["plan"], [s.alias for s in query.sources])
+                if settings.plan == "auto" or tree == shape(settings.plan, [s.alias for s in query.sources]):
+                    slot = Slot(query, settings, arena, clock, partial, tree)
                     slot.restore(known["slot"])
+                    arena.regions, arena.freed = known["regions"], known["freed"]
                     return slot
             except Exception:  # whatever is wrong with it: this is only a copy, and there is another way
                 pass
@@ -85,11 +88,11 @@ def save(slot: Slot) -> bool:
     try:
         header = {"format": FORMAT, "boot": _boot(), "identity": arena.identity, "slot": slot.saved()}
         arena.shelf.sweep()
-        header |= {"regions": arena.regions, "files": arena.files}
-        text, path = json.dumps(header, default=lambda number: number.item()), _header(arena)
+        header |= {"regions": arena.regions, "freed": arena.freed, "files": arena.files}
+        data, path = sealed(header, default=lambda number: number.item()), _header(arena)
         reach("arena: before the header is written")
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(path + ".new", "wb") as file:
+            file.write(data)
         reach("arena: before the header is renamed")
         os.replace(path + ".new", path)
         reach("arena: the header is there")
@@ -107,10 +110,10 @@ def _take_header(arena: Arena) -> dict[str, Any] | None:
     """What the header says, which is not there any more afterwards; None if the state is lost."""
     try:
         path = _header(arena)
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        with open(path, "rb") as file:
+            data = file.read()
         os.unlink(path)
-        header = json.loads(text)
+        header = unsealed(data)
         wanted = {"format": FORMAT, "boot": _boot(), "identity": arena.identity, "files": arena.files}
         return header if header | wanted == header else None
     except (OSError, ValueError, TypeError):

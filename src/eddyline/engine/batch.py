@@ -89,7 +89,7 @@ class LocalEngine:
 
     def explain(self) -> str:
         """The plan, and what was measured on it so far (in the first slot, if there are several)."""
-        parts = [explain(self.query, self.partitioning), measured(self.query, self.slot.eddy)]
+        parts = [explain(self.query, self.partitioning, self.slot.plan.tree), measured(self.query, self.slot.eddy)]
         return "\n\n".join(part for part in parts if part)
 
     def report(self, seconds: float = 0.0) -> Report:

@@ -72,6 +72,10 @@ class Record:
     first_error: str = ""
     state: Mapping[str, int] = field(default_factory=dict)
     """Rows and bytes held, peaks, decisions taken: for people."""
+    read: Mapping[str, int] = field(default_factory=dict)
+    """Rows read of each stream, as far as this slot was told: for people."""
+    report: Mapping[str, Any] = field(default_factory=dict)
+    """What the eddy did in this turn (routing/gathered.py): for people."""
 
     def as_json(self) -> str:
         """To travel."""

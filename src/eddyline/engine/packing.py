@@ -6,6 +6,7 @@ turn it is, which stages them. So a task needs no way to the driver but its rows
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ class Packer:
         self._watermarks = home.watermarks(decision.watermarks)
         self._counts = dict.fromkeys(("rows_in", "rows_used", "rows_late", "rows_dead"), 0)
         self._newest: dict[str, int] = {}
+        self._read: Counter[str] = Counter()
         self._errors = home.split.errors.count
 
     def rows(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
@@ -39,6 +41,7 @@ class Packer:
             return
         found = split.split(stream, batch, self._watermarks.late_before(stream))
         counts["rows_in"] += batch.num_rows
+        self._read[stream] += batch.num_rows
         counts["rows_used"] += found.used
         counts["rows_late"] += found.late.num_rows
         counts["rows_dead"] += found.dead.num_rows
@@ -54,6 +57,7 @@ class Packer:
     def dead(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
         """Rows that the source could not read, as text with their reasons."""
         self._counts["rows_in"] += batch.num_rows
+        self._read[stream] += batch.num_rows
         self._counts["rows_dead"] += batch.num_rows
         yield self._slot, Parcel("dead", {"stream": stream, "reason": None}, batch)
 
@@ -61,4 +65,5 @@ class Packer:
         """What was counted."""
         reach("split: everything is packed")
         errors = {"expression_errors": self._home.split.errors.count - self._errors}
-        return self._slot, Parcel("counts", {"counts": self._counts | errors, "newest": self._newest})
+        head = {"counts": self._counts | errors, "newest": self._newest, "read": dict(self._read)}
+        return self._slot, Parcel("counts", head)

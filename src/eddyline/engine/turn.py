@@ -12,6 +12,7 @@ before leaves none, and whoever comes next makes it again.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -33,6 +34,8 @@ from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query, WindowKind
+from eddyline.routing.gathered import snapshot
+from eddyline.routing.report import Report, look
 from eddyline.settings import Settings, size_text
 from eddyline.state.arena import remove
 from eddyline.state.log.commits import LOG, SMALL, Checkpoint, LogFile
@@ -192,6 +195,7 @@ def take_turn(home: Home, decision: Decision, number: int, attempt: str, parcels
 
 def _work(home: Home, decision: Decision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
     before, counts, newest = slot.errors.count, dict[str, int](), dict[str, int]()
+    begun, read = _seen(slot), Counter[str]()
     logged: dict[str, list[pa.RecordBatch]] = {}
     staged: dict[str, list[str]] = {}
     for parcel in parcels:
@@ -205,6 +209,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
                 counts[what] = counts.get(what, 0) + count
             for stream, when in parcel.head["newest"].items():
                 newest[stream] = max(when, newest.get(stream, when))
+            read.update(parcel.head.get("read", {}))
         else:
             sink = f"{parcel.kind} {parcel.head['stream']}"
             files = staged.setdefault(sink, [])
@@ -234,8 +239,14 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     reach("turn: small state is written")
     slot.batch_done = (decision.before, decision.after)
     state = {"rows": slot.peak_rows, "bytes": slot.peak_bytes, "reroute": slot.eddy.decisions.counts["reroute"]}
-    record = Record(number, counts, staged, newest, log_file, merged, small, slot.counted(), slot.errors.first, state)
-    return Turn(record, partial)
+    told, error, did = slot.counted(), slot.errors.first, snapshot(_seen(slot).since(begun))
+    return Turn(
+        Record(number, counts, staged, newest, log_file, merged, small, told, error, state, dict(read), did), partial
+    )
+
+
+def _seen(slot: Slot) -> Report:
+    return look(slot.query, slot.eddy, [stem.rows for stem in slot.stems], 0.0, slot.input_batch.rows)
 
 
 def put_together(home: Home, decision: Decision, name: str, partial: Sequence[pa.RecordBatch]) -> Record:

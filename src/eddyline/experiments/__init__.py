@@ -61,6 +61,11 @@ EXPERIMENTS = {
         Experiment("teddies-8", "the same as teddies-6, by the cost of a routing decision", "teddies", "figure_8"),
         Experiment("overheads-5", "eddies over static plans: three selections", "overheads", "figure_5"),
         Experiment("overheads-6", "eddies over static plans: star joins of 3 to 5 streams", "overheads", "figure_6"),
+        Experiment("strategies-10", "how often a qualified plan is found, by streams", "strategies", "figure_10"),
+        Experiment("strategies-11", "how long it is looked for, by streams", "strategies", "figure_11"),
+        Experiment("strategies-13", "what the qualified plans for 3 streams use", "strategies", "figure_13"),
+        Experiment("strategies-14", "what the qualified plans for 5 streams use", "strategies", "figure_14"),
+        Experiment("strategies-15", "what the qualified plans for 10 streams use", "strategies", "figure_15"),
     )
 }
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from eddyline.plan.explain import step_text, text
+from eddyline.plan.explain import span_text, step_text, text
 from eddyline.plan.plan import Probe, Select, Signature, Step
 from eddyline.query.model import Query
 from eddyline.routing.decisions import Decision
@@ -287,7 +287,7 @@ def share_of(count: StepCount, among: Sequence[StepCount]) -> float | None:
 
 def short_step(step: Step, query: Query) -> str:
     """A step in as few words as tell it from the others."""
-    return query.sources[step.target].alias if isinstance(step, Probe) else step_text(step, query)
+    return span_text(step.span, query) if isinstance(step, Probe) else step_text(step, query)
 
 
 def decision_text(decision: Decision) -> str:

@@ -15,22 +15,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eddyline.cql.script import Script, WindowClause, parse
-from eddyline.engine.coordinator import Coordinator
+from eddyline.engine.coordinator import Coordinator, Decision, Record
 from eddyline.engine.turn import RESULTS, Home
 from eddyline.errors import JobError
 from eddyline.query.model import Query
+from eddyline.runtime.account import Account
 from eddyline.runtime.job import Job
+from eddyline.runtime.modules import is_path, texts
+from eddyline.runtime.schemas import schema_text
 from eddyline.runtime.sinks.batches import BatchFiles
-from eddyline.runtime.spec import AnySink, Spec, home_of, schema_text
-from eddyline.settings import Settings
+from eddyline.runtime.spec import AnySink, Spec, home_of
+from eddyline.runtime.summary import Course
+from eddyline.settings import Settings, size_text
 from eddyline.state.log.commits import Checkpoint, Commit
 from eddyline.state.log.store import Store
 
-COUNTS = ("rows_in", "rows_out", "rows_used", "rows_late", "rows_dead", "expression_errors")
-"""What a commit counts, under the names of the summary."""
+FINISHED = "the job of this checkpoint is finished: its streams have ended and its results are complete"
 
 
 class Durable:
@@ -44,9 +48,10 @@ class Durable:
         slots: int,
         checkpoint: str | None,
         arenas: str | None,
+        course: Course,
         modules: Sequence[str] = (),
     ) -> None:
-        self._job = job
+        self._job, self._memory = job, settings.memory
         self._temporary = None if checkpoint is not None else tempfile.mkdtemp(prefix="eddyline-checkpoint-")
         root = checkpoint or self._temporary or ""
         self.root = root if "://" in root else os.path.abspath(root)
@@ -56,7 +61,8 @@ class Durable:
             {i.name.lower(): schema_text(i.source.schema) for i in job.inputs},
             {i.name: (i.time, i.lateness) for i in job.inputs if i.name.lower() not in declared},
             asdict(replace(settings, slots=slots)),
-            list(modules),
+            [module for module in modules if not is_path(module)],
+            texts(modules),
             self.root,
             None if arenas is None else arenas.format(name=_digest(self.root)),
             slots,
@@ -65,10 +71,16 @@ class Durable:
         self.checkpoint = Checkpoint(Store(self.root))
         self.home: Home = home_of(self.text)[1]
         self.sinks = self.spec.sinks(self.home.query, self._give)
-        self.coordinator: Coordinator
+        self.coordinator: Coordinator | None = None
+        streams = [i.name for i in job.inputs if i.time is not None]
+        self.account = Account(self.home, course, streams, lambda: self.commit)
+        self.started = False
+        """Whether the checkpoint, and what else has its name, is ours."""
 
-    def start(self) -> None:
-        """Begin, or go on from the newest commit."""
+    def start(self) -> Coordinator:
+        """Begin, or go on from the newest commit; nobody else may do so until `close`."""
+        self.checkpoint.store.hold()
+        self.started = True
         self.checkpoint.open(about(self.spec, self.home.query))
         begun = self.checkpoint.last() is not None
         for sink in self.sinks.values():
@@ -78,43 +90,58 @@ class Durable:
         published = _Published(self.sinks)
         self.coordinator = Coordinator(self.checkpoint, self.home.watermarks, self.home.horizon, published, slots)
         if self.commit.finished:
-            self.finished()  # a run may have died before it came to that
-            raise JobError(
-                "the job of this checkpoint is finished: its streams have ended and its results are complete;"
-                " new data needs a new checkpoint"
-            )
+            self.end()  # a run may have died before it came to that
+        return self.coordinator
 
     @property
     def commit(self) -> Commit:
         """The newest commit."""
-        return self.coordinator.commit
+        if self.coordinator is not None:
+            return self.coordinator.commit
+        return Commit(-1, None, self.home.watermarks().saved(), {})
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """What the job has counted, over all its runs."""
-        return {name: self.commit.counts.get(name, 0) for name in COUNTS}
+    def finish(self, decision: Decision, records: Sequence[Record]) -> None:
+        """Every slot took its turn: the batch is published, committed and told of."""
+        assert self.coordinator is not None
+        self.coordinator.finish(decision, records)
+        self.account.add(records)
+        used = max(r.state.get("bytes", 0) for r in records)
+        if self._memory is not None and used > self._memory:
+            raise JobError(
+                f"the state of a slot takes {size_text(used)}, more than memory={size_text(self._memory)}, after"
+                f" {self.account.counts['rows_in']} rows; a larger memory, more slots or smaller windows would do"
+                " (spilling is not built yet)"
+            )
 
-    def finished(self) -> None:
+    def end(self) -> None:
         """The streams have ended and all is flushed."""
         for sink in self.sinks.values():
             sink.close(self.commit.batch)
 
+    @staticmethod
+    def refused(stream: str) -> JobError:
+        """What to raise when there are new rows for a job that is finished."""
+        return JobError(f"{FINISHED}; {stream} has new rows, which need a new checkpoint")
+
     def close(self) -> None:
         """The run is over."""
+        self.checkpoint.store.let_go()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _give(self, what: str, batch: int, files: Sequence[str]) -> None:
         """Rows for a sink that is no files."""
+        sink = self._job.sink
         if what != RESULTS:
-            return
-        take_files = getattr(self._job.sink, "take_files", None)
+            kind, _, name = what.partition(" ")
+            sink = getattr(next(i for i in self._job.inputs if i.name == name), kind)
+        take_files = getattr(sink, "take_files", None)
         if take_files is not None:
-            take_files(batch, files)
+            take_files(batch, [f"{self.root}/{file}" for file in files])
         else:
             for file in files:
-                for rows in pq.read_table(file).to_batches():
-                    self._job.sink.write(rows)
+                for rows in pq.read_table(pa.BufferReader(self.checkpoint.store.read(file))).to_batches():
+                    sink.write(rows)
 
 
 class _Published:

@@ -57,6 +57,13 @@ class Feed:
             chunk = self._next()
         return chunk
 
+    def more(self) -> bool:
+        """Whether there is a row; it is gone then."""
+        while (chunk := self.next()) is not None:
+            if chunk.rows.num_rows or chunk.dead is not None:
+                return True
+        return False
+
     def _next(self) -> Chunk | None:
         try:
             return next(self._chunks, None)

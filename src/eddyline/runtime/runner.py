@@ -25,7 +25,7 @@ from eddyline.runtime.metrics import Metrics
 from eddyline.runtime.reading import StreamReader, gather
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import dead_rows
-from eddyline.runtime.summary import Progress, Summary
+from eddyline.runtime.summary import Course, Progress, Summary
 from eddyline.runtime.waiting import Waiting
 from eddyline.settings import Settings, size_text
 
@@ -61,16 +61,14 @@ class LocalRunner:
     def __init__(
         self, job: Job, settings: Settings, clock: Callable[[], float] = time.perf_counter, began: float | None = None
     ) -> None:
-        self._job, self._settings, self._clock = job, settings, clock
-        self._began = clock() if began is None else began
+        self._job, self._settings = job, settings
+        self._course = Course(clock, began)
         self._engine = LocalEngine(job.query, settings)
         self._inputs = {i.name: i for i in job.inputs}
         self._readers = [StreamReader(i) for i in job.inputs if i.time is not None]
         self._tables = [(i, Feed(i)) for i in job.inputs if i.time is None]
         self._unreadable = 0
         self._read = {reader.stream.name: 0 for reader in self._readers}
-        self._batches = 0
-        self._first = self._last = self._began
         self.warnings = warnings(job.query)
         """Sources whose state can never expire."""
 
@@ -86,14 +84,15 @@ class LocalRunner:
         except BaseException as error:
             for sink in self._sinks:
                 sink.abandon()
-            self._last = max(self._first, self._clock()) if self._first != self._began else self._last
+            if self._course.batches:
+                self._course.look()
             if not isinstance(error, Exception) or isinstance(error, BrokenPipeError) or told(error) is error:
                 raise
             raise told(error) from error
         finally:
             for feed in self._feeds:
                 feed.close()
-        self._last = self._clock()
+        self._course.look()
         return self.summary(stopped)
 
     @property
@@ -101,34 +100,36 @@ class LocalRunner:
         """Sinks that rows are given to as they come."""
         return self._job.sinks
 
-    def _open(self) -> None:
-        """Everything is ready for rows."""
+    def _open(self) -> bool:
+        """Everything is ready for rows; whether any are wanted."""
         if self._settings.at_end == "keep" and not self.keeps:
             raise SettingError("at_end=keep needs --checkpoint: what is kept must be kept somewhere")
         for sink in self._sinks:
             sink.open()
+        return True
 
     def _run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> bool:
-        self._open()
+        if not self._open():
+            return False
         waiting = Waiting(self._settings.batch_seconds if self._settings.batch_rows_auto else None, stop)
         for feed in self._feeds:
             feed.start(waiting.changed)
         self._load_tables(waiting)
         size = BatchSize(self._settings)
-        self._first = self._last = self._clock()
+        self._course.begin()
         ended: set[str] = set()
         while len(ended) < len(self._readers):
             if stop():
                 return True
-            if gather(self._readers, size.rows, waiting) == 0 and stop():
+            taken = gather(self._readers, size.rows, waiting)
+            if taken == 0 and stop():
                 return True
             now_ended = {r.stream.name for r in self._readers if r.ended} - ended
             self._step(now_ended)
             ended |= now_ended
-            self._batches += 1
+            self._course.batches += 1
             self._check_memory()
-            before, self._last = self._last, self._clock()
-            size.observe(self._last - before - waiting.seconds)
+            size.observe(self._course.look() - waiting.seconds, taken)
             watch(self.progress())
         if self._settings.at_end == "flush":
             self._end()
@@ -198,7 +199,7 @@ class LocalRunner:
 
     def report(self) -> Report:
         """What the eddy did so far; may be called from another thread."""
-        return self._engine.report(self._last - self._first)
+        return self._engine.report(self._course.seconds)
 
     def progress(self) -> Progress:
         """Where the run is now; may be called from another thread."""
@@ -211,8 +212,8 @@ class LocalRunner:
             rows_dead=stats.rows_dead + self._unreadable,
             state_rows=stats.state_rows,
             memory_bytes=stats.memory_bytes,
-            batches=self._batches,
-            seconds=self._last - self._first,
+            batches=self._course.batches,
+            seconds=self._course.seconds,
             watermark=min((w for w in known if w is not None), default=None) if None not in known else None,
             rows_by_stream=dict(self._read),
         )
@@ -235,15 +236,10 @@ class LocalRunner:
             first_error=stats.first_error,
             peak_state_rows=stats.peak_state_rows,
             peak_memory_bytes=stats.peak_memory_bytes,
-            spilled_rows=0,
-            migrations=0,
-            batches=self._batches,
-            seconds=round(self._last - self._first, 6),
-            start_seconds=round(self._first - self._began, 6),
             stopped=stopped,
             decisions=self.decisions,
             plan=self.explain(),
             warnings=tuple(self.warnings),
             input_batch=report.input_batch,
-            **report.as_dict(),
+            **(self._course.told | report.as_dict()),
         )

@@ -6,8 +6,6 @@ because looking for them (in files, in a DataFrame) is for the driver to do, onc
 
 from __future__ import annotations
 
-import base64
-import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,14 +19,16 @@ from eddyline.cql.places import Place
 from eddyline.cql.script import Script, parse
 from eddyline.engine.packing import NO_TIME
 from eddyline.engine.turn import RESULTS, Home, checkpoint_at
-from eddyline.errors import SettingError
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
+from eddyline.runtime.modules import import_all
 from eddyline.runtime.options import Options
+from eddyline.runtime.schemas import schema_of
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.files import FileOptions
 from eddyline.runtime.sources.source import dead_rows, dead_schema
 from eddyline.settings import Settings
+from eddyline.state.log.store import Store
 
 FILE_SINKS = ("parquet", "csv", "json")
 AnySink = BatchFiles | HandOver
@@ -40,12 +40,14 @@ class Spec:
 
     text: str
     schemas: Mapping[str, str]
-    """By stream or table, its columns (an Arrow schema, as base64 of its IPC form)."""
+    """By stream or table, its columns (runtime/schemas.py)."""
     given: Mapping[str, tuple[str | None, int]]
     """Streams and tables that the script does not declare: time column and lateness."""
     settings: Mapping[str, Any]
     modules: Sequence[str]
-    """Modules with user functions."""
+    """Modules with user functions, by name."""
+    files: Mapping[str, str]
+    """Files with user functions: by path, what is in them."""
     checkpoint: str
     arenas: str | None
     """Where the state of slots lives between turns; None: in the process."""
@@ -68,7 +70,7 @@ class Spec:
 
     def schema(self, name: str) -> pa.Schema:
         """The columns of a stream or table."""
-        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.schemas[name.lower()])))
+        return schema_of(self.schemas[name.lower()])
 
     @property
     def query(self) -> Query:
@@ -92,10 +94,9 @@ class Spec:
             if sink is not None and sink.format in FILE_SINKS:
                 made[what] = BatchFiles(FileOptions.read(sink.format, Options(sink.format, sink.options)), schema)
             else:
-                if "://" in self.checkpoint:
-                    raise SettingError(f"with the checkpoint at {self.checkpoint} rows can only go to files")
-                folder = f"{self.checkpoint}/staged/{what.replace(' ', '-')}"
-                made[what] = HandOver(folder, schema, _giver(give, what))
+                made[what] = HandOver(
+                    Store(self.checkpoint), f"staged/{what.replace(' ', '-')}", schema, _giver(give, what)
+                )
         return made
 
 
@@ -103,18 +104,12 @@ def _giver(give: Callable[[str, int, Sequence[str]], None] | None, what: str) ->
     return lambda batch, files: None if give is None else give(what, batch, files)
 
 
-def schema_text(schema: pa.Schema) -> str:
-    """A schema as `Spec.schemas` has it."""
-    return base64.b64encode(schema.serialize().to_pybytes()).decode()
-
-
 @lru_cache(maxsize=4)
 def home_of(text: str) -> tuple[Spec, Home]:
     """The spec that `as_json` gave, and what its slots need; made once in a process."""
     read = json.loads(text)
     spec = Spec(**read)
-    for module in spec.modules:
-        importlib.import_module(module)
+    import_all(spec.modules, spec.files)
     query = spec.query
     sinks = spec.sinks(query)
     settings = Settings(**spec.settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -64,3 +64,32 @@ class Summary:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
+
+
+class Course:
+    """How far a run has come, by its clock: its start-up `began`, then came the `first` batch, then the `last`."""
+
+    def __init__(self, clock: Callable[[], float], began: float | None) -> None:
+        self._clock = clock
+        self.began = self.first = self.last = clock() if began is None else began
+        self.batches = 0
+
+    def begin(self) -> None:
+        """Everything is ready for rows."""
+        self.first = self.last = self._clock()
+
+    def look(self) -> float:
+        """It has come to now; the seconds since the last look."""
+        before, self.last = self.last, self._clock()
+        return self.last - before
+
+    @property
+    def seconds(self) -> float:
+        """Since the first batch began."""
+        return self.last - self.first
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As the summary has it."""
+        start = round(self.first - self.began, 6)
+        return {"batches": self.batches, "seconds": round(self.seconds, 6), "start_seconds": start}

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+
+from eddyline.spark.failures import told_by_spark
 
 
 @dataclass(frozen=True)
 class OwnJoin:
-    """Streams of parquet files with a time `ts`, joined one after the other: (stream, its key, key of which stream
+    """Streams of files of a format with a time `ts`, joined one after the other: (stream, its key, key of which stream
     before it), within a window in seconds."""
 
     folder: str
@@ -25,10 +29,14 @@ class OwnJoin:
     joined: Sequence[tuple[str, str, str]]
     window: int
     payload: str = "v"
+    format: str = "parquet"
 
 
-def run(spark: SparkSession, join: OwnJoin, out: str, files_per_batch: int) -> tuple[float, int]:
-    """Runs it over all files; seconds from the first batch that is not warming up, and the rows read in them."""
+def run(
+    spark: SparkSession, join: OwnJoin, out: str, files_per_batch: int, stop: Callable[[], bool] = lambda: False
+) -> tuple[float, int]:
+    """Runs it over all files, or until `stop()` says so; seconds from the first batch that is not warming up, and the
+    rows read in them."""
     checkpoint = tempfile.mkdtemp(prefix="eddyline-own-joins-")
     spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)  # the default is 200
     try:
@@ -40,10 +48,14 @@ def run(spark: SparkSession, join: OwnJoin, out: str, files_per_batch: int) -> t
             .trigger(availableNow=True)
             .start()
         )
-        query.awaitTermination()
+        while not query.awaitTermination(1):
+            if stop():
+                query.stop()
         progress = [p for p in query.recentProgress if p["numInputRows"]]
         warm = progress[1:] if len(progress) > 2 else progress
         return sum(p["batchDuration"] for p in warm) / 1000, sum(p["numInputRows"] for p in warm)
+    except (PySparkException, Py4JError, OSError) as error:
+        raise told_by_spark(error) from error
     finally:
         shutil.rmtree(checkpoint, ignore_errors=True)
 
@@ -51,8 +63,9 @@ def run(spark: SparkSession, join: OwnJoin, out: str, files_per_batch: int) -> t
 def _frame(spark: SparkSession, join: OwnJoin, files_per_batch: int) -> DataFrame:
     def stream(name: str) -> DataFrame:
         path = f"{join.folder}/{name}"
-        read = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", files_per_batch)
-        frame = read.parquet(path).withColumn("ts", F.col("ts").cast("timestamp")).withWatermark("ts", "0 seconds")
+        schema = spark.read.format(join.format).load(path).schema
+        read = spark.readStream.format(join.format).schema(schema).option("maxFilesPerTrigger", files_per_batch)
+        frame = read.load(path).withColumn("ts", F.col("ts").cast("timestamp")).withWatermark("ts", "0 seconds")
         return frame.select([F.col(column).alias(f"{name}_{column}") for column in frame.columns])
 
     result, last = stream(join.first), join.first

@@ -12,11 +12,11 @@ import contextlib
 import functools
 import json
 import os
+import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -26,24 +26,24 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from eddyline.engine.coordinator import Decision, Record
 from eddyline.errors import EddylineError
-from eddyline.plan.explain import explain, warnings
-from eddyline.plan.partition import partition
-from eddyline.plan.plan import Plan
+from eddyline.faults import reach
+from eddyline.routing.report import Report
 from eddyline.runtime.batch_size import BatchSize
 from eddyline.runtime.durable import Durable
 from eddyline.runtime.job import Input, Job
 from eddyline.runtime.metrics import Metrics
-from eddyline.runtime.summary import Progress, Summary
+from eddyline.runtime.summary import Course, Progress, Summary
 from eddyline.settings import Settings
 from eddyline.spark.failures import told_by_spark
 from eddyline.spark.frames import FrameSource
+from eddyline.spark.functions import travelling
 from eddyline.spark.listener import Listener
-from eddyline.spark.source import EddylineFiles
-from eddyline.spark.tasks import PACKED_DDL, RECORD_DDL, Task, combine_task, split_task, turn_task
-from eddyline.state.arena import remove
+from eddyline.spark.source import PACKED_DDL, EddylineFiles, sources_option
+from eddyline.spark.tasks import RECORD_DDL, Task, combine_task, split_task, sweep_task, turn_task
+from eddyline.state.arena import remove_all
 
-SPARK_ROWS = 1 << 19
-"""Rows of a batch to begin with: a batch has a fixed cost of some tenths of a second."""
+FIRST_ROWS, MOST_ROWS = 1 << 19, 1 << 22
+"""Rows of a batch to begin with, and at most: a batch has a fixed cost of some tenths of a second."""
 
 
 class SparkRunner:
@@ -60,27 +60,28 @@ class SparkRunner:
         began: float | None = None,
         follow: bool = False,
         turn: Callable[[str, int], Task] = turn_task,
+        functions: str = "",
     ) -> None:
-        """`turn` is what slots do; a benchmark may have them do less."""
+        """`turn` is what slots do; a benchmark may have them do less. User functions are in `modules`, named or by
+        path, or in `functions` (spark/functions.py)."""
         self._turn = turn
         self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
         self._frames = any(isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None)
-        self._began = time.perf_counter() if began is None else began
+        self._course = Course(time.perf_counter, began)
         slots = settings.slots or spark.sparkContext.defaultParallelism
-        arenas = f"{settings.arena_dir or _memory()}/eddyline-{{name}}"
-        self._durable = Durable(job, text, settings, slots, checkpoint, arenas, modules)
-        self._spec, self._text, self._home = self._durable.spec, self._durable.text, self._durable.home
+        arenas = f"{(settings.arena_dir or _memory()).replace('{', '{{').replace('}', '}}')}/eddyline-{{name}}"
+        self._durable = Durable(job, text, settings, slots, checkpoint, arenas, self._course, modules)
+        self._spec, self._home, self._account = self._durable.spec, self._durable.home, self._durable.account
+        self._text = travelling(self._durable.text, functions)
         self._arenas = self._spec.arenas or ""
+        if "$" in self._arenas:  # a place that only executors know; the driver has no arena, but a folder
+            self._arenas = f"{_memory()}/{os.path.basename(self._arenas)}"
         self._rows_file = f"{self._arenas}/rows"  # where the next run finds it, and removes it, if this one is killed
-        self._size = BatchSize(replace(settings, batch_rows=SPARK_ROWS) if settings.batch_rows_auto else settings)
+        self._size = BatchSize(settings, FIRST_ROWS, MOST_ROWS)
         self._error: BaseException | None = None
-        self._stopping = self._ended = False
+        self._stopping = self._ended = self._finished = False
         self._busy = threading.Lock()
-        self._batches = 0
-        self._first = self._last = self._began
-        self._records: list[Record] = []
-        self._peaks = {"rows": 0, "bytes": 0}
-        self.warnings = warnings(job.query)
+        self.warnings = self._account.warnings
 
     def run(
         self, stop: Callable[[], bool] = lambda: False, watch: Callable[[Progress], None] = lambda progress: None
@@ -90,7 +91,7 @@ class SparkRunner:
         listener = Listener()
         self._spark.streams.addListener(listener)
         try:
-            self._durable.start()
+            self._coordinator = self._durable.start()
             with Metrics(self._settings.metrics_port, self.progress, lambda: listener.seconds):
                 stopped = self._run(stop)
         except BaseException as error:
@@ -105,30 +106,37 @@ class SparkRunner:
         return self.summary(stopped)
 
     def _run(self, stop: Callable[[], bool]) -> bool:
-        self._coordinator = self._durable.coordinator
-        self._spark.dataSource.register(EddylineFiles)
-        self._first = self._last = time.perf_counter()
+        if not all(isinstance(i.source, FrameSource) for i in self._job.inputs):
+            self._spark.dataSource.register(EddylineFiles)
+        self._finished = self._durable.commit.finished  # then only whether there are new rows is to be seen
+        self._follow = self._follow and not self._finished
+        self._course.begin()
         self._load_tables()
         stopped = self._stream(stop)
-        if not stopped and self._settings.at_end == "flush":
-            self._own_batch(self._coordinator.commit.batch + 1, "end", self._nothing)
-            self._durable.finished()
-        return stopped
+        if not stopped and not self._finished and self._settings.at_end == "flush":
+            self._end()
+        return stopped and not self._finished
 
     # Batches of our own
 
     def _load_tables(self) -> None:
         tables = [i for i in self._job.inputs if i.time is None]
         if self._coordinator.commit.batch < 0:
-            self._own_batch(0, "load", lambda: self._packed(tables, stream=False) if tables else self._nothing())
+            self._own_batch(0, "load", (lambda: self._packed(tables, stream=False)) if tables else None)
 
-    def _own_batch(self, batch: int, kind: str, rows: Callable[[], DataFrame]) -> None:
+    def _end(self) -> None:
+        """What waits for a watermark is flushed."""
+        nothing = "cast(null as int) as slot", "cast(null as binary) as blob"
+        rows = (lambda: self._spark.range(0).selectExpr(*nothing)) if self._home.has_small_state else None
+        self._own_batch(self._coordinator.commit.batch + 1, "end", rows)
+        self._durable.end()
+
+    def _own_batch(self, batch: int, kind: str, rows: Callable[[], DataFrame] | None) -> None:
+        """Without `rows` slots have nothing to do: then they are not asked."""
         decision = self._coordinator.begin(batch, kind, {"own": kind})
         if decision is not None:
-            self._finish(decision, self._turns(rows(), batch))
-
-    def _nothing(self) -> DataFrame:
-        return self._spark.createDataFrame([], PACKED_DDL)
+            idle = [Record(slot, {}, {}) for slot in range(decision.slots)]
+            self._finish(decision, idle if rows is None else self._turns(rows(), batch))
 
     # The stream
 
@@ -142,7 +150,7 @@ class SparkRunner:
         if self._settings.trigger is not None:
             writer = writer.trigger(processingTime=f"{self._settings.trigger} seconds")
         query = writer.option("checkpointLocation", f"{self._spec.checkpoint}/spark").start()
-        if not self._follow and self._frames:
+        if not self._follow:
             threading.Thread(target=self._await_all, args=(query,), daemon=True).start()
         try:
             while query.isActive and not self._ended and not stop():
@@ -160,14 +168,14 @@ class SparkRunner:
         return not self._ended
 
     def _await_all(self, query: StreamingQuery) -> None:
-        """The end, where Spark's own sources are read: all that they had is processed."""
+        """The end, where no batch says that it is the last one: Spark's own sources are read, or there is nothing."""
         with contextlib.suppress(PySparkException, Py4JError):
             query.processAllAvailable()
             self._ended = query.isActive or self._ended
 
     def _packed(self, inputs: Sequence[Input], stream: bool) -> DataFrame:
         """The parcels of all these: one source for those that we read ourselves, one for each DataFrame."""
-        native = [i.name for i in inputs if not isinstance(i.source, FrameSource)]
+        native = {i.name: i.time for i in inputs if not isinstance(i.source, FrameSource)}
         parts = [self._read(native, stream)] if native else []
         for i in inputs:
             if isinstance(i.source, FrameSource):
@@ -176,11 +184,11 @@ class SparkRunner:
                 parts.append(frame.mapInArrow(split_task(self._text, i.name, batch), PACKED_DDL))
         return functools.reduce(DataFrame.unionAll, parts)
 
-    def _read(self, names: Sequence[str], stream: bool) -> DataFrame:
+    def _read(self, inputs: Mapping[str, str | None], stream: bool) -> DataFrame:
         reader: Any = self._spark.readStream if stream else self._spark.read
-        reader = reader.format("eddyline").option("spec", self._text).option("streams", json.dumps(list(names)))
-        tasks = self._spark.sparkContext.defaultParallelism
-        reader = reader.option("tasks", str(tasks)).option("rows_file", self._rows_file)
+        reader = reader.format("eddyline").option("spec", self._text)
+        reader = reader.option("sources", sources_option(self._spec, inputs)).option("rows_file", self._rows_file)
+        reader = reader.option("tasks", str(self._spark.sparkContext.defaultParallelism))
         frame: DataFrame = reader.option("follow", str(self._follow).lower()).load()
         return frame
 
@@ -189,15 +197,21 @@ class SparkRunner:
         with self._busy:
             if self._stopping or self._ended or self._error is not None:
                 raise EddylineError("the job is stopping")
+            if self._finished and number + 1 < self._durable.commit.batch:
+                return  # Spark did not come to note that it was done
             try:
+                if self._finished:
+                    raise self._durable.refused("one of them")
                 offsets = self._offsets(number)
+                reach("spark: offsets are known")
                 decision = self._coordinator.begin(number + 1, "rows", offsets)
                 if decision is not None:
-                    begin = time.perf_counter()
+                    begin, before = time.perf_counter(), self._account.counts["rows_in"]
                     self._finish(decision, self._turns(rows, number + 1))
-                    self._size.observe(time.perf_counter() - begin)
+                    self._size.observe(time.perf_counter() - begin, self._account.counts["rows_in"] - before)
                     with open(self._rows_file, "w", encoding="utf-8") as file:
                         file.write(str(self._size.rows))
+                reach("spark: the batch is done")
                 if not self._frames and not self._follow:
                     self._ended = json.loads(offsets[-1])["ended"]
             except BaseException as error:
@@ -219,70 +233,55 @@ class SparkRunner:
             done = cells.repartitionById(slots, "slot").mapInArrow(combine_task(self._text, batch), RECORD_DDL)
         else:
             done = rows.repartitionById(slots, "slot").mapInArrow(self._turn(self._text, batch), RECORD_DDL)
-        return [Record.of_json(row.record) for row in done.collect()]
+        reach("spark: before the job")
+        records = [Record.of_json(row.record) for row in done.collect()]
+        reach("spark: records are there")
+        return records
 
     def _finish(self, decision: Decision, records: Sequence[Record]) -> None:
-        self._coordinator.finish(decision, records)
-        self._batches += 1
-        self._records = list(records)
-        for what in self._peaks:
-            self._peaks[what] = max(self._peaks[what], sum(r.state.get(what, 0) for r in records))
-        self._last = time.perf_counter()
+        self._durable.finish(decision, records)
+        self._course.batches += 1
+        self._course.look()
         self._watch(self.progress())
 
     # Telling
 
     def progress(self) -> Progress:
         """Where the run is now."""
-        counts = self._durable.counts
-        state = {what: sum(r.state.get(what, 0) for r in self._records) for what in ("rows", "bytes")}
-        return Progress(
-            rows_in=counts["rows_in"],
-            rows_out=counts["rows_out"],
-            rows_late=counts["rows_late"],
-            rows_dead=counts["rows_dead"],
-            state_rows=state["rows"],
-            memory_bytes=state["bytes"],
-            batches=self._batches,
-            seconds=self._last - self._first,
-            watermark=self._durable.commit.watermarks["used"],
-        )
+        return self._account.progress()
 
     @property
     def decisions(self) -> dict[str, int]:
-        """Decisions taken so far, by kind."""
-        return {"reroute": sum(r.state.get("reroute", 0) for r in self._records)}
+        """Decisions taken so far in this run, by kind."""
+        return self._account.decisions
+
+    def report(self) -> Report:
+        """What the eddies of all slots did so far in this run."""
+        return self._account.report()
 
     def explain(self) -> str:
-        """The plan."""
-        query = self._job.query
-        return explain(query, partition(Plan(query), self._spec.slots, self._settings.groups))
+        """The plan, and what was measured on it so far."""
+        return self._account.explain()
 
     def summary(self, stopped: bool) -> Summary:
         """What was done up to now, by the job as a whole."""
-        return Summary(
-            **self._durable.counts,  # type: ignore[arg-type]
-            first_error=next((r.first_error for r in self._records if r.first_error), ""),
-            peak_state_rows=self._peaks["rows"],
-            peak_memory_bytes=self._peaks["bytes"],
-            batches=self._batches,
-            seconds=round(self._last - self._first, 6),
-            start_seconds=round(self._first - self._began, 6),
-            stopped=stopped,
-            decisions=self.decisions,
-            plan=self.explain(),
-            warnings=tuple(self.warnings),
-        )
+        return self._account.summary(stopped)
 
     def _tidy(self) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(self._rows_file)
-        for slot in os.listdir(self._arenas) if os.path.isdir(self._arenas) else ():  # also those of runs with more
-            with contextlib.suppress(OSError, EddylineError):
-                remove(f"{self._arenas}/{slot}")
-        with contextlib.suppress(OSError):
-            os.rmdir(self._arenas)
+        if self._durable.started:  # else what is there belongs to another run
+            with contextlib.suppress(OSError):
+                os.unlink(self._rows_file)
+            self._sweep()
+            remove_all(self._arenas)  # also those of runs with more slots
         self._durable.close()
+
+    def _sweep(self) -> None:
+        """Arenas on other hosts: a task for every core, slow enough that they spread over the executors."""
+        context = self._spark.sparkContext
+        if not re.match(r"local(\[|$)", str(context.master)):
+            with contextlib.suppress(PySparkException, Py4JError, OSError):  # it was worth a try
+                tasks = context.defaultParallelism
+                context.parallelize(range(tasks), tasks).foreachPartition(sweep_task(self._spec.arenas or ""))
 
 
 def _memory() -> str:

@@ -36,7 +36,9 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
     if existing is not None:
         return existing, False
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
-        raise SettingError("Spark needs Java 17 or newer; type: sudo apt-get install openjdk-17-jre-headless")
+        raise SettingError(
+            "Spark needs Java 17 or newer; type: sudo apt-get install openjdk-17-jre-headless, or use --engine local"
+        )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     quiet = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"

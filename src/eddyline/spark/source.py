@@ -3,6 +3,9 @@
 Rows never pass through the JVM: what Spark sees are parcels. A stream is read in pieces (row groups, files, blocks of
 generated rows), in the order of their names; streams are read side by side, always the one that is furthest behind.
 A source with offsets of its own (a log) gets an equal share of the batch, and cuts it itself.
+
+Spark starts a process for every job that plans its batches, and it imports this module. So the engine is imported by
+tasks only, and what planning needs to know of the sources comes as an option, without the query (`sources_option`).
 """
 
 from __future__ import annotations
@@ -13,17 +16,21 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from eddyline.engine.packing import Packed, Packer
-from eddyline.runtime.formats import open_source
-from eddyline.runtime.sources.source import Log, Piece, Wanted
-from eddyline.runtime.spec import Spec, home_of
-from eddyline.spark.tasks import PACKED_DDL, as_rows, current_batch, decision_of
+from eddyline.faults import reach
+from eddyline.spark.quiet import leave_quietly
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from eddyline.engine.packing import Packed
+    from eddyline.runtime.sources.source import Piece
+    from eddyline.runtime.spec import Spec
+
+PACKED_DDL = "slot int, blob binary"
 NATIVE = ("parquet", "csv", "json", "generate", "redis-stream")
 """Formats that are read here, without the JVM."""
 
@@ -44,6 +51,7 @@ class EddylineFiles(DataSource):
         return "eddyline"
 
     def schema(self) -> str:
+        leave_quietly()
         return PACKED_DDL
 
     def reader(self, schema: Any) -> DataSourceReader:
@@ -53,24 +61,36 @@ class EddylineFiles(DataSource):
         return StreamFiles(self.options)
 
 
+def sources_option(spec: Spec, streams: Mapping[str, str | None]) -> str:
+    """What planning needs to know of streams and tables, which are given with their time columns."""
+    declared = {d.name.lower(): d for d in spec.script.declarations if d.kind != "SINK"}
+    known = {}
+    for name, time in streams.items():
+        d = declared[name.lower()]
+        known[name] = [d.kind, d.format, dict(d.options), spec.schemas[name.lower()], time, spec.settings["seed"]]
+    return json.dumps(known)
+
+
 class _Reading:
     """Reads and packs pieces."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
+        leave_quietly()
         self._text = options["spec"]
-        self._names = json.loads(options["streams"])
+        self._known: dict[str, Any] = json.loads(options["sources"])
         self._follow = options["follow"] == "true"
         self._tasks = int(options["tasks"])
 
     def _source(self, name: str) -> Any:
-        spec = Spec(**json.loads(self._text))
-        declaration = next(d for d in spec.script.declarations if d.kind != "SINK" and d.name.lower() == name.lower())
-        if declaration.columns is None:
-            schema = spec.schema(name)
-            declaration = type(declaration)(
-                **{**declaration.__dict__, "columns": tuple((f.name, f.type) for f in schema)}
-            )
-        return open_source(declaration, spec.settings["seed"], self._follow)
+        from eddyline.cql.declarations import Declaration
+        from eddyline.cql.places import Place
+        from eddyline.runtime.formats import open_source
+        from eddyline.runtime.schemas import schema_of
+
+        kind, format_, options, schema, time, seed = self._known[name]
+        columns = tuple((field.name, field.type) for field in schema_of(schema))
+        declaration = Declaration(kind, name, columns, format_, options, time, 0, None, None, Place(1, 1))
+        return open_source(declaration, seed, self._follow)
 
     def _parts(self, pieces: Sequence[tuple[str, Piece]]) -> list[Part]:
         """About the same rows for every task."""
@@ -83,7 +103,13 @@ class _Reading:
         return [Part(load, number) for number, load in enumerate(loads) if load]
 
     def _packed(self, part: Part, batch: int) -> Iterator[pa.RecordBatch]:
-        spec, home = home_of(self._text)
+        from eddyline.engine.packing import Packer
+        from eddyline.runtime.sources.source import Wanted
+        from eddyline.spark.functions import home_in_task
+        from eddyline.spark.tasks import as_rows, decision_of
+
+        spec, home = home_in_task(self._text)
+        reach("spark: pieces are to be read")
         packer = Packer(home, decision_of(home, batch), part.number)
         sinks = spec.sinks(home.query)
 
@@ -100,13 +126,14 @@ class _Reading:
             yield packer.finish()
 
         yield from as_rows(parcels())
+        reach("spark: pieces are read")
 
 
 class TableReader(_Reading, DataSourceReader):
     """Tables, whole."""
 
     def partitions(self) -> Sequence[InputPartition]:
-        return self._parts([(name, piece) for name in self._names for piece in self._source(name).pieces()])
+        return self._parts([(name, piece) for name in self._known for piece in self._source(name).pieces()])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Part)
@@ -119,17 +146,22 @@ class StreamFiles(_Reading, DataSourceStreamReader):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(options)
+        self._opened: dict[str, Any] = {}
         self._pieces: dict[str, list[Piece]] = {}
         self._timed = False
         self._rows_file = options["rows_file"]
-        sources = {name: self._source(name) for name in self._names}
-        self._logs: dict[str, Log] = {name: source for name, source in sources.items() if hasattr(source, "plan")}
-        self._files = [name for name in self._names if name not in self._logs]
+
+    @property
+    def _logs(self) -> dict[str, Any]:
+        """Sources with offsets of their own. Each is opened once, where batches are planned: tasks get none of it."""
+        if not self._opened:
+            self._opened = {name: self._source(name) for name in self._known}
+        return {name: source for name, source in self._opened.items() if hasattr(source, "plan")}
 
     def _look(self) -> None:
         """What there is to read now."""
-        times = {s.stream.name: s.stream.time for s in home_of(self._text)[1].query.sources}
-        self._pieces = {name: self._source(name).pieces(times[name]) for name in self._files}
+        files = self._known.keys() - self._logs.keys()
+        self._pieces = {name: self._source(name).pieces(self._known[name][4]) for name in sorted(files)}
         self._timed = all(piece.newest is not None for pieces in self._pieces.values() for piece in pieces)
 
     def _place(self, name: str, offset: str) -> int:
@@ -139,7 +171,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         )
 
     def initialOffset(self) -> dict[str, Any]:
-        return dict.fromkeys(self._files, "") | {name: {} for name in self._logs} | {"ended": False}
+        return dict.fromkeys(self._known, "") | {name: {} for name in self._logs} | {"ended": False}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """The next pieces: always of the stream that is furthest behind, until there are enough rows."""
@@ -147,7 +179,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
             self._look()
         with open(self._rows_file, encoding="utf-8") as file:
             most = int(file.read())
-        share = max(1, most // len(self._names))
+        share = max(1, most // len(self._known))
         logs = {name: log.plan(start[name], share) for name, log in self._logs.items()}
         most -= share * len(logs)
         pieces, rows = self._pieces, 0
@@ -180,6 +212,8 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         return self._parts(chosen)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from eddyline.spark.tasks import current_batch
+
         assert isinstance(partition, Part)
         return self._packed(partition, current_batch())
 
@@ -187,7 +221,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         pass
 
     def stop(self) -> None:
-        for log in self._logs.values():
+        for log in self._logs.values() if self._opened else ():
             log.close()
 
 

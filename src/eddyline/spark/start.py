@@ -14,6 +14,7 @@ from eddyline.runtime.job import Given, prepare
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.settings import Settings
 from eddyline.spark.frames import FrameSink, FrameSource, opener, sink_opener
+from eddyline.spark.functions import carried
 from eddyline.spark.runner import SparkRunner
 from eddyline.spark.session import session
 
@@ -37,7 +38,8 @@ def runner_of(
         sink = FrameSink(spark, foreach_batch)
     opened = sink_opener(spark)
     job = prepare(text, given, sink, settings.seed, opener=opener(spark, follow), sink_opener=opened)
-    return SparkRunner(job, text, settings, spark, checkpoint, (), began, follow)
+    modules, functions = carried(text)
+    return SparkRunner(job, text, settings, spark, checkpoint, modules, began, follow, functions=functions)
 
 
 @contextmanager

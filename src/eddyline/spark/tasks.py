@@ -1,11 +1,13 @@
 """What runs in Spark's Python workers: the split of a stream, the turn of a slot, and putting partial results together.
 
 Between them travel rows (slot int, blob binary), where a blob is a parcel (engine/parcel.py). A task finds out which
-batch it works for by Spark's own properties, and what that batch is to do in the checkpoint.
+batch it works for by Spark's own properties, and what that batch is to do in the checkpoint. `spec` is the spec as
+`spark.functions.travelling` gives it.
 """
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 
@@ -16,11 +18,12 @@ from eddyline.engine.coordinator import Decision, Record
 from eddyline.engine.packing import Packed, Packer
 from eddyline.engine.parcel import Parcel, packed, unpacked
 from eddyline.engine.turn import Home, put_together, take_turn
+from eddyline.faults import reach
 from eddyline.plan.partition import row_groups
-from eddyline.runtime.spec import home_of
+from eddyline.spark.functions import home_in_task
+from eddyline.state.arena import remove_all
 
-PACKED = pa.schema([("slot", pa.int32()), ("blob", pa.large_binary())])
-PACKED_DDL, RECORD_DDL = "slot int, blob binary", "record string"
+RECORD_DDL = "record string"
 BATCH_PROPERTY = "streaming.sql.batchId"
 _BLOBS = 16
 """Parcels that are handed to Spark at a time."""
@@ -64,9 +67,10 @@ def split_task(spec: str, stream: str, batch: int | None) -> Task:
     """Rows of a stream, as Spark has them, to parcels; for a batch of ours, or the one that Spark is at."""
 
     def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _, home = home_of(spec)
+        _, home = home_in_task(spec)
         context = TaskContext.get()
         number = current_batch() if batch is None else batch
+        reach("spark: a split begins")
         packer = Packer(home, decision_of(home, number), context.partitionId() if context else 0)
 
         def parcels() -> Iterator[Packed]:
@@ -75,6 +79,7 @@ def split_task(spec: str, stream: str, batch: int | None) -> Task:
             yield packer.finish()
 
         yield from as_rows(parcels())
+        reach("spark: a split is done")
 
     return split
 
@@ -83,12 +88,14 @@ def turn_task(spec: str, batch: int) -> Task:
     """Parcels to the record of a slot; with partial results, to parcels again."""
 
     def turn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _, home = home_of(spec)
+        _, home = home_in_task(spec)
         context = TaskContext.get()
         assert context is not None
         parcels = (unpacked(blob.as_buffer()) for rows in batches for blob in rows.column("blob") if blob.is_valid)
         attempt = f"{context.attemptNumber()}-{uuid.uuid4().hex[:8]}"
+        reach("spark: a turn begins")
         done = take_turn(home, decision_of(home, batch), context.partitionId(), attempt, parcels)
+        reach("spark: a turn is done")
         record = done.record.as_json()
         if not home.partial:
             yield pa.record_batch([pa.array([record])], names=["record"])
@@ -97,6 +104,16 @@ def turn_task(spec: str, batch: int) -> Task:
         yield from as_rows([(0, Parcel("record", {"record": record}))])
 
     return turn
+
+
+def sweep_task(arenas: str) -> Callable[[Iterable[int]], None]:
+    """Removes the arenas of a job on the host that the task runs on."""
+
+    def sweep(_: Iterable[int]) -> None:
+        remove_all(arenas)
+        time.sleep(0.2)
+
+    return sweep
 
 
 def count_task(spec: str, batch: int) -> Task:
@@ -128,8 +145,9 @@ def combine_task(spec: str, batch: int) -> Task:
     """Partial results of all slots to records."""
 
     def combine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _, home = home_of(spec)
+        _, home = home_in_task(spec)
         cells, records = [], []
+        reach("spark: combining begins")
         for rows in batches:
             for blob in rows.column("blob"):
                 parcel = unpacked(blob.as_buffer())
@@ -138,6 +156,7 @@ def combine_task(spec: str, batch: int) -> Task:
                 else:
                     records.append(parcel.head["record"])
         records.append(put_together(home, decision_of(home, batch), f"c-{uuid.uuid4().hex[:8]}", cells).as_json())
+        reach("spark: combining is done")
         yield pa.record_batch([pa.array(records)], names=["record"])
 
     return combine

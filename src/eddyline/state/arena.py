@@ -2,13 +2,17 @@
 
 An arena hands out *regions*, wide stretches of file that cost nothing until they are written. Pages come zeroed.
 `Arena()` is one file of anonymous memory, gone with the process. `Arena(folder)` is a file for each region, and another
-process can attach to it later: the same query asks for the same regions in the same order and finds in each what was
-there. That is why nobody may ask for a region later on, when the data happen to need it, nor write to one before it is
-known whether it is new. A folder has one owner at a time: a lock is held until `close`, or until the process ends.
+process can attach to it later: who has a region says which when it is saved, and finds in it what was there. That is
+why nobody may write to a region before it is known whether it is new. A folder has one owner at a time: a lock is held
+until `close`, or until the process ends.
+
+The name of a folder may have environment variables (`$NAME`), which are looked up where the arena is used: that is how
+each executor of a cluster has a place of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import mmap
@@ -43,11 +47,14 @@ class Arena:
 
     def __init__(self, folder: str | None = None, identity: str = "") -> None:
         self._fd = -1
+        folder = None if folder is None else placed(folder)
         self.folder, self.identity = folder, identity
         """Where it is, and whose state it is."""
         self._fd = os.memfd_create("eddyline") if folder is None else _locked(folder)
         self.regions = 0
         """How many were handed out."""
+        self.freed: list[int] = []
+        """Those that were given back."""
         self._shelf = None if folder is None else Shelf(folder)
 
     @property
@@ -58,11 +65,20 @@ class Arena:
         return self._shelf
 
     def region(self) -> int:
-        """A new region, by its number."""
+        """A region with nothing in it, by its number."""
+        if self.freed:
+            return self.freed.pop()
         if self.regions == REGIONS:
             raise JobError(f"the query needs more than {REGIONS} columns of state in one slot")
         self.regions += 1
         return self.regions - 1
+
+    def free(self, region: int) -> None:
+        """Nobody needs a region any more; what was mapped of it has been punched."""
+        if self.folder is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.folder, str(region)))
+        self.freed.append(region)
 
     def map(self, region: int, first: int, last: int) -> tuple[NDArray[np.uint8], mmap.mmap]:
         """Bytes first..last-1 of a region, as an array that is indexed by the offset *in the region*.
@@ -102,7 +118,7 @@ class Arena:
     def clear(self) -> None:
         """Begin anew: no regions, and a folder without files. Whoever still looks through a mapping keeps what it
         sees."""
-        self.regions = 0
+        self.regions, self.freed = 0, []
         if self.folder is not None:
             self._shelf = Shelf(self.folder)
             _empty(self.folder)
@@ -159,6 +175,14 @@ def _is_file(fd: int, path: str) -> bool:
         return False
 
 
+def placed(folder: str) -> str:
+    """A folder with its environment variables looked up."""
+    found = os.path.expandvars(folder)
+    if "$" in found:
+        raise JobError(f"arenas go to {folder}, but that environment variable is not set where a slot runs")
+    return found
+
+
 def _empty(folder: str) -> None:
     with os.scandir(folder) as files:
         for file in files:
@@ -168,11 +192,22 @@ def _empty(folder: str) -> None:
 
 def remove(folder: str) -> None:
     """Delete an arena; one that is in use is not."""
+    folder = placed(folder)
     if os.path.isdir(folder):
         fd = _locked(folder)
         _empty(folder)
         os.unlink(os.path.join(folder, LOCK))
         os.close(fd)
+        os.rmdir(folder)
+
+
+def remove_all(folder: str) -> None:
+    """Delete the arenas in a folder, and the folder; those that are in use stay."""
+    with contextlib.suppress(OSError, JobError):
+        folder = placed(folder)
+        for name in os.listdir(folder):
+            with contextlib.suppress(OSError, JobError):
+                remove(f"{folder}/{name}")
         os.rmdir(folder)
 
 

@@ -1,11 +1,13 @@
 """A job that is killed again and again, with SIGKILL, and must be right in the end.
 
-    python -m eddyline.testing.chaos --kills 100 --seed 7 [--engine spark|local]
+    python -m eddyline.testing.chaos --kills 100 --seed 7 [--engine spark|cluster|local]
 
-The job is what anybody would start, `eddyline run`, in processes of its own. A kill has a victim (the driver's Python,
-its JVM, a Python worker of Spark) and a moment: some time after the start, or the instant when a file of the protocol
+The job is what anybody would start, `eddyline run`, in processes of its own. `cluster` is Spark with two executors that
+share no arenas, as if each were on a host of its own. A kill has a victim (the driver's Python, its JVM, an executor, a
+Python worker of Spark) and a moment: some time after the start, or the instant when a file of the protocol
 appears (a decision, a log segment, a staged or published file, a commit, an offset of Spark's). After a kill the job is
-started again, sometimes with other settings. A dead worker must not even fail the run: Spark starts its task again.
+started again, sometimes with other settings. A dead worker or executor must not even fail the run: Spark starts its
+tasks again.
 When the job is finished, its files are compared with the oracle (testing/chaos_jobs.py), and the next one begins, until
 all kills are used. Nothing may be left: no file, no arena, no process.
 """
@@ -24,6 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
@@ -41,7 +44,17 @@ MOMENTS = {
 PATIENCE = 300.0
 """Seconds after which a run that neither ends nor goes on is stuck."""
 RETRIES = 3
-"""So many dead workers a run must bear: Spark starts a task four times."""
+"""So many dead workers and executors a run must bear: Spark starts a task four times."""
+CLUSTER = {"spark.master": "local-cluster[2,1,1024]", "spark.executor.memory": "512m"}
+"""Two executors, each a process with one core."""
+ARENAS = "$SPARK_EXECUTOR_DIRS"
+"""A folder of each executor, which goes with it."""
+EXECUTOR = "CoarseGrainedExecutorBackend"
+VICTIMS = {
+    "local": ("driver",),
+    "spark": ("driver", "driver", "jvm", "worker", "worker"),
+    "cluster": ("driver", "jvm", "executor", "executor", "worker"),
+}
 _PAUSE = 0.0005
 
 
@@ -85,10 +98,10 @@ class Kill:
 
 def draw_kill(rng: random.Random, engine: str) -> Kill:
     """A random kill; most are aimed."""
-    victim = rng.choice(["driver", "driver", "jvm", "worker", "worker"]) if engine == "spark" else "driver"
-    known = [m for m in MOMENTS if engine == "spark" or "Spark" not in m]
+    victim = rng.choice(VICTIMS[engine])
+    known = [m for m in MOMENTS if engine != "local" or "Spark" not in m]
     moment = rng.choice([*known, "a commit", "a staged file"]) if rng.random() < 0.85 else ""
-    longest = rng.choice([0.0, 0.003, 0.03, 0.3]) if moment else 12.0 if engine == "spark" else 2.0
+    longest = rng.choice([0.0, 0.003, 0.03, 0.3]) if moment else 2.0 if engine == "local" else 12.0
     return Kill(victim, moment, rng.choice([1, 2, 3, 5, 8]), rng.random() * longest)
 
 
@@ -101,19 +114,30 @@ class Run:
         self._tmp.mkdir(exist_ok=True)
         script = job.folder / "job.sql"
         script.write_text(job.script)
-        command = [sys.executable, "-m", "eddyline.cli", "run", str(script), "--engine", engine]
+        on_spark = "local" if engine == "local" else "spark"
+        command = [sys.executable, "-m", "eddyline.cli", "run", str(script), "--engine", on_spark]
         command += ["--checkpoint", str(job.checkpoint), "--json"]
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
-        if engine == "spark":
+        environment = {**os.environ, "TMPDIR": str(self._tmp), "SPARK_LOCAL_DIRS": str(self._tmp)}
+        if engine == "cluster":
+            environment["SPARK_HOME"] = spark_home(self._tmp / "spark")
+            for name, value in CLUSTER.items():
+                command += ["--conf", f"{name}={value}"]
+            command += ["--set", f"arena_dir={ARENAS}"]
+        if on_spark == "spark":
             java = f"spark.driver.extraJavaOptions=-Djava.io.tmpdir={self._tmp}"
             command += ["--conf", java, "--conf", "spark.log.level=OFF", "--conf", "spark.driver.memory=1g"]
         self._errors = (self._tmp / "stderr").open("w+b")
-        environment = {**os.environ, "TMPDIR": str(self._tmp), "SPARK_LOCAL_DIRS": str(self._tmp)}
         self._process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=self._errors, env=environment, start_new_session=True
         )
         self.arenas_seen = self._let_go = False
+
+    @property
+    def session(self) -> int:
+        """All that the run starts is of this session."""
+        return self._process.pid
 
     @property
     def running(self) -> bool:
@@ -138,7 +162,7 @@ class Run:
 
     def strike(self, kill: Kill, rng: random.Random) -> bool:
         """Kills; whether there was anybody to kill."""
-        victims = [p.pid for p in processes(self._process.pid) if self._is(p, kill.victim)]
+        victims = [p.pid for p in processes(self.session) if self._is(p, kill.victim)]
         if not victims or not self.running:
             return False
         with contextlib.suppress(ProcessLookupError):
@@ -149,8 +173,9 @@ class Run:
     def _is(self, process: Process, victim: str) -> bool:
         if victim == "driver":
             return process.pid == self._process.pid
-        if victim == "jvm":
-            return process.command.split(" ")[0].endswith("java")
+        executor = EXECUTOR in process.command
+        if victim in ("jvm", "executor"):
+            return process.command.split(" ")[0].endswith("java") and executor == (victim == "executor")
         return "pyspark.daemon pyspark.worker" in process.command
 
     def wait(self) -> int:
@@ -164,7 +189,7 @@ class Run:
     def wait_for_all(self) -> list[str]:
         """Until all that the run started is gone; what stays, after a while."""
         end = time.monotonic() + 60
-        while (left := processes(self._process.pid)) and time.monotonic() < end:
+        while (left := processes(self.session)) and time.monotonic() < end:
             time.sleep(0.05)
         return [process.command[:100] for process in left]
 
@@ -177,7 +202,7 @@ class Run:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for process in [] if self._let_go else processes(self._process.pid):
+        for process in [] if self._let_go else processes(self.session):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
         self._process.wait()
@@ -245,26 +270,26 @@ class Chaos:
                     let_go.append(run.let_go())
         self.wrong += [f"{job.name}: a process stays: {left}" for run in let_go for left in run.wait_for_all()]
         if not self.wrong:
-            self.wrong += [f"{job.name}: {wrong}" for wrong in verify(job, self.engine == "spark")]
+            self.wrong += [f"{job.name}: {wrong}" for wrong in verify(job, self.engine != "local")]
             if self.engine == "spark" and not arenas:
                 self.wrong.append(f"{job.name}: no arenas were ever seen in {job.arenas}")
         self.told(f"{job.name} job finished: {'; '.join(self.wrong) or 'the sink equals the oracle, nothing is left'}")
 
     def _kill(self, run: Run, job: ChaosJob, rng: random.Random, kills: int) -> bool:
         """Kills while there are kills left, until the run cannot go on; whether that is so."""
-        workers = 0
+        helpers = 0
         while self.kills < kills and run.running:
             kill = draw_kill(rng, self.engine)
-            if workers == RETRIES:
+            if helpers == RETRIES:
                 kill = replace(kill, victim="driver")
             if run.wait_for(kill) and run.strike(kill, rng):
                 self.kills += 1
                 commits = sorted(_names(job.checkpoint / "commits"))
                 at = next((name for name in reversed(commits) if name.isdigit()), "none")
                 self.told(f"kill {self.kills}: {job.name}, {kill}; newest commit {at}; {run.settings}")
-                if kill.victim != "worker":
+                if kill.victim in ("driver", "jvm"):
                     return True
-                workers += 1
+                helpers += 1
         return False
 
 
@@ -276,6 +301,17 @@ def draw_settings(rng: random.Random) -> dict[str, object]:
         "packet": rng.choice(["adaptive", "adaptive", 64]),
         "batch_rows": rng.choice([300, 600, 1500]),
     }
+
+
+def spark_home(folder: Path) -> str:
+    """Spark as it is installed, in a folder of its own: executors are started there, and write there."""
+    if not folder.exists():
+        spec = find_spec("pyspark")
+        assert spec is not None and spec.origin is not None
+        folder.mkdir()
+        for part in ("bin", "jars", "python", "sbin"):
+            (folder / part).symlink_to(Path(spec.origin).parent / part)
+    return str(folder)
 
 
 @contextlib.contextmanager
@@ -292,7 +328,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="chaos", description="jobs killed at random moments, compared with DuckDB")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--engine", choices=("spark", "local"), default="spark")
+    parser.add_argument("--engine", choices=("spark", "cluster", "local"), default="spark")
     given = parser.parse_args(arguments)
     seed = random.randrange(1 << 31) if given.seed is None else given.seed
     begin = time.monotonic()

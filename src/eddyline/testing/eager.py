@@ -13,7 +13,7 @@ from types import ModuleType
 
 from eddyline.engine import input_batch, slot
 from eddyline.routing import eddy, scheduler, statistics
-from eddyline.routing.policies import auto
+from eddyline.routing.policies import auto, forks
 from eddyline.state import stem
 
 
@@ -21,8 +21,8 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
     return [
         (scheduler, {"FIRST": max(1, size // 4), "LARGEST": size, "LIMIT": 2}),
         (eddy, {"LARGEST": size, "ENOUGH": size}),
-        (auto, {"OFTEN": 0, "SELDOM": 0, "FEW": 1, "EVIDENCE": 1e-9, "GRACE": 1e9}),
-        (auto, {"MARGIN": 0.0, "CALM_MARGIN": 0.0, "SURE": 0.0, "SURER": 0.0}),
+        (forks, {"OFTEN": 0, "SELDOM": 0, "SURE": 0.0, "SURER": 0.0}),
+        (auto, {"FEW": 1, "EVIDENCE": 1e-9, "GRACE": 1e9, "MARGIN": 0.0, "CALM_MARGIN": 0.0}),
         (auto, {"CALL": 0.0, "SMALLEST": max(1, size // 2)}),
         (statistics, {"ENOUGH": 1, "CLEARLY": 0.5, "LARGE": 1}),
         (input_batch, {"LEAST": 1, "FIRST": 4 * size, "MOST": 8 * size, "PASS": 1e-5}),

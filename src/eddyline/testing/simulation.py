@@ -31,10 +31,12 @@ from eddyline.engine.packing import Packed, Packer
 from eddyline.engine.parcel import packed, unpacked
 from eddyline.engine.turn import RESULTS, Home, Turn, checkpoint_at, put_together, take_turn
 from eddyline.errors import EddylineError, InternalError, JobError
+from eddyline.plan.plan import Plan
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, Rows
 from eddyline.testing.outcome import Outcome, held_back
+from eddyline.testing.trees import random_tree
 
 ROUTERS = ("auto", "fixed", "random", "lottery", "rank", "benefit")
 HOSTS: tuple[tuple[str | None, ...], ...] = ((None,), ("a",), ("a", "b"))
@@ -144,8 +146,13 @@ class Simulation:
             self._settings,
             slots=self._rng.choice([1, 2, 3]),
             router=self._rng.choice(ROUTERS),
+            plan=self._other_plan(),
             packet=self._rng.choice([None, 1, 7, 1000]),
         )
+
+    def _other_plan(self) -> str:
+        tree = random_tree(self._rng, len(self._query.sources), Plan(self._query).edges)
+        return self._rng.choice(["mjoin", tree.text([s.alias for s in self._query.sources])])
 
     def _live(self) -> Outcome:
         slots = self._settings.slots or 1

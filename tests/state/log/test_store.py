@@ -33,6 +33,31 @@ def text(store: Store, name: str) -> bytes:
     return data
 
 
+def test_a_folder_that_is_held_is_refused_to_others(tmp_path: Path) -> None:
+    root = str(tmp_path / "checkpoint")
+    one, other = Store(root), Store(root)
+    one.hold()
+    with pytest.raises(JobError, match=f"the checkpoint {root} is in use: only one run may go on with it"):
+        other.hold()
+    one.let_go()
+    one.let_go()
+    other.hold()
+    del other  # as when its process ends
+    one.hold()
+    assert list(tmp_path.rglob("*")) == [tmp_path / "checkpoint"], "a lock leaves no file"
+
+
+def test_where_there_are_no_locks_everybody_may_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(fd: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    one, other, far = Store(str(tmp_path)), Store(str(tmp_path)), Store("mock:///a")
+    for store in (one, other, far):
+        store.hold()
+        store.let_go()
+
+
 def test_what_is_written_is_read(store: Store) -> None:
     store.write("log/one", b"first, ", pa.py_buffer(b"second"))
     assert text(store, "log/one") == b"first, second"

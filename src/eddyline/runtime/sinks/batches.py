@@ -24,6 +24,7 @@ from eddyline.errors import JobError, SettingError
 from eddyline.faults import reach
 from eddyline.runtime.sinks.files import FileOptions, writer
 from eddyline.runtime.sources.paths import why
+from eddyline.state.log.store import Store
 
 STAGED = "_staged"
 _BATCH = "batch-"
@@ -120,29 +121,35 @@ class BatchFiles:
 
 
 class HandOver:
-    """Rows go to a function, from files in the checkpoint: a print, a callback, a Spark writer."""
+    """Rows go to a function, from files in the checkpoint: a print, a callback, a Spark writer. `folder` is where they
+    are, and files are named by the folder and their own names, in the checkpoint wherever that is."""
 
-    def __init__(self, folder: str, schema: pa.Schema, give: Callable[[int, Sequence[str]], None]) -> None:
-        self._folder, self._schema, self._give = Path(folder), schema, give
+    def __init__(
+        self, store: Store, folder: str, schema: pa.Schema, give: Callable[[int, Sequence[str]], None]
+    ) -> None:
+        self._store, self._folder, self._schema, self._give = store, folder, schema, give
 
     def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> str:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        file = self._folder / f"{name}.parquet"
-        pq.write_table(pa.Table.from_batches(batches, self._schema), file)
-        return str(file)
+        out = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_batches(batches, self._schema), out)
+        self._store.write(f"{self._folder}/{name}.parquet", out.getvalue())
+        return f"{self._folder}/{name}.parquet"
 
     def publish(self, batch: int, files: Sequence[str]) -> None:
         if files:
             reach("sink: before rows are handed over")
             self._give(batch, files)
             reach("sink: rows are handed over")
-        for there in self._folder.iterdir() if self._folder.is_dir() else ():
-            if int(there.name.split("-")[0]) <= batch:
-                _remove(there)
+        for name in self._store.names(self._folder):
+            if int(name.split("-")[0]) <= batch:
+                self._store.delete(f"{self._folder}/{name}")
 
     def forget_after(self, batch: int) -> None:
-        if self._folder.is_dir():
-            _remove(self._folder)
+        for name in self._store.all_names(self._folder):
+            self._store.delete(f"{self._folder}/{name}")
+        if self._store.local:
+            with contextlib.suppress(OSError):
+                Path(self._store.path(self._folder)).rmdir()
 
     def close(self, batch: int) -> None:
         self.forget_after(batch)

@@ -120,13 +120,28 @@ def dead_rows(schema: pa.Schema, rows: pa.RecordBatch, reasons: pa.Array) -> pa.
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Any array as strings: by a cast where Arrow has a good one, else one by one (dead rows are few)."""
-    if pa.types.is_duration(values.type):
+    """Any array as strings, each value by itself, so that it is the same whatever stands beside it: by a cast where
+    Arrow has a good one, else one by one (dead rows are few)."""
+    type_ = values.type
+    if pa.types.is_dictionary(type_):
+        return as_text(values.dictionary_decode())
+    if pa.types.is_duration(type_):
         return _durations(values)
+    if pa.types.is_fixed_size_binary(type_) or pa.types.is_binary_view(type_):
+        return as_text(values.cast(pa.large_binary()))
     try:
         return pc.cast(values, pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.array([None if v is None else str(v) for v in values.to_pylist()], pa.string())
+        return pa.array([None if v is None else _one(v) for v in values.to_pylist()], pa.string())
+
+
+def _one(value: Any) -> str:
+    r"""A value as text. Of bytes, those that are text are that text, as in a column that is all text.
+
+    >>> print(_one(b"caf\xc3\xa9 \xff"))
+    café \xff
+    """
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def _durations(values: pa.Array) -> pa.Array:

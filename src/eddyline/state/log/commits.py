@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import json
 import uuid
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from eddyline.errors import JobError, SettingError
+from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import UNFINISHED, Store
 
@@ -77,7 +77,7 @@ class Checkpoint:
         if not self.store.exists(ABOUT):
             if self.store.names(COMMITS):
                 raise JobError(f"the checkpoint {self.store.root} has commits, but its {ABOUT} is missing")
-            self.store.write(ABOUT, _sealed({"format": FORMAT, "id": uuid.uuid4().hex, **about}))
+            self.store.write(ABOUT, sealed({"format": FORMAT, "id": uuid.uuid4().hex, **about}))
             return
         known = self._json(ABOUT)
         known.pop("id", None)
@@ -98,7 +98,7 @@ class Checkpoint:
 
     def decide(self, batch: int, decision: Mapping[str, Any]) -> None:
         """What batch `batch` is to do, durable before it begins."""
-        self.store.write(f"{DECIDED}/{batch:08}", _sealed(decision))
+        self.store.write(f"{DECIDED}/{batch:08}", sealed(decision))
 
     def decided(self, batch: int) -> dict[str, Any] | None:
         """What was decided for a batch."""
@@ -111,7 +111,7 @@ class Checkpoint:
         name = f"{COMMITS}/{commit.batch:08}"
         if self.store.exists(name):
             raise JobError(f"batch {commit.batch} was committed by another run of this job; only one may run at a time")
-        self.store.write(name, _sealed(asdict(commit)))
+        self.store.write(name, sealed(asdict(commit)))
 
     def collect(self, commit: Commit) -> None:
         """Delete what neither this commit nor a batch to come needs: older commits, what was decided up to it, files
@@ -134,21 +134,10 @@ class Checkpoint:
         return Segment(name, self.store.read(name))
 
     def _json(self, name: str) -> dict[str, Any]:
-        data = self.store.read(name).to_pybytes()
-        crc, _, body = data.partition(b"\n")
-        if crc != _checksum(body):
-            raise JobError(f"the checkpoint is damaged: {name} does not match its checksum")
-        parsed: dict[str, Any] = json.loads(body)
-        return parsed
-
-
-def _sealed(value: Mapping[str, Any]) -> bytes:
-    body = json.dumps(value, sort_keys=True).encode()
-    return _checksum(body) + b"\n" + body
-
-
-def _checksum(body: bytes) -> bytes:
-    return b"%08x" % zlib.crc32(body)
+        try:
+            return unsealed(self.store.read(name).to_pybytes())
+        except Broken:
+            raise JobError(f"the checkpoint is damaged: {name} does not match its checksum") from None
 
 
 def _compare(root: str, known: Mapping[str, Any], about: Mapping[str, Any]) -> None:

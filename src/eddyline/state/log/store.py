@@ -9,6 +9,7 @@ written survives the death of every process, not that of the machine (the file s
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import uuid
 
@@ -39,10 +40,37 @@ class Store:
             raise SettingError(f"cannot use {root} for a checkpoint: {error}") from None
         self.local = isinstance(self._fs, pafs.LocalFileSystem)
         self._renames = self._fs.type_name not in OBJECT_STORES
+        self._held: int | None = None
 
     def path(self, name: str) -> str:
         """Where a file is, for those who write it themselves."""
         return f"{self._base}/{name}" if name else str(self._base)
+
+    def hold(self) -> None:
+        """Keep all others who ask for it out (JobError), until `let_go` or the end of the process: a lock on the folder
+        itself, so nothing is left of it. Only where files are local, and the file system has such locks."""
+        if not self.local:
+            return
+        os.makedirs(self._base, exist_ok=True)
+        fd = os.open(self._base, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            if isinstance(error, BlockingIOError):
+                raise JobError(f"the checkpoint {self.root} is in use: only one run may go on with it") from None
+            return
+        self._held = fd
+
+    def let_go(self) -> None:
+        """Others may have it."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_held", None) is not None:
+            self.let_go()
 
     def write(self, name: str, *parts: bytes | pa.Buffer) -> None:
         """A whole file, in place of one that may be there."""

@@ -1,0 +1,132 @@
+"""Costs measured on this machine, with the SteMs that the engine uses, in less than a tenth of a second.
+
+Each cost is the median of a few rounds, per row, tuple or match of packets of `PACKET`; the cost of one thing alone is
+the difference of two measurements that differ by it. A first round compiles what is not compiled yet and does not
+count. What is around a SteM (queues, routing, gathering) is not measured here: a running query corrects the costs by
+what it needed in all (`Costs.scaled`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.optimizer.costs import Costs
+from eddyline.query.expr import Column as ColumnExpr
+from eddyline.query.expr import Expr
+from eddyline.state.arena import Arena
+from eddyline.state.column import Column
+from eddyline.state.probing import NO_BOUND, Limits
+from eddyline.state.stem import Layout, SteM
+
+PACKET, PACKETS, ROUNDS = 1024, 8, 5
+FAN_OUT = 4
+"""Rows of a key, so matches of a tuple."""
+LEAST = 1e-11
+"""Seconds that anything costs, where the clock shows no difference."""
+
+_KEY: Expr = ColumnExpr(0, "k", pa.int64())
+_ROWS = PACKET * PACKETS
+_KEY_BYTES = 8
+"""Of the key itself, which is in the row."""
+_LISTED = 64
+"""Tuples that look at a whole list, which is long."""
+
+
+def calibrate(clock: Callable[[], float]) -> Costs:
+    """The costs here and now; the clock gives seconds."""
+    arena = Arena()
+    try:
+        _round(arena, clock)
+        rounds = [_round(arena, clock) for _ in range(ROUNDS)]
+        index_bytes = _index_bytes(arena)
+    finally:
+        arena.close()
+    costs = {name: max(LEAST, median(measured[name] for measured in rounds)) for name in rounds[0]}
+    return Costs(**costs, index_bytes=index_bytes)
+
+
+def _round(arena: Arena, clock: Callable[[], float]) -> Mapping[str, float]:
+    watch = _Watch(clock)
+    plain, hashed, ordered = (_stem(arena, kind) for kind in ("plain", "hashed", "ordered"))
+    row = watch(lambda: _fill(plain)) / _ROWS
+    in_hash = watch(lambda: _fill(hashed)) / _ROWS
+    in_order = watch(lambda: _fill(ordered)) / _ROWS
+    component = watch(lambda: _fill_column(Column(arena, "i8"))) / _ROWS
+    rows = np.arange(PACKET)
+    here, missing = hashed.key_values((_KEY,)), np.full(_ROWS, -1)
+    miss = watch(lambda: _drain_hash(hashed, missing, rows)) / PACKET
+    hit = watch(lambda: _drain_hash(hashed, here, rows)) / PACKET
+    none = np.full(PACKET, _ROWS)
+    between = watch(lambda: sum(t.size for t, _ in ordered.probe_range(_KEY, none, none, _limits()))) / PACKET
+    late = np.full(_LISTED, 10 * _ROWS)
+    listed = watch(lambda: sum(t.size for t, _ in plain.probe_all(_LISTED, _limits(late)))) / (_LISTED * _ROWS)
+    gone = watch(lambda: _expire(hashed)) / _ROWS
+    return {
+        "insert_row": row,
+        "insert_index": in_hash - row,
+        "insert_sorted": in_order - row,
+        "insert_component": component,
+        "delete_row": gone,
+        "probe_hash": miss,
+        "probe_range": between,
+        "probe_list_row": listed,
+        "match": (hit - miss) / FAN_OUT,
+    }
+
+
+class _Watch:
+    """Seconds that something takes."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+
+    def __call__(self, work: Callable[[], object]) -> float:
+        start = self._clock()
+        work()
+        return self._clock() - start
+
+
+def _stem(arena: Arena, kind: str) -> SteM:
+    keys = (_KEY,) if kind == "hashed" else ()
+    order_keys = (_KEY,) if kind == "ordered" else ()
+    return SteM(arena, Layout(True, False, (), keys, tuple((key,) for key in keys), order_keys))
+
+
+def _index_bytes(arena: Arena) -> float:
+    """Of a row in a hash index where every row has a key of its own: the most it takes."""
+    stems = [_stem(arena, kind) for kind in ("plain", "hashed")]
+    for stem in stems:
+        _fill(stem, 1)
+    return (stems[1].nbytes - stems[0].nbytes) / _ROWS - _KEY_BYTES
+
+
+def _fill(stem: SteM, fan_out: int = FAN_OUT) -> None:
+    """Packets of rows, each key `fan_out` times, far apart."""
+    for packet in range(PACKETS):
+        times = np.arange(packet * PACKET, (packet + 1) * PACKET)
+        stem.store({_KEY: pa.array(times % (_ROWS // fan_out))}, times, None)
+        stem.build(packet * PACKET, PACKET)
+
+
+def _fill_column(column: Column) -> None:
+    values = np.arange(PACKET)
+    for _ in range(PACKETS):
+        column.append(values)
+
+
+def _limits(low: NDArray[np.int64] = NO_BOUND) -> Limits:
+    return Limits(low, low, np.array([_ROWS]), 0, FAN_OUT * PACKET, np.zeros(1, np.int64))
+
+
+def _drain_hash(stem: SteM, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> int:
+    return sum(tuples.size for tuples, _ in stem.probe_key((_KEY,), keys, rows, _limits()))
+
+
+def _expire(stem: SteM) -> None:
+    stem.expire(_ROWS)
+    stem.commit()

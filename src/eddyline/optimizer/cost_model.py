@@ -1,0 +1,209 @@
+"""The cost model: CPU seconds and bytes of any tree with any orderings, for the engine as it is built.
+
+Sizes of spans are products. With rows(i) in the SteM of source i and the selectivity of every predicate inside a span S
+
+    live(S)     = product of rows(i) over S * product of selectivities inside S
+    rate(S)     = live(S) * turnover(S), where turnover(S) is the sum of rate(i) / rows(i) over S
+
+the second because each tuple is made by its last component to arrive. For the same reason tuples that child c of an
+operator started and that reached span S flow at live(S) * turnover(c): every ordering meets the same sizes, weighed by
+who started, and a step multiplies the flow by its fan-out. That is what makes IK (mjoin_ordering.py) applicable.
+
+An intermediate SteM forgets its oldest tuples once the longest of its windows has passed since they were built, so it
+*holds* rate(S) * longest window, which is more than is live.
+
+CPU is, for every child of every operator, what comes in times the cost of building it, and for every step of its
+ordering tuples in times the cost of a probe plus matches. Memory is all SteMs: rows with their indexes, and tuples of
+intermediates with row numbers, a time, keys and indexes. A child has one index for each key by which sources of its
+siblings reach it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from eddyline.optimizer.costs import Costs
+from eddyline.optimizer.plans import Cost, Orderings
+from eddyline.optimizer.workload import Access, Workload
+from eddyline.plan.tree import Tree, span_of
+
+HASH, RANGE, LIST = int(Access.HASH), int(Access.RANGE), int(Access.LIST)
+Link = tuple[float, int, bool]
+"""Selectivity between two spans, the quickest access, and whether there is a predicate between them at all."""
+
+
+def bits(span: int) -> Iterator[int]:
+    """The sources of a span.
+
+    >>> list(bits(0b1010))
+    [1, 3]
+    """
+    while span:
+        lowest = span & -span
+        yield lowest.bit_length() - 1
+        span ^= lowest
+
+
+class Model:
+    """Prices for one workload; what was computed for a span is kept."""
+
+    def __init__(self, workload: Workload, costs: Costs) -> None:
+        self.workload, self.costs = workload, costs
+        self.size = len(workload.sources)
+        self.whole = (1 << self.size) - 1
+        self._near: list[list[tuple[int, float, int, tuple[int, int]]]] = [[] for _ in workload.sources]
+        """By source: the other source (as a bit), selectivity, access, and which index of this source serves it."""
+        for number, edge in enumerate(workload.edges):
+            shared = edge.indexes
+            left, right = ((0, shared[0]), (0, shared[1])) if shared is not None else ((1, number), (1, number))
+            self._near[edge.left].append((1 << edge.right, edge.selectivity, int(edge.access), left))
+            self._near[edge.right].append((1 << edge.left, edge.selectivity, int(edge.access), right))
+        self._live = {1 << i: source.rows for i, source in enumerate(workload.sources)}
+        self._turnover = {1 << i: source.turnover for i, source in enumerate(workload.sources)}
+        self._held = {1 << i: source.rows for i, source in enumerate(workload.sources)}
+        self._links: dict[tuple[int, int], Link] = {}
+        self._indexes: dict[tuple[int, int], tuple[int, int]] = {}
+
+    @property
+    def independent(self) -> bool:
+        """Whether fan-outs are products of pairs."""
+        return not self.workload.joint
+
+    # Flows
+
+    def link(self, left: int, right: int) -> Link:
+        """All predicates between two spans, joint ones not."""
+        found = self._links.get((left, right))
+        if found is None:
+            few, many = (left, right) if left.bit_count() <= right.bit_count() else (right, left)
+            selectivity, access, joined = 1.0, LIST, False
+            for source in bits(few):
+                for other, share, kind, _ in self._near[source]:
+                    if other & many:
+                        selectivity *= share
+                        access = min(access, kind)
+                        joined = True
+            found = self._links[left, right] = self._links[right, left] = selectivity, access, joined
+        return found
+
+    def links(self, children: Sequence[int]) -> list[list[Link]]:
+        """All links between some children; what is on the diagonal means nothing."""
+        table: list[list[Link]] = [[(1.0, LIST, False)] * len(children) for _ in children]
+        known = self._links
+        for row, left in enumerate(children):
+            mine = table[row]
+            for column in range(row):
+                right = children[column]
+                mine[column] = table[column][row] = known.get((left, right)) or self.link(left, right)
+        return table
+
+    def live(self, span: int) -> float:
+        """Tuples of a span that are alive."""
+        found = self._live.get(span)
+        if found is None:
+            first = span & -span
+            rest = span ^ first
+            found = self.live(rest) * self._live[first] * self.link(first, rest)[0]
+            for joint, factor in self.workload.joint:
+                if joint & span == joint and joint & first:
+                    found *= factor
+            self._live[span] = found
+        return found
+
+    def turnover(self, span: int) -> float:
+        """How often per second what is alive is replaced."""
+        found = self._turnover.get(span)
+        if found is None:
+            found = self._turnover[span] = sum(self._turnover[1 << i] for i in bits(span))
+        return found
+
+    def rate(self, span: int) -> float:
+        """Tuples of a span per second."""
+        return self.live(span) * self.turnover(span)
+
+    def held(self, span: int) -> float:
+        """Tuples in the SteM of a span."""
+        found = self._held.get(span)
+        if found is None:
+            slowest = min((t for i in bits(span) if (t := self._turnover[1 << i])), default=0.0)
+            longest = self.turnover(span) / slowest if slowest else 1.0
+            found = self._held[span] = self.live(span) * longest
+        return found
+
+    def flow(self, start: int, span: int) -> float:
+        """Tuples per second that child `start` began and that reached `span`."""
+        return self.live(span) * self.turnover(start)
+
+    # SteMs
+
+    def indexes(self, child: int, operator: int) -> tuple[int, int]:
+        """How many hash and sorted indexes the SteM of a child has in an operator."""
+        key = child, operator
+        found = self._indexes.get(key)
+        if found is None:
+            siblings = operator & ~child
+            keys = {
+                (source, index, access)
+                for source in bits(child)
+                for other, _, access, index in self._near[source]
+                if other & siblings and access != LIST
+            }
+            hashed = sum(access == HASH for _, _, access in keys)
+            found = self._indexes[key] = hashed, len(keys) - hashed
+        return found
+
+    def stem_cpu(self, child: int, operator: int) -> float:
+        """Seconds per second to build what comes from a child, and to forget it."""
+        costs = self.costs
+        hashed, ordered = self.indexes(child, operator)
+        a_row = costs.insert_row + costs.delete_row + hashed * costs.insert_index + ordered * costs.insert_sorted
+        if child & (child - 1):
+            a_row += child.bit_count() * costs.insert_component
+        return self.rate(child) * a_row
+
+    def stem_memory(self, child: int, operator: int) -> float:
+        """Bytes of the SteM of a child."""
+        costs = self.costs
+        indexes = sum(self.indexes(child, operator))
+        if child & (child - 1):
+            a_tuple = costs.component_bytes * (child.bit_count() + 1 + indexes) + costs.index_bytes * indexes
+            return self.held(child) * a_tuple
+        source = self.workload.sources[child.bit_length() - 1]
+        return source.rows * (source.row_bytes + costs.index_bytes * indexes)
+
+    # Probes
+
+    def probe(self, access: int, child: int) -> float:
+        """Seconds for a tuple to ask the SteM of a child."""
+        if access == HASH:
+            return self.costs.probe_hash
+        return self.costs.probe_range if access == RANGE else self.costs.probe_list_row * self.held(child)
+
+    def order_cpu(self, start: int, order: Sequence[int]) -> float:
+        """Seconds per second for the tuples that `start` begins, with the siblings probed in this order."""
+        reached, total = start, 0.0
+        for child in order:
+            total += self.live(reached) * self.probe(self.link(reached, child)[1], child)
+            reached |= child
+            total += self.live(reached) * self.costs.match
+        return total * self.turnover(start)
+
+    # Trees
+
+    def cpu(self, tree: Tree, orderings: Orderings) -> float:
+        """CPU seconds per second of event time."""
+        total = 0.0
+        for operator in (*tree.below(), tree):
+            for child in map(span_of, operator.children):
+                total += self.stem_cpu(child, operator.span)
+                total += self.order_cpu(child, orderings[operator.span, child])
+        return total
+
+    def memory(self, tree: Tree) -> float:
+        """Bytes of all SteMs."""
+        operators = (*tree.below(), tree)
+        return sum(self.stem_memory(span_of(child), op.span) for op in operators for child in op.children)
+
+    def cost(self, tree: Tree, orderings: Orderings) -> Cost:
+        """Both."""
+        return Cost(self.cpu(tree, orderings), self.memory(tree))

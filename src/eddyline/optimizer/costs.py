@@ -1,0 +1,65 @@
+"""What the steps of the engine cost: seconds and bytes, all that a machine contributes to the cost model.
+
+`DEFAULTS` are for tests and for whoever does not measure; calibrate.py measures them where the query runs. `scaled`
+corrects single costs by what a running query showed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds where not said otherwise."""
+
+    insert_row: float
+    """A row or tuple comes into a SteM: times, number, columns."""
+    insert_index: float
+    """It is put into one hash index."""
+    insert_sorted: float
+    """It is put into one sorted index."""
+    insert_component: float
+    """One row number of a tuple of an intermediate SteM."""
+    delete_row: float
+    """A row or tuple expires."""
+    probe_hash: float
+    """A tuple asks a hash index."""
+    probe_range: float
+    """A tuple asks a sorted index."""
+    probe_list_row: float
+    """A tuple looks at one row of a list."""
+    match: float
+    """One match: it is found, written down and put into the next queue."""
+    index_bytes: float
+    """Bytes that a row takes in a hash or sorted index."""
+    component_bytes: float = 8.0
+    """Bytes of a row number, of a time, of a key copied into an intermediate SteM."""
+
+    def scaled(self, factors: Mapping[str, float]) -> Costs:
+        """Some of them times a factor, by name.
+
+        >>> DEFAULTS.scaled({"match": 2.0}).match / DEFAULTS.match
+        2.0
+        """
+        return replace(self, **{name: getattr(self, name) * factor for name, factor in factors.items()})
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Of all costs."""
+        return tuple(field.name for field in fields(cls))
+
+
+DEFAULTS = Costs(
+    insert_row=20e-9,
+    insert_index=50e-9,
+    insert_sorted=120e-9,
+    insert_component=4e-9,
+    delete_row=4e-9,
+    probe_hash=60e-9,
+    probe_range=200e-9,
+    probe_list_row=1e-9,
+    match=25e-9,
+    index_bytes=40.0,
+)

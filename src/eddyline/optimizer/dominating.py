@@ -1,0 +1,79 @@
+"""The set of maximally dominating plans that can be found in a given time, and which of them to take.
+
+The strategies stop at the first qualified plan; with time to explore, one can go on. A small query is searched
+exhaustively. For others the plans that both strategies come to are the start, and then neighbours (see refine.py) of
+the plans that nothing dominates so far, until there are no new ones or the time is up. The clock is given, and looked
+at between plans; whatever it says, the plans of the strategies are among those compared.
+
+Which plan to return depends on the resource that is scarcer: the plan that uses least of that. If none is said to be
+scarcer it is the plan whose larger share of a limit is smallest, so that both have room to grow.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.exhaustive import exhaustive
+from eddyline.optimizer.plans import Cost, Limits, Planned
+from eddyline.optimizer.refine import neighbours
+from eddyline.optimizer.shapes import Pricing, Shape, shape_of
+from eddyline.optimizer.strategies import bjtree_init, mjoin_init
+
+EXHAUSTIVE = 6
+"""Sources up to which all plans are looked at."""
+
+Resource = Literal["cpu", "memory"]
+
+
+class Undominated:
+    """Plans none of which dominates another."""
+
+    def __init__(self) -> None:
+        self.plans: list[tuple[Shape, Cost]] = []
+
+    def add(self, shape: Shape, cost: Cost) -> bool:
+        """Whether it belongs to them; those that it dominates go."""
+        if any(other.cpu <= cost.cpu and other.memory <= cost.memory for _, other in self.plans):
+            return False
+        self.plans = [(s, c) for s, c in self.plans if not cost.dominates(c)]
+        self.plans.append((shape, cost))
+        return True
+
+
+def dominating(model: Model, limits: Limits, clock: Callable[[], float], seconds: float) -> list[Planned]:
+    """Qualified plans that no other one found dominates, from the least CPU to the least memory."""
+    if model.size <= EXHAUSTIVE:
+        return exhaustive(model, limits)
+    end = clock() + seconds
+    pricing, found = Pricing(model), Undominated()
+    open_plans: deque[tuple[Shape, Cost]] = deque()
+    for strategy in (mjoin_init, bjtree_init):
+        for considered in strategy(model, limits).considered:
+            plan = shape_of(considered.tree), considered.cost
+            if found.add(*plan):
+                open_plans.append(plan)
+    while open_plans and clock() < end:
+        plan = open_plans.popleft()
+        if plan not in found.plans:
+            continue
+        for neighbour in neighbours(pricing, plan[0]):
+            if found.add(*neighbour):
+                open_plans.append(neighbour)
+            if clock() >= end:
+                break
+    qualified = [(shape, cost) for shape, cost in found.plans if limits.allow(cost)]
+    return [pricing.planned(shape) for shape, _ in sorted(qualified, key=lambda plan: plan[1].cpu)]
+
+
+def choose(plans: Sequence[Planned], limits: Limits, scarcer: Resource | None = None) -> Planned | None:
+    """The plan to take; None if there is none."""
+    if not plans:
+        return None
+    if scarcer == "cpu":
+        return min(plans, key=lambda plan: (plan.cost.cpu, plan.cost.memory))
+    if scarcer == "memory":
+        return min(plans, key=lambda plan: (plan.cost.memory, plan.cost.cpu))
+    return min(plans, key=lambda plan: (limits.excess(plan.cost), plan.cost.cpu))

@@ -1,0 +1,94 @@
+"""Random workloads and limits, for the experiments, the bars and the tests of the optimiser.
+
+As in 8.2 of the dissertation, streams have rates within a factor of 100 and the joins among them are drawn. Its
+selectivities are uniform in (0, 1) whatever the rates, so that each join multiplies the tuples by tens, and no plan for
+more than a few streams is within any limits; ours are drawn so that a tuple finds between a fifth and five matches. Its
+limits are not given; ours are shares of what the multi-way join needs: mostly less CPU, always some more memory. So the
+multi-way join itself seldom qualifies, and most settings ask for a hybrid tree if any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log
+from random import Random
+
+from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.costs import DEFAULTS, Costs
+from eddyline.optimizer.plans import Limits
+from eddyline.optimizer.shapes import Pricing, mjoin_shape
+from eddyline.optimizer.workload import Access, Edge, Source, Workload
+
+RATES = (100.0, 10_000.0)
+WINDOWS = (5.0, 10.0, 30.0)
+FAN_OUTS = (0.2, 5.0)
+EXTRA_EDGES = 0.15
+"""Chance of an edge for a pair that the spanning tree does not join."""
+CPU_SHARES = (0.4, 1.2)
+MEMORY_SHARES = (1.0, 3.0)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A workload and the limits for its plan."""
+
+    workload: Workload
+    limits: Limits
+
+
+def tree_edges(rng: Random, sources: int) -> list[tuple[int, int]]:
+    """An acyclic join graph."""
+    return [(rng.randrange(i), i) for i in range(1, sources)]
+
+
+def star_edges(rng: Random, sources: int) -> list[tuple[int, int]]:
+    """All with one in the centre."""
+    centre = rng.randrange(sources)
+    return [(centre, i) for i in range(sources) if i != centre]
+
+
+def any_edges(rng: Random, sources: int) -> list[tuple[int, int]]:
+    """Connected, often with cycles."""
+    edges = tree_edges(rng, sources)
+    others = [(j, i) for i in range(sources) for j in range(i) if (j, i) not in edges]
+    return edges + [pair for pair in others if rng.random() < EXTRA_EDGES]
+
+
+def workload(rng: Random, sources: int, edges: list[tuple[int, int]]) -> Workload:
+    """Streams that are joined by keys."""
+    drawn = tuple(Source.stream(rng.uniform(*RATES), rng.choice(WINDOWS)) for _ in range(sources))
+    return Workload(drawn, tuple(_edge(rng, drawn, left, right) for left, right in edges))
+
+
+def _edge(rng: Random, sources: tuple[Source, ...], left: int, right: int) -> Edge:
+    rows = (sources[left].rows * sources[right].rows) ** 0.5
+    return Edge(left, right, min(1.0, _log_uniform(rng, *FAN_OUTS) / rows))
+
+
+def wild(rng: Random, edges: list[tuple[int, int]], sources: int) -> Workload:
+    """Anything: tables, small and large, ranges and lists, shared indexes."""
+
+    def source() -> Source:
+        size = rng.uniform(8, 400)
+        if rng.random() < 0.2:
+            return Source.table(_log_uniform(rng, 1, 1e5), size)
+        return Source.stream(_log_uniform(rng, 0.1, 1e4), _log_uniform(rng, 0.5, 600), size)
+
+    def edge(left: int, right: int) -> Edge:
+        access = rng.choice((Access.HASH, Access.HASH, Access.HASH, Access.RANGE, Access.LIST))
+        shared = (rng.randrange(3), rng.randrange(3)) if rng.random() < 0.5 else None
+        return Edge(left, right, _log_uniform(rng, 1e-5, 1), access, shared)
+
+    return Workload(tuple(source() for _ in range(sources)), tuple(edge(*pair) for pair in edges))
+
+
+def setting(rng: Random, sources: int, costs: Costs = DEFAULTS) -> Setting:
+    """A workload with limits."""
+    drawn = workload(rng, sources, any_edges(rng, sources))
+    mjoin = Pricing(Model(drawn, costs)).cost(mjoin_shape(sources))
+    cpu = mjoin.cpu * _log_uniform(rng, *CPU_SHARES)
+    return Setting(drawn, Limits(cpu, mjoin.memory * _log_uniform(rng, *MEMORY_SHARES)))
+
+
+def _log_uniform(rng: Random, least: float, most: float) -> float:
+    return exp(rng.uniform(log(least), log(most)))

@@ -1,0 +1,173 @@
+"""mjoin-ordering: for each child of an operator, the order in which its tuples probe the other children.
+
+The children are the vertices of a join graph. If it is a tree, IK (Ibaraki and Kameda) finds the best among the orders
+that make no products: rooted at the child that starts, a vertex d has a fan-out T(d) and a cost per tuple that comes to
+it C(d) = probe + T(d) * match; sequences compose as T(ab) = T(a) T(b) and C(ab) = C(a) + T(a) C(b), which has the
+adjacent sequence interchange property with rank (T - 1) / C. Below each vertex the chains of its children are merged by
+rank; as long as the chain then starts with a lower rank than the vertex has, both become one module, since the vertex
+must come first. What hangs below a vertex depends only on the edge by which one comes to it, not on the root, so all
+roots share the chains of the 2 (m - 1) directed edges: the whole takes O(m^2 log m).
+
+A graph with cycles is cut down to a minimum spanning tree by the sizes of the joins, and the order that IK finds in it
+is priced with all edges. With `cartesian` the same is done once more with an edge for every pair, products included.
+The paper says that this is never worse; as the spanning tree is a heuristic that is not so by itself, hence both
+orders are priced and for each child the cheaper one is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eddyline.optimizer.cost_model import LIST, Model
+
+Module = tuple[float, float, float, tuple[int, ...]]
+"""Rank, T, C and the vertices of a sequence."""
+
+_LEAST = 1e-30
+"""A cost of nothing would have no rank."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """CPU seconds per second of all probes of an operator, and by child the order of the others."""
+
+    cpu: float
+    orders: dict[int, tuple[int, ...]]
+
+
+def mjoin_ordering(model: Model, children: Sequence[int], cartesian: bool = True) -> Ordered:
+    """Orders for all children of an operator."""
+    if len(children) == 2:
+        left, right = children
+        cpu = model.order_cpu(left, (right,)) + model.order_cpu(right, (left,))
+        return Ordered(cpu, {left: (right,), right: (left,)})
+    graph = _Graph(model, children)
+    trees = [graph.spanning_tree(products=False)]
+    if cartesian and (other := graph.spanning_tree(products=True)) != trees[0]:
+        trees.append(other)
+    best: list[tuple[float, tuple[int, ...]]] = []
+    for tree in trees:
+        found = _Chains(graph, tree).orders()
+        best = [min(pair, key=lambda priced: priced[0]) for pair in zip(best, found, strict=True)] if best else found
+    orders = {child: tuple(children[v] for v in order) for child, (_, order) in zip(children, best, strict=True)}
+    return Ordered(sum(cpu for cpu, _ in best), orders)
+
+
+class _Graph:
+    """Children by their number in the operator."""
+
+    def __init__(self, model: Model, children: Sequence[int]) -> None:
+        self.model, self.children = model, children
+        self.links = model.links(children)
+        self.live = [model.live(child) for child in children]
+        costs = model.costs
+        self.probes = [
+            (costs.probe_hash, costs.probe_range, costs.probe_list_row * model.held(child)) for child in children
+        ]
+        self.near = [
+            [(w, link[0], link[1]) for w, link in enumerate(row) if link[2] and v != w]
+            for v, row in enumerate(self.links)
+        ]
+        self.edges = sum(map(len, self.near)) // 2
+
+    def spanning_tree(self, products: bool) -> list[int]:
+        """By vertex its parent, -1 for vertex 0: Prim. Products count as any edge or, else, as a last resort."""
+        live, links = self.live, self.links
+        count = len(live)
+        parent = [0] * count
+        parent[0] = -1
+        out = set(range(1, count))
+        weight = {v: (not (products or links[0][v][2]), live[0] * live[v] * links[0][v][0]) for v in out}
+        while out:
+            vertex = min(out, key=weight.__getitem__)
+            out.remove(vertex)
+            row, mine = links[vertex], live[vertex]
+            for v in out:
+                selectivity, _, joined = row[v]
+                new = not (products or joined), mine * live[v] * selectivity
+                if new < weight[v]:
+                    weight[v], parent[v] = new, vertex
+        return parent
+
+    def price(self, start: int, order: Sequence[int]) -> float:
+        """The same as `Model.order_cpu`, with all edges."""
+        model, near = self.model, self.near
+        if not model.independent:
+            return model.order_cpu(self.children[start], [self.children[v] for v in order])
+        fan_out, access, match = self.live.copy(), [LIST] * len(self.live), model.costs.match
+        flow, total, last = 1.0, 0.0, start
+        for vertex in order:
+            for v, selectivity, kind in near[last]:
+                fan_out[v] *= selectivity
+                if kind < access[v]:
+                    access[v] = kind
+            total += flow * self.probes[vertex][access[vertex]]
+            flow *= fan_out[vertex]
+            total += flow * match
+            last = vertex
+        return total * model.rate(self.children[start])
+
+
+class _Chains:
+    """IK in a spanning tree."""
+
+    def __init__(self, graph: _Graph, parent: list[int]) -> None:
+        self._graph = graph
+        self._match = graph.model.costs.match
+        self._near: list[list[int]] = [[] for _ in parent]
+        for v, p in enumerate(parent):
+            if p >= 0:
+                self._near[v].append(p)
+                self._near[p].append(v)
+        joined = sum(graph.links[v][p][2] for v, p in enumerate(parent) if p >= 0)
+        self._exact = joined == graph.edges and graph.model.independent
+        """The tree has all edges of the graph, so what the chains say is the price."""
+        self._known: dict[tuple[int, int], list[Module]] = {}
+
+    def orders(self) -> list[tuple[float, tuple[int, ...]]]:
+        """By vertex, the price and the order if it starts."""
+        return [self._order(root) for root in range(len(self._near))]
+
+    def _order(self, root: int) -> tuple[float, tuple[int, ...]]:
+        chain = self._merged(root, -1)
+        order = tuple(v for module in chain for v in module[3])
+        if not self._exact:
+            return self._graph.price(root, order), order
+        flow, total = 1.0, 0.0
+        for _, fan_out, cost, _ in chain:
+            total += flow * cost
+            flow *= fan_out
+        return total * self._graph.model.rate(self._graph.children[root]), order
+
+    def _merged(self, vertex: int, origin: int) -> list[Module]:
+        """All that hangs below a vertex to which one came from `origin`, by rank."""
+        chains = [self._chain(vertex, v) for v in self._near[vertex] if v != origin]
+        if len(chains) == 1:
+            return chains[0]
+        return sorted((module for chain in chains for module in chain), key=_rank)
+
+    def _chain(self, origin: int, vertex: int) -> list[Module]:
+        """A vertex and what hangs below it, with ranks that do not fall."""
+        known = self._known.get((origin, vertex))
+        if known is not None:
+            return known
+        graph = self._graph
+        selectivity, access, _ = graph.links[origin][vertex]
+        fan_out = graph.live[vertex] * selectivity
+        cost = graph.probes[vertex][access] + fan_out * self._match
+        rank = (fan_out - 1) / (cost or _LEAST)
+        sequence: tuple[int, ...] = (vertex,)
+        below, at = self._merged(vertex, origin), 0
+        while at < len(below) and below[at][0] < rank:
+            _, times, more, then = below[at]
+            cost += fan_out * more
+            fan_out *= times
+            rank, sequence = (fan_out - 1) / (cost or _LEAST), sequence + then
+            at += 1
+        chain = self._known[origin, vertex] = [(rank, fan_out, cost, sequence), *below[at:]]
+        return chain
+
+
+def _rank(module: Module) -> float:
+    return module[0]

@@ -1,0 +1,103 @@
+"""What a running query tells the optimiser: rates, sizes and selectivities, fading with event time.
+
+Rates are counted: rows built per second of event time. Windows are those of the plan, so a source holds rate times
+window. Selectivities are solved for: a probe by tuples of span S of a SteM of span T makes live(S + T) / live(S)
+tuples of each, and live() is a product of rows and of the selectivities of all conditions inside a span. So in
+logarithms every probe that was taken is a linear equation in the selectivities, whatever the plan, and least squares
+over all of them finds each, also of conditions that no probe decides alone. What no probe tells stays near a guess: a
+key has as many values as the larger side has rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from eddyline.optimizer.conditions import Condition
+from eddyline.state.shelf import Saved
+
+HALF_LIFE = 2.0
+"""Evidence counts half after so many of the longest windows."""
+
+FEW = 30.0
+"""Tuples that a probe must have seen to be believed a little; one with many is believed more, up to MOST."""
+
+MOST = 3000.0
+GUESS = 0.05
+"""What the guess weighs beside a probe with FEW tuples."""
+
+LEAST = 1e-12
+"""No selectivity is taken for less."""
+
+
+@dataclass
+class Probed:
+    """Tuples that a kind of probe took in and made."""
+
+    tuples: float = 0.0
+    made: float = 0.0
+
+
+@dataclass
+class Observed:
+    """Fading counts: rows by source, seconds of event time, probes by (span, target)."""
+
+    sources: int
+    seconds: float = 0.0
+    rows: list[float] = field(default_factory=list)
+    probes: dict[tuple[int, int], Probed] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rows = self.rows or [0.0] * self.sources
+
+    def add(
+        self, seconds: float, rows: Sequence[int], probes: Mapping[tuple[int, int], tuple[int, int]], longest: float
+    ) -> None:
+        """A stretch of event time, the rows built in it, and (tuples, made) of the probes; windows are `longest`."""
+        keep = 0.5 ** (seconds / (HALF_LIFE * longest)) if longest > 0 else 1.0
+        self.seconds = self.seconds * keep + seconds
+        self.rows = [old * keep + new for old, new in zip(self.rows, rows, strict=True)]
+        for probed in self.probes.values():
+            probed.tuples *= keep
+            probed.made *= keep
+        for key, (tuples, made) in probes.items():
+            probed = self.probes.setdefault(key, Probed())
+            probed.tuples += tuples
+            probed.made += made
+
+    def rate(self, source: int) -> float:
+        """Rows per second."""
+        return self.rows[source] / self.seconds if self.seconds > 0 else 0.0
+
+    def selectivities(self, conditions: Sequence[Condition], held: Sequence[float]) -> list[float]:
+        """Of each condition, when the SteMs of sources hold so many rows."""
+        if not conditions:
+            return []
+        logs = [math.log(max(rows, 1.0)) for rows in held]
+        equations, values = [], []
+        for number, condition in enumerate(conditions):
+            equations.append([GUESS * (n == number) for n in range(len(conditions))])
+            values.append(-GUESS * max(logs[s] for s in range(self.sources) if condition.span >> s & 1))
+        for (span, target), probed in self.probes.items():
+            if probed.tuples < FEW:
+                continue
+            weight = math.sqrt(min(probed.tuples, MOST) / FEW)
+            here = [c.times(span | target) - c.times(span) for c in conditions]
+            rows = sum(logs[s] for s in range(self.sources) if target >> s & 1)
+            made = math.log((probed.made + 0.5) / (probed.tuples + 0.5))
+            equations.append([weight * exponent for exponent in here])
+            values.append(weight * (made - rows))
+        found, *_ = np.linalg.lstsq(np.array(equations, np.float64), np.array(values, np.float64), rcond=None)
+        return [float(min(1.0, max(LEAST, math.exp(min(0.0, log))))) for log in found]
+
+    def saved(self) -> Saved:
+        """For another process."""
+        return [self.seconds, self.rows, [[*key, p.tuples, p.made] for key, p in self.probes.items()]]
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from there."""
+        self.seconds, self.rows, probes = saved
+        self.probes = {(span, target): Probed(tuples, made) for span, target, tuples, made in probes}

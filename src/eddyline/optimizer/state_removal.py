@@ -1,0 +1,34 @@
+"""state-removal: from a tree towards the multi-way join, a state at a time, until the plan is qualified.
+
+Each step dissolves the operator whose state has the smallest ratio of additional CPU to freed memory. The ratio may be
+negative: a state that costs more to keep than to compute again is a loss in both. Where memory is freed at no
+additional CPU the more CPU is saved the better, so among ratios below zero the CPU alone decides. (Memory may also
+grow, where the operator above then needs more indexes; such a state is the last to go.)
+
+Prices of operators are remembered (shapes.py): a step changes two operators, and only their neighbours are new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+from eddyline.optimizer.plans import Cost
+from eddyline.optimizer.shapes import Pricing, Shape, dissolve, dissolved, states
+
+
+def state_removal(pricing: Pricing, shape: Shape) -> Iterator[tuple[Shape, Cost]]:
+    """The trees it comes to after each removal, the last a multi-way join; the caller stops when one will do."""
+    while len(shape) > 1:
+        changes = {
+            (operator, child): pricing.change([shape[operator], shape[child]], [dissolved(shape, operator, child)])
+            for operator, child in states(shape)
+        }
+        shape = dissolve(shape, *min(changes, key=lambda state: _quality(changes[state])))
+        yield shape, pricing.cost(shape)
+
+
+def _quality(change: Cost) -> tuple[bool, float]:
+    if change.cpu <= 0:
+        return False, change.cpu
+    return True, change.cpu / -change.memory if change.memory < 0 else inf

@@ -1,0 +1,96 @@
+"""What a job with a checkpoint tells of itself, on whichever engine: its commit counts, its slots say the rest.
+
+Rows are counted over all runs of the job, because the commit counts them; what slots did is told of this run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eddyline.engine.coordinator import Record
+from eddyline.engine.turn import Home
+from eddyline.plan.explain import explain, warnings
+from eddyline.routing.gathered import Gathered
+from eddyline.routing.report import Report
+from eddyline.runtime.summary import Course, Progress, Summary
+from eddyline.state.log.commits import Commit
+
+COUNTS = ("rows_in", "rows_out", "rows_used", "rows_late", "rows_dead", "expression_errors")
+"""What a commit counts, under the names of the summary."""
+
+
+class Account:
+    """Kept by a run; `commit` gives the newest one."""
+
+    def __init__(self, home: Home, course: Course, streams: Sequence[str], commit: Callable[[], Commit]) -> None:
+        self._home, self._course, self._commit = home, course, commit
+        self._state: dict[str, int] = {"rows": 0, "bytes": 0}
+        self._peaks = dict(self._state)
+        self._read = Counter(dict.fromkeys(streams, 0))
+        self._first_error = ""
+        self._gathered = Gathered(home.plan, home.slots)
+        self.warnings = warnings(home.query)
+        """Sources whose state can never expire."""
+
+    def add(self, records: Sequence[Record]) -> None:
+        """A batch was committed with these."""
+        for what in self._state:
+            self._state[what] = sum(r.state.get(what, 0) for r in records)
+            self._peaks[what] = max(self._peaks[what], self._state[what])
+        for record in records:
+            self._gathered.add(record.slot, record.report)
+            self._read.update(record.read)
+            self._first_error = self._first_error or record.first_error
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the job has counted, over all its runs."""
+        return {name: self._commit().counts.get(name, 0) for name in COUNTS}
+
+    @property
+    def decisions(self) -> dict[str, int]:
+        """Decisions taken so far in this run, by kind."""
+        return dict(self._gathered.counts)
+
+    def report(self) -> Report:
+        """What the eddies of all slots did so far in this run."""
+        return self._gathered.report(self._course.seconds)
+
+    def explain(self) -> str:
+        """The plan, and what was measured on it so far."""
+        plan = explain(self._home.query, self._home.split.partitioning)
+        return "\n\n".join(part for part in (plan, self.report().text()) if part)
+
+    def progress(self) -> Progress:
+        """Where the run is now; may be called from another thread."""
+        counts = self.counts
+        return Progress(
+            rows_in=counts["rows_in"],
+            rows_out=counts["rows_out"],
+            rows_late=counts["rows_late"],
+            rows_dead=counts["rows_dead"],
+            state_rows=self._state["rows"],
+            memory_bytes=self._state["bytes"],
+            batches=self._course.batches,
+            seconds=self._course.seconds,
+            watermark=self._commit().watermarks["used"],
+            rows_by_stream=dict(self._read),
+        )
+
+    def summary(self, stopped: bool) -> Summary:
+        """What was done up to now, by the job as a whole."""
+        report = self.report()
+        more: dict[str, Any] = {**self.counts, **self._course.told, **report.as_dict()}
+        return Summary(
+            first_error=self._first_error,
+            peak_state_rows=self._peaks["rows"],
+            peak_memory_bytes=self._peaks["bytes"],
+            stopped=stopped,
+            decisions=self.decisions,
+            plan=self.explain(),
+            warnings=tuple(self.warnings),
+            input_batch=report.input_batch,
+            **more,
+        )

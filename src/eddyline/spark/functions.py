@@ -1,0 +1,80 @@
+"""User functions on their way to Spark's workers.
+
+Those of a module travel by the module's name, those of a file (`--udf file.py`) by its text (runtime/modules.py). What
+is left are functions that live only in the program that runs, in `__main__` or within another function: they go by
+value, as PySpark's own functions do, with the task and nowhere else.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from eddyline.engine.turn import Home
+from eddyline.errors import SettingError
+from eddyline.query.udf import Udf, registered, udf
+from eddyline.runtime.spec import Spec, home_of
+from eddyline.spark.quiet import leave_quietly
+
+
+def called(text: str) -> list[Udf]:
+    """The user functions whose names are in a script."""
+    words = set(re.findall(r"\w+", text.lower()))
+    return [function for name, function in registered().items() if name in words]
+
+
+def module_of(function: Udf) -> str | None:
+    """The module to import it from; None if it is not in any."""
+    module, name = function.function.__module__, function.function.__qualname__
+    if module == "__main__" or "<" in name:
+        return None
+    try:
+        return module if importlib.util.find_spec(module) is not None else None
+    except (ImportError, ValueError):
+        return None
+
+
+def carried(text: str) -> tuple[list[str], str]:
+    """For a script whose functions this program registered: modules to import, and functions that go by value."""
+    functions = {function: module_of(function) for function in called(text)}
+    by_name = sorted({module for module in functions.values() if module is not None})
+    return by_name, by_value([function for function, module in functions.items() if module is None])
+
+
+def by_value(functions: list[Udf]) -> str:
+    """Functions as a text, to go with a task; nothing if there are none."""
+    parts: list[tuple[str, pa.DataType, str, Callable[..., Any]]] = []
+    for one in functions:
+        try:
+            cloudpickle.dumps(one.function)  # type: ignore[no-untyped-call]
+        except Exception as error:
+            raise SettingError(
+                f"the user function {one.name} cannot be sent to Spark's workers ({error}); put it into a module"
+            ) from None
+        parts.append((one.name, one.returns, one.arrays, one.function))
+    if not parts:
+        return ""
+    return base64.b64encode(cloudpickle.dumps(parts)).decode()  # type: ignore[no-untyped-call]
+
+
+def travelling(spec: str, functions: str) -> str:
+    """What a task is given: the spec, in one line, and functions."""
+    return f"{spec}\n{functions}"
+
+
+@lru_cache(maxsize=4)
+def home_in_task(text: str) -> tuple[Spec, Home]:
+    """The job of a task, with its user functions known."""
+    leave_quietly()
+    spec, _, functions = text.partition("\n")
+    if functions:
+        for name, returns, arrays, function in cloudpickle.loads(base64.b64decode(functions)):
+            udf(returns=returns, name=name, arrays=arrays)(function)
+    return home_of(spec)

@@ -1,0 +1,23 @@
+"""The benchmark runs, and a slot elsewhere really begins with nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from eddyline.benchmarks import catch_up
+from eddyline.engine import turn as module
+
+
+def test_a_slot_elsewhere_is_made_from_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    restored: list[int] = []
+    original = module.restore
+
+    def restore(home: module.Home, slot: module.Slot, number: int, version: int) -> None:
+        restored.append(version)
+        original(home, slot, number, version)
+
+    monkeypatch.setattr(module, "restore", restore)
+    monkeypatch.setattr(catch_up, "SIZES", (3000,))
+    results = catch_up.run()
+    assert restored == [0, *[catch_up.BATCHES] * catch_up.ROUNDS, 0, 0, *[catch_up.BATCHES] * catch_up.ROUNDS]
+    assert len(results) == 4 * len(catch_up.SLOTS) and results[0].case == "3,000 rows in the log, 1 slot"

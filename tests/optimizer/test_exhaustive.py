@@ -1,0 +1,62 @@
+"""The dynamic program beside all trees."""
+
+from __future__ import annotations
+
+from math import isclose
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eddyline.optimizer.brute_force import all_trees, least_orders
+from eddyline.optimizer.exhaustive import best_ordering, exhaustive, partitions
+from eddyline.optimizer.plans import Cost, Limits
+from tests.optimizer.drawn import SEEDS, base, model
+
+
+def front(costs: list[Cost]) -> list[Cost]:
+    """No tree beats these; of trees that differ by rounding only, one."""
+    found: list[Cost] = []
+    for cost in sorted(costs, key=lambda c: (c.cpu, c.memory)):
+        if not found or cost.memory < found[-1].memory * (1 - 1e-9):
+            found.append(cost)
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.integers(2, 6))
+def test_best_ordering_beside_all_orders(seed: int, sources: int) -> None:
+    m = model(seed, sources)
+    found = best_ordering(m, base(sources))
+    assert isclose(found.cpu, least_orders(m, base(sources), products=True), rel_tol=1e-9)
+    assert isclose(found.cpu, sum(m.order_cpu(*item) for item in found.orders.items()), rel_tol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.integers(2, 5), st.booleans())
+def test_same_front_as_all_trees(seed: int, sources: int, wild: bool) -> None:
+    m = model(seed, sources, wild=wild)
+    wanted = front(all_trees(m))
+    found = exhaustive(m)
+    for plan in found:
+        priced = m.cost(plan.tree, plan.orderings)
+        assert isclose(plan.cost.cpu, priced.cpu, rel_tol=1e-9)
+        assert isclose(plan.cost.memory, priced.memory, rel_tol=1e-9)
+    costs = front([plan.cost for plan in found])
+    for a, b in zip(costs, wanted, strict=True):
+        assert isclose(a.cpu, b.cpu, rel_tol=1e-6)
+        assert isclose(a.memory, b.memory, rel_tol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.integers(2, 5), st.floats(0.8, 3), st.floats(0.8, 3))
+def test_early_filtering_loses_nothing(seed: int, sources: int, cpu: float, memory: float) -> None:
+    m = model(seed, sources, wild=False)
+    every = exhaustive(m)
+    limits = Limits(every[0].cost.cpu * cpu, every[-1].cost.memory * memory)
+    wanted = [plan.tree for plan in every if limits.allow(plan.cost)]
+    assert [plan.tree for plan in exhaustive(m, limits)] == wanted
+
+
+def test_how_many_partitions_and_trees() -> None:
+    assert [sum(1 for _ in partitions((1 << n) - 1)) for n in range(1, 8)] == [1, 2, 5, 15, 52, 203, 877]
+    assert [len(all_trees(model(1, n))) for n in range(2, 6)] == [1, 4, 26, 236]

@@ -1,0 +1,83 @@
+"""IK beside all connected orders, and what is said about cycles and products."""
+
+from __future__ import annotations
+
+from math import isclose
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eddyline.optimizer.brute_force import least_order, least_orders
+from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.costs import DEFAULTS
+from eddyline.optimizer.exhaustive import best_ordering
+from eddyline.optimizer.mjoin_ordering import mjoin_ordering
+from eddyline.optimizer.workload import Edge, Source, Workload
+from tests.optimizer.drawn import SEEDS, base, model
+
+SIZES = st.integers(2, 7)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, SIZES, st.sampled_from(["tree", "star"]), st.booleans())
+def test_best_of_all_connected_orders_of_a_tree(seed: int, sources: int, graph: str, wild: bool) -> None:
+    m = model(seed, sources, graph, wild)
+    found = mjoin_ordering(m, base(sources), cartesian=False)
+    assert isclose(found.cpu, least_orders(m, base(sources), products=False), rel_tol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS)
+def test_children_may_be_intermediate(seed: int) -> None:
+    m = model(seed, 7, "tree")
+    children = (0b11, *(1 << i for i in range(2, 7)))
+    if not m.link(1, 2)[2]:
+        return
+    found = mjoin_ordering(m, children, cartesian=False)
+    assert isclose(found.cpu, least_orders(m, children, products=False), rel_tol=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, SIZES, st.booleans())
+def test_priced_as_the_model_does(seed: int, sources: int, cartesian: bool) -> None:
+    m = model(seed, sources)
+    found = mjoin_ordering(m, base(sources), cartesian)
+    for start, order in found.orders.items():
+        assert sorted((start, *order)) == sorted(base(sources))
+    assert isclose(found.cpu, sum(m.order_cpu(*item) for item in found.orders.items()), rel_tol=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, SIZES)
+def test_products_are_never_worse(seed: int, sources: int) -> None:
+    m = model(seed, sources)
+    least = best_ordering(m, base(sources)).cpu
+    with_products, without = (mjoin_ordering(m, base(sources), cartesian).cpu for cartesian in (True, False))
+    assert least * (1 - 1e-9) <= with_products <= without
+
+
+def test_figure_5_3() -> None:
+    """B and C are small, A is large and joins both: the product first. W = 5, nested loops."""
+    sources = tuple(Source.stream(rate, 5.0) for rate in (100.0, 1.0, 1.0))
+    w = Workload(sources, (Edge(0, 1, 0.3), Edge(0, 2, 0.3)))
+    costs = DEFAULTS.scaled({"probe_hash": 0.0, "probe_list_row": 0.0})
+    m = Model(w, costs)
+    assert mjoin_ordering(m, base(3), cartesian=False).orders[2] == (1, 4)
+    assert mjoin_ordering(m, base(3)).orders[2] == (4, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.integers(2, 6))
+def test_corrections_are_priced(seed: int, sources: int) -> None:
+    plain = model(seed, sources)
+    joint = ((plain.whole, 0.25), (0b11, 2.0))[: sources - 1]
+    m = Model(Workload(plain.workload.sources, plain.workload.edges, joint), DEFAULTS)
+    found = mjoin_ordering(m, base(sources))
+    assert isclose(found.cpu, sum(m.order_cpu(*item) for item in found.orders.items()), rel_tol=1e-9)
+
+
+def test_without_any_predicate() -> None:
+    m = Model(Workload((Source.stream(1, 2), Source.stream(3, 4), Source.table(9)), ()), DEFAULTS)
+    found = mjoin_ordering(m, base(3), cartesian=False)
+    assert found.cpu == pytest.approx(sum(least_order(m, base(3), start, True) for start in base(3)))

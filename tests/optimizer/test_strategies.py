@@ -1,0 +1,102 @@
+"""The two strategies, and the set of dominating plans."""
+
+from __future__ import annotations
+
+from math import isclose
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eddyline.optimizer import dominating as module
+from eddyline.optimizer import draw
+from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.costs import DEFAULTS
+from eddyline.optimizer.dominating import choose, dominating
+from eddyline.optimizer.exhaustive import exhaustive
+from eddyline.optimizer.plans import Cost, Limits, Planned
+from eddyline.optimizer.strategies import bjtree_init, mjoin_init
+from eddyline.plan.tree import mjoin
+from eddyline.testing.clock import ManualClock
+from tests.optimizer.drawn import SEEDS, model
+
+
+def check(m: Model, plan: Planned) -> None:
+    priced = m.cost(plan.tree, plan.orderings)
+    assert isclose(plan.cost.cpu, priced.cpu, rel_tol=1e-9)
+    assert isclose(plan.cost.memory, priced.memory, rel_tol=1e-9)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SEEDS, st.integers(2, 6))
+def test_what_they_find_is_priced_right_and_exhaustive_search_finds_no_less(seed: int, sources: int) -> None:
+    drawn = draw.setting(Random(seed), sources)
+    m = Model(drawn.workload, DEFAULTS)
+    found = [strategy(m, drawn.limits) for strategy in (mjoin_init, bjtree_init)]
+    for plan in found:
+        check(m, plan)
+        assert plan.tree in [considered.tree for considered in plan.considered]
+        nearest = min(drawn.limits.excess(considered.cost) for considered in plan.considered)
+        assert isclose(drawn.limits.excess(plan.cost), nearest, rel_tol=1e-9)
+    if any(drawn.limits.allow(plan.cost) for plan in found):
+        assert exhaustive(m, drawn.limits)
+
+
+def test_without_limits_the_start_is_taken() -> None:
+    m = model(5, 6, wild=False)
+    assert mjoin_init(m, Limits()).tree == mjoin(6)
+    assert [step.step for step in mjoin_init(m, Limits()).considered] == ["mjoin-ordering"]
+    assert all(len(op.children) == 2 for op in bjtree_init(m, Limits()).tree.below())
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS)
+def test_dominating_plans_are_qualified_and_none_dominates_another(seed: int) -> None:
+    drawn = draw.setting(Random(seed), 7)
+    m, clock = Model(drawn.workload, DEFAULTS), ManualClock()
+
+    def ticking() -> float:
+        clock.advance(1.0)
+        return clock()
+
+    short, long = (dominating(m, drawn.limits, ticking, seconds) for seconds in (0.0, 300.0))
+    for plans in (short, long):
+        for plan in plans:
+            check(m, plan)
+            assert drawn.limits.allow(plan.cost)
+            assert not any(other.cost.dominates(plan.cost) for other in plans)
+    for plan in short:
+        assert any(other.cost == plan.cost or other.cost.dominates(plan.cost) for other in long)
+
+
+@settings(max_examples=15, deadline=None)
+@given(SEEDS)
+def test_with_time_enough_it_comes_near_to_all_of_the_front(seed: int) -> None:
+    drawn = draw.setting(Random(seed), 5)
+    m = Model(drawn.workload, DEFAULTS)
+    wanted = exhaustive(m, drawn.limits)
+    assert dominating(m, drawn.limits, ManualClock(), 1.0) == wanted
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "EXHAUSTIVE", 0)
+        found = dominating(m, drawn.limits, ManualClock(), 1.0)
+    for plan in found:
+        assert any(best.cost.cpu <= plan.cost.cpu * (1 + 1e-9) for best in wanted)
+
+
+def test_which_to_take() -> None:
+    lean, middle, quick = (
+        Planned(mjoin(2), {}, Cost(cpu, memory)) for cpu, memory in ((0.9, 100.0), (0.6, 500.0), (0.5, 900.0))
+    )
+    plans = [quick, middle, lean]
+    limits = Limits(1.0, 1000.0)
+    assert choose(plans, limits, "cpu") is quick
+    assert choose(plans, limits, "memory") is lean
+    assert choose(plans, limits) is middle
+    assert choose([], limits) is None
+
+
+def test_limits() -> None:
+    assert Limits(1.0, None).allow(Cost(1.0, 1e30))
+    assert not Limits(0.0, None).allow(Cost(1e-9, 0.0))
+    assert Limits(2.0, 8.0).excess(Cost(1.0, 6.0)) == 0.75

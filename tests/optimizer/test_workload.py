@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from eddyline.optimizer.workload import Edge, Source, Workload
+
+S = Source.stream(10.0, 5.0)
+
+
+def test_sizes_and_turnover() -> None:
+    assert (S.rows, S.turnover) == (50.0, 0.2)
+    assert Source.table(7.0).turnover == 0.0
+    assert Source.stream(3.0, 0.0).rows > 0
+    assert Source.stream(0.0, 5.0).rows == 0
+
+
+@pytest.mark.parametrize("arguments", [(-1.0, 1.0), (1.0, float("inf")), (1.0, 0.0), (1.0, 1.0, -8.0)])
+def test_no_such_source(arguments: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError):
+        Source(*arguments)
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        (Edge(0, 0, 0.5),),
+        (Edge(0, 1, 0.5), Edge(1, 0, 0.5)),
+        (Edge(0, 2, 0.5),),
+        (Edge(0, 1, 1.5),),
+    ],
+)
+def test_no_such_edges(edges: tuple[Edge, ...]) -> None:
+    with pytest.raises(ValueError, match="edge"):
+        Workload((S, S), edges)
+
+
+@pytest.mark.parametrize("joint", [(1, 0.5), (7, 0.5), (3, -1.0)])
+def test_no_such_correction(joint: tuple[int, float]) -> None:
+    with pytest.raises(ValueError, match="correction"):
+        Workload((S, S), (), (joint,))

@@ -1,0 +1,90 @@
+"""The rows of a batch come near the goal, whatever a batch and a row cost; time is made up here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from eddyline.runtime.batch_size import BatchSize
+from eddyline.settings import from_mapping
+
+Cost = Callable[[int], float]
+
+
+def linear(fixed: float, each: float) -> Cost:
+    return lambda rows: fixed + each * rows
+
+
+def fresh(goal: float = 1, first: int = 1 << 19, most: int = 1 << 22) -> BatchSize:
+    return BatchSize(from_mapping({"batch_seconds": goal}), first, most)
+
+
+def took(size: BatchSize, cost: Cost, batches: int) -> list[float]:
+    """The seconds of so many batches that are full; a deterministic tenth of noise on them."""
+    found = []
+    for number in range(batches):
+        found.append(cost(size.rows) * (1 + 0.1 * ((number * 7) % 5 - 2) / 2))
+        size.observe(found[-1], size.rows)
+    return found
+
+
+@pytest.mark.parametrize("each", [1e-4, 1e-5, 2e-6, 1e-6])
+@pytest.mark.parametrize("fixed", [0, 0.05, 0.3])
+@pytest.mark.parametrize("first", [1 << 12, 1 << 19])
+def test_batches_come_near_the_goal(fixed: float, each: float, first: int) -> None:
+    seconds = took(fresh(first=first), linear(fixed, each), 25)
+    assert all(0.75 < s < 1.25 for s in seconds[-8:]), seconds
+
+
+def test_it_follows_when_rows_become_dearer_and_cheaper() -> None:
+    size = fresh()
+    for each in (2e-6, 1e-5, 1e-6):
+        seconds = took(size, linear(0.2, each), 15)
+        assert all(0.75 < s < 1.25 for s in seconds[-4:]), (each, seconds)
+
+
+def test_a_fixed_cost_above_the_goal_does_not_make_batches_tiny() -> None:
+    size = fresh()
+    took(size, linear(2, 2e-6), 30)
+    assert 500_000 < size.rows < 2_000_000, "rows get about as much time as the fixed cost"
+
+
+def test_steps_are_bounded() -> None:
+    size, before = fresh(), 1 << 19
+    for seconds in (50, 50, 50, 0.001, 0.001):
+        size.observe(seconds, size.rows)
+        assert before / 2 <= size.rows <= before * 2
+        before = size.rows
+
+
+def test_one_slow_batch_is_an_accident() -> None:
+    size = fresh()
+    size.observe(30, size.rows)
+    assert size.rows == 1 << 19
+    took(size, linear(0.3, 2e-6), 20)
+    before = size.rows
+    size.observe(9, size.rows)
+    assert size.rows == before
+
+
+def test_batches_that_are_not_full_leave_the_size() -> None:
+    size = fresh()
+    for _ in range(20):
+        size.observe(1.3, 10)
+        size.observe(0.1, 0)
+    assert size.rows == 1 << 19
+
+
+def test_never_above_the_most_or_below_the_least() -> None:
+    local = BatchSize(from_mapping({"batch_seconds": 1}))
+    took(local, linear(0, 1e-9), 5)
+    assert local.rows == 65536, "on the local engine larger ones would only hold state longer"
+    took(local, linear(0, 1), 40)
+    assert local.rows == 256
+
+
+def test_a_number_that_was_set_stays() -> None:
+    fixed = BatchSize(from_mapping({"batch_rows": 10}), 1 << 19, 1 << 22)
+    took(fixed, linear(0, 10), 5)
+    assert fixed.rows == 10
