@@ -13,7 +13,7 @@ from eddyline.testing.clock import ManualClock
 def test_everything_is_measured() -> None:
     costs = calibrate(perf_counter)
     for name in Costs.names():
-        assert 0 < getattr(costs, name) and isfinite(getattr(costs, name)), name
+        assert getattr(costs, name) > 0 and isfinite(getattr(costs, name)), name
     assert costs.index_bytes == calibrate(ManualClock()).index_bytes
     assert 8 <= costs.index_bytes <= 64
 

@@ -7,8 +7,9 @@ from math import isclose
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.brute_force import all_trees, least_orders
-from eddyline.optimizer.exhaustive import best_ordering, exhaustive, partitions
+from eddyline.optimizer.exhaustive import exhaustive, partitions
 from eddyline.optimizer.plans import Cost, Limits
 from tests.optimizer.drawn import SEEDS, base, model
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.brute_force import least_order, least_orders
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
-from eddyline.optimizer.exhaustive import best_ordering
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.workload import Edge, Source, Workload
 from tests.optimizer.drawn import SEEDS, base, model
@@ -54,7 +54,7 @@ def test_products_are_never_worse(seed: int, sources: int) -> None:
     m = model(seed, sources)
     least = best_ordering(m, base(sources)).cpu
     with_products, without = (mjoin_ordering(m, base(sources), cartesian).cpu for cartesian in (True, False))
-    assert least * (1 - 1e-9) <= with_products <= without
+    assert least * (1 - 1e-9) <= with_products <= without * (1 + 1e-12)  # sums of the same in another order
 
 
 def test_figure_5_3() -> None:

@@ -28,7 +28,7 @@ def check(m: Model, plan: Planned) -> None:
     assert isclose(plan.cost.memory, priced.memory, rel_tol=1e-9)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.integers(2, 6))
 def test_what_they_find_is_priced_right_and_exhaustive_search_finds_no_less(seed: int, sources: int) -> None:
     drawn = draw.setting(Random(seed), sources)

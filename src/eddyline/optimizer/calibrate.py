@@ -23,7 +23,7 @@ from eddyline.state.column import Column
 from eddyline.state.probing import NO_BOUND, Limits
 from eddyline.state.stem import Layout, SteM
 
-PACKET, PACKETS, ROUNDS = 1024, 8, 5
+PACKET, PACKETS, ROUNDS = 1024, 8, 3
 FAN_OUT = 4
 """Rows of a key, so matches of a tuple."""
 LEAST = 1e-11
@@ -38,7 +38,7 @@ _LISTED = 64
 
 
 def calibrate(clock: Callable[[], float]) -> Costs:
-    """The costs here and now; the clock gives seconds."""
+    """The costs here and now; the clock gives seconds, best those of this thread (`time.thread_time`)."""
     arena = Arena()
     try:
         _round(arena, clock)
@@ -53,15 +53,18 @@ def calibrate(clock: Callable[[], float]) -> Costs:
 def _round(arena: Arena, clock: Callable[[], float]) -> Mapping[str, float]:
     watch = _Watch(clock)
     plain, hashed, ordered = (_stem(arena, kind) for kind in ("plain", "hashed", "ordered"))
+    for stem in (plain, hashed, ordered):  # a window full, which expires: from then on its tables have their size
+        _fill(stem)
+        _expire(stem)
     row = watch(lambda: _fill(plain)) / _ROWS
     in_hash = watch(lambda: _fill(hashed)) / _ROWS
     in_order = watch(lambda: _fill(ordered)) / _ROWS
     component = watch(lambda: _fill_column(Column(arena, "i8"))) / _ROWS
-    rows = np.arange(PACKET)
-    here, missing = hashed.key_values((_KEY,)), np.full(_ROWS, -1)
+    rows = np.arange(_ROWS, _ROWS + PACKET)
+    here, missing = hashed.key_values((_KEY,)), np.full(2 * _ROWS, -1)
     miss = watch(lambda: _drain_hash(hashed, missing, rows)) / PACKET
     hit = watch(lambda: _drain_hash(hashed, here, rows)) / PACKET
-    none = np.full(PACKET, _ROWS)
+    none = np.full(PACKET, 2 * _ROWS)
     between = watch(lambda: sum(t.size for t, _ in ordered.probe_range(_KEY, none, none, _limits()))) / PACKET
     late = np.full(_LISTED, 10 * _ROWS)
     listed = watch(lambda: sum(t.size for t, _ in plain.probe_all(_LISTED, _limits(late)))) / (_LISTED * _ROWS)
@@ -107,10 +110,10 @@ def _index_bytes(arena: Arena) -> float:
 
 def _fill(stem: SteM, fan_out: int = FAN_OUT) -> None:
     """Packets of rows, each key `fan_out` times, far apart."""
-    for packet in range(PACKETS):
-        times = np.arange(packet * PACKET, (packet + 1) * PACKET)
+    for _ in range(PACKETS):
+        times = np.arange(stem.rows, stem.rows + PACKET)
         stem.store({_KEY: pa.array(times % (_ROWS // fan_out))}, times, None)
-        stem.build(packet * PACKET, PACKET)
+        stem.build(stem.rows, PACKET)
 
 
 def _fill_column(column: Column) -> None:
@@ -120,7 +123,7 @@ def _fill_column(column: Column) -> None:
 
 
 def _limits(low: NDArray[np.int64] = NO_BOUND) -> Limits:
-    return Limits(low, low, np.array([_ROWS]), 0, FAN_OUT * PACKET, np.zeros(1, np.int64))
+    return Limits(low, low, np.array([2 * _ROWS]), _ROWS, FAN_OUT * PACKET, np.zeros(1, np.int64))
 
 
 def _drain_hash(stem: SteM, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> int:
@@ -128,5 +131,5 @@ def _drain_hash(stem: SteM, keys: NDArray[np.int64], rows: NDArray[np.int64]) ->
 
 
 def _expire(stem: SteM) -> None:
-    stem.expire(_ROWS)
+    stem.expire(stem.rows)
     stem.commit()

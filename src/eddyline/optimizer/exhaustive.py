@@ -9,19 +9,18 @@ memory at 8.
 Early filtering: a tree for a part of the sources is dropped as soon as it alone, with the least that the rest must
 hold, is above a limit. Costs only grow, so no qualified plan is lost. (The paper drops what is above both limits.)
 
-The best orders of an operator come from a second dynamic program, over sets of its children: all of them meet the same
-sizes (see cost_model.py), so what remains to be done from a set on is the same for every child that started.
+The orders of an operator are the best there are, too (best_ordering.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from math import inf
 from typing import NamedTuple
 
+from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import Model
-from eddyline.optimizer.mjoin_ordering import Ordered
 from eddyline.optimizer.plans import NO_LIMITS, Limits, Planned
 from eddyline.optimizer.shapes import Pricing
 
@@ -38,39 +37,6 @@ class Point(NamedTuple):
 
 Front = list[Point]
 _BASE: Front = [Point(0.0, 0.0, (), ())]
-
-
-def best_ordering(model: Model, children: Sequence[int]) -> Ordered:
-    """The best orders there are, products included."""
-    count, match = len(children), model.costs.match
-    full = (1 << count) - 1
-    spans = [0] * (full + 1)
-    live = [0.0] * (full + 1)
-    for number in range(1, full + 1):
-        first = number & -number
-        spans[number] = spans[number ^ first] | children[first.bit_length() - 1]
-        live[number] = model.live(spans[number])
-    probes = [[model.probe(access, child) for access in range(3)] for child in children]
-    rest, following = [0.0] * (full + 1), [0] * (full + 1)
-    for reached in range(full - 1, 0, -1):
-        least, chosen, here = inf, 0, live[reached]
-        for v in range(count):
-            if not reached >> v & 1:
-                then = reached | 1 << v
-                access = model.link(spans[reached], children[v])[1]
-                cpu = here * probes[v][access] + live[then] * match + rest[then]
-                if cpu < least:
-                    least, chosen = cpu, v
-        rest[reached], following[reached] = least, chosen
-    orders, total = {}, 0.0
-    for v, child in enumerate(children):
-        total += rest[1 << v] * model.turnover(child)
-        order, reached = [], 1 << v
-        while reached != full:
-            order.append(children[following[reached]])
-            reached |= 1 << following[reached]
-        orders[child] = tuple(order)
-    return Ordered(total, orders)
 
 
 def exhaustive(model: Model, limits: Limits = NO_LIMITS) -> list[Planned]:

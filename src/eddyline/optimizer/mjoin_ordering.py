@@ -11,15 +11,17 @@ roots share the chains of the 2 (m - 1) directed edges: the whole takes O(m^2 lo
 A graph with cycles is cut down to a minimum spanning tree by the sizes of the joins, and the order that IK finds in it
 is priced with all edges. With `cartesian` the same is done once more with an edge for every pair, products included.
 The paper says that this is never worse; as the spanning tree is a heuristic that is not so by itself, hence both
-orders are priced and for each child the cheaper one is kept.
+orders are priced and for each child the cheaper one is kept. Where there are cycles and at most `EXACT` children, which
+is what most operators of hybrid trees have, looking at all orders costs no more than that and is exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import LIST, Model
+from eddyline.optimizer.plans import Ordered
 
 Module = tuple[float, float, float, tuple[int, ...]]
 """Rank, T, C and the vertices of a sequence."""
@@ -28,12 +30,8 @@ _LEAST = 1e-30
 """A cost of nothing would have no rank."""
 
 
-@dataclass(frozen=True)
-class Ordered:
-    """CPU seconds per second of all probes of an operator, and by child the order of the others."""
-
-    cpu: float
-    orders: dict[int, tuple[int, ...]]
+EXACT = 4
+"""Children of an operator with cycles for which all orders are compared."""
 
 
 def mjoin_ordering(model: Model, children: Sequence[int], cartesian: bool = True) -> Ordered:
@@ -43,6 +41,8 @@ def mjoin_ordering(model: Model, children: Sequence[int], cartesian: bool = True
         cpu = model.order_cpu(left, (right,)) + model.order_cpu(right, (left,))
         return Ordered(cpu, {left: (right,), right: (left,)})
     graph = _Graph(model, children)
+    if cartesian and len(children) <= EXACT and graph.edges >= len(children):
+        return best_ordering(model, children)
     trees = [graph.spanning_tree(products=False)]
     if cartesian and (other := graph.spanning_tree(products=True)) != trees[0]:
         trees.append(other)

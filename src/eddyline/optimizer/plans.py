@@ -54,6 +54,14 @@ def _share(used: float, limit: float | None) -> float:
 
 
 @dataclass(frozen=True)
+class Ordered:
+    """CPU seconds per second of all probes of an operator, and by child the order of the others."""
+
+    cpu: float
+    orders: dict[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
 class Considered:
     """A plan that an algorithm had in hand, and by which step it came to it."""
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from eddyline.optimizer.cost_model import Model
-from eddyline.optimizer.mjoin_ordering import Ordered, mjoin_ordering
-from eddyline.optimizer.plans import Considered, Cost, Planned
+from eddyline.optimizer.mjoin_ordering import mjoin_ordering
+from eddyline.optimizer.plans import Considered, Cost, Ordered, Planned
 from eddyline.plan.tree import Tree, span_of
 
 Shape = Mapping[int, tuple[int, ...]]

@@ -21,7 +21,6 @@ from eddyline.engine.turn import Home
 from eddyline.errors import SettingError
 from eddyline.query.udf import Udf, registered, udf
 from eddyline.runtime.spec import Spec, home_of
-from eddyline.spark.quiet import leave_quietly
 
 
 def called(text: str) -> list[Udf]:
@@ -72,7 +71,6 @@ def travelling(spec: str, functions: str) -> str:
 @lru_cache(maxsize=4)
 def home_in_task(text: str) -> tuple[Spec, Home]:
     """The job of a task, with its user functions known."""
-    leave_quietly()
     spec, _, functions = text.partition("\n")
     if functions:
         for name, returns, arrays, function in cloudpickle.loads(base64.b64decode(functions)):

@@ -18,6 +18,7 @@ DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.daemon.module": "eddyline.spark.daemon",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",

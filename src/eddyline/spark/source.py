@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from eddyline.faults import reach
-from eddyline.spark.quiet import leave_quietly
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +50,6 @@ class EddylineFiles(DataSource):
         return "eddyline"
 
     def schema(self) -> str:
-        leave_quietly()
         return PACKED_DDL
 
     def reader(self, schema: Any) -> DataSourceReader:
@@ -75,7 +73,6 @@ class _Reading:
     """Reads and packs pieces."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        leave_quietly()
         self._text = options["spec"]
         self._known: dict[str, Any] = json.loads(options["sources"])
         self._follow = options["follow"] == "true"

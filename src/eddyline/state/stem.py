@@ -225,19 +225,20 @@ class SteM:
     def index_by(self, indexes: Sequence[tuple[Expr, ...]]) -> None:
         """Have these hash indexes from now on, at a commit: some others are given up, those that are new are made."""
         old = self._hashed
-        self._hashed = {on: old.pop(on, None) or HashIndex(self._arena, self._key_column(on)) for on in indexes}
-        for gone in old.values():
-            gone.free()
-        for on in indexes:
-            if on not in self.layout.indexes and self.rows > self.min_live:
+        for on in old.keys() - set(indexes):
+            old.pop(on).free()
+        self._hashed = {on: old.get(on) or HashIndex(self._arena, self._key_column(on)) for on in indexes}
+        for on in self._hashed.keys() - old.keys():
+            if self.rows > self.min_live:
                 self._hashed[on].build(self.min_live, self.rows, self.min_live)
         self.layout = replace(self.layout, indexes=tuple(indexes))
 
     def free(self) -> None:
         """Give everything back; it cannot be used any more. It is of a larger span, so it has no stores."""
-        columns = self.times, self.ordinals, self._newest, self._build_numbers, self._build_firsts
-        kept = *self._order.values(), *self._codes.values(), *self.components.values()
-        for part in (*columns, *kept, *self._hashed.values(), *self._sorted.values()):
+        columns = [self.times, self.ordinals, self._newest, self._build_numbers, self._build_firsts]
+        columns += [*self._order.values(), *self._codes.values(), *self.components.values()]
+        parts: list[Column | HashIndex | SortedIndex] = [*columns, *self._hashed.values(), *self._sorted.values()]
+        for part in parts:
             part.free()
 
     # Probe

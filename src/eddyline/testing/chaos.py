@@ -151,7 +151,8 @@ class Run:
         before, left, begin = _names(folder), kill.count, time.monotonic()
         while left and folder is not None and self.running:
             now = _names(folder)
-            left -= bool(now - before)
+            if now - before:
+                left, begin = left - 1, time.monotonic()
             before = now
             self._stuck(begin)
             time.sleep(_PAUSE)
