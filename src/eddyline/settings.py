@@ -38,6 +38,9 @@ class Settings:
     input_batch: int | None = None
     """Rows taken in from all streams in one go; None: adaptive, or the packet size where that is fixed."""
     plan: str = "auto"
+    optimizer: str = "auto"
+    cpu: float | None = None
+    """CPU seconds per second of event time that a plan may take; None: no limit."""
     explore: float = 0.08
     seed: int = 0
     slots: int | None = None
@@ -114,6 +117,14 @@ def _plan(text: str) -> Mapping[str, Any]:
     return {"plan": text}
 
 
+def _cpu(text: str) -> Mapping[str, Any]:
+    if text == "none":
+        return {"cpu": None}
+    if not re.fullmatch(r"[0-9]*\.?[0-9]+", text) or float(text) == 0:
+        raise _Wrong(f"{text!r} is not none or a fraction of a core such as 0.5")
+    return {"cpu": float(text)}
+
+
 def _batch_rows(text: str) -> Mapping[str, Any]:
     if text == "auto":
         return {"batch_rows": Settings.batch_rows, "batch_rows_auto": True}
@@ -173,12 +184,13 @@ TABLE: tuple[Setting, ...] = (
     Setting("input_batch", "auto, a number of rows", "auto", "rows of all streams taken in at a time", _input_batch),
     Setting("explore", "a share from 0 to 1", "0.08", "how much of the work may go to trying other routes", _explore),
     Setting("plan", "auto, mjoin, a tree of aliases such as ((a b) c)", "auto", "which spans are materialised", _plan),
-    Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans", today="off"),
+    Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans",
+            _one_of("optimizer", ("auto", "off", "mjoin-init", "bjtree-init", "exhaustive"), ())),
     Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs",
             today="off"),
     Setting("execution", "unsynchronized, semi, total", "unsynchronized", "how far queues may run apart"),
     Setting("memory", "none, a size such as 200MB", "none", "the most that state may take, or the job stops", _memory),
-    Setting("cpu", "none, a fraction of a core", "none", "the optimiser's limit", today="none"),
+    Setting("cpu", "none, a fraction of a core", "none", "the optimiser's limit for each slot", _cpu),
     Setting("spill", "auto, lazy-disk, active-disk, off", "auto", "where state beyond the memory goes", today="off"),
     Setting("balance", "auto, moving-state, parallel-track, off", "auto", "how load is moved between slots",
             today="off"),

@@ -21,6 +21,7 @@ siblings reach it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from eddyline.optimizer.costs import Costs
 from eddyline.optimizer.plans import Cost, Orderings
@@ -51,13 +52,15 @@ class Model:
         self.workload, self.costs = workload, costs
         self.size = len(workload.sources)
         self.whole = (1 << self.size) - 1
-        self._near: list[list[tuple[int, float, int, tuple[int, int]]]] = [[] for _ in workload.sources]
-        """By source: the other source (as a bit), selectivity, access, and which index of this source serves it."""
+        self._near: list[list[tuple[int, float, int, tuple[int, int], int]]] = [[] for _ in workload.sources]
+        """By source: the other source (as a bit), selectivity, access, which index of this source serves it, and
+        the key (a number of its own if the edge has none)."""
         for number, edge in enumerate(workload.edges):
             shared = edge.indexes
             left, right = ((0, shared[0]), (0, shared[1])) if shared is not None else ((1, number), (1, number))
-            self._near[edge.left].append((1 << edge.right, edge.selectivity, int(edge.access), left))
-            self._near[edge.right].append((1 << edge.left, edge.selectivity, int(edge.access), right))
+            key = -1 - number if edge.key is None else edge.key
+            self._near[edge.left].append((1 << edge.right, edge.selectivity, int(edge.access), left, key))
+            self._near[edge.right].append((1 << edge.left, edge.selectivity, int(edge.access), right, key))
         self._live = {1 << i: source.rows for i, source in enumerate(workload.sources)}
         self._turnover = {1 << i: source.turnover for i, source in enumerate(workload.sources)}
         self._held = {1 << i: source.rows for i, source in enumerate(workload.sources)}
@@ -67,7 +70,8 @@ class Model:
     @property
     def independent(self) -> bool:
         """Whether fan-outs are products of pairs."""
-        return not self.workload.joint
+        keys = [edge.key for edge in self.workload.edges if edge.key is not None]
+        return not self.workload.joint and len(keys) == len(set(keys))
 
     # Flows
 
@@ -76,14 +80,14 @@ class Model:
         found = self._links.get((left, right))
         if found is None:
             few, many = (left, right) if left.bit_count() <= right.bit_count() else (right, left)
-            selectivity, access, joined = 1.0, LIST, False
+            access, shares = LIST, dict[int, float]()
             for source in bits(few):
-                for other, share, kind, _ in self._near[source]:
+                for other, share, kind, _, key in self._near[source]:
                     if other & many:
-                        selectivity *= share
+                        shares[key] = share
                         access = min(access, kind)
-                        joined = True
-            found = self._links[left, right] = self._links[right, left] = selectivity, access, joined
+            found = prod(shares.values()), access, bool(shares)
+            self._links[left, right] = self._links[right, left] = found
         return found
 
     def links(self, children: Sequence[int]) -> list[list[Link]]:
@@ -145,7 +149,7 @@ class Model:
             keys = {
                 (source, index, access)
                 for source in bits(child)
-                for other, _, access, index in self._near[source]
+                for other, _, access, index, _ in self._near[source]
                 if other & siblings and access != LIST
             }
             hashed = sum(access == HASH for _, _, access in keys)

@@ -64,7 +64,8 @@ class Edge:
     """All that is asked between two sources: `selectivity` is the share of pairs within the windows that match.
 
     `indexes` are numbers of the index of `left` and of the index of `right` that serve it: edges with the same number
-    at a source share that index. Without numbers the edge has indexes of its own.
+    at a source share that index. Without numbers the edge has indexes of its own. Edges with the same `key` set the
+    same columns equal: between two spans one of them says it all.
     """
 
     left: int
@@ -72,6 +73,7 @@ class Edge:
     selectivity: float
     access: Access = Access.HASH
     indexes: tuple[int, int] | None = None
+    key: int | None = None
 
 
 @dataclass(frozen=True)
