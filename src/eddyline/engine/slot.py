@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from eddyline.engine.in_order import InOrder
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.intake import event_times
+from eddyline.engine.planner import Planner
 from eddyline.engine.results import Groups, Named, Results, Rows
 from eddyline.engine.split import Shipment, Which, kept_values, wanted
 from eddyline.plan.bounds import FOREVER
@@ -85,6 +86,8 @@ class Slot:
         )
         self.eddy = Eddy(self.plan, self.stems, self._clocks, settings, self.errors, self._complete, clock)
         self.input_batch = InputBatch(settings.input_batch or settings.packet)
+        wanted_plan = settings.plan == "auto" and settings.optimizer != "off" and len(sources) > 2
+        self.planner = Planner(self.plan, settings, clock) if wanted_plan else None
         self._ready: list[Packet] = []
         self._ready_rows = 0
         self._committed_number = 0
@@ -205,6 +208,8 @@ class Slot:
             stem.index_by(layout.indexes)
         self.stems[len(base) :] = [SteM(self.arena, layout) for layout in self.plan.layouts[len(base) :]]
         self.eddy.change(self.plan)
+        if self.planner is not None:
+            self.planner.changed()
         self.eddy.load()
         for stem in self.stems[len(base) :]:
             stem.expire_tuples(self.stems)
@@ -228,6 +233,8 @@ class Slot:
             self._results.advance(query_watermark)
         self._watermark = query_watermark
         self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
+        if self.planner is not None:
+            self.planner.watch(watermarks, self._base_stems, self.eddy, self.peak_bytes)
         self._expire(watermarks)
 
     def loaded(self, watermarks: Mapping[str, int | None], query_watermark: int | None, version: int) -> None:
@@ -294,6 +301,10 @@ class Slot:
         self._results.commit(self._watermark)
         self._committed_number, self._committed_watermark, self.version = self.eddy.number, self._watermark, version
         self._committed_errors = self.errors.count
+        if self.planner is not None:
+            tree = self.planner.propose(self.plan, self._base_stems, self.eddy)
+            if tree is not None:
+                self.set_plan(tree)
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
@@ -320,6 +331,7 @@ class Slot:
             "results": self._results.saved(shelf),
             "input_batch": self.input_batch.saved(),
             "eddy": self.eddy.saved(),
+            "planner": None if self.planner is None else self.planner.saved(),
         }
 
     def restore(self, saved: Saved) -> None:
@@ -337,6 +349,8 @@ class Slot:
         self._results.restore(saved["results"], shelf)
         self.input_batch.restore(saved["input_batch"])
         self.eddy.restore(saved["eddy"])
+        if self.planner is not None and saved["planner"] is not None:
+            self.planner.restore(saved["planner"])
 
     def close(self) -> None:
         """Let go of the arena and, at once, of all that looks into it; the slot cannot be used any more."""

@@ -386,6 +386,12 @@ class SteM:
         return [*parts, *self._hashed.values(), *self._sorted.values()]
 
     @property
+    def row_bytes(self) -> float:
+        """Bytes of a row, without its indexes."""
+        plain = sum(p.nbytes for p in self._parts if not isinstance(p, HashIndex | SortedIndex))
+        return plain / max(1, self.rows - self._committed.min_live)
+
+    @property
     def nbytes(self) -> int:
         """Bytes held."""
         return sum(part.nbytes for part in self._parts)

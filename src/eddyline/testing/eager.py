@@ -1,8 +1,8 @@
 """Everything that waits for many rows before it adapts, made so eager that it happens in a case of a few dozen.
 
-Packets, thresholds, samples, new routes, the size of the input batch, what a SteM knows of the rows before a time, its
-sorted indexes: none of them may change a result, and with the sizes that are good for speed hardly any would be used by
-the small cases of the fuzzer. The constants are put back afterwards.
+Packets, thresholds, samples, new routes, new plans, the size of the input batch, what a SteM knows of the rows before a
+time, its sorted indexes: none of them may change a result, and with the sizes that are good for speed hardly any would
+be used by the small cases of the fuzzer. The constants are put back afterwards.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import ModuleType
 
 from eddyline.engine import input_batch, slot
+from eddyline.optimizer import optimiser, timing
 from eddyline.routing import eddy, scheduler, statistics
 from eddyline.routing.policies import auto, forks
 from eddyline.state import stem
@@ -26,6 +27,8 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
         (auto, {"CALL": 0.0, "SMALLEST": max(1, size // 2)}),
         (statistics, {"ENOUGH": 1, "CLEARLY": 0.5, "LARGE": 1}),
         (input_batch, {"LEAST": 1, "FIRST": 4 * size, "MOST": 8 * size, "PASS": 1e-5}),
+        (timing, {"FIRST_WINDOWS": 0.0, "FIRST_ROWS": 1, "INTERVAL_ROWS": 8 * size, "THRESHOLD": 1.0}),
+        (optimiser, {"GAIN": -1e9, "SEARCH": 0.0}),
         (slot, {"RESULT_ROWS": size}),
         (stem, {"BLOCK": max(1, size // 4), "TINY": size}),
     ]
