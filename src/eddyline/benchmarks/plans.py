@@ -27,6 +27,7 @@ from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.optimiser import Held
 from eddyline.optimizer.plans import NO_LIMITS, Cost
 from eddyline.optimizer.shapes import Pricing, shape_of
+from eddyline.optimizer.workload import Workload
 from eddyline.plan.tree import Tree, mjoin
 from eddyline.query.model import Query
 from eddyline.settings import Settings
@@ -137,7 +138,7 @@ def _feed(case: Case, engine: LocalEngine) -> Iterator[float]:
         yield step * BATCH
 
 
-def observed(case: Case) -> object:
+def observed(case: Case) -> Workload:
     """What a slot tells the optimiser about it."""
     engine = LocalEngine(case.query, Settings(plan="mjoin"))
     planner = Planner(engine.slot.plan, Settings(), process_time)

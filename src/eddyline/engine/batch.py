@@ -94,7 +94,7 @@ class LocalEngine:
 
     def report(self, seconds: float = 0.0) -> Report:
         """What the eddy of the first slot did so far, `seconds` after the start, and the rows built in all slots."""
-        rows = [sum(stems) for stems in zip(*([stem.rows for stem in s.stems] for s in self.slots), strict=True)]
+        rows = [sum(stems) for stems in zip(*(s.built for s in self.slots), strict=True)]
         return look(self.query, self.slot.eddy, rows, seconds, self.slot.input_batch.rows)
 
     def load_table(self, stream: str, batch: pa.RecordBatch) -> None:
@@ -113,6 +113,8 @@ class LocalEngine:
     ) -> BatchResult:
         """Process a batch. `ended` are the streams this is the last batch of. With commit=False the batch can still be
         wound back; `commit` or `wind_back` must follow."""
+        for slot in self.slots:
+            slot.replan()
         stats, newest = self.stats, dict[str, int]()
         late: list[tuple[str, pa.RecordBatch]] = []
         dead: list[tuple[str, pa.RecordBatch, str]] = []

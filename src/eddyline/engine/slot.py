@@ -178,6 +178,11 @@ class Slot:
     def _base_stems(self) -> list[SteM]:
         return self.stems[: len(self.query.sources)]
 
+    @property
+    def built(self) -> list[int]:
+        """Rows built so far, by source."""
+        return [stem.rows for stem in self._base_stems]
+
     # Output
 
     def _complete(self, packet: Packet) -> None:
@@ -199,6 +204,12 @@ class Slot:
 
     # Plan
 
+    def replan(self) -> None:
+        """Between a commit and the next batch: take another plan, if there is one that pays."""
+        tree = None if self.planner is None else self.planner.propose(self.plan, self._base_stems, self.eddy)
+        if tree is not None:
+            self.set_plan(tree)
+
     def set_plan(self, tree: Tree) -> None:
         """Take another shape, between a commit and the next batch: intermediate results are made from the rows."""
         self.plan, base = Plan(self.query, tree), self._base_stems
@@ -215,11 +226,6 @@ class Slot:
             stem.expire_tuples(self.stems)
             stem.commit()
         self._committed_number = self.eddy.number
-
-    @property
-    def tree(self) -> str:
-        """The shape of now."""
-        return self.plan.tree.text([s.alias for s in self.query.sources])
 
     # Time
 
@@ -301,10 +307,6 @@ class Slot:
         self._results.commit(self._watermark)
         self._committed_number, self._committed_watermark, self.version = self.eddy.number, self._watermark, version
         self._committed_errors = self.errors.count
-        if self.planner is not None:
-            tree = self.planner.propose(self.plan, self._base_stems, self.eddy)
-            if tree is not None:
-                self.set_plan(tree)
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
@@ -321,7 +323,7 @@ class Slot:
         the state of now, and what it takes to wind back to the last commit."""
         shelf = self.arena.shelf
         return {
-            "plan": self.tree,
+            "plan": self.plan.text,
             "numbers": [self.version, self.eddy.number, self._watermark, self.errors.count, self.errors.first],
             "done": self.batch_done,
             "committed": [self._committed_number, self._committed_watermark, self._committed_errors],

@@ -32,6 +32,7 @@ from eddyline.faults import reach
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
+from eddyline.plan.tree import shape
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query, WindowKind
 from eddyline.routing.gathered import snapshot
@@ -113,7 +114,7 @@ class Home:
         self, query: Query, settings: Settings, slots: int, checkpoint: Checkpoint, arenas: str | None, stage: Stage
     ) -> None:
         self.query, self.settings, self.slots, self.checkpoint, self.stage = query, settings, slots, checkpoint, stage
-        self.plan = Plan(query)
+        self.plan = Plan(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
         self.keeper: Keeper = (
             InMemory(self._make) if arenas is None else Arenas(arenas, self._attach, settings.arena_limit)
@@ -196,6 +197,7 @@ def take_turn(home: Home, decision: Decision, number: int, attempt: str, parcels
 def _work(home: Home, decision: Decision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
     before, counts, newest = slot.errors.count, dict[str, int](), dict[str, int]()
     begun, read = _seen(slot), Counter[str]()
+    slot.replan()
     logged: dict[str, list[pa.RecordBatch]] = {}
     staged: dict[str, list[str]] = {}
     for parcel in parcels:
@@ -246,7 +248,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
 
 
 def _seen(slot: Slot) -> Report:
-    return look(slot.query, slot.eddy, [stem.rows for stem in slot.stems], 0.0, slot.input_batch.rows)
+    return look(slot.query, slot.eddy, slot.built, 0.0, slot.input_batch.rows)
 
 
 def put_together(home: Home, decision: Decision, name: str, partial: Sequence[pa.RecordBatch]) -> Record:

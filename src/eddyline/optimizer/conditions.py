@@ -15,12 +15,14 @@ from eddyline.query.expr import Expr, sources_of
 
 @dataclass(frozen=True)
 class Condition:
-    """A class of equal columns, or another condition; `keys` are the columns of a class by source."""
+    """A class of equal columns, or another condition; `keys` are the columns of a class by source, `predicate` is the
+    other condition."""
 
     span: int
     access: Access
     equal: bool
     keys: tuple[tuple[int, Expr], ...] = ()
+    predicate: Expr | None = None
 
     def times(self, span: int) -> int:
         """How often it holds inside a span.
@@ -43,8 +45,8 @@ def conditions(plan: Plan) -> tuple[Condition, ...]:
             nodes = {**old, **nodes}
         classes.append(nodes)
     found = [Condition(sum(1 << s for s in {s for s, _ in c}), Access.HASH, True, tuple(c)) for c in classes]
-    found += [Condition(_span(r.predicate), Access.RANGE, False) for r in plan.graph.ranges]
-    return (*found, *(Condition(_span(p), Access.LIST, False) for p in plan.graph.residuals))
+    found += [Condition(_span(r.predicate), Access.RANGE, False, (), r.predicate) for r in plan.graph.ranges]
+    return (*found, *(Condition(_span(p), Access.LIST, False, (), p) for p in plan.graph.residuals))
 
 
 def _span(predicate: Expr) -> int:

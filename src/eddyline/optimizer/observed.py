@@ -81,7 +81,7 @@ class Observed:
         for number, condition in enumerate(conditions):
             equations.append([GUESS * (n == number) for n in range(len(conditions))])
             values.append(-GUESS * max(logs[s] for s in range(self.sources) if condition.span >> s & 1))
-        for (span, target), probed in self.probes.items():
+        for (span, target), probed in list(self.probes.items()):  # who explains may be another thread
             if probed.tuples < FEW:
                 continue
             weight = math.sqrt(min(probed.tuples, MOST) / FEW)

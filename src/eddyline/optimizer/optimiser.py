@@ -93,8 +93,9 @@ class Optimiser:
         usage: Usage,
     ) -> None:
         """A batch: the event time it came to, rows built and probes taken since the last one, CPU and memory used."""
+        started = self.timing.started
         seconds = self.timing.passed(event_time, sum(rows), usage)
-        self.observed.add(seconds, rows, probes, self._longest)
+        self.observed.add(seconds, rows if started else [0] * len(rows), probes, self._longest)
 
     def propose(self, plan: Plan, held: Sequence[Held]) -> Proposal | None:
         """Another tree, if it is time to look for one; `taken` says whether it is worth it."""

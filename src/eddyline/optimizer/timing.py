@@ -58,6 +58,16 @@ class Timing:
         self._interval = 1
         self._then: dict[str, float] = {}
 
+    @property
+    def started(self) -> bool:
+        """Whether event time is known: what came before lies in no stretch of it."""
+        return self._event_time is not None
+
+    @property
+    def looked(self) -> bool:
+        """Whether a plan was ever looked for."""
+        return bool(self._then)
+
     def passed(self, event_time: int | None, rows: int, usage: Usage) -> float:
         """A batch came to this event time; the seconds that passed."""
         self._rows += rows

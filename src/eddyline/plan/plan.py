@@ -198,6 +198,11 @@ class Plan:
         return list(found.values())
 
     @property
+    def text(self) -> str:
+        """Its shape."""
+        return self.tree.text([s.alias for s in self.query.sources])
+
+    @property
     def edges(self) -> set[tuple[int, int]]:
         """Pairs of sources that an equality of WHERE connects."""
         return {(e.left, e.right) for e in self.graph.equalities}

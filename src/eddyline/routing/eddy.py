@@ -80,7 +80,7 @@ class Eddy:
         """Build all rows that are stored, and make what intermediate SteMs, which are empty, have of all live rows, in
         the operators below the root: the results of these rows are known."""
         self._loading, packets = True, []
-        for source, stem in enumerate(self._stems[: len(self._plan.query.sources)]):
+        for source, stem in enumerate(self._stems[: len(self.plan.query.sources)]):
             if stem.stored > stem.rows:
                 stem.build(self.number, stem.stored - stem.rows)
             stem.renumber(self.number)
@@ -94,7 +94,7 @@ class Eddy:
 
     def change(self, plan: Plan) -> None:
         """Route by another plan, when nothing waits. What is known of modules stays."""
-        self._plan, self.routes = plan, RoutingArrays(plan)
+        self.plan, self.routes = plan, RoutingArrays(plan)
         self.scheduler = Scheduler(self.routes, self._settings.packet, self.clock)
         self._router = router(self._settings, plan, self.routes, self.work, self.decisions, self.clock)
 
@@ -133,13 +133,13 @@ class Eddy:
         entry = self.routes.entry(packet.signature)
         if entry.stem is not None:
             if self._check:
-                check_packet(packet, self._stems, self._plan)
+                check_packet(packet, self._stems, self.plan)
             packet = self._materialise(entry.stem, packet)
         if self._loading and entry.in_root:
             return
         if not entry.steps:
             if self._check:
-                check_packet(packet, self._stems, self._plan)
+                check_packet(packet, self._stems, self.plan)
             self._output(packet)
             return
         queue = put(packet)
@@ -160,7 +160,7 @@ class Eddy:
         entry = queue.entry
         packet = self.scheduler.take(queue, self._router.about(entry))
         if self._check:
-            check_packet(packet, self._stems, self._plan)
+            check_packet(packet, self._stems, self.plan)
         samples = self._router.sample(entry, packet.size)
         if samples:
             spread = packet.take(slice(None, None, -(-packet.size // samples)))

@@ -109,15 +109,18 @@ class Report:
     counts: Mapping[str, int]
     decisions: tuple[Decision, ...]
     input_batch: int = 0
+    tree: str = ""
+    """The shape of the plan."""
 
     def since(self, earlier: Report) -> Report:
-        """What happened after an earlier look at the same eddy."""
+        """What happened after an earlier look at the same eddy. With another plan it counts steps from 0 again."""
+        known = earlier.steps if earlier.tree == self.tree else {}
         steps = {
             signature: tuple(now.less(then) for now, then in zip(counts, before, strict=True)) if before else counts
             for signature, counts in self.steps.items()
-            for before in [earlier.steps.get(signature)]
+            for before in [known.get(signature)]
         }
-        before = {p.signature: p for p in earlier.packets}
+        before = {p.signature: p for p in earlier.packets if earlier.tree == self.tree}
         packets = tuple(
             replace(p, packets=p.packets - before[p.signature].packets, tuples=p.tuples - before[p.signature].tuples)
             if p.signature in before
@@ -135,6 +138,7 @@ class Report:
             counts,
             self.decisions[-new:] if new else (),
             self.input_batch,
+            self.tree,
         )
 
     @property
@@ -271,7 +275,8 @@ def look(query: Query, eddy: Eddy, rows: Sequence[int] = (), seconds: float = 0.
         for signature, q in dict(eddy.scheduler.queues).items()
     )
     log = eddy.decisions
-    return Report(query, seconds, tuple(rows), steps, packets, dict(log.counts), tuple(log.recent), input_batch)
+    counts, tree = dict(log.counts), eddy.plan.text
+    return Report(query, seconds, tuple(rows), steps, packets, counts, tuple(log.recent), input_batch, tree)
 
 
 def measured(query: Query, eddy: Eddy) -> str:

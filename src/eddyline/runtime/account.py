@@ -60,7 +60,7 @@ class Account:
 
     def explain(self) -> str:
         """The plan, and what was measured on it so far."""
-        plan = explain(self._home.query, self._home.split.partitioning)
+        plan = explain(self._home.query, self._home.split.partitioning, self._home.plan.tree)
         return "\n\n".join(part for part in (plan, self.report().text()) if part)
 
     def progress(self) -> Progress:
