@@ -19,6 +19,7 @@ from eddyline.errors import EddylineError, SettingError
 from eddyline.plan.explain import explain
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
+from eddyline.plan.tree import shape
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.failures import told
 from eddyline.runtime.job import Given, prepare
@@ -103,7 +104,8 @@ class Query:
     def explain(self, settings: Mapping[str, object] | None = None) -> str:
         """The plan, in text; with `slots` among the settings also which rows go to which of them."""
         query, parsed = bind_only(self._sql, self._given), from_mapping(settings or {})
-        return explain(query, partition(Plan(query), parsed.slots or 1, parsed.groups))
+        tree = shape(parsed.plan, [source.alias for source in query.sources])
+        return explain(query, partition(Plan(query), parsed.slots or 1, parsed.groups), tree)
 
     def start(
         self,

@@ -1,4 +1,4 @@
-"""The list probe, expiry and time intervals beside plain Python."""
+"""The list probe, expiry, time intervals and distances beside plain Python."""
 
 from __future__ import annotations
 
@@ -74,3 +74,19 @@ def test_narrow_as_numpy_and_without_overflow_at_the_largest_times() -> None:
         assert (low.tolist(), high.tolist()) == (exact_low, exact_high)
         scan.narrow(low, high, times, rows, back, on, True)
         assert (low.tolist(), high.tolist()) == (own_low, own_high)
+
+
+def test_apart_as_numpy_and_without_overflow_at_the_largest_times() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        times, others = rng.integers(-9, 9, 8), rng.integers(-9, 9, 6)
+        if rng.random() < 0.3:
+            times[:2], others[:2] = [-(2**60), 2**60], [2**60, -(2**60)]
+        rows, other_rows = rng.integers(0, 8, 20), rng.integers(0, 6, 20)
+        most, other_most = (int(rng.choice([-UNBOUND, -2, 0, 3, 7, UNBOUND])) for _ in range(2))
+        keep = rng.random(20) < 0.8
+        later = times[rows].astype(object) - others[other_rows].astype(object)
+        twin = keep & np.array([d <= most and -d <= other_most for d in later])
+        scan.apart(keep, times, rows, others, other_rows, most, other_most)
+        assert keep.tolist() == twin.tolist()
+    scan.apart(np.empty(0, np.bool_), NO_TIME, NO_TIME, NO_TIME, NO_TIME, 0, 0)

@@ -75,6 +75,24 @@ def test_corrections_hold_for_every_span_with_the_sources() -> None:
     assert m.order_cpu(1, (2, 4)) == pytest.approx(0.5 * (20 * 1e4 + 60 * 1e7 + 60 * 1e4 + 300 * 1e7))
 
 
+def test_a_class_of_equal_columns_counts_once_between_spans() -> None:
+    """0, 1 and 2 by one key; a second condition between 0 and 1 alone counts beside it."""
+    edges = (
+        Edge(0, 1, 0.05, classes=((7, 0.1),)),
+        Edge(0, 2, 0.1, classes=((7, 0.1),)),
+        Edge(1, 2, 0.1, classes=((7, 0.1),)),
+    )
+    m = Model(Workload((Source.stream(10, 1),) * 3, edges), UNIT)
+    assert m.link(0b001, 0b110)[0] == pytest.approx(0.05)
+    assert m.link(0b011, 0b100)[0] == pytest.approx(0.1)
+    assert m.live(0b111) == pytest.approx(10**3 * 0.1**2 * 0.5)
+    for left in range(1, 7):
+        assert m.live(left) * m.live(7 ^ left) * m.link(left, 7 ^ left)[0] == pytest.approx(m.live(0b111))
+    assert not m.independent and Model(CHAIN, UNIT).independent
+    alone = Workload(CHAIN.sources, (Edge(0, 1, 0.1, classes=((0, 0.1),)), Edge(1, 2, 0.5, classes=((1, 0.5),))))
+    assert Model(alone, UNIT).independent and Model(alone, UNIT).live(0b111) == Model(CHAIN, UNIT).live(0b111)
+
+
 @given(SEEDS, st.integers(2, 6))
 def test_what_flows_in_comes_out(seed: int, sources: int) -> None:
     """Whatever splits a span, the tuples that its parts start together are all of it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eddyline.plan.explain import duration, explain, warnings
+from eddyline.plan.tree import Tree, parse_tree
 from jobs import bound
 
 
@@ -77,6 +78,103 @@ routes, fixed order:
   b -> a by a.x >= b.x - 3 and a.x <= b.x + 3 -> c by list   (1 probe by range, 1 probe by list)
   c -> a by list -> b by b.x <= a.x + 3 and b.x >= a.x - 3   (1 probe by range, 1 probe by list)"""
     )
+
+
+def test_a_binary_tree() -> None:
+    query = bound(
+        "SELECT o.k, p.x FROM o [RANGE 30 MINUTES], p [RANGE 30 MINUTES] AS p, s [RANGE 1 HOUR], t "
+        "WHERE o.k = p.k AND p.x = s.x AND p.x > 100 AND t.k = o.k AND o.x < s.k + 2",
+        tables=["t"], o="k x", p="k x", s="k x", t="k",
+    )  # fmt: skip
+    assert (
+        explain(query, tree=parse_tree("(((o t) p) s)", list("opst")))
+        == """\
+binary tree (((o t) p) s) of 4 sources
+
+o: stream o, RANGE 30 min
+  hash index on o.k
+  keeps o.k, o.x
+  expires 30 min behind p, 30 min behind s
+
+p: stream p, RANGE 30 min
+  filter p.x > 100
+  hash index on p.k
+  keeps p.x
+  expires 30 min behind o, 30 min behind s
+
+s: stream s, RANGE 1 h
+  hash index on s.x
+  keeps s.k
+  expires 1 h behind o, 1 h behind p
+
+t: table t
+  hash index on t.k
+  keeps no payload
+
+(o t): intermediate results, kept until a row in them expires
+  hash index on o.k
+  hash index on t.k
+
+(o p t): intermediate results, kept until a row in them expires
+  hash index on p.x
+
+routes, fixed order:
+  o -> t by o.k = t.k -> p by o.k = p.k -> s by p.x = s.x   (3 probes by key)
+  p -> (o t) by p.k = o.k -> s by p.x = s.x   (2 probes by key)
+  s -> (o p t) by s.x = p.x   (1 probe by key)
+  t -> o by t.k = o.k -> p by o.k = p.k -> s by p.x = s.x   (3 probes by key)"""
+    )
+
+
+def test_a_hybrid_tree() -> None:
+    window = "[RANGE 5 SECONDS]"
+    query = bound(
+        f"SELECT a.k FROM a {window}, b {window}, c {window}, d {window} "
+        "WHERE a.k = b.k AND a.x BETWEEN c.x - 3 AND c.x + 3 AND d.k = c.k",
+        a="k x", b="k x", c="k x", d="k",
+    )  # fmt: skip
+    assert (
+        explain(query, tree=parse_tree("((a b) c d)", list("abcd")))
+        == """\
+hybrid tree ((a b) c d) of 4 sources
+
+a: stream a, RANGE 5 s
+  hash index on a.k
+  sorted index on a.x
+  keeps a.k, a.x
+  expires 5 s behind b, 5 s behind c, 5 s behind d
+
+b: stream b, RANGE 5 s
+  hash index on b.k
+  keeps no payload
+  expires 5 s behind a, 5 s behind c, 5 s behind d
+
+c: stream c, RANGE 5 s
+  hash index on c.k
+  sorted index on c.x
+  keeps c.x
+  expires 5 s behind a, 5 s behind b, 5 s behind d
+
+d: stream d, RANGE 5 s
+  hash index on d.k
+  keeps no payload
+  expires 5 s behind a, 5 s behind b, 5 s behind c
+
+(a b): intermediate results, kept until a row in them expires
+  sorted index on a.x
+
+routes, fixed order:
+  a -> b by a.k = b.k -> c by c.x <= a.x + 3 and c.x >= a.x - 3 -> d by c.k = d.k   (2 probes by key, 1 probe by range)
+  b -> a by b.k = a.k -> c by c.x <= a.x + 3 and c.x >= a.x - 3 -> d by c.k = d.k   (2 probes by key, 1 probe by range)
+  c -> d by c.k = d.k -> (a b) by a.x >= c.x - 3 and a.x <= c.x + 3   (1 probe by key, 1 probe by range)
+  d -> c by d.k = c.k -> (a b) by a.x >= c.x - 3 and a.x <= c.x + 3   (1 probe by key, 1 probe by range)"""
+    )
+
+
+def test_aliases_that_are_not_plain() -> None:
+    query = bound('SELECT "x y".k FROM a AS "x y", b, c WHERE "x y".k = b.k AND b.k = c.k', a="k", b="k", c="k")
+    shape = explain(query, tree=Tree((Tree((0, 1)), 2))).splitlines()[0]
+    assert shape == 'binary tree (("x y" b) c) of 3 sources'
 
 
 def test_one_source_and_groups() -> None:

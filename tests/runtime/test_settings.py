@@ -95,6 +95,17 @@ def test_batch_rows() -> None:
         ("slots=0", "setting slots (from --set): '0' is not a whole number of at least 1"),
         ("slots=many", "setting slots (from --set): 'many' is not a whole number of at least 1"),
         ("seed=1" + 30 * "0", f"setting seed (from --set): 1{30 * '0'} is too large; the largest is {2**63 - 1}"),
+        ("plan=bushy", "setting plan (from --set): 'bushy' is not auto, mjoin or a tree of aliases such as ((a b) c)"),
+        ("plan=", "setting plan (from --set): '' is not auto, mjoin or a tree of aliases such as ((a b) c)"),
+        (
+            "optimizer=mjoin",
+            "setting optimizer (from --set): 'mjoin' is not one of auto, off, mjoin-init, bjtree-init, exhaustive; "
+            "did you mean mjoin-init?",
+        ),
+        ("cpu=0", "setting cpu (from --set): '0' is not none or a fraction of a core such as 0.5"),
+        ("cpu=-1", "setting cpu (from --set): '-1' is not none or a fraction of a core such as 0.5"),
+        ("cpu=half", "setting cpu (from --set): 'half' is not none or a fraction of a core such as 0.5"),
+        ("cpu=inf", "setting cpu (from --set): 'inf' is not none or a fraction of a core such as 0.5"),
         ("packet=2147483648", "setting packet (from --set): 2147483648 is too large; the largest is 2147483647"),
     ],
 )
@@ -109,12 +120,18 @@ def test_everything_not_built_is_refused_but_what_is_true_anyway() -> None:
         if setting.parse is None:
             with pytest.raises(SettingError, match=f"setting {setting.key} .* is not built yet"):
                 parse([f"{setting.key}=something"])
-    true = (
-        "idle_timeout=none metrics_port=none trigger=none cpu=none at_end=flush migration=off optimizer=off "
-        "spill=off balance=off"
-    )
+    true = "idle_timeout=none metrics_port=none trigger=none cpu=none at_end=flush migration=off spill=off balance=off"
     assert parse(true.split()) == Settings()
     assert from_mapping({"seed": 0, "cpu": None}) == Settings()
+
+
+def test_plans_and_who_proposes_them() -> None:
+    assert (parse().plan, parse().optimizer, parse().cpu) == ("auto", "auto", None)
+    assert [parse([f"plan={text}"]).plan for text in ("auto", "mjoin", " ((a b) c) ")] == ["auto", "mjoin", "((a b) c)"]
+    for name in ("auto", "off", "mjoin-init", "bjtree-init", "exhaustive"):
+        assert parse([f"optimizer={name}"]).optimizer == name
+    assert [parse([f"cpu={text}"]).cpu for text in ("none", "0.5", ".25", "2")] == [None, 0.5, 0.25, 2.0]
+    assert from_mapping({"cpu": 0.5}).cpu == 0.5
 
 
 def test_slots_and_groups() -> None:
@@ -156,3 +173,17 @@ def test_slots_and_groups_show_in_the_plan() -> None:
     query = el.query("SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k", streams=streams)
     assert "slots" not in query.explain()
     assert "3 slots, 64 groups: a, b by k" in query.explain({"slots": 3, "groups": 64})
+
+
+def test_a_plan_shows_and_a_wrong_one_is_refused_before_any_row() -> None:
+    batch = pa.record_batch({"ts": pa.array([0], pa.timestamp("us")), "k": [1]})
+    streams = {name: el.stream([batch], time="ts") for name in "abc"}
+    window = "[RANGE 1 SECOND]"
+    select = f"SELECT a.k FROM a {window}, b {window}, c {window} WHERE a.k = b.k AND b.k = c.k"
+    query = el.query(select, streams=streams)
+    assert query.explain({"plan": "((A b) c)"}).startswith("binary tree ((a b) c) of 3 sources\n")
+    with pytest.raises(SettingError) as refused:
+        query.explain({"plan": "((a b) d)"})
+    assert str(refused.value) == "plan=((a b) d): there is no alias d; the query has a, b, c"
+    with pytest.raises(SettingError, match="c is missing"):
+        query.start([].append, settings={"plan": "(a b)"}).wait()

@@ -89,7 +89,10 @@ class LocalEngine:
 
     def explain(self) -> str:
         """The plan, and what was measured on it so far (in the first slot, if there are several)."""
-        parts = [explain(self.query, self.partitioning, self.slot.plan.tree), measured(self.query, self.slot.eddy)]
+        slot = self.slot
+        parts = [explain(self.query, self.partitioning, slot.plan.tree), measured(self.query, slot.eddy)]
+        if slot.planner is not None:
+            parts.append(slot.planner.text(slot.plan, slot.stems[: len(self.query.sources)]))
         return "\n\n".join(part for part in parts if part)
 
     def report(self, seconds: float = 0.0) -> Report:

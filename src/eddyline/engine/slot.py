@@ -219,9 +219,11 @@ class Slot:
             stem.index_by(layout.indexes)
         self.stems[len(base) :] = [SteM(self.arena, layout) for layout in self.plan.layouts[len(base) :]]
         self.eddy.change(self.plan)
-        if self.planner is not None:
-            self.planner.changed()
+        errors = self.errors.count, self.errors.first
         self.eddy.load()
+        self.errors.count, self.errors.first = errors  # those of these rows were counted when they came
+        if self.planner is not None:
+            self.planner.go_on(base, self.eddy)
         for stem in self.stems[len(base) :]:
             stem.expire_tuples(self.stems)
             stem.commit()
@@ -256,6 +258,8 @@ class Slot:
                     places = None if clock is None else np.arange(clock.rows - batch.num_rows, clock.rows)
                     self._arrive(source, batch, self._times(source, batch), places)
         self.eddy.load()
+        if self.planner is not None:
+            self.planner.go_on(self._base_stems, self.eddy)
         self._watermark = query_watermark
         self._expire(watermarks)
         self.errors.count, self.errors.first = 0, ""

@@ -53,14 +53,15 @@ class Model:
         self.size = len(workload.sources)
         self.whole = (1 << self.size) - 1
         self._near: list[list[tuple[int, float, int, tuple[int, int], int]]] = [[] for _ in workload.sources]
-        """By source: the other source (as a bit), selectivity, access, which index of this source serves it, and
-        the key (a number of its own if the edge has none)."""
+        """By source, for each part of an edge: the other source (as a bit), selectivity, access, which index of this
+        source serves it, and its class (a number of its own if it is none)."""
         for number, edge in enumerate(workload.edges):
             shared = edge.indexes
             left, right = ((0, shared[0]), (0, shared[1])) if shared is not None else ((1, number), (1, number))
-            key = -1 - number if edge.key is None else edge.key
-            self._near[edge.left].append((1 << edge.right, edge.selectivity, int(edge.access), left, key))
-            self._near[edge.right].append((1 << edge.left, edge.selectivity, int(edge.access), right, key))
+            for part, share in edge.parts:
+                key = -1 - number if part is None else part
+                self._near[edge.left].append((1 << edge.right, share, int(edge.access), left, key))
+                self._near[edge.right].append((1 << edge.left, share, int(edge.access), right, key))
         self._live = {1 << i: source.rows for i, source in enumerate(workload.sources)}
         self._turnover = {1 << i: source.turnover for i, source in enumerate(workload.sources)}
         self._held = {1 << i: source.rows for i, source in enumerate(workload.sources)}
@@ -70,8 +71,8 @@ class Model:
     @property
     def independent(self) -> bool:
         """Whether fan-outs are products of pairs."""
-        keys = [edge.key for edge in self.workload.edges if edge.key is not None]
-        return not self.workload.joint and len(keys) == len(set(keys))
+        classes = [number for edge in self.workload.edges for number, _ in edge.classes]
+        return not self.workload.joint and len(classes) == len(set(classes))
 
     # Flows
 

@@ -10,7 +10,7 @@ noise does not cause thrashing. Every proposal, taken or not, is a record.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eddyline.optimizer.calibrate import calibrate
@@ -20,7 +20,7 @@ from eddyline.optimizer.costs import Costs
 from eddyline.optimizer.dominating import choose, dominating
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.observed import Observed
-from eddyline.optimizer.plans import Cost, Limits, Planned
+from eddyline.optimizer.plans import Considered, Cost, Limits, Planned
 from eddyline.optimizer.shapes import Pricing, shape_of
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 from eddyline.optimizer.timing import Timing, Usage
@@ -110,8 +110,6 @@ class Optimiser:
         now = Pricing(model).cost(shape_of(plan.tree))
         self._factor = self.timing.factor(now.cpu, self._factor)
         found = self._search(model)
-        if found is None:
-            return None
         cost, current = self._corrected(found.cost), self._corrected(now)
         over = not self._limits.allow(current) and self._limits.allow(cost)
         taken = found.tree != plan.tree and (over or cost.cpu < (1.0 - GAIN) * current.cpu)
@@ -121,7 +119,7 @@ class Optimiser:
         self.last = Proposal(found.tree, cost, current, taken, f"{why}; {changed}" if changed else why, measured)
         return self.last
 
-    def _search(self, model: Model) -> Planned | None:
+    def _search(self, model: Model) -> Planned:
         limits = Limits(None if self._limits.cpu is None else self._limits.cpu / self._factor, self._limits.memory)
         name = self._settings.optimizer
         if name == "mjoin-init":
@@ -129,7 +127,10 @@ class Optimiser:
         if name == "bjtree-init":
             return bjtree_init(model, limits)
         plans = exhaustive(model, limits) if name == "exhaustive" else dominating(model, limits, self._clock, SEARCH)
-        return choose(plans, limits, "cpu") or mjoin_init(model, limits)
+        best = choose(plans, limits, "cpu")
+        if best is None:
+            return mjoin_init(model, limits)
+        return replace(best, considered=tuple(Considered("not dominated", p.tree, p.cost) for p in plans))
 
     def _corrected(self, cost: Cost) -> Cost:
         return Cost(cost.cpu * self._factor, cost.memory)
@@ -139,16 +140,31 @@ class Optimiser:
             _calibrated.append(calibrate(self._clock))
         return _calibrated[0]
 
-    def workload(self, held: Sequence[Held]) -> Workload:
-        """What was observed, as the algorithms take it."""
+    def model(self, held: Sequence[Held]) -> Model:
+        """Prices for what was observed."""
+        return Model(self.workload(held), self._costs())
+
+    def predicted(self, model: Model, plan: Plan) -> Cost:
+        """What a plan costs, corrected by what was measured."""
+        return self._corrected(Pricing(model).cost(shape_of(plan.tree)))
+
+    def selectivities(self, held: Sequence[Held]) -> list[tuple[Condition, float]]:
+        """Of the conditions of the query."""
+        rows = [source.rows for source in self._sources(held)]
+        return list(zip(self._conditions, self.observed.selectivities(self._conditions, rows), strict=True))
+
+    def _sources(self, held: Sequence[Held]) -> list[Source]:
         sources = []
         for number, (window, have) in enumerate(zip(self._windows, held, strict=True)):
             rate = self.observed.rate(number)
             rows = float(max(have.rows, 1)) if window is None else max(rate * window, 1e-6)
             sources.append(Source(rate, rows, have.row_bytes))
-        rows_held = [source.rows for source in sources]
-        shares = self.observed.selectivities(self._conditions, rows_held)
-        return Workload(tuple(sources), *_edges(self._conditions, shares))
+        return sources
+
+    def workload(self, held: Sequence[Held]) -> Workload:
+        """What was observed, as the algorithms take it."""
+        shares = [share for _, share in self.selectivities(held)]
+        return Workload(tuple(self._sources(held)), *_edges(self._conditions, shares))
 
     def saved(self) -> Saved:
         """For another process."""
@@ -177,13 +193,12 @@ def _edges(
                 edge = pairs.setdefault((left, right), {"share": 1.0, "access": Access.LIST, "classes": []})
                 edge["share"] *= share
                 edge["access"] = min(edge["access"], condition.access)
-                edge["classes"] += [number] if condition.equal else []
+                edge["classes"] += [(number, share)] if condition.equal else []
     edges = []
     for (left, right), edge in pairs.items():
-        classes = edge["classes"]
-        alone = len(classes) == 1 and edge["share"] == shares[classes[0]]
-        indexes = (hash(tuple(classes)),) * 2 if classes else None
-        edges.append(Edge(left, right, edge["share"], edge["access"], indexes, classes[0] if alone else None))
+        classes = tuple(edge["classes"])
+        indexes = (hash(tuple(number for number, _ in classes)),) * 2 if classes else None
+        edges.append(Edge(left, right, edge["share"], edge["access"], indexes, classes))
     return tuple(edges), tuple(joint)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from math import isfinite
+from math import isfinite, prod
 
 SMALLEST = 1e-9
 """Rows in a window that is next to nothing: a window of 0 seconds still lets rows of the same time meet."""
@@ -64,8 +64,9 @@ class Edge:
     """All that is asked between two sources: `selectivity` is the share of pairs within the windows that match.
 
     `indexes` are numbers of the index of `left` and of the index of `right` that serve it: edges with the same number
-    at a source share that index. Without numbers the edge has indexes of its own. Edges with the same `key` set the
-    same columns equal: between two spans one of them says it all.
+    at a source share that index. Without numbers the edge has indexes of its own. `classes` are the classes of equal
+    columns among what is asked, (class, selectivity) each, part of the selectivity: between two spans a class counts
+    once, however many edges have it.
     """
 
     left: int
@@ -73,7 +74,17 @@ class Edge:
     selectivity: float
     access: Access = Access.HASH
     indexes: tuple[int, int] | None = None
-    key: int | None = None
+    classes: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def parts(self) -> tuple[tuple[int | None, float], ...]:
+        """Its classes, and what is left without them.
+
+        >>> Edge(0, 1, 0.05, classes=((7, 0.1),)).parts
+        ((7, 0.1), (None, 0.5))
+        """
+        rest = self.selectivity / prod(share for _, share in self.classes) if self.selectivity else 0.0
+        return (*self.classes, *([(None, rest)] if rest != 1.0 or not self.classes else []))
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,20 @@
 A leaf is a source; an inner node is a join operator whose children it joins with each other, each child with a SteM: a
 base SteM for a source, an intermediate one for what the operator below gives. One operator over all sources is the
 multi-way join, operators with two children each a binary tree, everything between a hybrid tree. In text operators are
-parentheses around aliases: ((a b) c).
+parentheses around aliases: ((a b) c). An alias that is not plain stands in double quotes, as in SQL.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from eddyline.errors import SettingError
+
+_PLAIN = re.compile(r'[^\s()"]+')
+_WORDS = re.compile(r'[()]|"(?:[^"]|"")*"|[^\s()"]+|"')
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Tree:
 
     def text(self, aliases: Sequence[str]) -> str:
         """As it is written."""
-        inner = (aliases[c] if isinstance(c, int) else c.text(aliases) for c in self.children)
+        inner = (_quoted(aliases[c]) if isinstance(c, int) else c.text(aliases) for c in self.children)
         return f"({' '.join(inner)})"
 
 
@@ -80,10 +84,11 @@ def parse_tree(text: str, aliases: Sequence[str]) -> Tree:
     numbers = {alias.lower(): number for number, alias in enumerate(aliases)}
     left = dict(numbers)
     open_nodes: list[list[Tree | int]] = [[]]
-    for word in text.replace("(", " ( ").replace(")", " ) ").split():
-        if word == "(":
+    for written in _WORDS.findall(text):
+        word = written[1:-1].replace('""', '"') if len(written) > 1 and written[0] == '"' else written
+        if written == "(":
             open_nodes.append([])
-        elif word == ")":
+        elif written == ")":
             if len(open_nodes) == 1:
                 raise SettingError(f"plan={text}: one ) too many")
             children = open_nodes.pop()
@@ -104,3 +109,7 @@ def parse_tree(text: str, aliases: Sequence[str]) -> Tree:
     if len(whole) == 1 and isinstance(whole[0], Tree):
         return whole[0]
     return Tree(tuple(whole))
+
+
+def _quoted(alias: str) -> str:
+    return alias if _PLAIN.fullmatch(alias) else '"' + alias.replace('"', '""') + '"'

@@ -314,12 +314,12 @@ def percent(share: float | None) -> str:
 def number(value: float | None) -> str:
     """Three digits of a number.
 
-    >>> number(0.98765), number(1234.5), number(12345678.0), number(None)
-    ('0.988', '1,234', '12,345,678', '-')
+    >>> number(0.98765), number(999.99), number(1234.5), number(12345678.0), number(None)
+    ('0.988', '1,000', '1,234', '12,345,678', '-')
     """
     if value is None:
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def _packets_text(p: Packets) -> str:

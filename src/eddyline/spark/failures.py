@@ -28,7 +28,10 @@ def told_by_spark(error: BaseException) -> EddylineError:
         return told(error)
     text = str(error)
     if _TRACEBACK not in text:
-        return JobError(f"Spark stopped the job: {text.splitlines()[0] if text else type(error).__name__}")
+        lines = [line for line in text.splitlines() if not line.startswith(("\t", "An error occurred while calling"))]
+        cause = next((line for line in reversed(lines) if line.startswith("Caused by: ")), lines[0] if lines else "")
+        said = cause.removeprefix("Caused by: ").strip(": ")
+        return JobError(f"Spark stopped the job: {said or type(error).__name__}")
     raised = [m.groups() for m in _RAISED.finditer(text.split(_TRACEBACK)[-1]) if m[1] not in ("SQLSTATE", "File")]
     for name, message in raised:
         if name in _OURS:

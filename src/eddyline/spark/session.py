@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -50,4 +53,19 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate(), True
+    with _not_for_spark():
+        return builder.getOrCreate(), True
+
+
+@contextlib.contextmanager
+def _not_for_spark() -> Iterator[None]:
+    """A process that is started meanwhile does not heed SIGTERM, as PySpark does with SIGINT: service managers send it
+    to all processes of a job, and Spark must live until the batch in hand is done. It ends with us."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

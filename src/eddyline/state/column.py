@@ -80,8 +80,9 @@ class Column:
         return {"rows": self.rows, "base": self._base, "region": self._region}
 
     def restore(self, saved: Saved) -> None:
-        """See the same rows in the same region."""
+        """See the same rows in the same region, whatever was looked at before."""
         self.rows, self._base, self._region = saved["rows"], saved["base"], saved["region"]
+        self._mapping, self._mapped_from, self._mapped_to = None, 0, 0
         self.reserve(self.rows)
 
     @property

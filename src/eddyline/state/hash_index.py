@@ -67,7 +67,7 @@ class HashIndex:
         self._use(self._regions[::-1], slots)
         self._used = int(kernels.rehash(old, self._table, floor))
         if mapping is not None:
-            punch(mapping, 0, old.nbytes)
+            punch(mapping, 0, _pages(old.nbytes))
 
     def probe(
         self, keys: NDArray[np.int64], rows: NDArray[np.int64], times: NDArray[np.int64], limits: Limits
@@ -109,7 +109,7 @@ class HashIndex:
     def free(self) -> None:
         """Give everything back; it cannot be used any more."""
         if self._mapping is not None:
-            punch(self._mapping, 0, self._table.nbytes)
+            punch(self._mapping, 0, _pages(self._table.nbytes))
         for region in self._regions:
             self._arena.free(region)
         self._after.free()
@@ -130,3 +130,8 @@ class HashIndex:
     def nbytes(self) -> int:
         """Bytes held by the table and the chains."""
         return self._table.nbytes + self._after.nbytes
+
+
+def _pages(size: int) -> int:
+    """Whole pages: a table has the last one for itself."""
+    return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE

@@ -112,7 +112,7 @@ class SteM:
         self._sorted = {expr: SortedIndex(arena, column) for expr, column in self._order.items()}
         self._sorts = False
         """Whether there are enough rows for the sorted indexes to be used."""
-        edges = dict.fromkeys((*layout.indexes, *layout.edges))
+        edges = dict.fromkeys((*layout.edges, *layout.indexes))  # those of edges never change, nor does their order
         self._codes = {on: Column(arena, "i8") for on in edges if layout.components or len(on) > 1}
         self.components = {source: Column(arena, "i8") for source in layout.components}
         self._hashed = {on: HashIndex(arena, self._key_column(on)) for on in layout.indexes}
@@ -121,7 +121,6 @@ class SteM:
         self._build_firsts = Column(arena, "i8")
         self.rows = self.stored = self.min_live = 0
         self._committed = _Mark(0, 0)
-        self._forget_builds()
 
     def _store(self, arena: Arena, expr: Expr) -> Store:
         key = self._keys.get(expr)
@@ -188,6 +187,8 @@ class SteM:
     def build(self, number: int, rows: int) -> tuple[int, int]:
         """Index the next stored rows; returns their numbers first..last-1."""
         first, last, floor = self.rows, self.rows + rows, self._committed.min_live
+        if not self._build_firsts.rows:
+            self._forget_builds()
         for hashed in self._hashed.values():
             hashed.build(first, last, floor)
         if self._sorts or last - floor > TINY:
@@ -205,12 +206,15 @@ class SteM:
 
     def rows_before(self, numbers: NDArray[np.int64]) -> Rows:
         """How many rows had been built when the slot had built so many tuples, all since the last commit."""
+        if not self._build_firsts.rows:
+            self._forget_builds()
         at = self._build_numbers.values[: self._build_numbers.rows].searchsorted(numbers)
         rows: Rows = self._build_firsts.values[at]
         return rows
 
     def _forget_builds(self) -> None:
-        """Element i of `_build_firsts` is the first row of build i, and there is one more: that of the next build."""
+        """Element i of `_build_firsts` is the first row of build i, and there is one more: that of the next build. It
+        is there once it is needed: a region is not written before it is known to be new."""
         self._build_numbers.truncate(0)
         self._build_firsts.truncate(0)
         self._build_firsts.append(np.array([self.rows]))
@@ -229,13 +233,14 @@ class SteM:
             old.pop(on).free()
         self._hashed = {on: old.get(on) or HashIndex(self._arena, self._key_column(on)) for on in indexes}
         for on in self._hashed.keys() - old.keys():
+            self._hashed[on].release(self.min_live)
             if self.rows > self.min_live:
                 self._hashed[on].build(self.min_live, self.rows, self.min_live)
         self.layout = replace(self.layout, indexes=tuple(indexes))
 
     def free(self) -> None:
         """Give everything back; it cannot be used any more. It is of a larger span, so it has no stores."""
-        columns = [self.times, self.ordinals, self._newest, self._build_numbers, self._build_firsts]
+        columns = [self.times, *self._others]
         columns += [*self._order.values(), *self._codes.values(), *self.components.values()]
         parts: list[Column | HashIndex | SortedIndex] = [*columns, *self._hashed.values(), *self._sorted.values()]
         for part in parts:
@@ -359,7 +364,7 @@ class SteM:
         return {
             "rows": [self.rows, self.stored, self.min_live, mark.rows, mark.min_live],
             "sorts": self._sorts,
-            "newest": self._newest.saved(),
+            "others": [column.saved() for column in self._others],
             "parts": [part.saved() for part in self._parts],
         }
 
@@ -367,10 +372,16 @@ class SteM:
         """See the same rows, with what is needed to wind back to the last commit."""
         self.rows, self.stored, self.min_live, rows, min_live = saved["rows"]
         self._committed, self._sorts = _Mark(rows, min_live), saved["sorts"]
-        self._newest.restore(saved["newest"])
+        for column, of_column in zip(self._others, saved["others"], strict=True):
+            column.restore(of_column)
         for part, of_part in zip(self._parts, saved["parts"], strict=True):
             part.restore(of_part)
         self._forget_builds()
+
+    @property
+    def _others(self) -> list[Column]:
+        """What is not by row number, or may not be used."""
+        return [self._newest, self.ordinals, self._build_numbers, self._build_firsts]
 
     @property
     def _parts(self) -> list[Column | Store | HashIndex | SortedIndex]:

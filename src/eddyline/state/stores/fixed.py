@@ -63,12 +63,13 @@ class FixedStore:
             self._validity.release(row)
 
     def saved(self) -> Saved:
-        return None if self.shares else {"column": self._column.saved(), "validity": self._validity.saved()}
+        column = None if self.shares else self._column.saved()
+        return {"column": column, "validity": self._validity.saved()}
 
     def restore(self, saved: Saved) -> None:
         if not self.shares:
             self._column.restore(saved["column"])
-            self._validity.restore(saved["validity"])
+        self._validity.restore(saved["validity"])
 
     @property
     def nbytes(self) -> int:

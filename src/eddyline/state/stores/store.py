@@ -87,14 +87,12 @@ class Validity:
 
     def saved(self) -> Saved:
         """What another process must know of it."""
-        column = self._column.saved() if self._noted else None
-        return {"rows": self._rows, "base": self._base, "column": column}
+        return {"rows": self._rows, "base": self._base, "noted": self._noted, "column": self._column.saved()}
 
     def restore(self, saved: Saved) -> None:
         """Know the same."""
-        self._rows, self._base, self._noted = saved["rows"], saved["base"], saved["column"] is not None
-        if self._noted:
-            self._column.restore(saved["column"])
+        self._rows, self._base, self._noted = saved["rows"], saved["base"], saved["noted"]
+        self._column.restore(saved["column"])
 
     @property
     def nbytes(self) -> int:

@@ -1,0 +1,247 @@
+"""A slot that chooses its plan: over data where a tree is clearly better it changes once, and gives the same rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eddyline.engine.attach import close, open_slot, save
+from eddyline.engine.batch import LocalEngine
+from eddyline.engine.planner import Planner
+from eddyline.engine.slot import Slot
+from eddyline.optimizer import optimiser
+from eddyline.optimizer.costs import DEFAULTS
+from eddyline.plan.tree import parse_tree
+from eddyline.query.model import Query
+from eddyline.settings import Settings
+from jobs import TIME, Row, bound, tuples
+
+SECOND, BATCH = 1_000_000, 100_000
+SECONDS = 4
+RATES = {"a": 1000, "b": 1000, "c": 10_000}
+MATCH, KEYS = 100_000, 100
+"""Values of x, by which hardly any row of a and b meet, and of k, by which each row of c finds ten in b."""
+W = "[RANGE 1 SECONDS]"
+SELECT = f"SELECT a.v AS p, b.v AS q, c.v AS r FROM a {W}, b {W}, c {W} WHERE a.x = b.x AND b.k = c.k"
+COLUMNS = {"a": "x v", "b": "x k v", "c": "k v"}
+TREE = "((a b) c)"
+
+
+@pytest.fixture(autouse=True)
+def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimiser, "_calibrated", [DEFAULTS])
+
+
+@cache
+def streams(match: int = MATCH) -> dict[str, pa.RecordBatch]:
+    rng, made = np.random.default_rng(5), {}
+    domains = {"x": match, "k": KEYS, "v": 1_000_000}
+    for name, columns in COLUMNS.items():
+        rows = SECONDS * RATES[name]
+        times = np.arange(rows) * (SECOND // RATES[name])
+        made[name] = pa.record_batch(
+            {"ts": pa.array(times, TIME)} | {c: rng.integers(0, domains[c], rows) for c in columns.split()}
+        )
+    return made
+
+
+def batches() -> Iterator[list[tuple[str, pa.RecordBatch]]]:
+    for at in range(SECONDS * SECOND // BATCH):
+        size = {name: rate * BATCH // SECOND for name, rate in RATES.items()}
+        yield [(name, rows.slice(at * size[name], size[name])) for name, rows in streams().items()]
+
+
+@cache
+def query() -> Query:
+    return bound(SELECT, None, (), **COLUMNS)
+
+
+def engine_of(select: Query | None = None, **settings: object) -> LocalEngine:
+    """Time is counted in looks at the clock, so that nothing depends on the machine."""
+    ticks = count()
+    return LocalEngine(select or query(), Settings(**settings), lambda: next(ticks) * 1e-6)
+
+
+def shape(slot: Slot) -> str:
+    return slot.plan.text
+
+
+def run(engine: LocalEngine) -> tuple[list[Row], list[str]]:
+    """All rows, and the plan after each batch."""
+    rows: list[Row] = []
+    shapes = []
+    for batch in batches():
+        rows += tuples(engine.batch(batch).results)
+        shapes.append(shape(engine.slot))
+    rows += tuples(engine.end().results)
+    return sorted(rows, key=repr), shapes
+
+
+@cache
+def expected() -> tuple[Row, ...]:
+    rows, shapes = run(engine_of(plan="mjoin"))
+    assert set(shapes) == {"(a b c)"} and len(rows) > 1000
+    return tuple(rows)
+
+
+@pytest.mark.parametrize("name", ["auto", "exhaustive", "bjtree-init"])
+def test_the_plan_changes_once_and_the_rows_are_the_same(name: str) -> None:
+    engine = engine_of(check=True, optimizer=name)
+    rows, shapes = run(engine)
+    assert rows == list(expected())
+    changes = [n for n in range(1, len(shapes)) if shapes[n] != shapes[n - 1]]
+    assert len(changes) == 1 and shapes[0] == "(a b c)" and shapes[-1] == TREE
+    assert changes[0] * BATCH >= SECOND, "not before a window of event time"
+
+
+def test_every_proposal_is_a_decision() -> None:
+    engine = engine_of()
+    run(engine)
+    made = [d for d in engine.slot.eddy.decisions.recent if d.kind == "plan"]
+    assert engine.stats.decisions["plan"] == len(made) >= 1
+    first = made[0]
+    assert first.what == f"(a b c) -> {TREE}" and first.why.startswith("enough has been seen; the first look; ")
+    assert "of a core" in first.why and first.measured["cpu"] < first.measured["cpu now"]
+    assert first.measured["rate c"] == pytest.approx(RATES["c"], rel=0.01) and first.measured["plans"] >= 1
+    assert all(d.what.startswith(f"{TREE} stays") for d in made[1:])
+
+
+@pytest.mark.parametrize("settings", [{"plan": "mjoin"}, {"optimizer": "off"}, {"plan": "((a b) c)"}])
+def test_a_plan_that_was_said_stays(settings: dict[str, str]) -> None:
+    engine = engine_of(**settings)
+    assert engine.slot.planner is None
+    rows, shapes = run(engine)
+    assert rows == list(expected()) and len(set(shapes)) == 1
+    assert "plan" not in engine.stats.decisions and "estimated" not in engine.explain()
+
+
+def test_two_sources_have_one_plan() -> None:
+    two = bound(f"SELECT a.v AS p FROM a {W}, b {W} WHERE a.x = b.x", None, (), a=COLUMNS["a"], b=COLUMNS["b"])
+    assert engine_of(two).slot.planner is None
+
+
+def test_selectivities_and_rates_are_those_of_the_data() -> None:
+    """Before the change and after it, whatever asks; loading intermediate results is no evidence."""
+    for settings in ({"optimizer": "mjoin-init"}, {}):
+        engine = engine_of(**settings)
+        run(engine)
+        assert engine.slot.planner is not None
+        found = engine.slot.planner.optimiser
+        stems = engine.slot.stems[:3]
+        held = [optimiser.Held(s.rows - s.min_live, s.row_bytes) for s in stems]
+        ab, bc = [share for _, share in found.selectivities(held)]
+        assert ab == pytest.approx(1 / MATCH, rel=0.35) and bc == pytest.approx(1 / KEYS, rel=0.35)
+        assert [found.observed.rate(i) for i in range(3)] == [pytest.approx(r, rel=0.01) for r in RATES.values()]
+
+
+def test_rows_that_are_loaded_and_another_plan_teach_nothing() -> None:
+    engine = engine_of(plan="auto", optimizer="mjoin-init")
+    for number, batch in enumerate(batches()):
+        engine.batch(batch)
+        if number == 15:
+            break
+    slot, planner = engine.slot, engine.slot.planner
+    assert planner is not None
+    before = planner.optimiser.saved()
+    slot.set_plan(parse_tree(TREE, ["a", "b", "c"]))
+    watermarks = dict.fromkeys(RATES, 16 * BATCH - 1000)
+    planner.watch(watermarks, slot.stems[:3], slot.eddy, 0)
+    assert planner.optimiser.saved()[0][1:] == before[0][1:], "no rows, no probes"
+
+
+def test_tables_have_no_rate_and_what_they_met_when_loaded_is_no_evidence() -> None:
+    select = f"SELECT a.v AS p, t.v AS q FROM a {W}, b {W}, t WHERE a.x = b.x AND b.k = t.k"
+    engine = engine_of(bound(select, None, ["t"], a=COLUMNS["a"], b=COLUMNS["b"], t="k v"))
+    engine.load_table("t", pa.record_batch({"k": np.arange(5000) % KEYS, "v": np.arange(5000)}))
+    for batch in batches():
+        engine.batch([(name, rows) for name, rows in batch if name != "c"])
+    assert engine.slot.planner is not None
+    found = engine.slot.planner.optimiser
+    assert found.observed.rate(2) == 0.0 and not [span for span, _ in found.observed.probes if span == 0b100]
+    held = [optimiser.Held(s.rows - s.min_live, s.row_bytes) for s in engine.slot.stems[:3]]
+    by_span = {condition.span: share for condition, share in found.selectivities(held)}
+    assert by_span[0b110] == pytest.approx(1 / KEYS, rel=0.2)
+
+
+def test_a_batch_that_was_wound_back_changes_no_rate() -> None:
+    engine = engine_of()
+    rows: list[Row] = []
+    for number, batch in enumerate(batches()):
+        if number % 3 == 1:
+            engine.batch(batch, commit=False)
+            engine.wind_back()
+        rows += tuples(engine.batch(batch).results)
+    assert sorted(rows + tuples(engine.end().results), key=repr) == list(expected())
+    assert shape(engine.slot) == TREE and engine.slot.planner is not None
+    found = engine.slot.planner.optimiser.observed
+    assert [found.rate(i) for i in range(3)] == [pytest.approx(r, rel=0.01) for r in RATES.values()]
+
+
+# From process to process
+
+
+def visited(folder: Path, every: int) -> tuple[list[Row], list[str]]:
+    """The same batches in a slot that is saved and opened again after every so many."""
+    rows: list[Row] = []
+    shapes = []
+    slot, planned = open_slot(query(), Settings(), str(folder)), None
+    for number, batch in enumerate(batches()):
+        if number and number % every == 0:
+            assert slot.planner is not None
+            planned = json.loads(json.dumps(slot.planner.saved(), default=float))
+            assert save(slot)
+            close(slot)
+            slot = open_slot(query(), Settings(), str(folder))
+            assert slot.version == number and slot.planner is not None
+            assert slot.planner.saved() == planned and shape(slot) == shapes[-1]
+        slot.replan()
+        for name, some in batch:
+            slot.feed(name, some)
+        watermark = (number + 1) * BATCH - SECOND // min(RATES.values())
+        slot.advance(dict.fromkeys(RATES, watermark), watermark)
+        rows += tuples(slot.drain())
+        slot.commit(number + 1)
+        shapes.append(shape(slot))
+    close(slot)
+    return sorted(rows, key=repr), shapes
+
+
+def test_statistics_go_from_process_to_process(tmp_path: Path) -> None:
+    rows, shapes = visited(tmp_path / "moved", 7)
+    assert rows == list(expected())
+    stayed = visited(tmp_path / "stayed", 1000)
+    assert (rows, shapes) == stayed and shapes[-1] == TREE
+
+
+# Explain
+
+
+def test_nothing_is_explained_before_the_first_look() -> None:
+    engine = engine_of()
+    for _, batch in zip(range(3), batches(), strict=False):
+        engine.batch(batch)
+    assert isinstance(engine.slot.planner, Planner)
+    assert engine.slot.planner.text(engine.slot.plan, engine.slot.stems[:3]) == ""
+    assert "estimated" not in engine.explain()
+
+
+def test_explain_says_what_the_optimiser_believes() -> None:
+    engine = engine_of()
+    run(engine)
+    text = engine.explain()
+    estimated = text[text.index("estimated, for ((a b) c):") :].splitlines()
+    assert [line.split(":")[0].strip() for line in estimated[1:5]] == ["a", "b", "(a b)", "c"]
+    assert estimated[1].startswith("  a: 1,000 a second, 1,000 held in ")
+    assert estimated[5].startswith("  selectivity of a.x = b.x: ") and estimated[6].startswith(
+        "  selectivity of b.k = c.k"
+    )
+    assert estimated[7].startswith("  predicted: ") and " of a core, " in estimated[7]
+    assert estimated[8].startswith("  last proposal, ") and f": {TREE}, predicted " in estimated[8]
+    assert estimated[9].startswith("    instead of ")

@@ -1,0 +1,404 @@
+"""Plans that change between batches change nothing but the plan: not the rows, not what can be undone or handed on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eddyline.engine.attach import close, open_slot, save
+from eddyline.engine.slot import Slot
+from eddyline.engine.watermarks import Watermarks
+from eddyline.errors import InternalError
+from eddyline.plan.tree import mjoin, parse_tree
+from eddyline.query.model import Query
+from eddyline.query.udf import udf
+from eddyline.settings import Settings
+from eddyline.state.arena import Arena
+from eddyline.state.column import Column
+from eddyline.state.hash_index import HashIndex
+from eddyline.state.stem import SteM
+from eddyline.testing.fuzz import case_seed
+from eddyline.testing.generate import generate
+from eddyline.testing.oracle import Oracle
+from eddyline.testing.run import check
+from eddyline.testing.trees import random_tree
+from jobs import Job, Row, batch_of, bound, schema, tuples
+
+
+def register() -> None:
+    @udf(returns=pa.bool_(), name="set_plan_even")
+    def even(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return (x + y) % 2 == 0
+
+    @udf(returns=pa.bool_(), name="set_plan_fails")
+    def fails(x: np.ndarray) -> np.ndarray:
+        raise ValueError("no")
+
+
+register()
+
+W, S = "[RANGE 9 MICROSECONDS]", "[RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS]"
+OUT = "a.x, b.x AS y, c.x AS z"
+EDGES = "a.k = b.k AND b.s = c.s"
+QUERIES = {
+    "chain": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE {EDGES}",
+    "several keys": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE b.k = a.k AND b.s = a.s AND b.x = c.x AND b.y = c.y",
+    "cycle": f"SELECT {OUT} FROM a {W}, b {W}, c [RANGE 5 MICROSECONDS] WHERE {EDGES} AND c.k = a.k",
+    "ranges": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE a.x < b.x AND c.y BETWEEN b.y - 1 AND b.y + 1",
+    "table": f"SELECT {OUT}, t.x AS w FROM a {W}, b {W}, c {W}, t WHERE {EDGES} AND t.k = a.k",
+    "rows": f"SELECT {OUT} FROM a [ROWS 6], b {W}, c {W} WHERE {EDGES}",
+    "slide": f"SELECT a.s, COUNT(*) AS n, SUM(c.x) AS sum, window_end() AS e FROM a {S}, b {S}, c {S} WHERE {EDGES} "
+    "GROUP BY a.s",
+    "slide of rows": f"SELECT b.k, COUNT(*) AS n, MAX(c.x) AS m, window_end() AS e FROM a [ROWS 5], b {S}, c {S} "
+    f"WHERE {EDGES} GROUP BY b.k",
+    "selections": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE {EDGES} AND set_plan_even(a.x, b.y) "
+    "AND set_plan_even(b.x, c.y)",
+    "four": f"SELECT {OUT}, d.x AS w FROM a {W}, b {W}, c {W}, d {W} WHERE {EDGES} AND c.y = d.y",
+    "self": f"SELECT p.x, q.x AS y, a.x AS z FROM a {W}, b {W} AS p, b {W} AS q WHERE a.k = p.k AND p.s = q.s",
+}
+COLUMNS, TABLE = schema("k x y s:string"), schema("k x", timed=False)
+TABLE_ROWS = [(0, 1), (1, 5), (1, 7), (2, None)]
+LATENESS = 6
+
+
+def streams(name: str) -> list[str]:
+    return [n for n in "abcd" if f" {n} [" in QUERIES[name]]
+
+
+def columns(name: str) -> dict[str, pa.Schema]:
+    return dict.fromkeys(streams(name), COLUMNS) | ({"t": TABLE} if ", t " in QUERIES[name] else {})
+
+
+@cache
+def query(name: str) -> Query:
+    return bound(QUERIES[name], dict.fromkeys(streams(name), LATENESS), ["t"], **columns(name))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A batch as a slot gets it; the last one has no rows and ends the streams."""
+
+    rows: dict[str, pa.RecordBatch]
+    by_stream: dict[str, int | None]
+    watermark: int | None
+    newest: int | None
+    last: bool = False
+
+
+def some_rows(rng: random.Random, start: int) -> list[Row]:
+    return [
+        (start + rng.randrange(8), rng.choice([0, 1, 2, None]), rng.randrange(5), rng.randrange(4), rng.choice("aab"))
+        for _ in range(rng.randrange(2, 9))
+    ]
+
+
+@cache
+def planned(name: str) -> tuple[list[Step], list[Row]]:
+    """The batches of a run, and all rows that it must give."""
+    rng = random.Random(name)
+    tables = {"t": TABLE_ROWS} if ", t " in QUERIES[name] else {}
+    job = Job(QUERIES[name], Settings(plan="mjoin"), dict.fromkeys(streams(name), LATENESS), tables, **columns(name))
+    watermarks, steps = Watermarks([s.stream for s in query(name).sources if s.stream.time]), []
+    for start in range(0, 48, 6):
+        rows = {n: some_rows(rng, start) for n in streams(name)}
+        job.feed(**rows)
+        watermarks.finish_batch({n: max(r[0] for r in some) for n, some in rows.items() if some}, ())
+        fed = {n: batch_of(COLUMNS, some) for n, some in rows.items()}
+        steps.append(Step(fed, watermarks.by_stream, watermarks.query, watermarks.newest))
+    assert job.engine.stats.rows_late == 0
+    steps.append(Step({}, {}, None, watermarks.newest, last=True))
+    return steps, job.expected()
+
+
+def ready(name: str, slot: Slot) -> Slot:
+    """With its tables, if it is new."""
+    if slot.version == 0 and "t" in columns(name) and not slot.state_rows:
+        slot.feed("t", batch_of(TABLE, TABLE_ROWS))
+        slot.take_in()
+        slot.commit(0)
+    return slot
+
+
+def options(**others: object) -> Settings:
+    return replace(Settings(check=True, optimizer="off"), **others)  # type: ignore[arg-type]
+
+
+def run(slot: Slot, step: Step) -> list[Row]:
+    """One batch, neither committed nor wound back."""
+    for name, rows in step.rows.items():
+        if rows.num_rows:
+            slot.feed(name, rows)
+    if step.last:
+        slot.end(step.newest)
+    else:
+        slot.advance(step.by_stream, step.watermark)
+    return tuples(slot.drain())
+
+
+def other_plan(rng: random.Random, slot: Slot) -> None:
+    slot.set_plan(random_tree(rng, len(slot.query.sources), slot.plan.edges))
+
+
+def things(slot: Slot) -> list[Column | HashIndex]:
+    """All columns and indexes of a slot."""
+    found, left, seen = [], [slot], set[int]()
+    for one in left:
+        if id(one) not in seen and not isinstance(one, Arena):
+            seen.add(id(one))
+            found += [one] if isinstance(one, Column | HashIndex) else []
+            inner = one.values() if isinstance(one, dict) else one if isinstance(one, list | tuple) else ()
+            ours = type(one).__module__.startswith(("eddyline.state.", "eddyline.engine.", "eddyline.routing.rows"))
+            left += [*inner, *(vars(one).values() if ours and hasattr(one, "__dict__") else ())]
+    return found
+
+
+def check_regions(slot: Slot) -> None:
+    """Every region of the arena is of exactly one column or index, or free."""
+    taken = [r for t in things(slot) for r in (t._regions if isinstance(t, HashIndex) else (t._region,))]
+    assert sorted([*taken, *slot.arena.freed]) == list(range(slot.arena.regions)), slot.plan.text
+
+
+@pytest.mark.parametrize("router", ["auto", "random"])
+@pytest.mark.parametrize("name", QUERIES)
+def test_rows_are_the_same_whatever_the_plans(name: str, router: str) -> None:
+    """Another plan before each batch, which is run, wound back, and run again."""
+    steps, expected = planned(name)
+    rng, found, shapes = random.Random(name + router), [], set()
+    slot = ready(name, Slot(query(name), options(router=router, packet=rng.choice([None, 1, 3]))))
+    for step in steps:
+        other_plan(rng, slot)
+        shapes.add(slot.plan.text)
+        check_regions(slot)
+        once = run(slot, step)
+        slot.wind_back()
+        assert run(slot, step) == once
+        found += once
+        slot.commit(slot.version + 1)
+    assert sorted(found, key=repr) == expected and expected
+    assert len(shapes) > 2
+
+
+def test_a_change_alone_gives_no_row_and_cannot_be_wound_back_to_before_it() -> None:
+    steps, _ = planned("selections")
+    slot = Slot(query("selections"), options())
+    for step in steps[:4]:
+        run(slot, step)
+        slot.commit(slot.version + 1)
+    held = [(stem.rows, stem.min_live) for stem in slot.stems]
+    slot.set_plan(parse_tree("((a b) c)", "abc"))
+    assert slot.drain() == [] and [(stem.rows, stem.min_live) for stem in slot.stems[:3]] == held
+    made = slot.stems[3].rows
+    assert made > 0 and slot.stems[3].components.keys() == {0, 1}
+    slot.wind_back()
+    assert slot.plan.text == "((a b) c)" and slot.stems[3].rows == made
+    slot.set_plan(mjoin(3))
+    assert len(slot.stems) == 3 and slot.plan.text == "(a b c)"
+    check_regions(slot)
+
+
+def test_what_a_tree_has_is_what_it_would_have_had_from_the_start() -> None:
+    """Live tuples of an intermediate SteM, made at once or as the rows came."""
+    steps, _ = planned("selections")
+    tree = "((b c) a)"
+    old, new = Slot(query("selections"), options(plan=tree)), Slot(query("selections"), options())
+    for step in steps[:5]:
+        for slot in (old, new):
+            run(slot, step)
+            slot.commit(slot.version + 1)
+    new.set_plan(parse_tree(tree, "abc"))
+    assert live_tuples(old) == live_tuples(new) != []
+
+
+def live_tuples(slot: Slot) -> list[tuple[int, ...]]:
+    stem = slot.stems[3]
+    rows = np.arange(stem.min_live, stem.rows)
+    rows = rows[stem.live(rows, slot.stems)]
+    return sorted(zip(*(column.values[rows].tolist() for column in stem.components.values()), strict=True))
+
+
+def test_regions_are_used_again_and_state_does_not_grow() -> None:
+    steps, _ = planned("four")
+    slot, rng = Slot(query("four"), options()), random.Random(1)
+    for step in steps[:6]:
+        run(slot, step)
+        slot.commit(slot.version + 1)
+    trees = [random_tree(rng, 4, slot.plan.edges) for _ in range(6)]
+    used = []
+    for _ in range(4):
+        for tree in trees:
+            slot.set_plan(tree)
+            check_regions(slot)
+        used.append((slot.arena.regions, slot.state_bytes, slot.state_rows))
+    assert used[1:] == used[:-1]
+
+
+def test_an_index_that_is_made_late_does_not_count_what_expired_before() -> None:
+    """However many rows there were: a job must not stop for memory that it does not take."""
+    text = f"SELECT a.x FROM a {W}, b {W}, c {W} WHERE a.k = b.k AND b.x = c.x"
+    wide = bound(text, a="k x", b="k x", c="k x")
+    slot, rows = Slot(wide, options()), 20_000
+    times = np.arange(rows)
+    for name in "abc":
+        slot.feed(name, pa.record_batch([pa.array(times, pa.timestamp("us")), *[pa.array(times)] * 2], schema("k x")))
+    slot.advance(dict.fromkeys("abc", rows), rows)
+    slot.commit(1)
+    slot.set_plan(parse_tree("((a b) c)", "abc"))
+    before = slot.state_bytes
+    slot.set_plan(mjoin(3))
+    assert slot.state_rows < 100 and slot.state_bytes < before + 2**14
+
+
+def test_errors_are_not_counted_again() -> None:
+    """Those of a user function are counted when a row is first looked at, not when tuples are made again."""
+    text = f"SELECT a.x FROM a {W}, b {W}, c {W} WHERE a.k = b.k AND b.k = c.k AND set_plan_fails(a.x)"
+    job = Job(text, options(plan="mjoin"), a="k x", b="k x", c="k x")
+    job.feed(a=[(1, 1, 1), (2, 1, 2)], b=[(1, 1, 1)])
+    slot = job.engine.slot
+    before = slot.errors.count, slot.errors.first
+    assert before[0] >= 2
+    for tree in ("((a b) c)", "((b c) a)", "((a c) b)"):
+        slot.set_plan(parse_tree(tree, "abc"))
+        assert (slot.errors.count, slot.errors.first) == before
+    assert job.feed(c=[(3, 1, 1)]) == [] == job.expected()
+
+
+def visit(folder: str, name: str, committed: int, before: str, seed: int, step: Step) -> list[Row]:
+    """What one task does: attach, settle what the last one left, perhaps another plan, one batch, save."""
+    rng = random.Random(seed)
+    slot = ready(name, open_slot(query(name), options(), folder))
+    assert slot.version == committed, "the state was lost"
+    check_regions(slot)
+    if before == "commit":
+        slot.commit(committed + 1)
+    elif before == "wind back":
+        slot.wind_back()
+    if before != "wind back" and rng.random() < 0.7:
+        other_plan(rng, slot)
+        check_regions(slot)
+    rows = run(slot, step)
+    assert save(slot)
+    close(slot)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def other_process() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_changed_plan_goes_from_process_to_process(
+    name: str, other_process: ProcessPoolExecutor, tmp_path: Path
+) -> None:
+    """Saved before it is committed; then it is committed, or wound back and run again, elsewhere."""
+    steps, expected = planned(name)
+    rng, folder, found = random.Random(name), str(tmp_path / "slot"), []
+    before, committed = "", 0
+    for step in steps:
+        tried: list[list[Row]] = []
+        while not tried or before == "wind back":
+            task = (folder, name, committed, before, rng.randrange(999), step)
+            there = rng.random() < 0.4
+            tried.append(other_process.submit(visit, *task).result() if there else visit(*task))
+            committed += before == "commit"
+            before = rng.choice(["commit", "commit", "wind back"])
+        assert all(rows == tried[0] for rows in tried)
+        found += tried[0]
+    assert sorted(found, key=repr) == expected
+
+
+def test_attached_it_has_the_plan_it_had_unless_the_setting_wants_another(tmp_path: Path) -> None:
+    steps, _ = planned("chain")
+    for plan, kept in (("auto", True), ("((a b) c)", True), ("mjoin", False), ("((b c) a)", False)):
+        folder = str(tmp_path / plan)
+        slot = open_slot(query("chain"), options(), folder)
+        run(slot, steps[0])
+        slot.commit(1)
+        slot.set_plan(parse_tree("((a b) c)", "abc"))
+        assert save(slot)
+        close(slot)
+        slot = open_slot(query("chain"), options(plan=plan), folder)
+        assert slot.version == kept, "else it is made again, from the log"
+        assert slot.plan.text == {"mjoin": "(a b c)", "auto": "((a b) c)"}.get(plan, plan)
+        check_regions(slot)
+        close(slot)
+
+
+def test_aliases_that_are_not_plain_are_attached_to(tmp_path: Path) -> None:
+    odd = bound(
+        'SELECT "x y".k FROM a AS "x y", b AS "(", c WHERE "x y".k = "(".k AND c.k = "(".k', a="k", b="k", c="k"
+    )
+    slot = open_slot(odd, options(), str(tmp_path))
+    slot.commit(1)
+    slot.set_plan(parse_tree('(("x y" "(") c)', [s.alias for s in odd.sources]))
+    assert save(slot)
+    close(slot)
+    slot = open_slot(odd, options(), str(tmp_path))
+    assert (slot.version, slot.plan.text) == (1, '(("x y" "(") c)')
+    close(slot)
+
+
+@pytest.mark.parametrize("name", ["chain", "table", "rows", "slide", "slide of rows", "selections"])
+def test_a_slot_is_made_again_with_another_plan(name: str) -> None:
+    """As from a log: the live rows and the small state of an old slot, and a tree of its own."""
+    steps, expected = planned(name)
+    aliases = [s.alias for s in query(name).sources]
+    for seed in range(3):
+        rng, found = random.Random(seed), []
+        old = ready(name, Slot(query(name), options()))
+        for step in steps[:5]:
+            found += run(old, step)
+            old.commit(old.version + 1)
+        tree = random_tree(rng, len(aliases), old.plan.edges).text(aliases)
+        new = Slot(query(name), options(plan=tree))
+        new.restore_small_state(*old.small_state())
+        if "t" in columns(name):
+            new.feed("t", batch_of(TABLE, TABLE_ROWS))
+        for step in steps[:5]:
+            for stream, rows in step.rows.items():
+                new.feed(stream, rows)
+        new.loaded(steps[4].by_stream, steps[4].watermark, 5)
+        assert new.version == 5 and new.drain() == [] and new.errors.count == 0
+        for step in steps[5:]:
+            once = run(new, step)
+            new.wind_back()
+            assert run(new, step) == once
+            found += once
+            new.commit(new.version + 1)
+            other_plan(rng, new)
+        assert sorted(found, key=repr) == expected
+
+
+def with_plans(seed: int) -> str | None:
+    """The difference that plans make to a case of the fuzzer, by DuckDB."""
+    case, tries = generate(case_seed(seed, 0)), 1
+    while len(case.select.sources) < 3:
+        case, tries = generate(case_seed(seed, tries)), tries + 1
+    others = {k: v for k, v in case.settings.items() if k != "durable"}
+    return check(replace(case, settings=others | {"replan": seed}), Oracle())
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_random_queries_with_random_plans(seed: int) -> None:
+    assert with_plans(seed) is None
+
+
+def test_planted_a_tuple_that_is_built_too_late_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without their numbers, rows that are made into tuples at a change find each other twice or not at all."""
+    monkeypatch.setattr(SteM, "renumber", lambda self, number: self._forget_builds())
+    with pytest.raises((AssertionError, InternalError)):
+        for name in ("chain", "selections", "four"):
+            test_rows_are_the_same_whatever_the_plans(name, "auto")

@@ -1,0 +1,207 @@
+"""Proposals from synthetic statistics: what is cheaper is taken if it pays, and limits are kept."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+import pytest
+
+from eddyline.optimizer import optimiser
+from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.costs import DEFAULTS
+from eddyline.optimizer.optimiser import GAIN, Held, Optimiser, Proposal
+from eddyline.optimizer.timing import INTERVAL_ROWS, Usage
+from eddyline.optimizer.workload import Access, Workload
+from eddyline.plan.plan import Plan
+from eddyline.plan.tree import parse_tree
+from eddyline.query.model import Query
+from eddyline.settings import Settings
+from jobs import bound
+
+W = "[RANGE 1 SECONDS]"
+CHAIN = bound(f"SELECT a.x FROM a {W}, b {W}, c {W} WHERE a.x = b.x AND b.k = c.k", a="x", b="x k", c="k")
+RATES = (1000, 1000, 10_000)
+RARE, OFTEN, LITTLE = 1e-5, 0.01, 0.0003
+"""Selectivities: hardly a match; ten in b for a row of c, so that joining a and b first pays; so few that it hardly
+does."""
+
+
+@pytest.fixture(autouse=True)
+def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimiser, "_calibrated", [DEFAULTS])
+
+
+class Watched:
+    """An optimiser that sees batches of a tenth of a second, with selectivities of a-b and b-c as told."""
+
+    def __init__(self, tree: str = "(a b c)", query: Query = CHAIN, **settings: object) -> None:
+        self.plan = Plan(query, parse_tree(tree, [s.alias for s in query.sources]))
+        ticks = count()
+        self.optimiser = Optimiser(self.plan, Settings(**settings), lambda: next(ticks) * 1e-3)
+        self.time = 0
+
+    def see(self, ab: float, bc: float, batches: int = 31, usage: Usage | None = None) -> Watched:
+        a, b, c = RATES
+        tenth = {1: a // 10, 2: b // 10, 4: c // 10}
+        fan_outs = {(1, 2): b * ab, (2, 1): a * ab, (4, 2): b * bc, (2, 4): c * bc}
+        probes = {key: (tenth[key[0]], round(tenth[key[0]] * fan_out)) for key, fan_out in fan_outs.items()}
+        for _ in range(batches):
+            self.optimiser.watch(self.time, [r // 10 for r in RATES], probes, usage or Usage(0.01, 0))
+            self.time += 100_000
+        return self
+
+    def propose(self) -> Proposal | None:
+        return self.optimiser.propose(self.plan, self.held)
+
+    @property
+    def held(self) -> list[Held]:
+        return [Held(rate, 30.0) for rate in RATES]
+
+
+def proposed(watched: Watched) -> tuple[str, bool]:
+    found = watched.propose()
+    assert found is not None
+    return found.tree.text("abc"), found.taken
+
+
+def test_nothing_before_enough_was_seen() -> None:
+    watched = Watched().see(RARE, OFTEN, batches=5)
+    assert watched.propose() is None and watched.optimiser.last is None
+
+
+def test_the_cheaper_tree_is_taken() -> None:
+    watched = Watched().see(RARE, OFTEN)
+    found = watched.propose()
+    assert found is not None and found is watched.optimiser.last
+    assert (found.tree.text("abc"), found.taken) == ("((a b) c)", True)
+    assert found.cost.cpu < (1 - GAIN) * found.now.cpu
+    assert found.why == "enough has been seen; the first look"
+    assert found.measured["rate c"] == pytest.approx(RATES[2], rel=0.01)
+    assert found.measured["cpu"] == found.cost.cpu and found.measured["memory now"] == found.now.memory
+
+
+def test_what_is_predicted_for_the_plan_of_now_is_what_was_measured() -> None:
+    """0.01 s of CPU in a tenth of a second of event time."""
+    found = Watched().see(RARE, OFTEN).propose()
+    assert found is not None and found.now.cpu == pytest.approx(0.1, rel=0.02)
+
+
+def test_a_small_gain_is_not_worth_a_change() -> None:
+    watched = Watched().see(RARE, LITTLE)
+    found = watched.propose()
+    assert found is not None and found.tree.text("abc") == "((a b) c)" and not found.taken
+    assert (1 - GAIN) * found.now.cpu < found.cost.cpu < found.now.cpu
+
+
+def test_the_best_plan_stays() -> None:
+    assert proposed(Watched("((a b) c)").see(RARE, OFTEN)) == ("((a b) c)", False)
+
+
+def test_it_looks_again_only_when_something_changed() -> None:
+    watched = Watched().see(RARE, LITTLE)
+    assert not proposed(watched)[1]
+    batches = INTERVAL_ROWS // (sum(RATES) // 10) + 1
+    assert watched.see(RARE, LITTLE, batches).propose() is None, "an interval later, and nothing changed"
+    assert watched.see(RARE, OFTEN, batches).propose() is None, "the interval has grown"
+    again = watched.see(RARE, OFTEN, 3 * batches).propose()
+    assert again is not None and again.taken and again.why.startswith("an interval has passed; selectivity 1-2 0.0003")
+
+
+def test_a_plan_above_its_memory_limit_is_left_for_one_that_is_not() -> None:
+    many = 0.03
+    found = Watched("((a b) c)").see(many, 0.001).propose()
+    assert found is not None and not found.taken
+    limit = 1_200_000
+    found = Watched("((a b) c)", memory=limit).see(many, 0.001).propose()
+    assert found is not None and found.taken and found.tree.text("abc") == "(a b c)"
+    assert found.cost.memory < limit < found.now.memory
+    assert found.cost.cpu > (1 - GAIN) * found.now.cpu, "not for its CPU"
+
+
+def test_the_plan_within_the_limits_with_the_least_cpu() -> None:
+    """Without the limit it would be another."""
+    free = Watched().see(0.03, 0.001).propose()
+    tight = Watched(memory=1_200_000).see(0.03, 0.001).propose()
+    assert free is not None and tight is not None
+    assert free.tree.text("abc") == "(a (b c))" and tight.tree.text("abc") == "(a b c)"
+
+
+@pytest.mark.parametrize(
+    ("name", "limits", "expected"),
+    [
+        ("auto", {}, ("((a b) c)", True)),
+        ("exhaustive", {}, ("((a b) c)", True)),
+        ("bjtree-init", {}, ("((a b) c)", True)),
+        ("mjoin-init", {}, ("(a b c)", False)),
+        ("mjoin-init", {"cpu": 0.05}, ("((a b) c)", True)),
+        ("exhaustive", {"cpu": 0.05}, ("((a b) c)", True)),
+    ],
+)
+def test_who_proposes(name: str, limits: dict[str, float], expected: tuple[str, bool]) -> None:
+    """mjoin-init adds states only until the plan is within its limits, and without limits every plan is."""
+    assert proposed(Watched(optimizer=name, **limits).see(RARE, OFTEN)) == expected
+
+
+def test_no_plan_within_the_limits() -> None:
+    """Then there is a proposal still, and none is taken unless it saves enough."""
+    tree, taken = proposed(Watched("((a b) c)", cpu=1e-6, memory=1000).see(RARE, OFTEN))
+    assert tree in ("((a b) c)", "(a b c)") and not taken
+
+
+def test_rows_before_the_event_time_was_known_are_in_no_rate() -> None:
+    watched = Watched().see(RARE, OFTEN, batches=3)
+    assert [watched.optimiser.observed.rate(i) for i in range(3)] == [pytest.approx(r) for r in RATES]
+
+
+def workload_of(where: str, shares: dict[tuple[int, int], float], streams: str = "abc") -> Workload:
+    """Of streams with 100 rows a second in windows of one second, from probes with these fan-outs."""
+    windows = ", ".join(f"{s} {W}" for s in streams)
+    query = bound(f"SELECT a.x FROM {windows} WHERE {where}", None, (), **dict.fromkeys(streams, "k x y"))
+    watched = Watched(f"({' '.join(streams)})", query)
+    probes = {key: (10_000, round(10_000 * fan_out)) for key, fan_out in shares.items()}
+    for at in range(30):
+        watched.optimiser.watch(at * 100_000, [10] * len(streams), probes, Usage(0.0, 0))
+    return watched.optimiser.workload([Held(100, 30.0)] * len(streams))
+
+
+def test_a_class_is_an_edge_for_each_pair_that_counts_once_between_spans() -> None:
+    workload = workload_of("a.k = b.k AND b.k = c.k", {(1, 2): 2.0, (2, 4): 2.0})
+    assert [(e.left, e.right) for e in workload.edges] == [(0, 1), (0, 2), (1, 2)]
+    assert all(e.selectivity == pytest.approx(0.02, rel=0.05) for e in workload.edges)
+    assert len({e.indexes for e in workload.edges}) == 1, "one index of each source serves all"
+    assert Model(workload, DEFAULTS).live(0b111) == pytest.approx(100**3 * 0.02**2, rel=0.1)
+
+
+def test_composite_keys_and_classes_that_overlap() -> None:
+    """k over all three, x between a and b only; and both over all three."""
+    workload = workload_of("a.k = b.k AND b.k = c.k AND a.x = b.x", {(1, 2): 0.2, (2, 4): 2.0, (1, 4): 2.0})
+    edges = {(e.left, e.right): e for e in workload.edges}
+    assert edges[0, 1].selectivity == pytest.approx(0.002, rel=0.1) and len(edges[0, 1].classes) == 2
+    assert edges[1, 2].selectivity == pytest.approx(0.02, rel=0.05)
+    model = Model(workload, DEFAULTS)
+    assert model.live(0b111) == pytest.approx(100**3 * 0.02**2 * 0.1, rel=0.15)
+    assert model.link(0b011, 0b100)[0] == pytest.approx(0.02, rel=0.05)
+    both = workload_of("a.k = b.k AND b.k = c.k AND a.x = b.x AND b.x = c.x", {(1, 2): 0.2, (2, 4): 0.2})
+    assert Model(both, DEFAULTS).live(0b111) == pytest.approx(100**3 * 0.002**2, rel=0.15)
+
+
+def test_a_range_beside_a_class_is_part_of_the_edge() -> None:
+    workload = workload_of("a.k = b.k AND b.k = c.k AND a.x < b.x", {(1, 2): 1.0, (2, 4): 2.0})
+    edges = {(e.left, e.right): e for e in workload.edges}
+    assert edges[0, 1].access is Access.HASH and edges[0, 1].selectivity == pytest.approx(0.01, rel=0.05)
+    assert [part for part, _ in edges[0, 1].parts] == [0, None]
+    assert Model(workload, DEFAULTS).live(0b111) == pytest.approx(100**3 * 0.02**2 * 0.5, rel=0.1)
+
+
+def test_a_condition_over_three_sources_is_a_correction() -> None:
+    workload = workload_of("a.k = b.k AND b.y = c.y AND a.x + b.x > c.x", {(1, 2): 2.0, (2, 4): 2.0, (3, 4): 0.5})
+    ((span, factor),) = workload.joint
+    assert span == 0b111 and factor == pytest.approx(0.25, rel=0.1)
+
+
+def test_saved_and_restored() -> None:
+    watched, again = Watched().see(RARE, OFTEN), Watched()
+    again.optimiser.restore(json.loads(json.dumps(watched.optimiser.saved())))
+    assert again.optimiser.saved() == watched.optimiser.saved()
+    assert proposed(again) == proposed(watched) == ("((a b) c)", True)
