@@ -6,27 +6,39 @@ import multiprocessing
 import random
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plan_world import (
+    COLUMNS,
+    QUERIES,
+    TABLE,
+    TABLE_ROWS,
+    Step,
+    W,
+    columns,
+    options,
+    other_plan,
+    planned,
+    query,
+    ready,
+    run,
+)
 
 from eddyline.engine.attach import close, open_slot, save
 from eddyline.engine.slot import Slot
-from eddyline.engine.watermarks import Watermarks
 from eddyline.errors import InternalError
 from eddyline.plan.tree import mjoin, parse_tree
-from eddyline.query.model import Query
-from eddyline.query.udf import udf
+from eddyline.runtime.checkpointed import CheckpointedRunner
+from eddyline.runtime.job import prepare
+from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import Settings
-from eddyline.state.arena import Arena
-from eddyline.state.column import Column
-from eddyline.state.hash_index import HashIndex
 from eddyline.state.stem import SteM
 from eddyline.testing.fuzz import case_seed
 from eddyline.testing.generate import generate
@@ -34,139 +46,7 @@ from eddyline.testing.oracle import Oracle
 from eddyline.testing.run import check
 from eddyline.testing.trees import random_tree
 from jobs import Job, Row, batch_of, bound, schema, tuples
-
-
-def register() -> None:
-    @udf(returns=pa.bool_(), name="set_plan_even")
-    def even(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return (x + y) % 2 == 0
-
-    @udf(returns=pa.bool_(), name="set_plan_fails")
-    def fails(x: np.ndarray) -> np.ndarray:
-        raise ValueError("no")
-
-
-register()
-
-W, S = "[RANGE 9 MICROSECONDS]", "[RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS]"
-OUT = "a.x, b.x AS y, c.x AS z"
-EDGES = "a.k = b.k AND b.s = c.s"
-QUERIES = {
-    "chain": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE {EDGES}",
-    "several keys": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE b.k = a.k AND b.s = a.s AND b.x = c.x AND b.y = c.y",
-    "cycle": f"SELECT {OUT} FROM a {W}, b {W}, c [RANGE 5 MICROSECONDS] WHERE {EDGES} AND c.k = a.k",
-    "ranges": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE a.x < b.x AND c.y BETWEEN b.y - 1 AND b.y + 1",
-    "table": f"SELECT {OUT}, t.x AS w FROM a {W}, b {W}, c {W}, t WHERE {EDGES} AND t.k = a.k",
-    "rows": f"SELECT {OUT} FROM a [ROWS 6], b {W}, c {W} WHERE {EDGES}",
-    "slide": f"SELECT a.s, COUNT(*) AS n, SUM(c.x) AS sum, window_end() AS e FROM a {S}, b {S}, c {S} WHERE {EDGES} "
-    "GROUP BY a.s",
-    "slide of rows": f"SELECT b.k, COUNT(*) AS n, MAX(c.x) AS m, window_end() AS e FROM a [ROWS 5], b {S}, c {S} "
-    f"WHERE {EDGES} GROUP BY b.k",
-    "selections": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE {EDGES} AND set_plan_even(a.x, b.y) "
-    "AND set_plan_even(b.x, c.y)",
-    "four": f"SELECT {OUT}, d.x AS w FROM a {W}, b {W}, c {W}, d {W} WHERE {EDGES} AND c.y = d.y",
-    "self": f"SELECT p.x, q.x AS y, a.x AS z FROM a {W}, b {W} AS p, b {W} AS q WHERE a.k = p.k AND p.s = q.s",
-}
-COLUMNS, TABLE = schema("k x y s:string"), schema("k x", timed=False)
-TABLE_ROWS = [(0, 1), (1, 5), (1, 7), (2, None)]
-LATENESS = 6
-
-
-def streams(name: str) -> list[str]:
-    return [n for n in "abcd" if f" {n} [" in QUERIES[name]]
-
-
-def columns(name: str) -> dict[str, pa.Schema]:
-    return dict.fromkeys(streams(name), COLUMNS) | ({"t": TABLE} if ", t " in QUERIES[name] else {})
-
-
-@cache
-def query(name: str) -> Query:
-    return bound(QUERIES[name], dict.fromkeys(streams(name), LATENESS), ["t"], **columns(name))
-
-
-@dataclass(frozen=True)
-class Step:
-    """A batch as a slot gets it; the last one has no rows and ends the streams."""
-
-    rows: dict[str, pa.RecordBatch]
-    by_stream: dict[str, int | None]
-    watermark: int | None
-    newest: int | None
-    last: bool = False
-
-
-def some_rows(rng: random.Random, start: int) -> list[Row]:
-    return [
-        (start + rng.randrange(8), rng.choice([0, 1, 2, None]), rng.randrange(5), rng.randrange(4), rng.choice("aab"))
-        for _ in range(rng.randrange(2, 9))
-    ]
-
-
-@cache
-def planned(name: str) -> tuple[list[Step], list[Row]]:
-    """The batches of a run, and all rows that it must give."""
-    rng = random.Random(name)
-    tables = {"t": TABLE_ROWS} if ", t " in QUERIES[name] else {}
-    job = Job(QUERIES[name], Settings(plan="mjoin"), dict.fromkeys(streams(name), LATENESS), tables, **columns(name))
-    watermarks, steps = Watermarks([s.stream for s in query(name).sources if s.stream.time]), []
-    for start in range(0, 48, 6):
-        rows = {n: some_rows(rng, start) for n in streams(name)}
-        job.feed(**rows)
-        watermarks.finish_batch({n: max(r[0] for r in some) for n, some in rows.items() if some}, ())
-        fed = {n: batch_of(COLUMNS, some) for n, some in rows.items()}
-        steps.append(Step(fed, watermarks.by_stream, watermarks.query, watermarks.newest))
-    assert job.engine.stats.rows_late == 0
-    steps.append(Step({}, {}, None, watermarks.newest, last=True))
-    return steps, job.expected()
-
-
-def ready(name: str, slot: Slot) -> Slot:
-    """With its tables, if it is new."""
-    if slot.version == 0 and "t" in columns(name) and not slot.state_rows:
-        slot.feed("t", batch_of(TABLE, TABLE_ROWS))
-        slot.take_in()
-        slot.commit(0)
-    return slot
-
-
-def options(**others: object) -> Settings:
-    return replace(Settings(check=True, optimizer="off"), **others)  # type: ignore[arg-type]
-
-
-def run(slot: Slot, step: Step) -> list[Row]:
-    """One batch, neither committed nor wound back."""
-    for name, rows in step.rows.items():
-        if rows.num_rows:
-            slot.feed(name, rows)
-    if step.last:
-        slot.end(step.newest)
-    else:
-        slot.advance(step.by_stream, step.watermark)
-    return tuples(slot.drain())
-
-
-def other_plan(rng: random.Random, slot: Slot) -> None:
-    slot.set_plan(random_tree(rng, len(slot.query.sources), slot.plan.edges))
-
-
-def things(slot: Slot) -> list[Column | HashIndex]:
-    """All columns and indexes of a slot."""
-    found, left, seen = [], [slot], set[int]()
-    for one in left:
-        if id(one) not in seen and not isinstance(one, Arena):
-            seen.add(id(one))
-            found += [one] if isinstance(one, Column | HashIndex) else []
-            inner = one.values() if isinstance(one, dict) else one if isinstance(one, list | tuple) else ()
-            ours = type(one).__module__.startswith(("eddyline.state.", "eddyline.engine.", "eddyline.routing.rows"))
-            left += [*inner, *(vars(one).values() if ours and hasattr(one, "__dict__") else ())]
-    return found
-
-
-def check_regions(slot: Slot) -> None:
-    """Every region of the arena is of exactly one column or index, or free."""
-    taken = [r for t in things(slot) for r in (t._regions if isinstance(t, HashIndex) else (t._region,))]
-    assert sorted([*taken, *slot.arena.freed]) == list(range(slot.arena.regions)), slot.plan.text
+from regions import check_regions
 
 
 @pytest.mark.parametrize("router", ["auto", "random"])
@@ -179,7 +59,7 @@ def test_rows_are_the_same_whatever_the_plans(name: str, router: str) -> None:
     for step in steps:
         other_plan(rng, slot)
         shapes.add(slot.plan.text)
-        check_regions(slot)
+        check_regions(slot, slot.arena)
         once = run(slot, step)
         slot.wind_back()
         assert run(slot, step) == once
@@ -204,7 +84,7 @@ def test_a_change_alone_gives_no_row_and_cannot_be_wound_back_to_before_it() -> 
     assert slot.plan.text == "((a b) c)" and slot.stems[3].rows == made
     slot.set_plan(mjoin(3))
     assert len(slot.stems) == 3 and slot.plan.text == "(a b c)"
-    check_regions(slot)
+    check_regions(slot, slot.arena)
 
 
 def test_what_a_tree_has_is_what_it_would_have_had_from_the_start() -> None:
@@ -238,7 +118,7 @@ def test_regions_are_used_again_and_state_does_not_grow() -> None:
     for _ in range(4):
         for tree in trees:
             slot.set_plan(tree)
-            check_regions(slot)
+            check_regions(slot, slot.arena)
         used.append((slot.arena.regions, slot.state_bytes, slot.state_rows))
     assert used[1:] == used[:-1]
 
@@ -278,14 +158,14 @@ def visit(folder: str, name: str, committed: int, before: str, seed: int, step: 
     rng = random.Random(seed)
     slot = ready(name, open_slot(query(name), options(), folder))
     assert slot.version == committed, "the state was lost"
-    check_regions(slot)
+    check_regions(slot, slot.arena)
     if before == "commit":
         slot.commit(committed + 1)
     elif before == "wind back":
         slot.wind_back()
     if before != "wind back" and rng.random() < 0.7:
         other_plan(rng, slot)
-        check_regions(slot)
+        check_regions(slot, slot.arena)
     rows = run(slot, step)
     assert save(slot)
     close(slot)
@@ -332,7 +212,7 @@ def test_attached_it_has_the_plan_it_had_unless_the_setting_wants_another(tmp_pa
         slot = open_slot(query("chain"), options(plan=plan), folder)
         assert slot.version == kept, "else it is made again, from the log"
         assert slot.plan.text == {"mjoin": "(a b c)", "auto": "((a b) c)"}.get(plan, plan)
-        check_regions(slot)
+        check_regions(slot, slot.arena)
         close(slot)
 
 
@@ -379,6 +259,39 @@ def test_a_slot_is_made_again_with_another_plan(name: str) -> None:
             new.commit(new.version + 1)
             other_plan(rng, new)
         assert sorted(found, key=repr) == expected
+
+
+SCRIPT = """
+CREATE STREAM a USING parquet OPTIONS (path 'a') TIMESTAMP BY ts;
+CREATE STREAM b USING parquet OPTIONS (path 'b') TIMESTAMP BY ts;
+CREATE STREAM c USING parquet OPTIONS (path 'c') TIMESTAMP BY ts;
+"""
+
+
+@pytest.mark.parametrize("name", ["chain", "slide", "rows", "selections"])
+def test_a_job_goes_on_from_its_checkpoint_with_another_plan(name: str, tmp_path: Path) -> None:
+    """Whatever the plan was when it stopped, and in as many slots as it likes."""
+    rng = random.Random(name)
+    for stream in "abc":
+        (tmp_path / stream).mkdir()
+        rows = [(i, i % 3, rng.randrange(5), i % 4, rng.choice("ab")) for i in range(24)]
+        pq.write_table(pa.Table.from_batches([batch_of(COLUMNS, rows)]), tmp_path / stream / "0.parquet")
+    text = SCRIPT.replace("path '", f"path '{tmp_path}/") + QUERIES[name] + ";"
+    runs = {
+        "one": [("mjoin", 1, None)],
+        "two": [("((a b) c)", 1, 3), ("(a (c b))", 2, 3), ("auto", 1, 3), ("mjoin", 1, None)],
+    }
+    found: dict[str, list[Row]] = {}
+    for checkpoint, parts in runs.items():
+        batches: list[pa.RecordBatch] = []
+        for plan, slots, stop in parts:
+            chosen = Settings(batch_rows=4, batch_rows_auto=False, plan=plan, slots=slots, check=True)
+            job = prepare(text, sink=CallbackSink(batches.append), seed=0)
+            runner = CheckpointedRunner(job, text, chosen, str(tmp_path / checkpoint))
+            summary = runner.run(stop=lambda now=runner, after=stop: now.progress().batches == after)
+            assert summary.stopped == (stop is not None)
+        found[checkpoint] = tuples(batches)
+    assert found["one"] == found["two"] != []
 
 
 def with_plans(seed: int) -> str | None:

@@ -80,7 +80,7 @@ def test_no_route_goes_round_a_materialised_span() -> None:
 def test_a_larger_span_is_probed_by_any_of_its_keys_and_the_others_are_checked() -> None:
     plan = plan_of("((b c) a)", "a.k = b.k AND b.x = c.x AND c.y = a.y")
     steps = plan.steps((span(plan, "a"), 0))
-    assert [text(s.access.on[0], plan.query) for s in steps] == ["b.k", "c.y"]  # type: ignore[union-attr]
+    assert [text(s.access.on[0], plan.query) for s in steps] == ["b.k", "c.y"]
     for step in steps:
         assert isinstance(step, Probe) and step.target == 3 and len(step.equalities) == 1
     for one in "bc":  # that between them is not checked again
@@ -235,7 +235,7 @@ def _by_access(plan: Plan, step: Probe) -> list[object]:
     return []
 
 
-def _limit(seen: tuple) -> tuple:  # type: ignore[type-arg]
+def _limit(seen: tuple) -> tuple:
     key, _, partner, theirs, _ = seen
     return key, partner, theirs
 

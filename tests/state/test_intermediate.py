@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from eddyline.query.expr import Column as Name
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
-from eddyline.state.hash_index import HashIndex
 from eddyline.state.probing import NO_BOUND, Limits
 from eddyline.state.stem import Layout, SteM
+from regions import check_regions, taken
 
 K0, S0, X0 = Name(0, "k", pa.int64()), Name(0, "s", pa.string()), Name(0, "x", pa.int64())
 K1, X1 = Name(1, "k", pa.int64()), Name(1, "x", pa.int64())
@@ -43,7 +43,7 @@ def limits(before: int, min_live: int, room: int = 10_000, low: int | None = Non
 
 
 def store_rows(stem: SteM, number: int, source: int, rows: list[dict]) -> None:
-    values = {e: pa.array([r[e.name] for r in rows], e.type) for e in BASES[source].needed}  # type: ignore[attr-defined]
+    values = {e: pa.array([r[e.name] for r in rows], e.type) for e in BASES[source].needed}
     stem.store(values, np.array([r["time"] for r in rows]), None)
     stem.build(number, len(rows))
 
@@ -170,8 +170,8 @@ class Life(RuleBasedStateMachine):
     def may_match(self, before: int, low: int | None) -> list[int]:
         """Live tuples that were there, and whose newest component is within the time."""
         rows = [row for row in range(self.first, before) if self.lives(row)]
-        newest = {row: max(self.part(row, 0, "time"), self.part(row, 1, "time")) for row in rows}  # type: ignore[type-var]
-        return [row for row in rows if low is None or low <= newest[row] <= low + 25]  # type: ignore[operator]
+        newest = {row: max(self.part(row, 0, "time"), self.part(row, 1, "time")) for row in rows}
+        return [row for row in rows if low is None or low <= newest[row] <= low + 25]
 
     def asked(self, back: int, low: int | None) -> tuple[int, int]:
         """(how many tuples were there some builds ago, the first to look at)."""
@@ -221,7 +221,7 @@ class Life(RuleBasedStateMachine):
         for on, source in ((X0, 0), (X1, 1)):
             bounds = limits(before, first, 7, low)
             some = self.stem.probe_range(on, np.array([least]), np.array([least + wide]), bounds)
-            rows = [r for r in self.may_match(before, low) if least <= self.part(r, source, "x") <= least + wide]  # type: ignore[operator]
+            rows = [r for r in self.may_match(before, low) if least <= self.part(r, source, "x") <= least + wide]
             assert self.found(some, before, low) == [(0, row) for row in rows]
 
     @rule(low=st.none() | LOW)
@@ -241,30 +241,7 @@ class Life(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "arena"):
-            held = [stem for stem in (*self.bases, self.stem)]
-            taken = [region for stem in held for region in regions(stem)]
-            assert sorted(taken + self.arena.freed) == list(range(self.arena.regions)), "lost, or given out twice"
-
-
-def regions(thing: object) -> list[int]:
-    """Those of all columns and indexes in something, each once."""
-    found: dict[int, list[int]] = {}
-    left, seen = [thing], set[int]()
-    for one in left:
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one, Column):
-            found[id(one)] = [one._region]
-        if isinstance(one, HashIndex):
-            found[id(one)] = list(one._regions)
-        if isinstance(one, dict):
-            left += one.values()
-        elif isinstance(one, list | tuple):
-            left += one
-        elif type(one).__module__.startswith("eddyline.") and not isinstance(one, Arena):
-            left += vars(one).values() if hasattr(one, "__dict__") else ()
-    return [region for some in found.values() for region in some]
+            check_regions([*self.bases, self.stem], self.arena)
 
 
 LIFE = settings(max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -287,7 +264,7 @@ def some_state() -> tuple[Arena, list[SteM], SteM]:
 
 
 def check_the_dead_in_the_middle(bases: list[SteM], stem: SteM) -> None:
-    [(asked, rows)] = stem.probe_key((K1,), np.array([1]), np.array([0]), limits(4, stem.min_live))
+    [(_asked, rows)] = stem.probe_key((K1,), np.array([1]), np.array([0]), limits(4, stem.min_live))
     live = stem.live(rows, bases)
     assert sorted(rows[live].tolist()) == [0, 2]
 
@@ -337,20 +314,20 @@ def test_what_is_freed_is_given_back_and_comes_zeroed(where: str, tmp_path: Path
     bases, stem = [SteM(arena, layout) for layout in BASES], SteM(arena, BETWEEN)
     for source, base in enumerate(bases):
         store_rows(base, 0, source, [{"time": t, "k": t, "s": "a", "x": t} for t in range(300)])
-    before, base_regions = arena.bytes, {r for base in bases for r in regions(base)}
+    before, base_regions = arena.bytes, {r for base in bases for r in taken(base)}
     for size in (300, 20, 5000):  # tables of several sizes, one after the other
         stem.store_tuples({s: np.arange(size) % 299 + 1 for s in range(3)}, bases)
         stem.build(stem.rows, size)
     stem.commit()
-    taken = regions(stem)
-    assert len(taken) == len(set(taken)) and arena.bytes > before + 5000 * 8 * 5
+    given = taken(stem)
+    assert len(given) == len(set(given)) and arena.bytes > before + 5000 * 8 * 5
     stem.free()
-    assert sorted(arena.freed) == sorted(taken) and not base_regions & set(taken)
+    assert sorted(arena.freed) == sorted(given) and not base_regions & set(given)
     assert arena.bytes <= before + 2**16
-    for _ in taken:
+    for _ in given:
         column = Column(arena, "u1")
         column.reserve(1 << 20)
-        assert column._region in taken and not column.values[: 1 << 20].any()
+        assert column._region in given and not column.values[: 1 << 20].any()
     assert arena.freed == [] and Column(arena, "i8")._region == arena.regions - 1
 
 
@@ -399,7 +376,7 @@ def test_renumber_is_one_build_of_all_live_rows() -> None:
 
 
 def test_row_bytes() -> None:
-    _, bases, stem = some_state()
+    _, _bases, stem = some_state()
     assert stem.row_bytes == 8 * 9, "a time, three rows, three keys, two order keys"
     assert SteM(Arena(), BETWEEN).row_bytes == 0
     stem.commit()

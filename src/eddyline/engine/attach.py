@@ -69,9 +69,10 @@ def open_slot(
                 tree = parse_tree(known["slot"]["plan"], [s.alias for s in query.sources])
                 if settings.plan == "auto" or tree == shape(settings.plan, [s.alias for s in query.sources]):
                     slot = Slot(query, settings, arena, clock, partial, tree)
-                    slot.restore(known["slot"])
-                    arena.regions, arena.freed = known["regions"], known["freed"]
-                    return slot
+                    if arena.regions == known["regions"] - len(known["freed"]):
+                        slot.restore(known["slot"])
+                        arena.regions, arena.freed = known["regions"], known["freed"]
+                        return slot
             except Exception:  # whatever is wrong with it: this is only a copy, and there is another way
                 pass
         arena.clear()

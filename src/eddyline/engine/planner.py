@@ -53,9 +53,9 @@ class Planner:
             old = self._probes.get(key, (0, 0))
             if tuples > old[0] and key[0] & self._streams:
                 new[key] = tuples - old[0], made - old[1]
-        usage = Usage(eddy.work.seconds - self._seconds, held, self._settings.memory, self._settings.cpu)
+        usage = Usage(_worked(eddy) - self._seconds, held, self._settings.memory, self._settings.cpu)
         self._rows = [max(now, before) for now, before in zip(rows, self._rows, strict=True)]
-        self._probes, self._seconds = probes, eddy.work.seconds
+        self._probes, self._seconds = probes, _worked(eddy)
         self.optimiser.watch(max(known, default=None), new_rows, new, usage)
 
     def propose(self, plan: Plan, stems: Sequence[SteM], eddy: Eddy) -> Tree | None:
@@ -79,7 +79,7 @@ class Planner:
     def go_on(self, stems: Sequence[SteM], eddy: Eddy) -> None:
         """From the totals of now: what was done since the last batch was loading, which is no sample of anything."""
         self._rows = [max(stem.rows, before) for stem, before in zip(stems, self._rows, strict=True)]
-        self._probes, self._seconds = _probes(eddy), eddy.work.seconds
+        self._probes, self._seconds = _probes(eddy), _worked(eddy)
 
     def text(self, plan: Plan, stems: Sequence[SteM]) -> str:
         """What the optimiser believes, for people; empty before it first looked for a plan."""
@@ -129,6 +129,10 @@ def _cost_text(cost: Cost) -> str:
 
 def _held(stems: Sequence[SteM]) -> list[Held]:
     return [Held(s.rows - s.min_live, s.row_bytes) for s in stems]
+
+
+def _worked(eddy: Eddy) -> float:
+    return eddy.work.seconds + eddy.work.building
 
 
 def _probes(eddy: Eddy) -> Probes:

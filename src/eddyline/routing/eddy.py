@@ -67,7 +67,9 @@ class Eddy:
 
     def build(self, source: int, rows: int) -> None:
         """Build the next stored rows of a source; they begin their way."""
+        begin = self.clock()
         first, last = self._stems[source].build(self.number, rows)
+        self.work.building += self.clock() - begin
         packet = started(source, first, last, self.number)
         self.number += rows
         self.work.moment += rows
@@ -149,9 +151,10 @@ class Eddy:
     def _materialise(self, target: int, packet: Packet) -> Packet:
         """Tuples into an intermediate SteM. Nobody is probing it: what is being probed now made these tuples, so it is
         below."""
-        stem, number = self._stems[target], self.number
+        stem, number, begin = self._stems[target], self.number, self.clock()
         stem.store_tuples(packet.rows, self._stems)
         stem.build(number, packet.size)
+        self.work.building += self.clock() - begin
         self.number += packet.size
         return Packet(packet.rows, packet.signature, np.array([number]), packet.size)
 

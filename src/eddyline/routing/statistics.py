@@ -203,7 +203,8 @@ class Work:
         """Rows built in the slot, those of undone batches too: it never goes back, or old evidence would grow."""
         self.slices = self.slice_rows = self._slice_end = 0
         """Slices of the input that were taken in, and the rows of the last one."""
-        self.seconds = 0.0
+        self.seconds = self.building = 0.0
+        """In steps, and in building what they go on with."""
         self.calls = 0
         self.passed = np.zeros(1, np.int64)
         """Rows that probes looked at and that were too new to match."""
@@ -236,9 +237,9 @@ class Work:
     def saved(self) -> Saved:
         """For another process; the levels come with the routing arrays."""
         slices = self.slices, self.slice_rows, self._slice_end
-        return [self.moment, *slices, self.seconds, self.calls, int(self.passed[0]), self.fixed]
+        return [self.moment, *slices, self.seconds, self.building, self.calls, int(self.passed[0]), self.fixed]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
         self.moment, self.slices, self.slice_rows, self._slice_end, *rest = saved
-        self.seconds, self.calls, self.passed[0], self.fixed = rest
+        self.seconds, self.building, self.calls, self.passed[0], self.fixed = rest

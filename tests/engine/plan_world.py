@@ -1,0 +1,132 @@
+"""Queries of three and more sources, their batches, and slots that run them by changing plans."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.engine.slot import Slot
+from eddyline.engine.watermarks import Watermarks
+from eddyline.query.model import Query
+from eddyline.query.udf import udf
+from eddyline.settings import Settings
+from eddyline.testing.trees import random_tree
+from jobs import Job, Row, batch_of, bound, schema, tuples
+
+
+def register() -> None:
+    @udf(returns=pa.bool_(), name="set_plan_even")
+    def even(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return (x + y) % 2 == 0
+
+    @udf(returns=pa.bool_(), name="set_plan_fails")
+    def fails(x: np.ndarray) -> np.ndarray:
+        raise ValueError("no")
+
+
+register()
+
+W, S = "[RANGE 9 MICROSECONDS]", "[RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS]"
+OUT = "a.x, b.x AS y, c.x AS z"
+EDGES = "a.k = b.k AND b.s = c.s"
+QUERIES = {
+    "chain": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE {EDGES}",
+    "several keys": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE b.k = a.k AND b.s = a.s AND b.x = c.x AND b.y = c.y",
+    "cycle": f"SELECT {OUT} FROM a {W}, b {W}, c [RANGE 5 MICROSECONDS] WHERE {EDGES} AND c.k = a.k",
+    "ranges": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE a.x < b.x AND c.y BETWEEN b.y - 1 AND b.y + 1",
+    "table": f"SELECT {OUT}, t.x AS w FROM a {W}, b {W}, c {W}, t WHERE {EDGES} AND t.k = a.k",
+    "rows": f"SELECT {OUT} FROM a [ROWS 6], b {W}, c {W} WHERE {EDGES}",
+    "slide": f"SELECT a.s, COUNT(*) AS n, SUM(c.x) AS sum, window_end() AS e FROM a {S}, b {S}, c {S} WHERE {EDGES} "
+    "GROUP BY a.s",
+    "slide of rows": f"SELECT b.k, COUNT(*) AS n, MAX(c.x) AS m, window_end() AS e FROM a [ROWS 5], b {S}, c {S} "
+    f"WHERE {EDGES} GROUP BY b.k",
+    "selections": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE {EDGES} AND set_plan_even(a.x, b.y) "
+    "AND set_plan_even(b.x, c.y)",
+    "four": f"SELECT {OUT}, d.x AS w FROM a {W}, b {W}, c {W}, d {W} WHERE {EDGES} AND c.y = d.y",
+    "self": f"SELECT p.x, q.x AS y, a.x AS z FROM a {W}, b {W} AS p, b {W} AS q WHERE a.k = p.k AND p.s = q.s",
+}
+COLUMNS, TABLE = schema("k x y s:string"), schema("k x", timed=False)
+TABLE_ROWS = [(0, 1), (1, 5), (1, 7), (2, None)]
+LATENESS = 6
+
+
+def streams(name: str) -> list[str]:
+    return [n for n in "abcd" if f" {n} [" in QUERIES[name]]
+
+
+def columns(name: str) -> dict[str, pa.Schema]:
+    return dict.fromkeys(streams(name), COLUMNS) | ({"t": TABLE} if ", t " in QUERIES[name] else {})
+
+
+@cache
+def query(name: str) -> Query:
+    return bound(QUERIES[name], dict.fromkeys(streams(name), LATENESS), ["t"], **columns(name))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A batch as a slot gets it; the last one has no rows and ends the streams."""
+
+    rows: dict[str, pa.RecordBatch]
+    by_stream: dict[str, int | None]
+    watermark: int | None
+    newest: int | None
+    last: bool = False
+
+
+def some_rows(rng: random.Random, start: int) -> list[Row]:
+    return [
+        (start + rng.randrange(8), rng.choice([0, 1, 2, None]), rng.randrange(5), rng.randrange(4), rng.choice("aab"))
+        for _ in range(rng.randrange(2, 9))
+    ]
+
+
+@cache
+def planned(name: str) -> tuple[list[Step], list[Row]]:
+    """The batches of a run, and all rows that it must give."""
+    rng = random.Random(name)
+    tables = {"t": TABLE_ROWS} if ", t " in QUERIES[name] else {}
+    job = Job(QUERIES[name], Settings(plan="mjoin"), dict.fromkeys(streams(name), LATENESS), tables, **columns(name))
+    watermarks, steps = Watermarks([s.stream for s in query(name).sources if s.stream.time]), []
+    for start in range(0, 48, 6):
+        rows = {n: some_rows(rng, start) for n in streams(name)}
+        job.feed(**rows)
+        watermarks.finish_batch({n: max(r[0] for r in some) for n, some in rows.items() if some}, ())
+        fed = {n: batch_of(COLUMNS, some) for n, some in rows.items()}
+        steps.append(Step(fed, watermarks.by_stream, watermarks.query, watermarks.newest))
+    assert job.engine.stats.rows_late == 0
+    steps.append(Step({}, {}, None, watermarks.newest, last=True))
+    return steps, job.expected()
+
+
+def ready(name: str, slot: Slot) -> Slot:
+    """With its tables, if it is new."""
+    if slot.version == 0 and "t" in columns(name) and not slot.state_rows:
+        slot.feed("t", batch_of(TABLE, TABLE_ROWS))
+        slot.take_in()
+        slot.commit(0)
+    return slot
+
+
+def options(**others: object) -> Settings:
+    return replace(Settings(check=True, optimizer="off"), **others)
+
+
+def run(slot: Slot, step: Step) -> list[Row]:
+    """One batch, neither committed nor wound back."""
+    for name, rows in step.rows.items():
+        if rows.num_rows:
+            slot.feed(name, rows)
+    if step.last:
+        slot.end(step.newest)
+    else:
+        slot.advance(step.by_stream, step.watermark)
+    return tuples(slot.drain())
+
+
+def other_plan(rng: random.Random, slot: Slot) -> None:
+    slot.set_plan(random_tree(rng, len(slot.query.sources), slot.plan.edges))
