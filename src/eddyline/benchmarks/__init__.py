@@ -44,7 +44,19 @@ def _module(name: str) -> Callable[..., list[Result]]:
     return run_module
 
 
-NAMES = ("core", "memory", "start", "profile", "router", "packets", "optimizer", "plans", "spark", "catch-up")
+NAMES = (
+    "core",
+    "memory",
+    "start",
+    "profile",
+    "router",
+    "packets",
+    "optimizer",
+    "plans",
+    "qualified",
+    "spark",
+    "catch-up",
+)
 BENCHMARKS: dict[str, Callable[..., list[Result]]] = {name: _module(name) for name in NAMES}
 
 

@@ -14,10 +14,9 @@ from statistics import median
 from time import process_time
 
 import numpy as np
-import pyarrow as pa
 
 from eddyline.benchmarks import Result
-from eddyline.benchmarks.streams import START, Streams, query_over
+from eddyline.benchmarks.timed_joins import TimedJoin, timed_join
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.planner import Planner
 from eddyline.optimizer.calibrate import calibrate
@@ -29,7 +28,6 @@ from eddyline.optimizer.plans import NO_LIMITS, Cost
 from eddyline.optimizer.shapes import Pricing, shape_of
 from eddyline.optimizer.workload import Workload
 from eddyline.plan.tree import Tree, mjoin
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.testing.trees import random_tree
 
@@ -39,15 +37,6 @@ SECONDS, WINDOW, BATCH = 5.0, 1.0, 0.1
 SLOW, FAST = 10_000, 100_000
 """Rows a second of a stream."""
 RANK_CPU, RANK_STATE, OFF, CHEAPEST, SHARE = 0.9, 0.95, 0.25, 1.15, 0.9
-
-
-@dataclass(frozen=True)
-class Case:
-    """A random join, with its data."""
-
-    query: Query
-    edges: tuple[tuple[int, int], ...]
-    data: Streams
 
 
 @dataclass(frozen=True)
@@ -102,43 +91,23 @@ def _rank(one: list[float], other: list[float]) -> float:
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
-def draw(rng: random.Random) -> Case:
+def draw(rng: random.Random) -> TimedJoin:
     """A random tree of joins over 3 to 5 streams, rates and fan-outs at random."""
     sources = rng.choice([3, 4, 4, 5])
     edges = tuple((rng.randrange(i), i) for i in range(1, sources))
     rates = [SLOW * (FAST / SLOW) ** rng.random() for _ in range(sources)]
-    columns: list[dict[str, object]] = []
-    generator = np.random.default_rng(rng.randrange(1 << 30))
-    for rate in rates:
-        rows = int(SECONDS * rate)
-        times = np.sort(generator.integers(0, int(SECONDS * 1e6), rows)) + START
-        columns.append({"ts": pa.array(times, pa.timestamp("us")), "v": generator.random(rows)})
-    for number, (one, other) in enumerate(edges):
-        fan_out = 0.2 * 20.0 ** rng.random()
-        values = max(1, int(WINDOW * max(rates[one], rates[other]) / fan_out))
-        for source in (one, other):
-            columns[source][f"e{number}"] = generator.integers(0, values, int(SECONDS * rates[source]))
-    data = {f"s{i}": pa.record_batch(made) for i, made in enumerate(columns)}
-    windows = ", ".join(f"s{i} [RANGE {int(WINDOW)} SECONDS]" for i in range(sources))
-    where = " AND ".join(f"s{a}.e{n} = s{b}.e{n}" for n, (a, b) in enumerate(edges))
-    return Case(query_over(data, f"SELECT s0.v AS v FROM {windows} WHERE {where}"), edges, data)
+    fan_outs = [0.2 * 20.0 ** rng.random() for _ in edges]
+    return timed_join(rates, edges, fan_outs, SECONDS, WINDOW, rng.randrange(1 << 30))
 
 
-def _feed(case: Case, engine: LocalEngine) -> Iterator[float]:
-    """Batch after batch of event time; gives the time each has come to."""
-    times = {name: batch.column("ts").cast(pa.int64()).to_numpy() for name, batch in case.data.items()}
-    at = dict.fromkeys(times, 0)
-    for step in range(1, round(SECONDS / BATCH) + 1):
-        rows = []
-        for name, of_stream in times.items():
-            end = int(np.searchsorted(of_stream, START + step * BATCH * 1e6))
-            rows.append((name, case.data[name].slice(at[name], end - at[name])))
-            at[name] = end
+def _feed(case: TimedJoin, engine: LocalEngine) -> Iterator[float]:
+    """Batch after batch; gives the event time that each has come to."""
+    for number, rows in enumerate(case.batches(BATCH), 1):
         engine.batch(rows)
-        yield step * BATCH
+        yield number * BATCH
 
 
-def observed(case: Case) -> Workload:
+def observed(case: TimedJoin) -> Workload:
     """What a slot tells the optimiser about it."""
     engine = LocalEngine(case.query, Settings(plan="mjoin"))
     planner = Planner(engine.slot.plan, Settings(), process_time)
@@ -150,7 +119,7 @@ def observed(case: Case) -> Workload:
     return planner.optimiser.workload([Held(s.rows - s.min_live, s.row_bytes) for s in stems])
 
 
-def measured(case: Case, trees: list[Tree]) -> list[Cost]:
+def measured(case: TimedJoin, trees: list[Tree]) -> list[Cost]:
     """CPU seconds per second of event time once windows are full, the least of some rounds, and state at the end."""
     aliases = [s.alias for s in case.query.sources]
     found = [Cost(float("inf"), 0.0)] * len(trees)

@@ -9,18 +9,13 @@ have the same memory limit: `plan=auto` has to be faster than both pure shapes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 from time import process_time
 
-import numpy as np
-import pyarrow as pa
-
 from eddyline.benchmarks import Result
-from eddyline.benchmarks.streams import START, Streams, query_over
+from eddyline.benchmarks.timed_joins import TimedJoin, timed_join
 from eddyline.engine.batch import LocalEngine
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 
 SECONDS, WINDOW, BATCH = 12.0, 1.0, 0.1
@@ -43,16 +38,15 @@ class Measured:
 
 def run() -> list[Result]:
     """Both parts."""
-    data = streams()
-    query = _query(data)
+    join = timed_join(RATES, EDGES, FAN_OUTS, SECONDS, WINDOW, seed=7)
     fixed = {name: Settings(plan=plan, optimizer="off") for name, plan in (("mjoin", "mjoin"), ("binary", BINARY))}
-    pure = {name: _least([_run(query, data, settings) for _ in range(ROUNDS)]) for name, settings in fixed.items()}
+    pure = {name: _least([_run(join, settings) for _ in range(ROUNDS)]) for name, settings in fixed.items()}
     cpu, memory = 0.85 * pure["mjoin"].cpu, int(0.85 * pure["binary"].memory)
     limited, free = Settings(cpu=cpu, memory=memory), Settings(memory=memory)
     sides: dict[str, list[Measured]] = {name: [] for name in ("mjoin", "auto", "auto, cpu limit")}
     for _ in range(ROUNDS):
         for name, settings in (("mjoin", fixed["mjoin"]), ("auto", free), ("auto, cpu limit", limited)):
-            sides[name].append(_run(query, data, settings))
+            sides[name].append(_run(join, settings))
     best = {name: _least(runs) for name, runs in sides.items()}
     if len({m.results for m in (*pure.values(), *best.values())}) != 1:
         raise AssertionError("results differ")
@@ -69,43 +63,12 @@ def run() -> list[Result]:
     ]
 
 
-def streams() -> Streams:
-    """Streams s0, s1, ...; a row of the rarer side of an edge finds about its fan-out of rows."""
-    generator = np.random.default_rng(7)
-    columns: list[dict[str, object]] = []
-    for rate in RATES:
-        rows = int(SECONDS * rate)
-        times = np.sort(generator.integers(0, int(SECONDS * 1e6), rows)) + START
-        columns.append({"ts": pa.array(times, pa.timestamp("us")), "v": generator.random(rows)})
-    for number, ((one, other), fan_out) in enumerate(zip(EDGES, FAN_OUTS, strict=True)):
-        values = max(1, int(WINDOW * max(RATES[one], RATES[other]) / fan_out))
-        for source in (one, other):
-            columns[source][f"e{number}"] = generator.integers(0, values, int(SECONDS * RATES[source]))
-    return {f"s{i}": pa.record_batch(made) for i, made in enumerate(columns)}
-
-
-def _query(data: Streams) -> Query:
-    windows = ", ".join(f"{name} [RANGE {int(WINDOW)} SECONDS]" for name in data)
-    where = " AND ".join(f"s{a}.e{n} = s{b}.e{n}" for n, (a, b) in enumerate(EDGES))
-    return query_over(data, f"SELECT s0.v AS v FROM {windows} WHERE {where}")
-
-
-def _batches(data: Streams) -> Iterator[list[tuple[str, pa.RecordBatch]]]:
-    """Of BATCH seconds of event time each."""
-    times = {name: batch.column("ts").cast(pa.int64()).to_numpy() for name, batch in data.items()}
-    at = dict.fromkeys(times, 0)
-    for step in range(1, round(SECONDS / BATCH) + 1):
-        ends = {name: int(np.searchsorted(t, START + step * BATCH * 1e6)) for name, t in times.items()}
-        yield [(name, data[name].slice(at[name], end - at[name])) for name, end in ends.items()]
-        at = ends
-
-
-def _run(query: Query, data: Streams, settings: Settings) -> Measured:
+def _run(join: TimedJoin, settings: Settings) -> Measured:
     """The second half counts: windows are full by then, and a plan has been found."""
-    engine = LocalEngine(query, settings)
+    engine = LocalEngine(join.query, settings)
     results, begin, memory = 0, 0.0, list[int]()
     steps = round(SECONDS / BATCH)
-    for number, rows in enumerate(_batches(data)):
+    for number, rows in enumerate(join.batches(BATCH)):
         if number == steps // 2:
             begin = process_time()
         results += sum(batch.num_rows for batch in engine.batch(rows).results)

@@ -1,0 +1,53 @@
+"""Joins of streams with rates of their own, cut by event time: for benchmarks in which rates matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.benchmarks.streams import START, Streams, query_over
+from eddyline.query.model import Query
+
+Edges = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class TimedJoin:
+    """A join of streams s0, s1, ... over the edges of a tree, and `seconds` of their rows."""
+
+    query: Query
+    edges: Edges
+    data: Streams
+    seconds: float
+
+    def batches(self, seconds: float) -> Iterator[list[tuple[str, pa.RecordBatch]]]:
+        """So many seconds of event time at once."""
+        times = {name: batch.column("ts").cast(pa.int64()).to_numpy() for name, batch in self.data.items()}
+        at = dict.fromkeys(times, 0)
+        for step in range(1, round(self.seconds / seconds) + 1):
+            ends = {name: int(np.searchsorted(t, START + step * seconds * 1e6)) for name, t in times.items()}
+            yield [(name, self.data[name].slice(at[name], end - at[name])) for name, end in ends.items()]
+            at = ends
+
+
+def timed_join(
+    rates: Sequence[float], edges: Edges, fan_outs: Sequence[float], seconds: float, window: float, seed: int
+) -> TimedJoin:
+    """Rows at random times; a row of the rarer side of an edge finds about its fan-out of rows in a window."""
+    generator = np.random.default_rng(seed)
+    columns: list[dict[str, object]] = []
+    for rate in rates:
+        rows = int(seconds * rate)
+        times = np.sort(generator.integers(0, int(seconds * 1e6), rows)) + START
+        columns.append({"ts": pa.array(times, pa.timestamp("us")), "v": generator.random(rows)})
+    for number, ((one, other), fan_out) in enumerate(zip(edges, fan_outs, strict=True)):
+        values = max(1, int(window * max(rates[one], rates[other]) / fan_out))
+        for source in (one, other):
+            columns[source][f"e{number}"] = generator.integers(0, values, int(seconds * rates[source]))
+    data = {f"s{i}": pa.record_batch(made) for i, made in enumerate(columns)}
+    windows = ", ".join(f"{name} [RANGE {int(window * 1e6)} MICROSECONDS]" for name in data)
+    where = " AND ".join(f"s{a}.e{n} = s{b}.e{n}" for n, (a, b) in enumerate(edges))
+    return TimedJoin(query_over(data, f"SELECT s0.v AS v FROM {windows} WHERE {where}"), edges, data, seconds)
