@@ -129,8 +129,15 @@ def test_cpu_is_per_second_of_event_time() -> None:
     batches.feed(1)
     batches.timing.passed(batches.second * 1_000_000, 1, Usage(1.0, 0))
     batches.feed(1, Usage(1.0, 0), seconds=4)
-    assert batches.timing.factor(predicted=0.25, known=1.0) == 2.0
-    assert Timing(1.0).factor(0.25, 7.0) == batches.timing.factor(0.0, 7.0) == 7.0
+    assert batches.timing.factors(0.25, 0.25, (1.0, 3.0)) == (2.0, 3.0), "nothing was said about building"
+    assert Timing(1.0).factors(0.25, 0.25, (7.0, 8.0)) == batches.timing.factors(0.0, 0.0, (7.0, 8.0)) == (7.0, 8.0)
+
+
+def test_probing_and_building_are_corrected_apart() -> None:
+    batches = Batches()
+    batches.feed(1)
+    batches.feed(1, Usage(3.0, 0, building=1.0), seconds=4)
+    assert batches.timing.factors(0.25, 1.0, (1.0, 1.0)) == (2.0, 0.25)
 
 
 def test_saved_and_restored() -> None:

@@ -38,7 +38,8 @@ class Planner:
         self._rows = [0] * len(plan.query.sources)
         """The most there were: rows of a batch that was undone come again."""
         self._probes: Probes = {}
-        self._seconds = 0.0
+        self._worked = 0.0, 0.0
+        """Seconds in all, and of these for building."""
 
     def watch(self, watermarks: Mapping[str, int | None], stems: Sequence[SteM], eddy: Eddy, held: int) -> None:
         """A batch went through, and the watermarks are these now."""
@@ -53,9 +54,11 @@ class Planner:
             old = self._probes.get(key, (0, 0))
             if tuples > old[0] and key[0] & self._streams:
                 new[key] = tuples - old[0], made - old[1]
-        usage = Usage(_worked(eddy) - self._seconds, held, self._settings.memory, self._settings.cpu)
+        worked, built = _worked(eddy)
+        limits = self._settings.memory, self._settings.cpu
+        usage = Usage(worked - self._worked[0], held, *limits, built - self._worked[1])
         self._rows = [max(now, before) for now, before in zip(rows, self._rows, strict=True)]
-        self._probes, self._seconds = probes, _worked(eddy)
+        self._probes, self._worked = probes, (worked, built)
         self.optimiser.watch(max(known, default=None), new_rows, new, usage)
 
     def propose(self, plan: Plan, stems: Sequence[SteM], eddy: Eddy) -> Tree | None:
@@ -79,7 +82,7 @@ class Planner:
     def go_on(self, stems: Sequence[SteM], eddy: Eddy) -> None:
         """From the totals of now: what was done since the last batch was loading, which is no sample of anything."""
         self._rows = [max(stem.rows, before) for stem, before in zip(stems, self._rows, strict=True)]
-        self._probes, self._seconds = _probes(eddy), _worked(eddy)
+        self._probes, self._worked = _probes(eddy), _worked(eddy)
 
     def text(self, plan: Plan, stems: Sequence[SteM]) -> str:
         """What the optimiser believes, for people; empty before it first looked for a plan."""
@@ -107,11 +110,12 @@ class Planner:
     def saved(self) -> Saved:
         """For another process."""
         probes = [[*key, *counts] for key, counts in self._probes.items()]
-        return [self.optimiser.saved(), self._rows, probes, self._seconds]
+        return [self.optimiser.saved(), self._rows, probes, list(self._worked)]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        optimiser, self._rows, probes, self._seconds = saved
+        optimiser, self._rows, probes, (worked, built) = saved
+        self._worked = worked, built
         self._probes = {(span, target): (tuples, made) for span, target, tuples, made in probes}
         self.optimiser.restore(optimiser)
 
@@ -131,8 +135,8 @@ def _held(stems: Sequence[SteM]) -> list[Held]:
     return [Held(s.rows - s.min_live, s.row_bytes) for s in stems]
 
 
-def _worked(eddy: Eddy) -> float:
-    return eddy.work.seconds + eddy.work.building
+def _worked(eddy: Eddy) -> tuple[float, float]:
+    return eddy.work.seconds + eddy.work.building, eddy.work.building
 
 
 def _probes(eddy: Eddy) -> Probes:

@@ -2,9 +2,9 @@
 
 `watch` is told after every batch what happened; `propose` gives another tree, or None. Memory is there to be used: of
 the plans within the limits the one with the least CPU is wanted, unless memory is said to be what is scarce. Prices are
-those of this machine (calibrate.py), corrected by one factor: what the plan of now took, over what was predicted for
-it. A plan is left only for one that is cheaper by a good share, or when it is over a limit and the other is not; so
-noise does not cause thrashing. Every proposal, taken or not, is a record.
+those of this machine (calibrate.py), corrected by two factors: what the plan of now took for probing and for building,
+over what was predicted for it. A plan is left only for one that is cheaper by a good share, or when it is over a limit
+and the other is not; so noise does not cause thrashing. Every proposal, taken or not, is a record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from eddyline.optimizer.timing import Timing, Usage
 from eddyline.optimizer.workload import Access, Edge, Source, Workload
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.plan import Plan
-from eddyline.plan.tree import Tree
+from eddyline.plan.tree import Tree, span_of
 from eddyline.query.model import WindowKind
 from eddyline.settings import Settings
 from eddyline.state.shelf import Saved
@@ -37,6 +37,10 @@ GAIN = 0.3
 
 SEARCH = 0.05
 """Seconds of searching where there are too many plans to look at all."""
+
+PROBING = "probe_hash", "probe_range", "probe_list_row", "match"
+BUILDING = "insert_row", "insert_index", "insert_sorted", "insert_component", "delete_row"
+"""The costs that are corrected together."""
 
 MICROS = 1e6
 
@@ -82,7 +86,7 @@ class Optimiser:
         self._limits = Limits(settings.cpu, None if settings.memory is None else float(settings.memory))
         self.observed = Observed(len(sources))
         self.timing = Timing(self._longest)
-        self._factor = 1.0
+        self._factors = 1.0, 1.0
         self.last: Proposal | None = None
 
     def watch(
@@ -106,11 +110,10 @@ class Optimiser:
         changed = self.timing.changed(_figures(workload))
         if not changed and "memory" not in why:
             return None
+        self._factors = self._corrections(workload, plan)
         model = Model(workload, self._costs())
-        now = Pricing(model).cost(shape_of(plan.tree))
-        self._factor = self.timing.factor(now.cpu, self._factor)
-        found = self._search(model)
-        cost, current = self._corrected(found.cost), self._corrected(now)
+        current, found = self.predicted(model, plan), self._search(model)
+        cost = found.cost
         over = not self._limits.allow(current) and self._limits.allow(cost)
         taken = found.tree != plan.tree and (over or cost.cpu < (1.0 - GAIN) * current.cpu)
         measured = {"cpu now": current.cpu, "cpu": cost.cpu, "memory now": current.memory, "memory": cost.memory}
@@ -120,8 +123,7 @@ class Optimiser:
         return self.last
 
     def _search(self, model: Model) -> Planned:
-        limits = Limits(None if self._limits.cpu is None else self._limits.cpu / self._factor, self._limits.memory)
-        name = self._settings.optimizer
+        limits, name = self._limits, self._settings.optimizer
         if name == "mjoin-init":
             return mjoin_init(model, limits)
         if name == "bjtree-init":
@@ -132,21 +134,30 @@ class Optimiser:
             return mjoin_init(model, limits)
         return replace(best, considered=tuple(Considered("not dominated", p.tree, p.cost) for p in plans))
 
-    def _corrected(self, cost: Cost) -> Cost:
-        return Cost(cost.cpu * self._factor, cost.memory)
+    def _corrections(self, workload: Workload, plan: Plan) -> tuple[float, float]:
+        """Of probing and of building: what the plan of now took, over what the calibrated costs say."""
+        model = Model(workload, self._calibrated())
+        operators = (*plan.tree.below(), plan.tree)
+        building = sum(model.stem_cpu(span_of(child), op.span) for op in operators for child in op.children)
+        probing = Pricing(model).cost(shape_of(plan.tree)).cpu - building
+        return self.timing.factors(probing, building, self._factors)
 
-    def _costs(self) -> Costs:
+    def _calibrated(self) -> Costs:
         if not _calibrated:
             _calibrated.append(calibrate(self._clock))
         return _calibrated[0]
+
+    def _costs(self) -> Costs:
+        probing, building = self._factors
+        return self._calibrated().scaled(dict.fromkeys(PROBING, probing) | dict.fromkeys(BUILDING, building))
 
     def model(self, held: Sequence[Held]) -> Model:
         """Prices for what was observed."""
         return Model(self.workload(held), self._costs())
 
     def predicted(self, model: Model, plan: Plan) -> Cost:
-        """What a plan costs, corrected by what was measured."""
-        return self._corrected(Pricing(model).cost(shape_of(plan.tree)))
+        """What a plan costs."""
+        return Pricing(model).cost(shape_of(plan.tree))
 
     def selectivities(self, held: Sequence[Held]) -> list[tuple[Condition, float]]:
         """Of the conditions of the query."""
@@ -168,11 +179,12 @@ class Optimiser:
 
     def saved(self) -> Saved:
         """For another process."""
-        return [self.observed.saved(), self.timing.saved(), self._factor]
+        return [self.observed.saved(), self.timing.saved(), list(self._factors)]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        observed, timing, self._factor = saved
+        observed, timing, (probing, building) = saved
+        self._factors = probing, building
         self.observed.restore(observed)
         self.timing.restore(timing)
 

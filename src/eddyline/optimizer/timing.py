@@ -34,12 +34,14 @@ KEEP = 0.7
 
 @dataclass(frozen=True)
 class Usage:
-    """CPU seconds since the last batch, bytes held, and the limits; None is no limit."""
+    """CPU seconds since the last batch, bytes held, and the limits (None is no limit); how many of the seconds went to
+    building."""
 
     seconds: float
     bytes: int
     memory_limit: int | None = None
     cpu_limit: float | None = None
+    building: float = 0.0
 
 
 class Timing:
@@ -51,9 +53,9 @@ class Timing:
         self._rows = self._rows_then = 0
         self._seconds = 0.0
         """Of event time, since the start."""
-        self._cpu = 0.0
-        """CPU seconds per second of event time, lately."""
-        self._spent = self._over = 0.0
+        self._cpu = self._building = 0.0
+        """CPU seconds per second of event time, lately, in all and for building."""
+        self._spent = self._built = self._over = 0.0
         self._near = False
         self._interval = 1
         self._then: dict[str, float] = {}
@@ -72,12 +74,14 @@ class Timing:
         """A batch came to this event time; the seconds that passed."""
         self._rows += rows
         self._spent += usage.seconds
+        self._built += usage.building
         seconds = 0.0
         if event_time is not None and self._event_time is not None and event_time > self._event_time:
             seconds = (event_time - self._event_time) / 1e6
-            cpu = self._spent / seconds
-            self._cpu = cpu if self._seconds == 0.0 else KEEP * self._cpu + (1.0 - KEEP) * cpu
-            self._spent = 0.0
+            keep = KEEP if self._seconds > 0.0 else 0.0
+            self._cpu = keep * self._cpu + (1.0 - keep) * self._spent / seconds
+            self._building = keep * self._building + (1.0 - keep) * self._built / seconds
+            self._spent = self._built = 0.0
             self._seconds += seconds
             limit = usage.cpu_limit
             self._over = self._over + seconds if limit is not None and self._cpu > limit else 0.0
@@ -116,16 +120,29 @@ class Timing:
         self._interval, self._then = 1, dict(figures)
         return "the first look" if first else ", ".join(said)
 
-    def factor(self, predicted: float, known: float) -> float:
-        """What the plan of now takes, over what was predicted for it."""
-        return self._cpu / predicted if predicted > 0.0 and self._cpu > 0.0 else known
+    def factors(self, probing: float, building: float, known: tuple[float, float]) -> tuple[float, float]:
+        """What the plan of now takes for probing and for building, over what was predicted for it."""
+        found = zip((self._cpu - self._building, self._building), (probing, building), known, strict=True)
+        probe, build = (
+            taken / predicted if predicted > 0.0 and taken > 0.0 else old for taken, predicted, old in found
+        )
+        return probe, build
 
     def saved(self) -> Saved:
         """For another process."""
-        numbers = self._rows, self._rows_then, self._seconds, self._cpu, self._spent, self._over, self._interval
-        return [self._event_time, *numbers, self._near, self._then]
+        spent = self._cpu, self._building, self._spent, self._built, self._over
+        return [
+            self._event_time,
+            self._rows,
+            self._rows_then,
+            self._seconds,
+            *spent,
+            self._interval,
+            self._near,
+            self._then,
+        ]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        self._event_time, self._rows, self._rows_then, self._seconds, self._cpu, *rest = saved
-        self._spent, self._over, self._interval, self._near, self._then = rest
+        self._event_time, self._rows, self._rows_then, self._seconds, self._cpu, self._building, *rest = saved
+        self._spent, self._built, self._over, self._interval, self._near, self._then = rest
