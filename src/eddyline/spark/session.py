@@ -14,6 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from eddyline.errors import SettingError
+from eddyline.spark.home import spark_home
 
 DEFAULTS = {
     "spark.master": "local[*,4]",  # a task whose Python worker dies is started again
@@ -49,6 +50,8 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
     settings = {"spark.driver.extraJavaOptions": quiet, **DEFAULTS, **conf}
     if settings["spark.master"].startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        if settings["spark.master"].startswith("local[") and (home := spark_home()) is not None:
+            os.environ["SPARK_HOME"] = home
         settings = {**LOCAL, **settings}
     builder = SparkSession.builder
     for key, value in settings.items():
