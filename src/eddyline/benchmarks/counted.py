@@ -149,7 +149,7 @@ def _probe_seconds(fan_out: float) -> tuple[float, float]:
 
 
 def _fixed() -> Settings:
-    return Settings(router="fixed", packet=_PACKET)
+    return Settings(router="fixed", packet=_PACKET, plan="mjoin")
 
 
 def _seconds(engine: LocalEngine, kind: type[Probe] | type[Select]) -> tuple[float, float]:

@@ -93,7 +93,7 @@ class _Side:
     """One engine, filled; it takes chunks."""
 
     def __init__(self, query: Query, cell: Cell, packet: int | None) -> None:
-        self.engine = LocalEngine(query, Settings(router="fixed", packet=packet))
+        self.engine = LocalEngine(query, Settings(router="fixed", packet=packet, plan="mjoin"))
         fill = cell.rows(0, cell.window)
         for part in [{name: fill[name]} for name in "rts"] if cell.quiet else [fill]:
             self.take(part)

@@ -58,7 +58,7 @@ def ideas(costs: Costs) -> list[Result]:
     the mean over all stretches after the warm-up."""
     results = []
     for router in ("auto", "rank"):
-        settings = Settings(router=router)
+        settings = Settings(router=router, plan="mjoin")
         for script in named_scripts():
             mean = float(np.mean(selections_behind(script, costs, settings=settings)[WARM_UP // STRETCH :]))
             results.append(Result(script.name, f"{router} / best order of the moment, work", mean, ""))
@@ -113,7 +113,7 @@ def selections_behind(
 
 def joins_behind(join: Join, script: DriftScript, costs: Costs, settings: Settings | None = None) -> list[float]:
     """Work over that of the best fixed order, for each stretch."""
-    settings = settings or Settings()
+    settings = settings or Settings(plan="mjoin")
     hits = script.truth(np.random.default_rng(1))
     fixed = replace(settings, router="fixed")
     orders = join.orders()

@@ -98,7 +98,7 @@ def _compare(case: str, data: Streams, selects: Mapping[str, str], written: str)
 
 def _run(data: Streams, select: str, router: str) -> Callable[[], int]:
     query = query_over(data, select)
-    return lambda: run_engine(query, data, BATCH, Settings(router=router))[0]
+    return lambda: run_engine(query, data, BATCH, Settings(router=router, plan="mjoin"))[0]
 
 
 def _text(order: Order) -> str:

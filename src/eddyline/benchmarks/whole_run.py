@@ -109,4 +109,4 @@ def _compare(case: str, data: Streams, fixed: Mapping[str, str], written: str) -
 
 def _run(data: Streams, select: str, router: str) -> Callable[[], int]:
     query = query_over(data, select)
-    return lambda: run_engine(query, data, BATCH, Settings(router=router))[0]
+    return lambda: run_engine(query, data, BATCH, Settings(router=router, plan="mjoin"))[0]

@@ -108,7 +108,7 @@ def _job(data: Streams, select: str, tables: list[str] | None = None) -> Job:
 
 
 def _static(packet: str) -> Settings:
-    return Settings(router="fixed", packet=_PACKET[packet], input_batch=INPUT_BATCH)
+    return Settings(router="fixed", packet=_PACKET[packet], input_batch=INPUT_BATCH, plan="mjoin")
 
 
 def _sides(job: Job) -> dict[Side, tuple[Job, Settings]]:

@@ -155,7 +155,7 @@ def _job(selectivity: int, rows: int) -> Job:
 
 def _settings(router: str, packet: int | None, input_batch: int) -> Settings:
     """Every packet is a decision, as in the paper."""
-    return Settings(router=router, packet=packet, input_batch=input_batch, reroute_every=1)
+    return Settings(router=router, packet=packet, input_batch=input_batch, reroute_every=1, plan="mjoin")
 
 
 def _measured(
