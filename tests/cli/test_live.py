@@ -144,6 +144,7 @@ def test_several_slots_are_shown_as_one() -> None:
         for slot in (0, 1):
             kept, other = [900, 9, 0.001, 3], [100, 50 * turn, 0.002, 1]
             told = {
+                "plan": plan.text,
                 "steps": [[1, 0, turn, [kept, other]], [2, 0, 1, [other, kept]], [5, 0, 0, [[9, 18, 0.0, 1]]]],
                 "packets": [[1, 0, 4, 1000, 0, 512, 0.25, 3]],
                 "counts": {"reroute": 2},
