@@ -184,6 +184,7 @@ class Everywhere:
             different = f"{type(error).__name__}: {error}"
         if different is not None:
             report.differences.append(f"{what}: {different}")
+            sys.stderr.write(f"\n{report.differences[-1]}\n")  # a long run may be stopped before its end
 
 
 def main(arguments: list[str] | None = None) -> int:
