@@ -93,7 +93,7 @@ def world(spark: SparkSession, tmp_path: Path) -> Iterator[World]:
 
 
 def test_faults_at_every_point(world: World) -> None:
-    strikes = [(point, ("dies", "disk full")[number % 2]) for number, point in enumerate(POINTS)]
+    strikes = [(point, fault) for point in POINTS for fault in ("dies", "disk full")]
     strikes += [(point, "dies") for point in ELSEWHERE]
     strikes += [("store: before a file is renamed", "torn write"), ("after commit", "late file of a zombie")]
     for point, fault in strikes:
