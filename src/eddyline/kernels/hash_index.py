@@ -16,6 +16,9 @@ from eddyline.kernels.jit import inlined, kernel
 
 NO_ROW = -1
 EMPTY = -2
+_TOGETHER = 64
+"""Tuples that are looked up together, before their chains are followed: so the loads of one do not wait for those of
+another."""
 
 
 @inlined
@@ -119,31 +122,38 @@ def probe(
     end = before[0]
     room = out_tuple.size
     n = too_new = 0
-    for i in range(at, rows.size):
-        if each:
-            end = before[i]
-        if chain == EMPTY:
+    heads = np.empty(_TOGETHER, np.int64)
+    while at < rows.size:
+        stop = min(at + _TOGETHER, rows.size)
+        for i in range(at, stop):
             key = keys[rows[i]]
             p = _slot(key, slots)
-            row = NO_ROW
-            while table[2 * p + 1] != EMPTY:
-                if table[2 * p] == key:
-                    row = table[2 * p + 1]
-                    break
-                p = p + 1 if p + 1 < slots else 0
-        else:
-            row = chain
-            chain = EMPTY
-        while row >= min_live:
-            if row >= end or (timed and times[row] > high[i]):
-                too_new += 1
-            elif not timed or times[row] >= low[i]:
-                if n == room:
-                    passed[0] += too_new
-                    return n, i, row
-                out_tuple[n] = i
-                out_row[n] = row
-                n += 1
-            row = after[row]
+            head = table[2 * p + 1]
+            if table[2 * p] != key or head == EMPTY:  # rarely: so the loop over keys goes straight on
+                while True:
+                    head = table[2 * p + 1]
+                    if head == EMPTY or table[2 * p] == key:
+                        break
+                    p = p + 1 if p + 1 < slots else 0
+            heads[i - at] = head
+        for i in range(at, stop):
+            row = heads[i - at]
+            if each:
+                end = before[i]
+            if chain != EMPTY:
+                row = chain
+                chain = EMPTY
+            while row >= min_live:
+                if row >= end or (timed and times[row] > high[i]):
+                    too_new += 1
+                elif not timed or times[row] >= low[i]:
+                    if n == room:
+                        passed[0] += too_new
+                        return n, i, row
+                    out_tuple[n] = i
+                    out_row[n] = row
+                    n += 1
+                row = after[row]
+        at = stop
     passed[0] += too_new
-    return n, rows.size, EMPTY
+    return n, at, EMPTY

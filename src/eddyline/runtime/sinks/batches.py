@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from eddyline.errors import JobError, SettingError
 from eddyline.faults import reach
-from eddyline.runtime.sinks.files import FileOptions, writer
+from eddyline.runtime.sinks.files import FileOptions, repeating, writer
 from eddyline.runtime.sources.paths import why
 from eddyline.state.log.store import Store
 
@@ -131,7 +131,7 @@ class HandOver:
 
     def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> str:
         out = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_batches(batches, self._schema), out)
+        pq.write_table(pa.Table.from_batches(batches, self._schema), out, use_dictionary=repeating(self._schema))
         self._store.write(f"{self._folder}/{name}.parquet", out.getvalue())
         return f"{self._folder}/{name}.parquet"
 
