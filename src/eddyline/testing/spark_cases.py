@@ -182,6 +182,8 @@ class Everywhere:
             different = wrong(outcome(), expected)
         except Exception as error:
             different = f"{type(error).__name__}: {error}"
+            if error.__cause__ is not None:  # what Spark said, all of it
+                sys.stderr.write(f"\n{error.__cause__}\n")
         if different is not None:
             report.differences.append(f"{what}: {different}")
             sys.stderr.write(f"\n{report.differences[-1]}\n")  # a long run may be stopped before its end
