@@ -38,7 +38,7 @@ from eddyline.spark.failures import told_by_spark
 from eddyline.spark.frames import FrameSource
 from eddyline.spark.functions import travelling
 from eddyline.spark.listener import Listener
-from eddyline.spark.source import PACKED_DDL, EddylineFiles, sources_option
+from eddyline.spark.source import PACKED_DDL, source_of, sources_option
 from eddyline.spark.tasks import RECORD_DDL, Task, combine_task, split_task, sweep_task, turn_task
 from eddyline.state.arena import remove_all
 
@@ -74,8 +74,9 @@ class SparkRunner:
         self._spec, self._home, self._account = self._durable.spec, self._durable.home, self._durable.account
         self._text = travelling(self._durable.text, functions)
         self._arenas = self._spec.arenas or ""
+        self._name = os.path.basename(self._arenas)
         if "$" in self._arenas:  # a place that only executors know; the driver has no arena, but a folder
-            self._arenas = f"{_memory()}/{os.path.basename(self._arenas)}"
+            self._arenas = f"{_memory()}/{self._name}"
         self._rows_file = f"{self._arenas}/rows"  # where the next run finds it, and removes it, if this one is killed
         self._size = BatchSize(settings, FIRST_ROWS, MOST_ROWS)
         self._error: BaseException | None = None
@@ -107,7 +108,7 @@ class SparkRunner:
 
     def _run(self, stop: Callable[[], bool]) -> bool:
         if not all(isinstance(i.source, FrameSource) for i in self._job.inputs):
-            self._spark.dataSource.register(EddylineFiles)
+            self._spark.dataSource.register(source_of(self._name))
         self._finished = self._durable.commit.finished  # then only whether there are new rows is to be seen
         self._follow = self._follow and not self._finished
         self._course.begin()
@@ -186,7 +187,7 @@ class SparkRunner:
 
     def _read(self, inputs: Mapping[str, str | None], stream: bool) -> DataFrame:
         reader: Any = self._spark.readStream if stream else self._spark.read
-        reader = reader.format("eddyline").option("spec", self._text)
+        reader = reader.format(self._name).option("spec", self._text)
         reader = reader.option("sources", sources_option(self._spec, inputs)).option("rows_file", self._rows_file)
         reader = reader.option("tasks", str(self._spark.sparkContext.defaultParallelism))
         frame: DataFrame = reader.option("follow", str(self._follow).lower()).load()
