@@ -20,7 +20,7 @@ LAYERS = (
     ("spark",),
     ("runtime",),
     ("engine",),
-    ("optimizer",),
+    ("migration", "optimizer"),
     ("routing",),
     ("plan",),
     ("state",),

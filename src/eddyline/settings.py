@@ -39,6 +39,10 @@ class Settings:
     """Rows taken in from all streams in one go; None: adaptive, or the packet size where that is fixed."""
     plan: str = "auto"
     optimizer: str = "auto"
+    optimize_when: str = "auto"
+    migration: str = "auto"
+    pause_ms: float = 50.0
+    """Milliseconds that a migration may hold results back at a time."""
     cpu: float | None = None
     """CPU seconds per second of event time that a plan may take; None: no limit."""
     explore: float = 0.08
@@ -186,6 +190,8 @@ TABLE: tuple[Setting, ...] = (
     Setting("plan", "auto, mjoin, a tree of aliases such as ((a b) c)", "auto", "which spans are materialised", _plan),
     Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans",
             _one_of("optimizer", ("auto", "off", "mjoin-init", "bjtree-init", "exhaustive"), ())),
+    Setting("optimize_when", "auto, data, memory, refined", "auto", "what makes the optimiser look for another plan",
+            _one_of("optimize_when", ("auto", "data", "memory", "refined"), ())),
     Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs",
             today="off"),
     Setting("execution", "unsynchronized, semi, total", "unsynchronized", "how far queues may run apart"),

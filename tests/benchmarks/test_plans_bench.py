@@ -10,13 +10,22 @@ from eddyline import benchmarks
 from eddyline.benchmarks import plans
 from eddyline.benchmarks.plans import Run
 from eddyline.optimizer.plans import Cost
+from eddyline.optimizer.shapes import shape_of
 from eddyline.plan.tree import mjoin
 from eddyline.testing.trees import random_tree
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"QUERIES": 2, "ROUNDS": 1, "SECONDS": 3.0, "SLOW": 500, "FAST": 2000}.items():
+    for name, value in {
+        "QUERIES": 2,
+        "ROUNDS": 1,
+        "SECONDS": 3.0,
+        "WINDOW": 1.0,
+        "BATCH": 0.1,
+        "SLOW": 500,
+        "FAST": 2000,
+    }.items():
         monkeypatch.setattr(plans, name, value)
 
 
@@ -41,7 +50,7 @@ def test_what_is_drawn_depends_on_the_seed_alone() -> None:
 
 def test_a_slot_observes_what_was_drawn() -> None:
     case = plans.draw(random.Random(3))
-    workload = plans.observed(case)
+    workload = plans.observed(case, plans.BATCH).workload
     for number, source in enumerate(workload.sources):
         rows = case.data[f"s{number}"].num_rows
         assert source.rate == pytest.approx(rows / plans.SECONDS, rel=0.15)
@@ -50,6 +59,18 @@ def test_a_slot_observes_what_was_drawn() -> None:
         edge = next(e for e in workload.edges if (e.left, e.right) == (left, right))
         values = case.data[f"s{left}"].column(f"e{number}").to_numpy().max() + 1
         assert edge.selectivity == pytest.approx(1 / values, rel=0.4)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_plans_are_different_and_without_products(seed: int) -> None:
+    rng = random.Random(seed)
+    case = plans.draw(rng)
+    sources = len(case.query.sources)
+    trees = plans.plans_of(rng, case, mjoin(sources))
+    assert len({str(shape_of(tree)) for tree in trees}) == plans.PLANS
+    for below in (below for tree in trees for below in tree.below()):
+        inside = [edge for edge in case.edges if all(below.span >> source & 1 for source in edge)]
+        assert len(inside) == below.span.bit_count() - 1, "edges of a tree that join all of a span"
 
 
 def test_plans_are_measured() -> None:

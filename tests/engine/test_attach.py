@@ -572,7 +572,7 @@ def travelled(seed: int, folder: Path) -> str | None:
     """The difference that going from process to process makes to a case of the fuzzer."""
     case = generate(seed)
     options = dict(case.settings)
-    for name in ("durable", "replan"):
+    for name in ("durable", "migrate"):
         options.pop(name, None)
     with eager(options.pop("eager", None)):
         engine = Travelling(bound_case(case), Settings(**options), folder)

@@ -5,7 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from eddyline.optimizer.timing import FIRST_ROWS, INTERVAL_ROWS, LONGEST_INTERVAL, NEAR, THRESHOLD, Timing, Usage
+import pytest
+
+from eddyline.optimizer.timing import (
+    FIRST_ROWS,
+    GLANCE,
+    INTERVAL_ROWS,
+    LONGEST_INTERVAL,
+    NEAR,
+    THRESHOLD,
+    Timing,
+    Usage,
+)
+from eddyline.optimizer.trend import EACH, GROWS, PARTS, Trend
 
 IDLE = Usage(0.0, 0)
 STILL = {"rate 0": 10.0, "selectivity 0-1": 0.01}
@@ -14,8 +26,8 @@ STILL = {"rate 0": 10.0, "selectivity 0-1": 0.01}
 class Batches:
     """Batches of a second of event time each."""
 
-    def __init__(self, longest: float = 2.0) -> None:
-        self.timing, self.second = Timing(longest), 0
+    def __init__(self, longest: float = 2.0, when: str = "auto") -> None:
+        self.timing, self.second = Timing(longest, when), 0
 
     def feed(self, rows: int, usage: Usage = IDLE, seconds: int = 1) -> float:
         self.second += seconds
@@ -26,11 +38,12 @@ class Batches:
         return self.timing.changed(figures)
 
 
-def after_first_look() -> Batches:
-    batches = Batches()
+def after_first_look(when: str = "auto") -> Batches:
+    batches = Batches(when=when)
     for _ in range(4):
         batches.feed(FIRST_ROWS)
-    assert batches.looked() == "the first look"
+    assert bool(batches.timing.due()) == (when in ("auto", "data"))
+    assert batches.timing.changed(STILL) == "the first look"
     return batches
 
 
@@ -121,6 +134,148 @@ def test_cpu_above_its_limit_for_a_whole_window() -> None:
     for _ in range(20):
         batches.feed(0, Usage(0.0, 0, None, 0.5))
     assert batches.timing.due() is None, "it has come down again"
+
+
+NEAR_USAGE, OVER = Usage(0.0, 999, 1000), Usage(9.0, 0, None, 0.5)
+MEMORY, CPU = "memory is near its limit", "more CPU than its limit for a whole window"
+INPUT, INSIDE = "input queues grow steadily", "queues inside the plan grow steadily"
+
+
+def growing(batches: Batches, rows: bool = False, between: bool = False) -> str | None:
+    """Why it is due after one queue grew for as long as it takes to be a trend."""
+    for n in range(PARTS * EACH):
+        size = round(1000 * GROWS ** (n / 2 if rows or between else 0))
+        batches.feed(FIRST_ROWS + size * rows, Usage(0.0, 0, between=size if between else 0))
+    return batches.timing.due()
+
+
+@pytest.mark.parametrize(
+    ("when", "pressed"),
+    [("data", ()), ("memory", (MEMORY, INPUT)), ("refined", (MEMORY, CPU, INPUT, INSIDE)),
+     ("auto", (MEMORY, CPU, INPUT, INSIDE))],
+)  # fmt: skip
+def test_what_asks_for_a_plan(when: str, pressed: tuple[str, ...]) -> None:
+    """Before the first look; without anything only those look that are driven by data."""
+
+    def due(usage: Usage) -> str | None:
+        batches = Batches(when=when)
+        for _ in range(8):
+            batches.feed(FIRST_ROWS, usage)
+        return batches.timing.due()
+
+    quiet = "enough has been seen" if when in ("data", "auto") else None
+    assert due(IDLE) == quiet
+    assert due(NEAR_USAGE) == (MEMORY if MEMORY in pressed else quiet)
+    assert due(OVER) == (CPU if CPU in pressed else quiet)
+    grown = Batches(when=when)
+    for n in range(PARTS * EACH):
+        grown.feed(round(FIRST_ROWS * GROWS**n))
+    assert grown.timing.due() == (INPUT if INPUT in pressed else quiet)
+    assert growing(Batches(when=when), between=True) == (INSIDE if INSIDE in pressed else quiet)
+
+
+def test_a_trend_is_no_jump_and_holds_for_long_enough() -> None:
+    steady = [100.0 * GROWS**n for n in range(PARTS * EACH)]
+    assert Trend(steady).steady and not Trend(steady[1:]).steady
+    for at in range(PARTS * EACH + 1):
+        assert not Trend([10.0] * at + [50.0] * (PARTS * EACH - at)).steady, f"a jump at {at}"
+    assert not Trend([10.0, 12.0, 11.0] * PARTS).steady and not Trend([0.0] * PARTS * EACH).steady
+    trend = Trend(steady)
+    trend.add(0.0)
+    assert len(trend.sizes) == PARTS * EACH and not trend.steady
+
+
+def test_a_trend_is_heard_once() -> None:
+    batches = after_first_look()
+    batches.feed(INTERVAL_ROWS)
+    assert batches.looked() == ""
+    assert growing(batches, between=True) == INSIDE
+    batches.timing.changed(STILL)
+    batches.feed(INTERVAL_ROWS, Usage(0.0, 0, between=10**9))
+    assert batches.timing.pressing is None
+
+
+@pytest.mark.parametrize(("usage", "why"), [(NEAR_USAGE, MEMORY), (OVER, CPU)])
+def test_who_presses_and_finds_nothing_new_is_heard_less_and_less(usage: Usage, why: str) -> None:
+    batches, heard = after_first_look("refined"), []
+    for n in range(300):
+        batches.feed(INTERVAL_ROWS, usage)
+        if batches.timing.due() is not None:
+            assert batches.timing.due() == why
+            heard.append(n)
+            assert batches.timing.changed(STILL) == ""
+    gaps = [b - a for a, b in zip(heard, heard[1:], strict=False)]
+    assert gaps == [2, 4, 8, 16, 32, 64, 64, 64][: len(gaps)] and len(gaps) >= 7
+    for _ in range(30):
+        batches.feed(0, Usage(0.0, 0, 1000, 0.5))
+    for _ in range(3):
+        batches.feed(INTERVAL_ROWS, usage)
+    assert batches.timing.due() == why, "after a calm window it is heard at once again"
+
+
+def test_pressure_that_comes_and_goes_does_not_begin_anew() -> None:
+    """Calm for less than a window is not calm."""
+    batches, heard = after_first_look("memory"), 0
+    for n in range(64):
+        batches.feed(INTERVAL_ROWS, NEAR_USAGE if n % 2 else IDLE)
+        if batches.timing.due():
+            heard += 1
+            batches.timing.changed(STILL)
+    assert 3 <= heard <= 6
+
+
+def test_a_change_makes_pressure_heard_at_once_again() -> None:
+    batches = after_first_look("memory")
+    for _ in range(10):
+        batches.feed(INTERVAL_ROWS, NEAR_USAGE)
+        if batches.timing.due():
+            batches.timing.changed(STILL)
+    batches.feed(20 * INTERVAL_ROWS, NEAR_USAGE)
+    assert batches.looked({**STILL, "rate 0": 100.0})
+    batches.feed(INTERVAL_ROWS, NEAR_USAGE)
+    assert batches.timing.due() == MEMORY
+
+
+def test_a_look_at_the_library_every_interval_changes_nothing() -> None:
+    batches = after_first_look()
+    batches.feed(INTERVAL_ROWS)
+    assert batches.looked() == ""
+    batches.feed(INTERVAL_ROWS)
+    assert batches.timing.due() is None and batches.timing.due(library=True) == GLANCE
+    batches.timing.glanced()
+    assert batches.timing.due(library=True) is None
+    batches.feed(INTERVAL_ROWS)
+    assert batches.timing.due(library=True) == "an interval has passed", "the grown one, as without the library"
+    memory = after_first_look()
+    memory.timing = Timing(2.0, "memory")
+    memory.timing.restore(batches.timing.saved())
+    assert memory.timing.due(library=True) is None
+
+
+def test_what_differs_is_not_a_look() -> None:
+    batches = after_first_look()
+    batches.feed(INTERVAL_ROWS)
+    assert batches.timing.differs({**STILL, "rate 0": 20.0}) == "rate 0 10 -> 20" and batches.timing.differs(STILL) == ""
+    assert batches.looked({**STILL, "rate 0": 20.0}) == "rate 0 10 -> 20"
+
+
+def test_a_new_plan_is_judged_by_what_it_takes_itself() -> None:
+    batches = after_first_look()
+    for _ in range(5):
+        batches.feed(INTERVAL_ROWS, OVER)
+    assert batches.timing.due() == CPU and batches.timing.cpu > 5.0
+    batches.timing.changed(STILL)
+    batches.timing.new_plan()
+    assert batches.timing.cpu == 0.0 and batches.timing.factors(1.0, 1.0, (3.0, 4.0)) == (3.0, 4.0)
+    batches.feed(INTERVAL_ROWS, Usage(0.25, 0, None, 0.5))
+    assert batches.timing.cpu == 0.25 and batches.timing.pressing is None
+
+
+def test_selections_are_no_probes() -> None:
+    batches = Batches()
+    batches.feed(1)
+    batches.feed(1, Usage(8.0, 0, building=1.0, selecting=4.0), seconds=1)
+    assert batches.timing.factors(1.0, 1.0, (9.0, 9.0)) == (3.0, 1.0) and batches.timing.cpu == 8.0
 
 
 def test_cpu_is_per_second_of_event_time() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from made_up import entry, no_overhead, plan, saw
 
-from eddyline.plan.plan import Probe
+from eddyline.plan.plan import Plan, Probe, Select
+from eddyline.plan.tree import Tree
 from eddyline.routing.decisions import KEPT, Decision, DecisionLog
 from eddyline.routing.policies.auto import Auto
 from eddyline.routing.policies.benefit import Benefit
@@ -52,6 +53,36 @@ def test_fixed_takes_the_order_of_the_script() -> None:
     assert index(Fixed(), entry((1000, 1000, 9.0), (1000, 0, 0.1))) == 0
     steps = RoutingArrays(plan()).entry((0b001, 0)).steps
     assert [isinstance(t.step, Probe) for t in steps] == [False, False, True]
+
+
+def probed(policy: Policy, made: Plan, *signature: int) -> int:
+    """The span that is probed next by tuples which have passed all selections."""
+    step = policy.decide(RoutingArrays(made).entry((signature[0], 0b111 & signature[1]))).step
+    assert isinstance(step, Probe)
+    return step.span
+
+
+def test_fixed_follows_the_orders_that_it_is_told() -> None:
+    """a - b - c, so b may go to either side; selections come first whatever is told."""
+    made, policy = plan(), Fixed()
+    assert probed(policy, made, 0b010, 0b010) == 0b001
+    policy.follow({(7, 1): (2, 4), (7, 2): (4, 1), (7, 4): (2, 1)})
+    assert probed(policy, made, 0b010, 0b010) == 0b100, "as told, not as written"
+    assert probed(policy, made, 0b110, 0b010) == 0b001 and probed(policy, made, 0b011, 0b111) == 0b100
+    assert isinstance(policy.decide(RoutingArrays(made).entry((0b010, 0))).step, Select)
+    policy.follow({(7, 1): (4, 2), (7, 2): (1, 4), (7, 4): (1, 2)})
+    assert probed(policy, made, 0b001, 0b101) == 0b010, "c has nothing in common with a: the next that may be"
+    policy.follow({})
+    assert probed(policy, made, 0b010, 0b010) == 0b001
+
+
+def test_fixed_follows_the_orders_of_each_operator() -> None:
+    """b starts in (a b), tuples of a and b in the operator above; orders of operators that are not there tell
+    nothing."""
+    made, policy = Plan(plan().query, Tree((Tree((0, 1)), 2))), Fixed()
+    policy.follow({(3, 1): (2,), (3, 2): (1,), (7, 3): (4,), (7, 4): (3,), (6, 2): (4,), (6, 4): (2,)})
+    assert probed(policy, made, 0b010, 0b010) == 0b001
+    assert probed(policy, made, 0b011, 0b111) == 0b100 and probed(policy, made, 0b100, 0) == 0b011
 
 
 def test_random_draws_the_same_with_the_same_seed_and_takes_every_step() -> None:

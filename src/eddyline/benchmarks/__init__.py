@@ -54,6 +54,7 @@ NAMES = (
     "optimizer",
     "plans",
     "qualified",
+    "watching",
     "spark",
     "catch-up",
 )

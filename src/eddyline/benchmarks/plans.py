@@ -1,14 +1,16 @@
 """`bench plans`: does the cost model tell the truth? Random joins in several plans each, predicted and measured.
 
-What the model is told is what a slot observed while it ran the query as a multi-way join; then the plans are run, in
-turns, and CPU time and state are compared with the prediction. A plan is one of: the multi-way join, the one that the
-exhaustive search predicts to be cheapest, and a random tree without products.
+The model is that of a slot: what it observed while it ran the query as a multi-way join, with the costs of this
+machine, corrected by what the slot took. Then three plans take turns, and CPU time and state are compared with the
+prediction: the multi-way join, the plan that the exhaustive search predicts to be cheapest, and random trees without
+products, of which one is enough unless the first two are the same.
 """
 
 from __future__ import annotations
 
+import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from statistics import median
 from time import process_time
@@ -19,24 +21,24 @@ from eddyline.benchmarks import Result
 from eddyline.benchmarks.timed_joins import TimedJoin, timed_join
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.planner import Planner
-from eddyline.optimizer.calibrate import calibrate
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.dominating import choose
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.optimiser import Held
 from eddyline.optimizer.plans import NO_LIMITS, Cost
 from eddyline.optimizer.shapes import Pricing, shape_of
-from eddyline.optimizer.workload import Workload
 from eddyline.plan.tree import Tree, mjoin
 from eddyline.settings import Settings
 from eddyline.testing.trees import random_tree
 
-QUERIES, ROUNDS = 20, 2
-SECONDS, WINDOW, BATCH = 5.0, 1.0, 0.1
+QUERIES, PLANS, ROUNDS = 20, 3, 2
+SECONDS, WINDOW, BATCH = 2.5, 0.5, 0.05
 """Of event time: how long streams are, what a window holds, and what a batch has."""
 SLOW, FAST = 10_000, 100_000
 """Rows a second of a stream."""
 RANK_CPU, RANK_STATE, OFF, CHEAPEST, SHARE = 0.9, 0.95, 0.25, 1.15, 0.9
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -51,27 +53,30 @@ class Run:
 
 def run() -> list[Result]:
     """All cases."""
-    costs = calibrate(process_time)
     runs: list[Run] = []
     hits = 0
     for number in range(QUERIES):
         rng = random.Random(number)
         case = draw(rng)
-        model = Model(observed(case), costs)
-        pricing = Pricing(model)
-        sources = len(case.query.sources)
+        model = observed(case, BATCH)
         best = choose(exhaustive(model, NO_LIMITS), NO_LIMITS, "cpu")
         assert best is not None
-        trees = [mjoin(sources), best.tree, random_tree(rng, sources, case.edges)]
+        trees = plans_of(rng, case, best.tree)
         found = measured(case, trees)
+        pricing, aliases = Pricing(model), [s.alias for s in case.query.sources]
         for tree, cost in zip(trees, found, strict=True):
-            text = tree.text([s.alias for s in case.query.sources])
-            runs.append(Run(number, text, pricing.cost(shape_of(tree)), cost))
-        hits += found[1].cpu <= CHEAPEST * min(cost.cpu for cost in found)
+            runs.append(Run(number, tree.text(aliases), pricing.cost(shape_of(tree)), cost))
+            _log.info("query %d of %d, %s", number + 1, QUERIES, _text(runs[-1]))
+        hits += found[trees.index(best.tree)].cpu <= CHEAPEST * min(cost.cpu for cost in found)
     return [
         *_truth(runs),
         Result("cheapest predicted", "within 15 % of the cheapest", hits / QUERIES, "", SHARE, hits >= SHARE * QUERIES),
     ]
+
+
+def _text(run: Run) -> str:
+    cpu, memory = run.measured.cpu / run.predicted.cpu, run.measured.memory / run.predicted.memory
+    return f"{run.tree}: {run.measured.cpu:.3f} of a core, {cpu:.2f} of the prediction; state {memory:.2f} of it"
 
 
 def _truth(runs: list[Run]) -> Iterator[Result]:
@@ -100,39 +105,69 @@ def draw(rng: random.Random) -> TimedJoin:
     return timed_join(rates, edges, fan_outs, SECONDS, WINDOW, rng.randrange(1 << 30))
 
 
-def _feed(case: TimedJoin, engine: LocalEngine) -> Iterator[float]:
+def plans_of(rng: random.Random, case: TimedJoin, best: Tree) -> list[Tree]:
+    """So many different plans, if there are: the multi-way join, this one, and random ones."""
+    sources = len(case.query.sources)
+    trees = [mjoin(sources)]
+    if best not in trees:
+        trees.append(best)
+    while len(trees) < PLANS:
+        tree = random_tree(rng, sources, case.edges)
+        shapes = [shape_of(other) for other in trees]
+        if shape_of(tree) not in shapes and all(_connected(below.span, case.edges) for below in tree.below()):
+            trees.append(tree)
+    return trees
+
+
+def _connected(span: int, edges: Collection[tuple[int, int]]) -> bool:
+    """Whether edges inside a span reach all of it: a product of whole windows is more than a machine can hold."""
+    inside = [1 << left | 1 << right for left, right in edges if span >> left & 1 and span >> right & 1]
+    reached, before = span & -span, 0
+    while reached != before:
+        before = reached
+        for edge in inside:
+            reached |= edge if edge & reached else 0
+    return reached == span
+
+
+def _feed(case: TimedJoin, engine: LocalEngine, seconds: float) -> Iterator[float]:
     """Batch after batch; gives the event time that each has come to."""
-    for number, rows in enumerate(case.batches(BATCH), 1):
+    for number, rows in enumerate(case.batches(seconds), 1):
         engine.batch(rows)
-        yield number * BATCH
+        yield number * seconds
 
 
-def observed(case: TimedJoin) -> Workload:
-    """What a slot tells the optimiser about it."""
-    engine = LocalEngine(case.query, Settings(plan="mjoin"))
-    planner = Planner(engine.slot.plan, Settings(), process_time)
-    engine.slot.planner = planner
+def observed(case: TimedJoin, seconds: float) -> Model:
+    """What the optimiser of a slot knows after batches of so many seconds."""
+    engine = LocalEngine(case.query, Settings(plan="mjoin"), process_time)
+    slot = engine.slot
+    planner = slot.planner = Planner(slot.plan, Settings(), process_time)
     planner.propose = lambda plan, stems, eddy: None  # type: ignore[method-assign]
-    for _ in _feed(case, engine):
+    for _ in _feed(case, engine, seconds):
         pass
-    stems = engine.slot.stems[: len(case.query.sources)]
-    return planner.optimiser.workload([Held(s.rows - s.min_live, s.row_bytes) for s in stems])
+    held = [Held(s.rows - s.min_live, s.row_bytes) for s in slot.stems[: len(case.query.sources)]]
+    planner.optimiser.propose(slot.plan, held)  # the first look corrects the costs
+    return planner.optimiser.model(held)
 
 
 def measured(case: TimedJoin, trees: list[Tree]) -> list[Cost]:
-    """CPU seconds per second of event time once windows are full, the least of some rounds, and state at the end."""
+    """CPU seconds per second of event time once windows are full, and the median of the state in the second half.
+
+    The plans take turns batch by batch, and a batch counts with the least of some rounds: what else the machine does
+    meets all plans alike, and it is the same work in every round.
+    """
     aliases = [s.alias for s in case.query.sources]
-    found = [Cost(float("inf"), 0.0)] * len(trees)
-    for _ in range(ROUNDS):
-        for number, tree in enumerate(trees):
-            engine = LocalEngine(case.query, Settings(plan=tree.text(aliases), optimizer="off"))
-            begin, memory = None, []
-            for at in _feed(case, engine):
-                if begin is None and at >= 1.5 * WINDOW:
-                    begin = process_time(), at
-                if at > SECONDS / 2:
-                    memory.append(engine.slot.peak_bytes)
-            assert begin is not None
-            cpu = (process_time() - begin[0]) / (SECONDS - begin[1])
-            found[number] = Cost(min(cpu, found[number].cpu), median(memory))
-    return found
+    steps = round(SECONDS / BATCH)
+    seconds, held = np.full((len(trees), ROUNDS, steps), np.inf), np.zeros((len(trees), steps))
+    for turn in range(ROUNDS):
+        engines = [LocalEngine(case.query, Settings(plan=t.text(aliases), optimizer="off")) for t in trees]
+        for step, rows in enumerate(case.batches(BATCH)):
+            for number, engine in enumerate(engines):
+                begin = process_time()
+                engine.batch(rows)
+                seconds[number, turn, step] = process_time() - begin
+                held[number, step] = engine.slot.peak_bytes
+    full = round(1.5 * WINDOW / BATCH)
+    cpu = seconds.min(axis=1)[:, full:].sum(axis=1) / ((steps - full) * BATCH)
+    memory = np.median(held[:, steps // 2 :], axis=1)
+    return [Cost(float(c), float(m)) for c, m in zip(cpu, memory, strict=True)]

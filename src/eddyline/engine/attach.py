@@ -34,7 +34,7 @@ from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.log.sealed import sealed, unsealed
 
-FORMAT = 3
+FORMAT = 4
 """Of the header and of everything in the arena: to be raised when any of it changes."""
 
 HEADER = "header"
@@ -69,6 +69,10 @@ def open_slot(
                 tree = parse_tree(known["slot"]["plan"], [s.alias for s in query.sources])
                 if settings.plan == "auto" or tree == shape(settings.plan, [s.alias for s in query.sources]):
                     slot = Slot(query, settings, arena, clock, partial, tree)
+                    moving = known["slot"]["migration"]
+                    if moving is not None:
+                        to = parse_tree(moving["plan"], [s.alias for s in query.sources])
+                        slot.migrate(to, moving["parallel"], moving["first"])
                     if arena.regions == known["regions"] - len(known["freed"]):
                         slot.restore(known["slot"])
                         arena.regions, arena.freed = known["regions"], known["freed"]

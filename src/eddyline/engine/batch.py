@@ -92,7 +92,7 @@ class LocalEngine:
         slot = self.slot
         parts = [explain(self.query, self.partitioning, slot.plan.tree), measured(self.query, slot.eddy)]
         if slot.planner is not None:
-            parts.append(slot.planner.text(slot.plan, slot.stems[: len(self.query.sources)]))
+            parts.append(slot.planner.text(slot.plan, slot.stems))
         return "\n\n".join(part for part in parts if part)
 
     def report(self, seconds: float = 0.0) -> Report:

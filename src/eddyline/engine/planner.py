@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from eddyline.optimizer.conditions import Condition
+from eddyline.engine.estimate import Child, Estimate, Share, cost_text
 from eddyline.optimizer.optimiser import Held, Optimiser, Proposal
-from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.timing import Usage
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.explain import span_text, text
-from eddyline.plan.plan import Plan, Probe
+from eddyline.plan.plan import Plan, Probe, Select
 from eddyline.plan.tree import Tree, span_of
-from eddyline.query.model import Query
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
-from eddyline.routing.report import number
 from eddyline.settings import Settings, size_text
 from eddyline.state.shelf import Saved
 from eddyline.state.stem import SteM
 
 Probes = dict[tuple[int, int], tuple[int, int]]
+Selections = dict[int, tuple[int, int, float]]
 
 
 class Planner:
@@ -38,6 +35,7 @@ class Planner:
         self._rows = [0] * len(plan.query.sources)
         """The most there were: rows of a batch that was undone come again."""
         self._probes: Probes = {}
+        self._selections: Selections = {}
         self._worked = 0.0, 0.0
         """Seconds in all, and of these for building."""
 
@@ -54,18 +52,30 @@ class Planner:
             old = self._probes.get(key, (0, 0))
             if tuples > old[0] and key[0] & self._streams:
                 new[key] = tuples - old[0], made - old[1]
+        selections, selected = _selections(eddy), dict[int, tuple[int, int, float]]()
+        for number, (tuples, passed, took) in selections.items():
+            had = self._selections.get(number, (0, 0, 0.0))
+            if tuples > had[0]:
+                selected[number] = tuples - had[0], passed - had[1], took - had[2]
         worked, built = _worked(eddy)
-        limits = self._settings.memory, self._settings.cpu
-        usage = Usage(worked - self._worked[0], held, *limits, built - self._worked[1])
+        usage = Usage(
+            seconds=worked - self._worked[0],
+            bytes=held,
+            memory_limit=self._settings.memory,
+            cpu_limit=self._settings.cpu,
+            building=built - self._worked[1],
+            selecting=sum(took for _, _, took in selected.values()),
+            between=sum(tuples for (span, _), (tuples, _) in new.items() if span & (span - 1)),
+        )
         self._rows = [max(now, before) for now, before in zip(rows, self._rows, strict=True)]
-        self._probes, self._worked = probes, (worked, built)
-        self.optimiser.watch(max(known, default=None), new_rows, new, usage)
+        self._probes, self._worked, self._selections = probes, (worked, built), selections
+        self.optimiser.watch(max(known, default=None), new_rows, new, usage, selected)
 
     def propose(self, plan: Plan, stems: Sequence[SteM], eddy: Eddy) -> Tree | None:
-        """Another plan, if it is time and it pays; what was found is noted either way."""
-        if not self.optimiser.timing.due():
-            return None
+        """Another plan, if it is time and it pays; what was found is noted either way. The orders that the eddy may
+        follow are those for the plan of now."""
         proposal = self.optimiser.propose(plan, _held(stems))
+        eddy.follow(self.optimiser.orderings)
         if proposal is None:
             return None
         eddy.decisions.add(self._decision(proposal, plan, eddy.work.moment))
@@ -82,57 +92,77 @@ class Planner:
     def go_on(self, stems: Sequence[SteM], eddy: Eddy) -> None:
         """From the totals of now: what was done since the last batch was loading, which is no sample of anything."""
         self._rows = [max(stem.rows, before) for stem, before in zip(stems, self._rows, strict=True)]
-        self._probes, self._worked = _probes(eddy), _worked(eddy)
+        self._probes, self._worked, self._selections = _probes(eddy), _worked(eddy), _selections(eddy)
+        eddy.follow(self.optimiser.orderings)
+
+    def estimate(self, plan: Plan, stems: Sequence[SteM]) -> Estimate | None:
+        """What the optimiser believes beside what was measured, of all SteMs; None before it first looked for a
+        plan."""
+        optimiser, sources = self.optimiser, len(plan.query.sources)
+        if not optimiser.timing.looked:
+            return None
+        held, observed = _held(stems[:sources]), optimiser.observed
+        model = optimiser.model(held)
+        spans = [*(1 << source for source in range(sources)), *(below.span for below in plan.materialised)]
+        by_span = dict(zip(spans, stems, strict=False))
+        children = [
+            Child(
+                child,
+                model.rate(child),
+                model.held(child),
+                model.stem_memory(child, operator.span),
+                observed.made(child),
+                *_size(by_span.get(child)),
+            )
+            for operator in (*plan.tree.below(), plan.tree)
+            for child in map(span_of, operator.children)
+        ]
+        found = optimiser.selectivities(held)
+        shares = [Share(n, share, observed.told(condition)) for n, (condition, share) in enumerate(found)]
+        selections = [Share(n, s.share, s.tuples, s.seconds / s.tuples)
+                      for n, s in sorted(observed.selections.items()) if s.tuples]  # fmt: skip
+        predicted = optimiser.predicted(model, plan)
+        costs = (
+            [predicted.cpu, predicted.memory],
+            [optimiser.timing.cpu, sum(child.measured_bytes for child in children)],
+        )
+        return Estimate(plan.text, children, shares, selections, *costs, self._last())
+
+    def _last(self) -> str:
+        last = self.optimiser.last
+        if last is None:
+            return ""
+        taken, tree = "taken" if last.taken else "not taken", last.tree.text([s.alias for s in self._query.sources])
+        costs = [cost_text(cost.cpu, cost.memory) for cost in (last.cost, last.now)]
+        return f"  last proposal, {taken}: {tree}, predicted {costs[0]}\n    instead of {costs[1]}; {last.why}"
 
     def text(self, plan: Plan, stems: Sequence[SteM]) -> str:
-        """What the optimiser believes, for people; empty before it first looked for a plan."""
-        optimiser, query = self.optimiser, self._query
-        if not optimiser.timing.looked:
-            return ""
-        model = optimiser.model(_held(stems))
-        lines = [f"estimated, for {plan.text}:"]
-        for operator in (*plan.tree.below(), plan.tree):
-            for child in map(span_of, operator.children):
-                size = size_text(int(model.stem_memory(child, operator.span)))
-                of = f"{number(model.rate(child))} a second, {number(model.held(child))} held in {size}"
-                lines.append(f"  {span_text(child, query)}: {of}")
-        for condition, share in optimiser.selectivities(_held(stems)):
-            lines.append(f"  selectivity of {condition_text(condition, query)}: {share:.3g}")
-        lines.append(f"  predicted: {_cost_text(optimiser.predicted(model, plan))}")
-        last = optimiser.last
-        if last is not None:
-            aliases = [s.alias for s in query.sources]
-            taken = "taken" if last.taken else "not taken"
-            lines.append(f"  last proposal, {taken}: {last.tree.text(aliases)}, predicted {_cost_text(last.cost)}")
-            lines.append(f"    instead of {_cost_text(last.now)}; {last.why}")
-        return "\n".join(lines)
+        """The estimate for people; empty before the first look."""
+        estimate = self.estimate(plan, stems)
+        return "" if estimate is None else estimate.text(plan)
 
     def saved(self) -> Saved:
         """For another process."""
         probes = [[*key, *counts] for key, counts in self._probes.items()]
-        return [self.optimiser.saved(), self._rows, probes, list(self._worked)]
+        selections = [[number, *counts] for number, counts in self._selections.items()]
+        return [self.optimiser.saved(), self._rows, probes, selections, list(self._worked)]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        optimiser, self._rows, probes, (worked, built) = saved
+        optimiser, self._rows, probes, selections, (worked, built) = saved
         self._worked = worked, built
         self._probes = {(span, target): (tuples, made) for span, target, tuples, made in probes}
+        self._selections = {number: (tuples, passed, took) for number, tuples, passed, took in selections}
         self.optimiser.restore(optimiser)
-
-
-def condition_text(condition: Condition, query: Query) -> str:
-    """A condition as the query has it; columns of a class with = between all of them."""
-    if condition.predicate is not None:
-        return text(condition.predicate, query)
-    return " = ".join(text(column, query) for _, column in condition.keys)
-
-
-def _cost_text(cost: Cost) -> str:
-    return f"{cost.cpu:.3g} of a core, {size_text(int(cost.memory))}"
 
 
 def _held(stems: Sequence[SteM]) -> list[Held]:
     return [Held(s.rows - s.min_live, s.row_bytes) for s in stems]
+
+
+def _size(stem: SteM | None) -> tuple[int, int]:
+    """Rows and bytes; nothing if who explains, from another thread, came while the plan was changed."""
+    return (0, 0) if stem is None else (stem.rows - stem.min_live, stem.nbytes)
 
 
 def _worked(eddy: Eddy) -> tuple[float, float]:
@@ -148,4 +178,16 @@ def _probes(eddy: Eddy) -> Probes:
                 key = entry.signature[0], traffic.step.span
                 tuples, made = found.get(key, (0, 0))
                 found[key] = tuples + traffic.tuples, made + traffic.produced
+    return found
+
+
+def _selections(eddy: Eddy) -> Selections:
+    """Tuples that selections took in and let through so far, and the seconds that took, by number."""
+    found: Selections = {}
+    for entry in eddy.routes.entries.values():
+        for traffic in entry.steps:
+            if isinstance(traffic.step, Select) and traffic.tuples:
+                tuples, passed, took = found.get(traffic.step.selection, (0, 0, 0.0))
+                counts = tuples + traffic.tuples, passed + traffic.produced, took + traffic.seconds
+                found[traffic.step.selection] = counts
     return found

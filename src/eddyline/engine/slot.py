@@ -11,6 +11,7 @@ leave with it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -25,6 +26,7 @@ from eddyline.engine.intake import event_times
 from eddyline.engine.planner import Planner
 from eddyline.engine.results import Groups, Named, Results, Rows
 from eddyline.engine.split import Shipment, Which, kept_values, wanted
+from eddyline.migration.migration import Migration
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree, shape
@@ -88,6 +90,9 @@ class Slot:
         self.input_batch = InputBatch(settings.input_batch or settings.packet)
         wanted_plan = settings.plan == "auto" and settings.optimizer != "off" and len(sources) > 2
         self.planner = Planner(self.plan, settings, clock) if wanted_plan else None
+        self.migration: Migration | None = None
+        """To another plan, while it goes on."""
+        self._settings = settings
         self._ready: list[Packet] = []
         self._ready_rows = 0
         self._committed_number = 0
@@ -169,10 +174,15 @@ class Slot:
                 if rows:
                     self.eddy.build(source, rows)
                     built += rows
+            begin = self.eddy.clock()
             self.eddy.run()
             calls = work.calls - calls + len(stems)
             self.input_batch.observe(built, calls, int(work.passed[0]) - passed)
+            if self.migration is not None:
+                self.migration.step(min(self._settings.pause_ms / 1000, self.eddy.clock() - begin))
         self.eddy.flush()
+        while self.migration is not None and self.migration.flush():
+            self.eddy.flush()
 
     @property
     def _base_stems(self) -> list[SteM]:
@@ -206,28 +216,48 @@ class Slot:
 
     def replan(self) -> None:
         """Between a commit and the next batch: take another plan, if there is one that pays."""
+        if self.migration is not None:
+            if self.migration.is_ready:
+                self.change_plan()
+            return
         tree = None if self.planner is None else self.planner.propose(self.plan, self._base_stems, self.eddy)
         if tree is not None:
             self.set_plan(tree)
 
     def set_plan(self, tree: Tree) -> None:
-        """Take another shape, between a commit and the next batch: intermediate results are made from the rows."""
-        self.plan, base = Plan(self.query, tree), self._base_stems
-        for stem in self.stems[len(base) :]:
-            stem.free()
-        for stem, layout in zip(base, self.plan.layouts, strict=False):
-            stem.index_by(layout.indexes)
-        self.stems[len(base) :] = [SteM(self.arena, layout) for layout in self.plan.layouts[len(base) :]]
+        """Take another shape at once, between a commit and the next batch, however long it takes."""
+        self.migrate(tree, parallel=False)
+        self._move_all()
+        self.change_plan()
+
+    def migrate(self, tree: Tree, parallel: bool, first: Sequence[int] | None = None) -> None:
+        """Begin to take another shape while batches go on, between a commit and the next batch. `first` is from a slot
+        that was saved."""
+        self.give_up()
+        state = self.arena, self.eddy, self.stems
+        self.migration = Migration(*state, tree, parallel, self._settings, self._clocks, first)
+
+    def give_up(self) -> None:
+        """The plan of now stays."""
+        if self.migration is not None:
+            self.migration.free()
+            self.migration = None
+
+    def _move_all(self) -> None:
+        """Nothing comes meanwhile."""
+        assert self.migration is not None
+        self.migration.step(math.inf)
+        self.migration.expire()
+        self.migration.commit()
+
+    def change_plan(self) -> None:
+        """The migration is ready, and all is committed."""
+        assert self.migration is not None
+        self.migration.adopt(self.stems)
+        self.plan, self.migration = self.migration.plan, None
         self.eddy.change(self.plan)
-        errors = self.errors.count, self.errors.first
-        self.eddy.load()
-        self.errors.count, self.errors.first = errors  # those of these rows were counted when they came
         if self.planner is not None:
-            self.planner.go_on(base, self.eddy)
-        for stem in self.stems[len(base) :]:
-            stem.expire_tuples(self.stems)
-            stem.commit()
-        self._committed_number = self.eddy.number
+            self.planner.go_on(self._base_stems, self.eddy)
 
     # Time
 
@@ -257,13 +287,24 @@ class Slot:
                     clock = self._clocks.get(source)
                     places = None if clock is None else np.arange(clock.rows - batch.num_rows, clock.rows)
                     self._arrive(source, batch, self._times(source, batch), places)
-        self.eddy.load()
-        if self.planner is not None:
-            self.planner.go_on(self._base_stems, self.eddy)
+        for stem in self._base_stems:
+            stem.build(0, stem.stored - stem.rows)
         self._watermark = query_watermark
         self._expire(watermarks)
         self.errors.count, self.errors.first = 0, ""
         self.commit(version)
+        self._make_states()
+
+    def _make_states(self) -> None:
+        """Intermediate results, of which there are none, of rows that were loaded: as if there had been none to keep
+        before."""
+        tree, base = self.plan.tree, self._base_stems
+        for stem in self.stems[len(base) :]:
+            stem.free()
+        self.stems[:] = base
+        self.plan = Plan(self.query)
+        self.eddy.change(self.plan)
+        self.set_plan(tree)
 
     def _release(self, watermark: int) -> None:
         """Feed what waited for the watermark. All clocks tell the new rows before any of them probes."""
@@ -289,6 +330,8 @@ class Slot:
                 stem.expire(self.plan.graph.bounds.horizon(source, by_source))
             if source in self._clocks:
                 stem.expire_ordinals(self._clocks[source].rows - self._clocks[source].size)
+        if self.migration is not None:
+            self.migration.expire()
 
     def end(self, newest: int | None) -> None:
         """Every stream has ended; `newest` is the newest time of any readable row: flush what waits."""
@@ -304,6 +347,8 @@ class Slot:
         """What happened since the last commit cannot be undone from here on; what expired is given back."""
         for stem in self.stems:
             stem.commit()
+        if self.migration is not None:
+            self.migration.commit()
         for waiting in self._waiting.values():
             waiting.commit()
         for clock in self._clocks.values():
@@ -314,8 +359,7 @@ class Slot:
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
-        parts: tuple[_Part, ...] = (*self.stems, *self._waiting.values(), *self._clocks.values(), self._results)
-        for part in parts:
+        for part in self._parts:
             part.wind_back()
         self.eddy.clear()
         self._ready, self._ready_rows = [], 0
@@ -338,6 +382,7 @@ class Slot:
             "input_batch": self.input_batch.saved(),
             "eddy": self.eddy.saved(),
             "planner": None if self.planner is None else self.planner.saved(),
+            "migration": None if self.migration is None else self.migration.saved(),
         }
 
     def restore(self, saved: Saved) -> None:
@@ -348,6 +393,8 @@ class Slot:
         self._committed_number, self._committed_watermark, self._committed_errors = saved["committed"]
         for stem, of_stem in zip(self.stems, saved["stems"], strict=True):
             stem.restore(of_stem)
+        if self.migration is not None:
+            self.migration.restore(saved["migration"])
         for clock, of_clock in zip(self._clocks.values(), saved["clocks"], strict=True):
             clock.restore(of_clock)
         for waiting, of_waiting in zip(self._waiting.values(), saved["waiting"], strict=True):
@@ -387,10 +434,15 @@ class Slot:
     def state_rows(self) -> int:
         """Rows held in SteMs, waiting rows and panes."""
         held = sum(stem.rows - stem.min_live for stem in self.stems)
+        held += 0 if self.migration is None else self.migration.rows
         return held + sum(w.rows for w in self._waiting.values()) + self._results.rows
 
     @property
     def state_bytes(self) -> int:
         """Bytes held."""
-        parts: tuple[_Part, ...] = (*self.stems, *self._waiting.values(), *self._clocks.values(), self._results)
-        return sum(part.nbytes for part in parts)
+        return sum(part.nbytes for part in self._parts)
+
+    @property
+    def _parts(self) -> list[_Part]:
+        moving: list[_Part] = [] if self.migration is None else [self.migration]
+        return [*moving, *self.stems, *self._waiting.values(), *self._clocks.values(), self._results]

@@ -242,6 +242,8 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     slot.batch_done = (decision.before, decision.after)
     state = {"rows": slot.peak_rows, "bytes": slot.peak_bytes, "reroute": slot.eddy.decisions.counts["reroute"]}
     told, error, did = slot.counted(), slot.errors.first, snapshot(_seen(slot).since(begun))
+    if did and slot.planner is not None and (estimate := slot.planner.estimate(slot.plan, slot.stems)) is not None:
+        did["estimated"] = estimate.as_json()
     return Turn(
         Record(number, counts, staged, newest, log_file, merged, small, told, error, state, dict(read), did), partial
     )

@@ -2,7 +2,7 @@
 
 All children that start meet the same sizes (see cost_model.py): what remains to be done from a set of children on is
 the same for each of them, but for a factor. So one table, from the whole set down, serves all. It has 2^m entries for m
-children.
+children. Selections are priced in the orders that were found, and do not choose among them.
 """
 
 from __future__ import annotations
@@ -44,4 +44,5 @@ def best_ordering(model: Model, children: Sequence[int]) -> Ordered:
             order.append(children[following[reached]])
             reached |= 1 << following[reached]
         orders[child] = tuple(order)
+        total += model.selection_cpu(child, order)
     return Ordered(total, orders)

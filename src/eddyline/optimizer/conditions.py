@@ -45,9 +45,10 @@ def conditions(plan: Plan) -> tuple[Condition, ...]:
             nodes = {**old, **nodes}
         classes.append(nodes)
     found = [Condition(sum(1 << s for s in {s for s, _ in c}), Access.HASH, True, tuple(c)) for c in classes]
-    found += [Condition(_span(r.predicate), Access.RANGE, False, (), r.predicate) for r in plan.graph.ranges]
-    return (*found, *(Condition(_span(p), Access.LIST, False, (), p) for p in plan.graph.residuals))
+    found += [Condition(sources_span(r.predicate), Access.RANGE, False, (), r.predicate) for r in plan.graph.ranges]
+    return (*found, *(Condition(sources_span(p), Access.LIST, False, (), p) for p in plan.graph.residuals))
 
 
-def _span(predicate: Expr) -> int:
+def sources_span(predicate: Expr) -> int:
+    """The sources that it needs, as a bit mask."""
     return sum(1 << s for s in sources_of(predicate))

@@ -16,12 +16,18 @@ CPU is, for every child of every operator, what comes in times the cost of build
 ordering tuples in times the cost of a probe plus matches. Memory is all SteMs: rows with their indexes, and tuples of
 intermediates with row numbers, a time, keys and indexes. A child has one index for each key by which sources of its
 siblings reach it.
+
+Selections (user functions) have a measured share and price. An operator evaluates those that its span allows and that
+none below it did, before its tuples leave it. The router moves them inside the operator; here each is evaluated for
+every child that starts where the fewest tuples have all its sources, its share is taken from the sizes of all larger
+spans, and rows of a source are held before it is asked. That is a little less than the router can do: what a selection
+that is put off lets through longer is not counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
+from math import inf, prod
 
 from eddyline.optimizer.costs import Costs
 from eddyline.optimizer.plans import Cost, Orderings
@@ -72,7 +78,8 @@ class Model:
     def independent(self) -> bool:
         """Whether fan-outs are products of pairs."""
         classes = [number for edge in self.workload.edges for number, _ in edge.classes]
-        return not self.workload.joint and len(classes) == len(set(classes))
+        alone = not self.workload.joint and not self.workload.selections
+        return alone and len(classes) == len(set(classes))
 
     # Flows
 
@@ -112,6 +119,9 @@ class Model:
             for joint, factor in self.workload.joint:
                 if joint & span == joint and joint & first:
                     found *= factor
+            for selection in self.workload.selections:
+                if not selection.span & ~span and (selection.span & ~rest or not rest & (rest - 1)):
+                    found *= selection.selectivity
             self._live[span] = found
         return found
 
@@ -191,6 +201,24 @@ class Model:
             total += self.live(reached) * self.probe(self.link(reached, child)[1], child)
             reached |= child
             total += self.live(reached) * self.costs.match
+        return total * self.turnover(start) + self.selection_cpu(start, order)
+
+    def selection_cpu(self, start: int, order: Sequence[int]) -> float:
+        """Seconds per second for the selections of an operator, on the tuples that `start` begins."""
+        if not self.workload.selections:
+            return 0.0
+        total, children = 0.0, (start, *order)
+        for selection in self.workload.selections:
+            span = selection.span
+            if span & ~sum(children) or any(c & (c - 1) and not span & ~c for c in children):
+                continue  # not here, or done below
+            reached, fewest = 0, inf
+            for child in children:
+                reached |= child
+                if not span & ~reached:
+                    passed = selection.selectivity if reached & (reached - 1) else 1.0
+                    fewest = min(fewest, self.live(reached) / passed)
+            total += fewest * selection.seconds
         return total * self.turnover(start)
 
     # Trees

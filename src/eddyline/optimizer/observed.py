@@ -6,17 +6,21 @@ tuples of each, and live() is a product of rows and of the selectivities of all 
 logarithms every probe that was taken is a linear equation in the selectivities, whatever the plan, and least squares
 over all of them finds each, also of conditions that no probe decides alone. What no probe tells stays near a guess: a
 key has as many values as the larger side has rows.
+
+Selections are evaluated one by one, so what they let through and how long they took is counted. A probe of an
+intermediate SteM finds only what has passed the selections inside its span, which the equations take into account.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 import numpy as np
 
 from eddyline.optimizer.conditions import Condition
+from eddyline.optimizer.workload import Selection
 from eddyline.state.shelf import Saved
 
 HALF_LIFE = 2.0
@@ -42,21 +46,42 @@ class Probed:
 
 
 @dataclass
+class Selected:
+    """Tuples that a selection took in and let through, and the seconds that took."""
+
+    tuples: float = 0.0
+    passed: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """What it lets through."""
+        return min(1.0, (self.passed + 0.5) / (self.tuples + 0.5))
+
+
+@dataclass
 class Observed:
-    """Fading counts: rows by source, seconds of event time, probes by (span, target)."""
+    """Fading counts: rows by source, seconds of event time, probes by (span, target), selections by number."""
 
     sources: int
     seconds: float = 0.0
     rows: list[float] = field(default_factory=list)
     probes: dict[tuple[int, int], Probed] = field(default_factory=dict)
+    selections: dict[int, Selected] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rows = self.rows or [0.0] * self.sources
 
     def add(
-        self, seconds: float, rows: Sequence[int], probes: Mapping[tuple[int, int], tuple[int, int]], longest: float
+        self,
+        seconds: float,
+        rows: Sequence[int],
+        probes: Mapping[tuple[int, int], tuple[int, int]],
+        longest: float,
+        selections: Mapping[int, tuple[int, int, float]] | None = None,
     ) -> None:
-        """A stretch of event time, the rows built in it, and (tuples, made) of the probes; windows are `longest`."""
+        """A stretch of event time, the rows built in it, (tuples, made) of the probes and (tuples, passed, seconds) of
+        the selections; windows are `longest`."""
         keep = 0.5 ** (seconds / (HALF_LIFE * longest)) if longest > 0 else 1.0
         self.seconds = self.seconds * keep + seconds
         self.rows = [old * keep + new for old, new in zip(self.rows, rows, strict=True)]
@@ -67,12 +92,37 @@ class Observed:
             probed = self.probes.setdefault(key, Probed())
             probed.tuples += tuples
             probed.made += made
+        for selected in self.selections.values():
+            selected.tuples *= keep
+            selected.passed *= keep
+            selected.seconds *= keep
+        for number, (tuples, passed, took) in (selections or {}).items():
+            selected = self.selections.setdefault(number, Selected())
+            selected.tuples += tuples
+            selected.passed += passed
+            selected.seconds += took
 
     def rate(self, source: int) -> float:
         """Rows per second."""
         return self.rows[source] / self.seconds if self.seconds > 0 else 0.0
 
-    def selectivities(self, conditions: Sequence[Condition], held: Sequence[float]) -> list[float]:
+    def made(self, span: int) -> float:
+        """Tuples of a span that probes made per second; for a source its rate."""
+        if not span & (span - 1):
+            return self.rate(span.bit_length() - 1)
+        made = sum(p.made for (start, target), p in list(self.probes.items()) if start | target == span)
+        return made / self.seconds if self.seconds > 0 else 0.0
+
+    def told(self, condition: Condition) -> float:
+        """Tuples whose probes said something about a condition."""
+        probes = list(self.probes.items())
+        return sum(
+            p.tuples for (start, target), p in probes if condition.times(start | target) > condition.times(start)
+        )
+
+    def selectivities(
+        self, conditions: Sequence[Condition], held: Sequence[float], selections: Sequence[Selection] = ()
+    ) -> list[float]:
         """Of each condition, when the SteMs of sources hold so many rows."""
         if not conditions:
             return []
@@ -87,6 +137,8 @@ class Observed:
             weight = math.sqrt(min(probed.tuples, MOST) / FEW)
             here = [c.times(span | target) - c.times(span) for c in conditions]
             rows = sum(logs[s] for s in range(self.sources) if target >> s & 1)
+            if target & (target - 1):
+                rows += sum(math.log(s.selectivity) for s in selections if not s.span & ~target)
             made = math.log((probed.made + 0.5) / (probed.tuples + 0.5))
             equations.append([weight * exponent for exponent in here])
             values.append(weight * (made - rows))
@@ -95,9 +147,11 @@ class Observed:
 
     def saved(self) -> Saved:
         """For another process."""
-        return [self.seconds, self.rows, [[*key, p.tuples, p.made] for key, p in self.probes.items()]]
+        probes = [[*key, p.tuples, p.made] for key, p in self.probes.items()]
+        return [self.seconds, self.rows, probes, [[n, *astuple(s)] for n, s in self.selections.items()]]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        self.seconds, self.rows, probes = saved
+        self.seconds, self.rows, probes, selections = saved
         self.probes = {(span, target): Probed(tuples, made) for span, target, tuples, made in probes}
+        self.selections = {number: Selected(*counts) for number, *counts in selections}

@@ -4,7 +4,8 @@
 the plans within the limits the one with the least CPU is wanted, unless memory is said to be what is scarce. Prices are
 those of this machine (calibrate.py), corrected by two factors: what the plan of now took for probing and for building,
 over what was predicted for it. A plan is left only for one that is cheaper by a good share, or when it is over a limit
-and the other is not; so noise does not cause thrashing. Every proposal, taken or not, is a record.
+and the other is not; so noise does not cause thrashing. Every proposal, taken or not, is a record. What a search found
+is remembered (library.py), and taken at once, if it pays, when statistics come back to where they were.
 """
 
 from __future__ import annotations
@@ -14,20 +15,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eddyline.optimizer.calibrate import calibrate
-from eddyline.optimizer.conditions import Condition, conditions
+from eddyline.optimizer.conditions import Condition, conditions, sources_span
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import Costs
 from eddyline.optimizer.dominating import choose, dominating
 from eddyline.optimizer.exhaustive import exhaustive
-from eddyline.optimizer.observed import Observed
-from eddyline.optimizer.plans import Considered, Cost, Limits, Planned
+from eddyline.optimizer.library import Library
+from eddyline.optimizer.observed import FEW, Observed
+from eddyline.optimizer.plans import Considered, Cost, Limits, Orderings, Planned
 from eddyline.optimizer.shapes import Pricing, shape_of
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
-from eddyline.optimizer.timing import Timing, Usage
-from eddyline.optimizer.workload import Access, Edge, Source, Workload
+from eddyline.optimizer.timing import GLANCE, Timing, Usage
+from eddyline.optimizer.workload import Access, Edge, Selection, Source, Workload
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.plan import Plan
-from eddyline.plan.tree import Tree, span_of
+from eddyline.plan.tree import Tree
 from eddyline.query.model import WindowKind
 from eddyline.settings import Settings
 from eddyline.state.shelf import Saved
@@ -85,9 +87,12 @@ class Optimiser:
         self._longest = max((w for w in self._windows if w is not None), default=0.0)
         self._limits = Limits(settings.cpu, None if settings.memory is None else float(settings.memory))
         self.observed = Observed(len(sources))
-        self.timing = Timing(self._longest)
+        self._selections = [sources_span(predicate) for predicate in plan.graph.selections]
+        self.timing, self.library = Timing(self._longest, settings.optimize_when), Library()
         self._factors = 1.0, 1.0
         self.last: Proposal | None = None
+        self.orderings: Orderings = {}
+        """The best ones for the plan of now; none before the first look."""
 
     def watch(
         self,
@@ -95,31 +100,56 @@ class Optimiser:
         rows: Sequence[int],
         probes: Mapping[tuple[int, int], tuple[int, int]],
         usage: Usage,
+        selections: Mapping[int, tuple[int, int, float]] | None = None,
     ) -> None:
-        """A batch: the event time it came to, rows built and probes taken since the last one, CPU and memory used."""
+        """A batch: the event time it came to, rows built, probes taken and selections evaluated since the last one, CPU
+        and memory used."""
         started = self.timing.started
         seconds = self.timing.passed(event_time, sum(rows), usage)
-        self.observed.add(seconds, rows if started else [0] * len(rows), probes, self._longest)
+        self.observed.add(seconds, rows if started else [0] * len(rows), probes, self._longest, selections)
 
     def propose(self, plan: Plan, held: Sequence[Held]) -> Proposal | None:
         """Another tree, if it is time to look for one; `taken` says whether it is worth it."""
-        why = self.timing.due()
+        why = self.timing.due(bool(self.library))
         if why is None:
             return None
         workload = self.workload(held)
-        changed = self.timing.changed(_figures(workload))
-        if not changed and "memory" not in why:
+        figures = _figures(workload)
+        if why == GLANCE:
+            return self._recalled(plan, workload, figures)
+        pressing, changed = self.timing.pressing, self.timing.changed(figures)
+        if not changed and not pressing:
             return None
-        self._factors = self._corrections(workload, plan)
-        model = Model(workload, self._costs())
-        current, found = self.predicted(model, plan), self._search(model)
-        cost = found.cost
-        over = not self._limits.allow(current) and self._limits.allow(cost)
-        taken = found.tree != plan.tree and (over or cost.cpu < (1.0 - GAIN) * current.cpu)
-        measured = {"cpu now": current.cpu, "cpu": cost.cpu, "memory now": current.memory, "memory": cost.memory}
+        model = self._corrected(workload, plan)
+        current, found = Pricing(model).planned(shape_of(plan.tree)), self._search(model)
+        self.library.remember(figures, found.tree, found.cost)
+        return self._proposed(current, found, f"{why}; {changed}" if changed else why)
+
+    def _recalled(self, plan: Plan, workload: Workload, figures: Mapping[str, float]) -> Proposal | None:
+        """The plan of the library for what statistics have become, if it pays; else nothing was looked at."""
+        known = self.library.recall(figures)
+        if known is not None and known.tree != plan.tree and self.timing.differs(figures):
+            pricing = Pricing(self._corrected(workload, plan))
+            current, found = pricing.planned(shape_of(plan.tree)), pricing.planned(shape_of(known.tree))
+            if self._pays(current, found):
+                then = f"this plan was found then, for {known.cost.cpu:.3g} of a core"
+                return self._proposed(current, found, f"{GLANCE}, {then}; {self.timing.changed(figures)}")
+        self.timing.glanced()
+        return None
+
+    def _pays(self, current: Planned, found: Planned) -> bool:
+        over = not self._limits.allow(current.cost) and self._limits.allow(found.cost)
+        return found.tree != current.tree and (over or found.cost.cpu < (1.0 - GAIN) * current.cost.cpu)
+
+    def _proposed(self, current: Planned, found: Planned, why: str) -> Proposal:
+        now, cost, taken = current.cost, found.cost, self._pays(current, found)
+        measured = {"cpu now": now.cpu, "cpu": cost.cpu, "memory now": now.memory, "memory": cost.memory}
         measured |= {f"rate {s.alias}": self.observed.rate(i) for i, s in enumerate(self._query.sources)}
-        measured["plans"] = float(len(found.considered))
-        self.last = Proposal(found.tree, cost, current, taken, f"{why}; {changed}" if changed else why, measured)
+        measured["plans"] = float(max(1, len(found.considered)))
+        self.orderings = found.orderings if taken else current.orderings
+        if taken:
+            self.timing.new_plan()
+        self.last = Proposal(found.tree, cost, now, taken, why, measured)
         return self.last
 
     def _search(self, model: Model) -> Planned:
@@ -134,13 +164,19 @@ class Optimiser:
             return mjoin_init(model, limits)
         return replace(best, considered=tuple(Considered("not dominated", p.tree, p.cost) for p in plans))
 
-    def _corrections(self, workload: Workload, plan: Plan) -> tuple[float, float]:
-        """Of probing and of building: what the plan of now took, over what the calibrated costs say."""
+    def _corrected(self, workload: Workload, plan: Plan) -> Model:
+        """Prices of probing and of building by what the plan of now took, over what the calibrated costs say."""
         model = Model(workload, self._calibrated())
-        operators = (*plan.tree.below(), plan.tree)
-        building = sum(model.stem_cpu(span_of(child), op.span) for op in operators for child in op.children)
-        probing = Pricing(model).cost(shape_of(plan.tree)).cpu - building
-        return self.timing.factors(probing, building, self._factors)
+        pricing, shape = Pricing(model), shape_of(plan.tree)
+        built = [model.stem_cpu(child, span) for span, children in shape.items() for child in children]
+        selected = [
+            model.selection_cpu(child, order)
+            for children in shape.values()
+            for child, order in pricing.operator(children).ordered.orders.items()
+        ]
+        probing = pricing.cost(shape).cpu - sum(built) - sum(selected)
+        self._factors = self.timing.factors(probing, sum(built), self._factors)
+        return Model(workload, self._costs())
 
     def _calibrated(self) -> Costs:
         if not _calibrated:
@@ -162,7 +198,16 @@ class Optimiser:
     def selectivities(self, held: Sequence[Held]) -> list[tuple[Condition, float]]:
         """Of the conditions of the query."""
         rows = [source.rows for source in self._sources(held)]
-        return list(zip(self._conditions, self.observed.selectivities(self._conditions, rows), strict=True))
+        shares = self.observed.selectivities(self._conditions, rows, self.selections())
+        return list(zip(self._conditions, shares, strict=True))
+
+    def selections(self) -> tuple[Selection, ...]:
+        """Those of the query that tuples were seen to take."""
+        return tuple(
+            Selection(self._selections[number], seen.share, seen.seconds / seen.tuples)
+            for number, seen in sorted(self.observed.selections.items())
+            if seen.tuples >= FEW
+        )
 
     def _sources(self, held: Sequence[Held]) -> list[Source]:
         sources = []
@@ -175,18 +220,22 @@ class Optimiser:
     def workload(self, held: Sequence[Held]) -> Workload:
         """What was observed, as the algorithms take it."""
         shares = [share for _, share in self.selectivities(held)]
-        return Workload(tuple(self._sources(held)), *_edges(self._conditions, shares))
+        return Workload(tuple(self._sources(held)), *_edges(self._conditions, shares), self.selections())
 
     def saved(self) -> Saved:
         """For another process."""
-        return [self.observed.saved(), self.timing.saved(), list(self._factors)]
+        orderings = [[*key, list(order)] for key, order in self.orderings.items()]
+        parts = self.observed.saved(), self.timing.saved(), self.library.saved()
+        return [*parts, list(self._factors), orderings]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        observed, timing, (probing, building) = saved
+        observed, timing, library, (probing, building), orderings = saved
         self._factors = probing, building
+        self.orderings = {(operator, start): tuple(order) for operator, start, order in orderings}
         self.observed.restore(observed)
         self.timing.restore(timing)
+        self.library.restore(library)
 
 
 def _edges(
@@ -217,4 +266,5 @@ def _edges(
 def _figures(workload: Workload) -> dict[str, float]:
     """What must change for another plan to become better."""
     rates = {f"rate {number}": source.rate for number, source in enumerate(workload.sources)}
-    return rates | {f"selectivity {e.left}-{e.right}": e.selectivity for e in workload.edges}
+    edges = {f"selectivity {e.left}-{e.right}": e.selectivity for e in workload.edges}
+    return rates | edges | {f"selection {n}": s.selectivity for n, s in enumerate(workload.selections)}

@@ -1,9 +1,16 @@
 """When to optimise: data-driven, memory-driven, refined, and a mixture of them (dissertation, 26.1).
 
-*Data-driven*: an interval has passed and a statistic has changed by more than a threshold since a plan was last looked
-for. *Memory-driven*: state comes near its limit. *Refined*: what waits in queues grows steadily, seen here as CPU per
-second of event time that stays above the limit. `auto` takes any of them; the interval keeps it from thrashing, and it
-grows while looking finds nothing that is worth a change.
+*data*: an interval has passed and a statistic has changed by more than a threshold since a plan was last looked for.
+*memory*: state comes near its limit, or the input queues grow steadily. *refined*: also when queues inside the plan
+grow steadily, or CPU per second of event time stays above its limit. *auto*: any of them.
+
+A slot takes in all that waits for it before a batch ends, so what was in a queue is what went through it in a batch:
+of the input the rows, inside the plan the tuples of several sources.
+
+Neither noise nor distress causes thrashing. Between two looks there is an interval. It grows while looking finds that
+no statistic has changed. What *presses* (all but *data*) does not wait for the grown interval and does not ask what has
+changed, since costs are corrected by what was measured; but if nothing has changed, it is twice as long until it is
+heard again, until nothing has pressed for a whole window.
 """
 
 from __future__ import annotations
@@ -11,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eddyline.optimizer.trend import Trend
 from eddyline.state.shelf import Saved
 
 FIRST_WINDOWS, FIRST_ROWS = 1.0, 20_000
@@ -31,33 +39,39 @@ NEAR = 0.9
 KEEP = 0.7
 """How much the CPU of the past counts beside that of the last batch."""
 
+GLANCE = "statistics were seen before"
+"""Why a plan is taken from the library, without a search."""
+
 
 @dataclass(frozen=True)
 class Usage:
     """CPU seconds since the last batch, bytes held, and the limits (None is no limit); how many of the seconds went to
-    building."""
+    building and to selections, and how many tuples went through queues inside the plan."""
 
     seconds: float
     bytes: int
     memory_limit: int | None = None
     cpu_limit: float | None = None
     building: float = 0.0
+    selecting: float = 0.0
+    between: int = 0
 
 
 class Timing:
     """Of one slot; windows are `longest` seconds."""
 
-    def __init__(self, longest: float) -> None:
-        self._longest = longest
+    def __init__(self, longest: float, when: str = "auto") -> None:
+        self._longest, self._when = longest, when
         self._event_time: int | None = None
-        self._rows = self._rows_then = 0
-        self._seconds = 0.0
-        """Of event time, since the start."""
-        self._cpu = self._building = 0.0
-        """CPU seconds per second of event time, lately, in all and for building."""
-        self._spent = self._built = self._over = 0.0
+        self._rows = self._rows_then = self._rows_glanced = 0
+        self._seconds = self._calm = 0.0
+        """Of event time: since the start, and since anything pressed."""
+        self._cpu: list[float] = []
+        """CPU seconds per second of event time, lately: in all, for building, for selections. Empty if not known."""
+        self._spent, self._over = [0.0, 0.0, 0.0], 0.0
         self._near = False
-        self._interval = 1
+        self._input, self._between = Trend(), Trend()
+        self._interval = self._patience = 1
         self._then: dict[str, float] = {}
 
     @property
@@ -70,59 +84,98 @@ class Timing:
         """Whether a plan was ever looked for."""
         return bool(self._then)
 
+    @property
+    def cpu(self) -> float:
+        """CPU seconds per second of event time, lately; 0 if not known."""
+        return self._cpu[0] if self._cpu else 0.0
+
     def passed(self, event_time: int | None, rows: int, usage: Usage) -> float:
         """A batch came to this event time; the seconds that passed."""
         self._rows += rows
-        self._spent += usage.seconds
-        self._built += usage.building
+        now = usage.seconds, usage.building, usage.selecting
+        self._spent = [old + new for old, new in zip(self._spent, now, strict=True)]
+        self._input.add(rows)
+        self._between.add(usage.between)
+        self._near = usage.memory_limit is not None and usage.bytes > NEAR * usage.memory_limit
         seconds = 0.0
         if event_time is not None and self._event_time is not None and event_time > self._event_time:
             seconds = (event_time - self._event_time) / 1e6
-            keep = KEEP if self._seconds > 0.0 else 0.0
-            self._cpu = keep * self._cpu + (1.0 - keep) * self._spent / seconds
-            self._building = keep * self._building + (1.0 - keep) * self._built / seconds
-            self._spent = self._built = 0.0
+            fresh = [spent / seconds for spent in self._spent]
+            before = self._cpu or fresh
+            self._cpu = [KEEP * old + (1.0 - KEEP) * new for old, new in zip(before, fresh, strict=True)]
+            self._spent = [0.0, 0.0, 0.0]
             self._seconds += seconds
             limit = usage.cpu_limit
-            self._over = self._over + seconds if limit is not None and self._cpu > limit else 0.0
+            self._over = self._over + seconds if limit is not None and self.cpu > limit else 0.0
+            self._calm = 0.0 if self.pressing else self._calm + seconds
+            self._patience = 1 if self._calm > self._longest else self._patience
         if event_time is not None and (self._event_time is None or event_time > self._event_time):
             self._event_time = event_time
-        self._near = usage.memory_limit is not None and usage.bytes > NEAR * usage.memory_limit
         return seconds
 
-    def due(self) -> str | None:
-        """Why it is time to look for a plan; None if it is not."""
-        if self._seconds < FIRST_WINDOWS * self._longest or self._rows < FIRST_ROWS:
-            return None
-        if self._then and self._rows - self._rows_then < INTERVAL_ROWS:
+    @property
+    def pressing(self) -> str | None:
+        """What asks for another plan whatever the statistics say."""
+        if self._when == "data":
             return None
         if self._near:
             return "memory is near its limit"
-        if self._over > self._longest:
-            return "more CPU than its limit for a whole window"
-        if self._then and self._rows - self._rows_then < self._interval * INTERVAL_ROWS:
+        if self._input.steady:
+            return "input queues grow steadily"
+        if self._when != "memory":
+            if self._over > self._longest:
+                return "more CPU than its limit for a whole window"
+            if self._between.steady:
+                return "queues inside the plan grow steadily"
+        return None
+
+    def due(self, library: bool = False) -> str | None:
+        """Why it is time to look for a plan; None if it is not. With a `library` also why to look only there."""
+        if self._seconds < FIRST_WINDOWS * self._longest or self._rows < FIRST_ROWS:
             return None
-        return "enough has been seen" if not self._then else "an interval has passed"
+        since, driven = self._rows - self._rows_then, self._when in ("auto", "data")
+        if not self.looked:
+            return self.pressing or ("enough has been seen" if driven else None)
+        if since >= self._patience * INTERVAL_ROWS and (pressing := self.pressing):
+            return pressing
+        if driven and since >= self._interval * INTERVAL_ROWS:
+            return "an interval has passed"
+        glanced = self._rows - max(self._rows_then, self._rows_glanced)
+        return GLANCE if driven and library and glanced >= INTERVAL_ROWS else None
+
+    def differs(self, figures: Mapping[str, float]) -> str:
+        """What changed since the last look, for people."""
+        return ", ".join(
+            f"{name} {self._then[name]:.3g} -> {value:.3g}"
+            for name, value in figures.items()
+            if name in self._then and not 1.0 / THRESHOLD < (value + 1e-15) / (self._then[name] + 1e-15) < THRESHOLD
+        )
 
     def changed(self, figures: Mapping[str, float]) -> str:
         """What changed since the last look, for people; then this is the last look. Empty if nothing did, and the next
         look is further off."""
+        first, said, pressing = not self._then, self.differs(figures), self.pressing
         self._rows_then = self._rows
-        said = [
-            f"{name} {self._then[name]:.3g} -> {value:.3g}"
-            for name, value in figures.items()
-            if name in self._then and not 1.0 / THRESHOLD < (value + 1e-15) / (self._then[name] + 1e-15) < THRESHOLD
-        ]
-        first = not self._then
+        self._input, self._between = Trend(), Trend()
         if not first and not said:
             self._interval = min(2 * self._interval, LONGEST_INTERVAL)
+            self._patience = min(2 * self._patience, LONGEST_INTERVAL) if pressing else self._patience
             return ""
-        self._interval, self._then = 1, dict(figures)
-        return "the first look" if first else ", ".join(said)
+        self._interval, self._patience, self._then = 1, 1, dict(figures)
+        return "the first look" if first else said
+
+    def glanced(self) -> None:
+        """The library had nothing that is worth it; the next look is when it would have been."""
+        self._rows_glanced = self._rows
+
+    def new_plan(self) -> None:
+        """What the plan before took says nothing of this one."""
+        self._cpu, self._spent, self._over = [], [0.0, 0.0, 0.0], 0.0
 
     def factors(self, probing: float, building: float, known: tuple[float, float]) -> tuple[float, float]:
         """What the plan of now takes for probing and for building, over what was predicted for it."""
-        found = zip((self._cpu - self._building, self._building), (probing, building), known, strict=True)
+        total, built, selected = self._cpu or (0.0, 0.0, 0.0)
+        found = zip((total - built - selected, built), (probing, building), known, strict=True)
         probe, build = (
             taken / predicted if predicted > 0.0 and taken > 0.0 else old for taken, predicted, old in found
         )
@@ -130,19 +183,15 @@ class Timing:
 
     def saved(self) -> Saved:
         """For another process."""
-        spent = self._cpu, self._building, self._spent, self._built, self._over
-        return [
-            self._event_time,
-            self._rows,
-            self._rows_then,
-            self._seconds,
-            *spent,
-            self._interval,
-            self._near,
-            self._then,
-        ]
+        rows = self._rows, self._rows_then, self._rows_glanced
+        spent = self._seconds, self._calm, self._cpu, self._spent, self._over
+        trends = self._near, self._input.sizes, self._between.sizes
+        return [self._event_time, [*rows], [*spent], [*trends], self._interval, self._patience, self._then]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        self._event_time, self._rows, self._rows_then, self._seconds, self._cpu, self._building, *rest = saved
-        self._spent, self._built, self._over, self._interval, self._near, self._then = rest
+        self._event_time, rows, spent, trends, self._interval, self._patience, self._then = saved
+        self._rows, self._rows_then, self._rows_glanced = rows
+        self._seconds, self._calm, self._cpu, self._spent, self._over = spent
+        self._near, entering, between = trends
+        self._input, self._between = Trend(entering), Trend(between)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from math import isfinite, prod
+from math import inf, isfinite, prod
 
 SMALLEST = 1e-9
 """Rows in a window that is next to nothing: a window of 0 seconds still lets rows of the same time meet."""
@@ -88,6 +88,16 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """A condition that is evaluated tuple by tuple, at a price: the share of tuples of `span` that pass it, and the
+    seconds that one takes."""
+
+    span: int
+    selectivity: float
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Workload:
     """At most one edge for a pair of sources; pairs without one are products.
 
@@ -98,6 +108,7 @@ class Workload:
     sources: tuple[Source, ...]
     edges: tuple[Edge, ...]
     joint: tuple[tuple[int, float], ...] = ()
+    selections: tuple[Selection, ...] = ()
 
     def __post_init__(self) -> None:
         pairs = [frozenset((edge.left, edge.right)) for edge in self.edges]
@@ -111,3 +122,8 @@ class Workload:
         for span, factor in self.joint:
             if span >> len(self.sources) or span.bit_count() < 2 or not isfinite(factor) or factor < 0:
                 raise ValueError(f"span {span}: a correction of {factor} is for several sources, and not negative")
+        for selection in self.selections:
+            if selection.span <= 0 or selection.span >> len(self.sources):
+                raise ValueError(f"span {selection.span}: there are {len(self.sources)} sources")
+            if not 0 < selection.selectivity <= 1 or not 0 <= selection.seconds < inf:
+                raise ValueError(f"{selection}: a share above 0 passes, and a tuple takes some time")

@@ -144,6 +144,10 @@ class Plan:
             tree = inner[0]
         return self._operators[tree.span]
 
+    def signature(self, span: int) -> Signature:
+        """That of the tuples in the SteM of a span: nothing is selected before it is built for a source."""
+        return span, 0 if span & (span - 1) == 0 else self._allowed(span)
+
     def stem_of(self, signature: Signature) -> int | None:
         """The intermediate SteM into which tuples of this signature are built."""
         for number, tree in enumerate(self.materialised, len(self.query.sources)):

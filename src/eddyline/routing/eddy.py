@@ -13,14 +13,15 @@ hash table; queued packets are row numbers, which never move.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.kernels.scan import apart, narrow
-from eddyline.plan.plan import KeyAccess, Plan, Probe, RangeAccess, Select
+from eddyline.plan.plan import KeyAccess, Plan, Probe, RangeAccess, Select, Signature
 from eddyline.query.evaluate import ErrorCount, mask
 from eddyline.query.expr import Expr, columns_of
 from eddyline.routing.decisions import DecisionLog
@@ -55,15 +56,21 @@ class Eddy:
         errors: ErrorCount,
         output: Callable[[Packet], None],
         clock: Callable[[], float],
+        only: Collection[int] | None = None,
+        past: bool = False,
     ) -> None:
-        self._stems, self._clocks = stems, clocks
+        """`only` are the operators, by span, that are run; None for all: what comes out of the topmost of them goes to
+        `output`, if it is in `given`. With `past` rows are older than what clocks know of ROWS windows."""
+        self._stems, self._clocks, self._only, self._past = stems, clocks, only, past
         self._settings, self._errors, self._output, self.clock = settings, errors, output, clock
         self._check, self._reroute_every = settings.check, settings.reroute_every
         self.work, self.decisions = Work(), DecisionLog()
         self.change(plan)
-        self._loading = False
         self.number = 0
         """How many tuples were built: what a tuple is built with says which others it may match."""
+        self.left_out: Callable[[Packet], Packet] | None = None
+        """While another eddy joins what is new: takes that away from what comes out of the operators in `shared`."""
+        self.shared: Collection[int] = ()
 
     def build(self, source: int, rows: int) -> None:
         """Build the next stored rows of a source; they begin their way."""
@@ -73,47 +80,65 @@ class Eddy:
         packet = started(source, first, last, self.number)
         self.number += rows
         self.work.moment += rows
-        if self._clocks and not self._loading:
+        if self._clocks:
             packet = self._in_rows_windows(packet)
         if packet.size:
             self._queue(packet, self.scheduler.start)
 
-    def load(self) -> None:
-        """Build all rows that are stored, and make what intermediate SteMs, which are empty, have of all live rows, in
-        the operators below the root: the results of these rows are known."""
-        self._loading, packets = True, []
-        for source, stem in enumerate(self._stems[: len(self.plan.query.sources)]):
-            if stem.stored > stem.rows:
-                stem.build(self.number, stem.stored - stem.rows)
-            stem.renumber(self.number)
-            packets.append(started(source, stem.min_live, stem.rows, self.number))
-            self.number += packets[-1].size
-        for packet in packets:
-            if packet.size:
-                self._queue(packet, self.scheduler.put)
-        self.flush()
-        self._loading = False
+    def start(self, stem: SteM, signature: Signature, rows: int) -> None:
+        """Build the next rows of another look at a SteM, of a source or not; those that live begin their way. If it is
+        of a span that this eddy keeps itself, they are built there."""
+        first, last = stem.build(self.number, rows)
+        which = np.arange(max(first, stem.min_live), last)
+        components = {signature[0].bit_length() - 1: which}
+        if stem.components:
+            which = which[stem.live(which, self._stems)]
+            components = {s: column.values[which] for s, column in stem.components.items()}
+        packet = Packet(components, signature, np.array([self.number]), which.size)
+        self.number += rows
+        self.work.moment += rows
+        if self._clocks and not self._past:
+            packet = self._in_rows_windows(packet)
+        if not packet.size:
+            return
+        entry = self.routes.entry(signature)
+        if entry.stem is not None and self._stems[entry.stem] is not stem:
+            packet = self._materialise(entry.stem, packet)
+        self._put(entry, packet, self.scheduler.start)
+
+    def take_over(self, packet: Packet) -> None:
+        """What another eddy joined goes on here."""
+        self._go_on(self.routes.entry(packet.signature), packet, self.scheduler.put)
 
     def change(self, plan: Plan) -> None:
         """Route by another plan, when nothing waits. What is known of modules stays."""
-        self.plan, self.routes = plan, RoutingArrays(plan)
+        self.plan, self.routes, self.given = plan, RoutingArrays(plan), frozenset((plan.tree.span,))
         self.scheduler = Scheduler(self.routes, self._settings.packet, self.clock)
         self._router = router(self._settings, plan, self.routes, self.work, self.decisions, self.clock)
 
-    def run(self) -> None:
-        """Serve meta-queues until none is eligible: then it is time for new input."""
-        while (queue := self.scheduler.next()) is not None:
+    def follow(self, orderings: Mapping[tuple[int, int], tuple[int, ...]]) -> None:
+        """Tell the router the orders that the optimiser found best (see policies/policy.py)."""
+        self._router.follow(orderings)
+
+    def run(self, until: float = math.inf) -> None:
+        """Serve meta-queues until none is eligible, or until some time: then it is time for new input."""
+        while self.clock() < until and (queue := self.scheduler.next()) is not None:
             self._serve(queue)
             self.scheduler.end_round()
         self.work.end_slice()
 
-    def flush(self) -> None:
-        """Serve everything that waits: no tuple stays in a queue at the end of a micro-batch."""
-        self.run()
-        while (queue := self.scheduler.least_done()) is not None:
+    def flush(self, until: float = math.inf) -> None:
+        """Serve everything that waits, or until some time: no tuple stays in a queue at the end of a micro-batch."""
+        self.run(until)
+        while self.clock() < until and (queue := self.scheduler.least_done()) is not None:
             self._serve(queue)
             self.scheduler.end_round()
-            self.run()
+            self.run(until)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits."""
+        return self.scheduler.is_empty
 
     def clear(self) -> None:
         """Forget everything that waits."""
@@ -130,19 +155,29 @@ class Eddy:
         self._router.restore(saved["router"])
 
     def _queue(self, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
-        """To the meta-queue of its signature, or out if it is complete. What a join operator below the root gives is
-        built first, and starts again in the operator above."""
+        """To where it goes on, without what another eddy joins."""
         entry = self.routes.entry(packet.signature)
-        if entry.stem is not None:
+        if entry.whole:
             if self._check:
                 check_packet(packet, self._stems, self.plan)
-            packet = self._materialise(entry.stem, packet)
-        if self._loading and entry.in_root:
-            return
-        if not entry.steps:
-            if self._check:
-                check_packet(packet, self._stems, self.plan)
+            if self.left_out is not None and packet.signature[0] in self.shared:
+                packet = self.left_out(packet)
+                if not packet.size:
+                    return
+        self._go_on(entry, packet, put)
+
+    def _go_on(self, entry: Entry, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
+        """Out, if it is complete. What an operator below gives is built first, and starts again in the one above."""
+        if entry.whole and packet.signature[0] in self.given:
             self._output(packet)
+            return
+        if entry.stem is not None:
+            packet = self._materialise(entry.stem, packet)
+        self._put(entry, packet, put)
+
+    def _put(self, entry: Entry, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
+        """To the meta-queue of its signature."""
+        if self._only is not None and entry.operator not in self._only:
             return
         queue = put(packet)
         while queue.occupancy >= self.scheduler.full:
@@ -302,7 +337,7 @@ class Eddy:
             packet = _kept(packet, left.same_key(e.left_expr, rows[e.left], right, e.right_expr, rows[e.right]))
         for predicate in step.predicates:
             packet = _kept(packet, self._mask(predicate, packet, errors))
-        if self._clocks and not self._loading:  # then the clocks know nothing of rows so old
+        if self._clocks and not self._past:  # then the clocks know nothing of rows so old
             packet = self._in_rows_windows(packet)
         return packet
 

@@ -88,14 +88,14 @@ class Traffic:
 class Entry:
     """The steps allowed for one signature, none for the whole result; `chosen` is the one to take."""
 
-    __slots__ = ("chosen", "in_root", "left", "moment", "note", "signature", "sources", "stem", "steps")
+    __slots__ = ("chosen", "left", "moment", "note", "operator", "signature", "sources", "stem", "steps")
 
     def __init__(self, signature: Signature, steps: list[Traffic], plan: Plan) -> None:
         self.signature, self.steps, self.sources = signature, steps, len(plan.query.sources)
         self.stem = plan.stem_of(signature)
         """The intermediate SteM into which tuples are built that have become this."""
-        self.in_root = plan.operator(signature).tree is plan.tree
-        """Whether its tuples are in the topmost operator."""
+        self.operator = plan.operator(signature).tree.span
+        """The join operator that its tuples are in, by its span."""
         self.chosen: Traffic | None = None
         self.left = 0
         self.moment = -1

@@ -120,6 +120,11 @@ class Scheduler:
                 queue.threshold //= 2
                 self._place(queue)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not any(queue.occupancy for queue in self.queues.values())
+
     def clear(self) -> None:
         """Forget everything that waits."""
         for queue in self.queues.values():

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eddyline.engine.coordinator import Record
+from eddyline.engine.estimate import Estimate, put_together
 from eddyline.engine.turn import Home
 from eddyline.plan.explain import explain, warnings
+from eddyline.plan.tree import parse_tree
 from eddyline.routing.gathered import Gathered
 from eddyline.routing.report import Report
 from eddyline.runtime.summary import Course, Progress, Summary
@@ -31,6 +33,8 @@ class Account:
         self._read = Counter(dict.fromkeys(streams, 0))
         self._first_error = ""
         self._gathered = Gathered(home.plan, home.slots)
+        self._estimates: dict[int, Estimate] = {}
+        """The newest of each slot."""
         self.warnings = warnings(home.query)
         """Sources whose state can never expire."""
 
@@ -41,6 +45,8 @@ class Account:
             self._peaks[what] = max(self._peaks[what], self._state[what])
         for record in records:
             self._gathered.add(record.slot, record.report)
+            if "estimated" in record.report:
+                self._estimates[record.slot] = Estimate.of_json(record.report["estimated"])
             self._read.update(record.read)
             self._first_error = self._first_error or record.first_error
 
@@ -59,9 +65,13 @@ class Account:
         return self._gathered.report(self._course.seconds)
 
     def explain(self) -> str:
-        """The plan, and what was measured on it so far."""
-        plan = explain(self._home.query, self._home.split.partitioning, self._home.plan.tree)
-        return "\n\n".join(part for part in (plan, self.report().text()) if part)
+        """The plan that most slots have, what was measured on it so far, and what is believed of each plan that slots
+        have."""
+        home, report = self._home, self.report()
+        tree = parse_tree(report.tree, [source.alias for source in home.query.sources])
+        estimates = [e.text(home.plan) for e in put_together(list(self._estimates.values()))]
+        parts = explain(home.query, home.split.partitioning, tree), report.text(), *estimates
+        return "\n\n".join(part for part in parts if part)
 
     def progress(self) -> Progress:
         """Where the run is now; may be called from another thread."""

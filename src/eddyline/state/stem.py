@@ -186,19 +186,23 @@ class SteM:
 
     def build(self, number: int, rows: int) -> tuple[int, int]:
         """Index the next stored rows; returns their numbers first..last-1."""
-        first, last, floor = self.rows, self.rows + rows, self._committed.min_live
+        first, last = self.rows, self.rows + rows
         if not self._build_firsts.rows:
             self._forget_builds()
+        self._add_to_indexes(first, last)
+        self._build_numbers.append(np.array([number]))
+        self._build_firsts.append(np.array([last]))
+        self.rows = last
+        return first, last
+
+    def _add_to_indexes(self, first: int, last: int) -> None:
+        floor = self._committed.min_live
         for hashed in self._hashed.values():
             hashed.build(first, last, floor)
         if self._sorts or last - floor > TINY:
             for index in self._sorted.values():
                 index.build(first if self._sorts else floor, last, floor)
             self._sorts = True
-        self._build_numbers.append(np.array([number]))
-        self._build_firsts.append(np.array([last]))
-        self.rows = last
-        return first, last
 
     def _is_key_store(self, expr: Expr, kept: Store) -> bool:
         key = self._keys.get(expr)
@@ -219,23 +223,24 @@ class SteM:
         self._build_firsts.truncate(0)
         self._build_firsts.append(np.array([self.rows]))
 
-    def renumber(self, number: int) -> None:
-        """As if all live rows had been built just now, in one build with this number."""
-        self._forget_builds()
-        self._build_numbers.append(np.array([number]))
-        self._build_firsts.truncate(0)
-        self._build_firsts.append(np.array([self.min_live, self.rows]))
+    def is_indexed_by(self, on: tuple[Expr, ...]) -> bool:
+        """Whether there is such an index."""
+        return on in self._hashed
 
-    def index_by(self, indexes: Sequence[tuple[Expr, ...]]) -> None:
-        """Have these hash indexes from now on, at a commit: some others are given up, those that are new are made."""
-        old = self._hashed
-        for on in old.keys() - set(indexes):
-            old.pop(on).free()
-        self._hashed = {on: old.get(on) or HashIndex(self._arena, self._key_column(on)) for on in indexes}
-        for on in self._hashed.keys() - old.keys():
-            self._hashed[on].release(self.min_live)
-            if self.rows > self.min_live:
-                self._hashed[on].build(self.min_live, self.rows, self.min_live)
+    def fits(self, layout: Layout) -> bool:
+        """Whether it has all that another layout asks for, but for indexes of keys that are here."""
+        here = self._codes.keys() if self.components else layout.indexes
+        return layout.order_keys == self.layout.order_keys and all(on in here for on in layout.indexes)
+
+    def adopt(self, indexes: Sequence[tuple[Expr, ...]], made: Mapping[tuple[Expr, ...], HashIndex]) -> None:
+        """Have these hash indexes from now on, at a commit: some are new, and were made, others are given up."""
+        for on in self._hashed.keys() - set(indexes):
+            self._hashed.pop(on).free()
+        self._hashed = {on: self._hashed[on] if on in self._hashed else made[on] for on in indexes}
+        if self.components:  # keys are copied for the indexes alone, in their order
+            for on in self._codes.keys() - set(indexes):
+                self._codes.pop(on).free()
+            self._codes = {on: self._codes[on] for on in indexes}
         self.layout = replace(self.layout, indexes=tuple(indexes))
 
     def free(self) -> None:

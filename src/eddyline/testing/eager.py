@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import ModuleType
 
 from eddyline.engine import input_batch, slot
+from eddyline.migration import migration
 from eddyline.optimizer import optimiser, timing
 from eddyline.routing import eddy, scheduler, statistics
 from eddyline.routing.policies import auto, forks
@@ -30,6 +31,7 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
         (timing, {"FIRST_WINDOWS": 0.0, "FIRST_ROWS": 1, "INTERVAL_ROWS": 8 * size, "THRESHOLD": 1.0}),
         (optimiser, {"GAIN": -1e9, "SEARCH": 0.0}),
         (slot, {"RESULT_ROWS": size}),
+        (migration, {"CHUNK": size}),
         (stem, {"BLOCK": max(1, size // 4), "TINY": size}),
     ]
 

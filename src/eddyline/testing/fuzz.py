@@ -1,6 +1,6 @@
 """Random cases on the engine and on the oracle, compared; a difference is made small and printed as a script.
 
-    python -m eddyline.testing.fuzz --cases 20000 --seed 7 [--jobs 2] [--only 1234] [--out DIR]
+    python -m eddyline.testing.fuzz --cases 20000 --seed 7 [--migrate] [--jobs 2] [--only 1234] [--out DIR]
 
 Every case has a seed of its own made from the seed and its number, so `--only` repeats one. Exit status 1 if any
 differed.
@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from eddyline.cql.script import parse
 from eddyline.query.expr import Aggregate, Call, walk
 from eddyline.query.functions import table as function_table
 from eddyline.query.model import Query
+from eddyline.testing import migrations
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
 from eddyline.testing.generate import generate
@@ -61,6 +63,8 @@ class Report:
     seconds: float = 0.0
     features: Counter[str] = field(default_factory=Counter)
     functions: Counter[str] = field(default_factory=Counter)
+    migrations: Counter[str] = field(default_factory=Counter)
+    """Changes of plans that came to their end, by how."""
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, other: Report) -> None:
@@ -69,6 +73,7 @@ class Report:
         self.empty += other.empty
         self.features += other.features
         self.functions += other.functions
+        self.migrations += other.migrations
         self.failures += other.failures
 
     def summary(self) -> str:
@@ -82,6 +87,7 @@ class Report:
             "features: " + ", ".join(f"{name} {count}" for name, count in self.features.most_common()),
             "functions: " + ", ".join(f"{name} {count}" for name, count in self.functions.most_common()),
             "functions never drawn: " + (", ".join(never) or "none"),
+            "migrations: " + (", ".join(f"{how} {count}" for how, count in self.migrations.most_common()) or "none"),
         ]
         return "\n".join(lines)
 
@@ -94,22 +100,25 @@ def case_seed(seed: int, index: int) -> int:
 class Fuzzer:
     """Runs cases of one seed."""
 
-    def __init__(self, seed: int, tie_breaker: TieBreaker | None = None, shrink_seconds: float = 20.0) -> None:
-        self._seed, self._tie_breaker, self._shrink_seconds = seed, tie_breaker, shrink_seconds
+    def __init__(
+        self, seed: int, tie_breaker: TieBreaker | None = None, shrink_seconds: float = 20.0, migrate: bool = False
+    ) -> None:
+        self._seed, self._tie_breaker, self._shrink_seconds, self._migrate = seed, tie_breaker, shrink_seconds, migrate
         self._oracle = Oracle()
 
     def run(self, indexes: Iterable[int]) -> Report:
         """The cases with these numbers."""
-        report, start = Report(), time.monotonic()
+        report, start, before = Report(), time.monotonic(), migrations.done.copy()
         for index in indexes:
             self._one(index, report)
             if len(report.failures) >= _MOST_FAILURES:
                 break
+        report.migrations = migrations.done - before
         report.seconds = time.monotonic() - start
         return report
 
     def _one(self, index: int, report: Report) -> None:
-        case = generate(case_seed(self._seed, index))
+        case = generate(case_seed(self._seed, index), self._migrate)
         report.cases += 1
         report.features.update(case.features)
         failure = self._try(case, report)
@@ -187,19 +196,14 @@ def naive_of_checkout() -> TieBreaker | None:
     return tie_breaker
 
 
-def _run_chunk(seed: int, indexes: list[int], shrink_seconds: float) -> Report:
-    return _fuzzer_of(seed, shrink_seconds).run(indexes)
+def _run_chunk(seed: int, indexes: list[int], shrink_seconds: float, migrate: bool) -> Report:
+    return _fuzzer_of(seed, shrink_seconds, migrate).run(indexes)
 
 
-_fuzzers: dict[tuple[int, float], Fuzzer] = {}
-
-
-def _fuzzer_of(seed: int, shrink_seconds: float) -> Fuzzer:
+@cache
+def _fuzzer_of(seed: int, shrink_seconds: float, migrate: bool) -> Fuzzer:
     """One fuzzer per process: its oracle is a database connection."""
-    key = (seed, shrink_seconds)
-    if key not in _fuzzers:
-        _fuzzers[key] = Fuzzer(seed, naive_of_checkout(), shrink_seconds)
-    return _fuzzers[key]
+    return Fuzzer(seed, naive_of_checkout(), shrink_seconds, migrate)
 
 
 def fuzz(
@@ -210,6 +214,7 @@ def fuzz(
     first: int = 0,
     progress: Callable[[Report], None] | None = None,
     shrink_seconds: float = 20.0,
+    migrate: bool = False,
 ) -> Report:
     """Run cases `first` to `first + cases`, or just one."""
     numbers = list(range(first, first + cases)) if only is None else [only]
@@ -225,11 +230,11 @@ def fuzz(
 
     if jobs == 1:
         for chunk in chunks:
-            if not take(_run_chunk(seed, chunk, shrink_seconds)):
+            if not take(_run_chunk(seed, chunk, shrink_seconds, migrate)):
                 break
         return total
     with ProcessPoolExecutor(jobs) as pool:
-        waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds) for chunk in chunks]
+        waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds, migrate) for chunk in chunks]
         for future in waiting:
             if not take(future.result()):
                 pool.shutdown(cancel_futures=True)
@@ -243,6 +248,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; one per core if not given")
+    parser.add_argument("--migrate", action="store_true", help="only joins whose plans change while they run")
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
     parser.add_argument(
         "--show", action="store_true", help="with --only: print the case as a script, whatever it gives"
@@ -257,9 +263,9 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.flush()
 
     if given.show and given.only is not None:
-        sys.stdout.write(reproduce(generate(case_seed(given.seed, given.only))))
+        sys.stdout.write(reproduce(generate(case_seed(given.seed, given.only), given.migrate)))
     sys.stderr.write(f"seed {given.seed}\n")
-    report = fuzz(given.cases, given.seed, given.jobs, given.only, progress=progress)
+    report = fuzz(given.cases, given.seed, given.jobs, given.only, progress=progress, migrate=given.migrate)
     sys.stderr.write("\n")
     for failure in report.failures:
         head = f"# case {failure.index} of seed {given.seed}: {failure.kind}; {failure.verdict}\n"

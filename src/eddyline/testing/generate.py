@@ -52,18 +52,20 @@ class _Made:
     times: dict[str, list[int | None]] = field(default_factory=dict)
 
 
-def generate(seed: int) -> Case:
-    """The case of this seed."""
-    return _Generator(random.Random(seed)).case()
+def generate(seed: int, migrate: bool = False) -> Case:
+    """The case of this seed; with `migrate` a join whose plan changes."""
+    return _Generator(random.Random(seed), migrate).case()
 
 
 class _Generator:
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
+    def __init__(self, rng: random.Random, migrate: bool) -> None:
+        self.rng, self.migrate = rng, migrate
         self.features: list[str] = []
         self.clock = timeline.timeline(rng)
         self.combinations = 0.0
-        self.places = rng.choices(range(1, 9), [8, 26, 25, 16, 10, 7, 4, 4])[0]
+        self.places = rng.choices(
+            range(1, 9), [0, 0, 25, 16, 10, 7, 4, 4] if migrate else [8, 26, 25, 16, 10, 7, 4, 4]
+        )[0]
         self.nulls = rng.choice([0.0, 0.0, 0.05, 0.2])
 
     def case(self) -> Case:
@@ -97,9 +99,10 @@ class _Generator:
         else:
             select = selects.plain_select(rng, aliases, sources, where)
         batches, settings = self._batches(made, wide), self._settings()
-        if places > 2 and rng.random() < TREES / 3:
-            settings["replan"] = rng.randrange(1000)
-            self._note("replan")
+        if places > 2 and (rng.random() < TREES / 3 or self.migrate):
+            settings["migrate"] = rng.randrange(1000)
+            settings["pause_ms"] = rng.choice([0.0, 50.0])
+            self._note("migrate")
         if places > 2 and rng.random() < TREES:
             tree = random_tree(rng, places, [(i, j) for i, j, _ in edges])
             settings["plan"] = tree.text([a.name for a in aliases])

@@ -1,7 +1,7 @@
 """A case on the engine, and beside the oracle.
 
 The setting "durable" is a seed: the case is then run through the batch protocol, in a story of that seed
-(simulation.py). So is "replan": then slots take another plan before some of the batches.
+(simulation.py). So is "migrate": then slots change their plans (migrations.py).
 """
 
 from __future__ import annotations
@@ -21,17 +21,14 @@ from eddyline.testing import udfs
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
 from eddyline.testing.eager import eager
+from eddyline.testing.migrations import migrations
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import Outcome as Outcome
 from eddyline.testing.outcome import held_back
 from eddyline.testing.simulation import Simulation
-from eddyline.testing.trees import random_tree
 
 CRASHES = (0.0, 0.01, 0.03, 0.1)
 """Shares of the fault points at which something dies."""
-
-REPLAN = 0.4
-"""The share of batches before which a slot takes another plan."""
 
 
 def bound(case: Case, script: Script | None = None) -> Query:
@@ -43,25 +40,22 @@ def bound(case: Case, script: Script | None = None) -> Query:
 def run(case: Case, query: Query | None = None) -> Outcome:
     """Run a case on the engine: tables, batches with what is undone before them, the end."""
     settings: dict[str, Any] = dict(case.settings)
-    durable, replan, query = settings.pop("durable", None), settings.pop("replan", None), query or bound(case)
-    with eager(settings.pop("eager", None)):
+    durable, query = settings.pop("durable", None), query or bound(case)
+    with eager(settings.pop("eager", None)), migrations(settings.pop("migrate", None)):
         if durable is None:
-            return _run(case, query, Settings(**settings), replan)
+            return _run(case, query, Settings(**settings))
         with tempfile.TemporaryDirectory(prefix="eddyline-") as folder:
             crashes = Random(durable).choice(CRASHES)
             return Simulation(case, query, Settings(**settings), folder, durable, crashes).run()
 
 
-def _run(case: Case, query: Query, settings: Settings, replan: int | None) -> Outcome:
-    engine, rng = LocalEngine(query, settings), Random(replan)
+def _run(case: Case, query: Query, settings: Settings) -> Outcome:
+    engine = LocalEngine(query, settings)
     for name, table in case.tables.items():
         engine.load_table(name, table)
     results: list[pa.RecordBatch] = []
     late = dead = 0
     for batch in case.batches:
-        if replan is not None and rng.random() < REPLAN:
-            for slot in engine.slots:
-                slot.set_plan(random_tree(rng, len(query.sources), slot.plan.edges))
         if batch.undone is not None:
             engine.batch(batch.undone, commit=False)
             engine.wind_back()

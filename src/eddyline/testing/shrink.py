@@ -19,7 +19,7 @@ from eddyline.testing.case import Batch, Case, Rows
 SIMPLEST: dict[str, tuple[object, ...]] = {
     "durable": (None,),
     "eager": (None,),
-    "replan": (None,),
+    "migrate": (None,),
     "plan": ("mjoin",),
     "slots": (1, 2, 3),
     "groups": (256, 7),

@@ -59,7 +59,7 @@ def in_files(case: Case) -> Case:
     schemas = {s.name: s.schema for s in streams}
     batches = tuple(Batch(tuple((name, rows.cast(schemas[name])) for name, rows in b.rows)) for b in case.batches)
     tables = {name: rows.cast(schemas[name]) for name, rows in case.tables.items()}
-    not_here = "durable", "eager", "replan", "slots"
+    not_here = "durable", "eager", "migrate", "slots"
     settings = {name: value for name, value in case.settings.items() if name not in not_here}
     return replace(case, streams=streams, batches=batches, tables=tables, settings=settings)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,10 @@ class Policy:
     def decide(self, entry: Entry) -> Traffic:
         """The step to take from now on; the entry has at least one."""
         raise NotImplementedError
+
+    def follow(self, orderings: Mapping[tuple[int, int], tuple[int, ...]]) -> None:
+        """The orders that the optimiser found best: by (span of an operator, span of the child that starts) the spans
+        of the other children as they are probed. A policy that finds its own does not care."""
 
     def sample(self, entry: Entry, size: int) -> int:
         """How many of the next `size` tuples shall be shown to every step."""

@@ -1,0 +1,240 @@
+"""The four sets of table 8.1 of dissertation 002, on the engine: figures 8.1 to 8.9.
+
+Streams come at random (Poisson), joins are nested loops with the selectivities of the table, as in the paper's cost
+analysis. The machine is the same for all sets: its CPU is such that the multi-way join of set 2 needs `OVER` times as
+much, and its memory is 1/300 of the paper's Java heap. Rates are the table's where that has a chance of being the
+paper's regime; `Set.scale` says by how much they are smaller in sets 3 and 4, which have to give 200 thousand and
+16 million results a second as they are printed.
+
+The binary tree is that of min-state. Prices are those of the cost model for what a slot observed, times what the
+multi-way join took over what it was priced at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.benchmarks.plans import observed
+from eddyline.benchmarks.streams import START, query_over
+from eddyline.benchmarks.timed_joins import TimedJoin
+from eddyline.errors import InternalError
+from eddyline.experiments import Figure, Say
+from eddyline.experiments.chart import Chart, Series
+from eddyline.experiments.paced import Batch, Moment, most_bytes, need, paced, run
+from eddyline.experiments.table import Table
+from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.dominating import choose
+from eddyline.optimizer.exhaustive import exhaustive
+from eddyline.optimizer.min_state import min_state
+from eddyline.optimizer.optimiser import BUILDING, PROBING
+from eddyline.optimizer.plans import Cost, Limits
+from eddyline.optimizer.shapes import Pricing, mjoin_shape, shape_of, tree_of
+from eddyline.optimizer.strategies import bjtree_init, mjoin_init
+from eddyline.plan.tree import Tree, mjoin
+
+OVER = 1.75
+WINDOWS, MOMENTS, BATCHES = 3.0, 15, 20
+"""How long a run is, at how many moments it is looked at, and how many batches a window has."""
+QUICK = 0.4
+"""The share of the rates that a quick version has."""
+MEMORY = 1 / 300
+MB = 1_000_000
+COLUMNS = ("set", "plan", "chosen_by", "second", "results", "queued", "state_tuples", "state_bytes")
+
+
+@dataclass(frozen=True)
+class Set:
+    """A row of table 8.1: MB, rows a second of each stream, selectivities between neighbours, seconds."""
+
+    memory: float
+    rates: tuple[float, ...]
+    selectivities: tuple[float, ...]
+    window: float
+    scale: float = 1.0
+
+
+SETS = {
+    1: Set(300, (20, 20, 20), (0.05, 0.5), 5),
+    2: Set(300, (20, 20, 50), (0.02, 0.5), 15),
+    3: Set(30, (10, 10, 10, 10), (0.1, 0.15, 0.1), 15, 0.72),
+    4: Set(30, (20, 20, 20, 20), (0.02, 0.2, 0.05), 50, 0.23),
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A plan of a set: what the model says, and what it did."""
+
+    tree: str
+    chosen_by: str
+    """Strategies that take it within the limits."""
+    predicted: Cost
+    batches: list[Batch]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A set with its limits: CPU seconds for a second of event time, and bytes."""
+
+    window: float
+    cpu: float
+    memory: int
+    plans: list[Ran]
+
+
+def figure_1(quick: bool, say: Say) -> Figure:
+    """What the plans of all sets need, over the limits: figure 8.1 with figures in it."""
+    table = Table(("set", "plan", "chosen_by", "cpu", "predicted_cpu", "memory", "predicted_memory", "results"))
+    for number in SETS:
+        of_set = _measured(number, quick, say)
+        for ran in of_set.plans:
+            cpu = need(ran.batches, of_set.window) / of_set.cpu, ran.predicted.cpu / of_set.cpu
+            memory = most_bytes(ran.batches) / of_set.memory, ran.predicted.memory / of_set.memory
+            results = sum(batch.results for batch in ran.batches)
+            table.add(number, ran.tree, ran.chosen_by, *cpu, *memory, results)
+    shown = {"CPU": "cpu", "CPU predicted": "predicted_cpu", "memory": "memory", "memory predicted": "predicted_memory"}
+    series: Series = {
+        label: [(f"{row['set']} {str(row['plan']).replace(' ', '')}", float(row[column])) for row in table.where()]
+        for label, column in shown.items()
+    }
+    return Figure(table, Chart("Plans and limits", "set and plan", "share of the limit", series, bars=True, level=1.0))
+
+
+def figure_2(quick: bool, say: Say) -> Figure:
+    """Set 1."""
+    return _results(1, quick, say)
+
+
+def figure_3(quick: bool, say: Say) -> Figure:
+    """Set 1."""
+    shown: dict[str, Callable[[Moment], int]] = {"states": lambda m: m.state_rows, "queues": lambda m: m.queued}
+    return _over_time(1, quick, say, "Tuples in states and input queues", "tuples", shown)
+
+
+def figure_4(quick: bool, say: Say) -> Figure:
+    """Set 2."""
+    return _results(2, quick, say)
+
+
+def figure_5(quick: bool, say: Say) -> Figure:
+    """Set 2."""
+    return _over_time(2, quick, say, "Rows in input queues", "rows", {"": lambda m: m.queued})
+
+
+def figure_6(quick: bool, say: Say) -> Figure:
+    """Set 3."""
+    return _results(3, quick, say)
+
+
+def figure_7(quick: bool, say: Say) -> Figure:
+    """Set 3."""
+    return _bytes(3, quick, say)
+
+
+def figure_8(quick: bool, say: Say) -> Figure:
+    """Set 4."""
+    return _results(4, quick, say)
+
+
+def figure_9(quick: bool, say: Say) -> Figure:
+    """Set 4."""
+    return _bytes(4, quick, say)
+
+
+def _results(number: int, quick: bool, say: Say) -> Figure:
+    return _over_time(number, quick, say, "Results so far", "results", {"": lambda m: m.results})
+
+
+def _bytes(number: int, quick: bool, say: Say) -> Figure:
+    limit = SETS[number].memory * MEMORY * MB
+    return _over_time(number, quick, say, "State", "bytes", {"": lambda m: m.state_bytes}, limit)
+
+
+def _over_time(
+    number: int,
+    quick: bool,
+    say: Say,
+    title: str,
+    unit: str,
+    shown: dict[str, Callable[[Moment], int]],
+    level: float | None = None,
+) -> Figure:
+    """A line for each plan and what is shown of it; it ends where memory does."""
+    of_set, table, series = _measured(number, quick, say), Table(COLUMNS), dict[str, list[tuple[str | int, float]]]()
+    for ran in of_set.plans:
+        seen = paced(ran.batches, of_set.cpu, of_set.memory, MOMENTS)
+        for m in seen:
+            table.add(number, ran.tree, ran.chosen_by, m.at, m.results, m.queued, m.state_rows, m.state_bytes)
+        for what, value in shown.items():
+            series[f"{ran.tree} {what}".strip()] = [(f"{m.at:g}", float(value(m))) for m in seen]
+    chart = Chart(f"{title}, set {number}", "second", unit, series, level=level)
+    return Figure(table, chart)
+
+
+@cache
+def _machine(quick: bool) -> float:
+    """CPU seconds for a second of event time."""
+    join = _join(2, quick)
+    return need(run(join, "mjoin", SETS[2].window / BATCHES), SETS[2].window) / OVER
+
+
+_known: dict[tuple[int, bool], Measured] = {}
+"""Two figures show the same set."""
+
+
+def _measured(number: int, quick: bool, say: Say) -> Measured:
+    if (number, quick) not in _known:
+        _known[number, quick] = _measure(number, quick, say)
+    return _known[number, quick]
+
+
+def _measure(number: int, quick: bool, say: Say) -> Measured:
+    of_set, join = SETS[number], _join(number, quick)
+    batch, aliases = of_set.window / BATCHES, [s.alias for s in join.query.sources]
+    limits = Limits(_machine(quick), of_set.memory * MEMORY * MB)
+    assert limits.cpu is not None and limits.memory is not None
+    say(f"set {number}: the machine has {limits.cpu:.3g} CPU seconds for a second of event time")
+    mjoin_run = run(join, "mjoin", batch)
+    known = observed(join, batch)
+    factor = need(mjoin_run, of_set.window) / Pricing(known).cost(mjoin_shape(len(aliases))).cpu
+    model = Model(known.workload, known.costs.scaled(dict.fromkeys((*PROBING, *BUILDING), factor)))
+    pricing = Pricing(model)
+    trees: dict[Tree, list[str]] = {mjoin(len(aliases)): [], tree_of(min_state(pricing)): []}
+    for name, strategy in (("mjoin-init", mjoin_init), ("bjtree-init", bjtree_init)):
+        trees.setdefault(strategy(model, limits).tree, []).append(name)
+    best = choose(exhaustive(model, limits), limits, "cpu")
+    if best is not None:
+        trees.setdefault(best.tree, []).append("exhaustive")
+    plans: list[Ran] = []
+    for tree, chosen_by in trees.items():
+        text, cost = tree.text(aliases), pricing.cost(shape_of(tree))
+        done = run(join, text, batch) if plans else mjoin_run
+        plans.append(Ran(text, " ".join(chosen_by), cost, done))
+        say(f"set {number}, {text}: {need(done, of_set.window) / limits.cpu:.2f} of the CPU, {most_bytes(done)} bytes")
+    if len({sum(b.results for b in plan.batches) for plan in plans}) != 1:
+        raise InternalError(f"the plans of set {number} disagree")
+    return Measured(of_set.window, limits.cpu, int(limits.memory), plans)
+
+
+def _join(number: int, quick: bool) -> TimedJoin:
+    """Streams A, B, ... in a chain; a pair matches by a condition that no index serves."""
+    of_set, generator = SETS[number], np.random.default_rng(number)
+    seconds, names = WINDOWS * of_set.window, "ABCD"[: len(of_set.rates)]
+    data = {}
+    for name, rate in zip(names, of_set.rates, strict=True):
+        rows = generator.poisson(rate * of_set.scale * (QUICK if quick else 1.0) * seconds)
+        times = np.sort(generator.integers(0, int(seconds * 1e6), rows)) + START
+        keys = {key: generator.integers(0, 1 << 30, rows) for key in ("l", "r")}
+        data[name] = pa.record_batch({"ts": pa.array(times, pa.timestamp("us")), **keys})
+    windows = ", ".join(f"{name} [RANGE {int(of_set.window * 1e6)} MICROSECONDS]" for name in names)
+    where = " AND ".join(
+        f"({left}.r + {right}.l) % 10000 < {round(10000 * share)}"
+        for left, right, share in zip(names, names[1:], of_set.selectivities, strict=False)
+    )
+    query = query_over(data, f"SELECT A.r AS a FROM {windows} WHERE {where}")
+    return TimedJoin(query, tuple((i, i + 1) for i in range(len(names) - 1)), data, seconds)

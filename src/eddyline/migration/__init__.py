@@ -1,0 +1,1 @@
+"""Changing the plan of a slot while it runs."""

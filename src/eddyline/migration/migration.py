@@ -1,0 +1,236 @@
+"""A migration: the states of a new plan come to be beside the running one, until that can be left.
+
+Both strategies run the operators in which the plans differ on a second eddy, the *track*, over the same rows: it has
+views of the SteMs that both plans keep, and SteMs of its own for spans that only the new one has. What is old and what
+is new is a comparison of row numbers.
+
+- *Moving state* builds the live rows of the views, some at a time between packets of the running plan, so that the
+  states of the new plan are made of what is there, and then of what has come meanwhile. Its results are known, so
+  nothing leaves the track. When it has caught up, the plan can be changed.
+- *Parallel track* builds only rows that come from now on. What it joins of them, tuples of new rows alone, goes out,
+  and the running plan leaves them out of what it gives (`Eddy.left_out`): so every result is made once, by one of the
+  two. When no old row lives any more, the states of the new plan have all there is, and the plan can be changed.
+
+A plan is changed between a commit and the next batch, when nothing is in flight. Until then everything here is
+committed and wound back with the slot, and if it is lost the old plan goes on: nothing depends on a migration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from eddyline.migration.boxes import boxes
+from eddyline.plan.plan import Plan
+from eddyline.plan.tree import Tree
+from eddyline.query.evaluate import ErrorCount
+from eddyline.routing.eddy import Eddy
+from eddyline.routing.packet import Packet
+from eddyline.routing.rows_windows import Clock
+from eddyline.settings import Settings
+from eddyline.state.arena import Arena
+from eddyline.state.shelf import Saved
+from eddyline.state.stem import SteM
+from eddyline.state.view import View
+
+CHUNK = 4096
+"""Rows that are moved at a time, between two looks at the clock."""
+
+
+class Migration:
+    """From the plan that an eddy runs to another."""
+
+    def __init__(
+        self,
+        arena: Arena,
+        eddy: Eddy,
+        stems: Sequence[SteM],
+        tree: Tree,
+        parallel: bool,
+        settings: Settings,
+        clocks: Mapping[int, Clock],
+        first: Sequence[int] | None = None,
+    ) -> None:
+        """`stems` are those of the running plan; `first` says, by source, where new rows begin in a parallel track that
+        another process began."""
+        query, old = eddy.plan.query, eddy.plan
+        self.plan, self.parallel, self._eddy, self._stems = Plan(query, tree), parallel, eddy, stems
+        self.boxes = boxes(old.tree, tree)
+        self._sources = len(query.sources)
+        self._streams = [s for s in range(self._sources) if not query.sources[s].stream.is_table]
+        new = [stem.rows for stem in stems[: self._sources]]
+        self.first = list(first or (n if parallel and s in self._streams else 0 for s, n in enumerate(new)))
+        tops, leaves = {b.top for b in self.boxes}, {leaf for b in self.boxes for leaf in b.leaves}
+        fresh = {span for b in self.boxes for span in b.fresh}
+        held = {t.span: stem for t, stem in zip(old.materialised, stems[self._sources :], strict=True)}
+        held |= {1 << s: stems[s] for s in range(self._sources)}
+        self._spans = [*(1 << s for s in range(self._sources)), *(t.span for t in self.plan.materialised)]
+        """Of the SteMs of the new plan."""
+        self._views: dict[int, View] = {}
+        self._own: dict[int, SteM] = {}
+        track: list[SteM] = []
+        for span, layout in zip(self._spans, self.plan.layouts, strict=True):
+            stem = held.get(span)
+            if stem is not None and (span in leaves or not layout.components):
+                indexes = layout.indexes if stem.fits(layout) else ()
+                self._views[span] = View(arena, stem, indexes, self._begin(span, stem), span in leaves)
+            if stem is None or not stem.fits(layout):
+                self._own[span] = stem = SteM(arena, layout)
+                track.append(stem)
+            else:
+                track.append(self._views.get(span, stem))
+        self._order = sorted(leaves, key=lambda leaf: held[leaf].min_live - held[leaf].rows)
+        """The leaves, the largest first: what is built first finds nothing to match."""
+        self._handed: list[Packet] = []
+        give = self._handed.append if parallel else _forget
+        only = fresh | tops if parallel else fresh
+        self._track = Eddy(self.plan, track, clocks, settings, ErrorCount(), give, eddy.clock, only, past=not parallel)
+        self._track.given = frozenset(tops if parallel else ())
+        if parallel:
+            eddy.left_out, eddy.shared = self._with_old, self._track.given
+        self.moved, self.seconds, self.longest = 0, 0.0, 0.0
+        """Rows and tuples that were built in views, the time all this took, and the most that it took at once."""
+
+    def _begin(self, span: int, stem: SteM) -> int:
+        """The first row that the track is to see."""
+        if not self.parallel or not stem.layout.timed:  # tables are neither old nor new
+            return stem.min_live
+        return stem.rows if stem.components else self.first[span.bit_length() - 1]
+
+    def _with_old(self, packet: Packet) -> Packet:
+        """The tuples that have an old row: the others are joined on the track."""
+        keep = np.zeros(packet.size, np.bool_)
+        for source in self._streams:
+            if source in packet.rows:
+                keep |= packet.rows[source] < self.first[source]
+        return packet if keep.all() else packet.take(keep)
+
+    # Going on
+
+    def step(self, seconds: float) -> None:
+        """Go on for so long, or until there is nothing more to do. A parallel track keeps up with the running plan."""
+        begin = self._eddy.clock()
+        until = math.inf if self.parallel else begin + seconds
+        self._look()
+        while (leaf := self._behind) is not None:
+            view = self._views[leaf]
+            rows = min(view.behind, CHUNK)
+            self._track.start(view, self.plan.signature(leaf), rows)
+            self.moved += rows
+            self._track.flush(until)
+            if self._eddy.clock() >= until:
+                break
+        self._hand_over()
+        took = self._eddy.clock() - begin
+        self.seconds += took
+        self.longest = max(self.longest, took)
+
+    def flush(self) -> bool:
+        """At the end of a batch nothing is in flight; whether the running plan has something to do with what came."""
+        if self.parallel:
+            self.step(math.inf)
+        else:
+            self._track.flush()
+        return not self._eddy.is_idle
+
+    def _hand_over(self) -> None:
+        """What was joined here goes on in the running plan, which probes nothing now: it may build on what it gets."""
+        for packet in self._handed:
+            self._eddy.take_over(packet)
+        self._handed.clear()
+
+    @property
+    def _behind(self) -> int | None:
+        """A leaf of which not all rows are built here."""
+        return next((leaf for leaf in self._order if self._views[leaf].behind), None)
+
+    def _look(self) -> None:
+        for view in self._views.values():
+            view.look()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the plan can be changed, when nothing is in flight and all is committed."""
+        self._look()
+        if self._behind is not None:
+            return False
+        return not self.parallel or all(self._stems[s].min_live >= self.first[s] for s in self._involved)
+
+    @property
+    def _involved(self) -> list[int]:
+        spans = 0
+        for box in self.boxes:
+            spans |= box.top
+        return [s for s in self._streams if spans >> s & 1]
+
+    # Ends
+
+    def adopt(self, stems: list[SteM]) -> None:
+        """Change the plan: `stems`, those of the slot, become those of the new one."""
+        old = dict(zip((t.span for t in self._eddy.plan.materialised), stems[self._sources :], strict=True))
+        old |= {1 << s: stems[s] for s in range(self._sources)}
+        for span, layout in zip(self._spans, self.plan.layouts, strict=True):
+            if span not in self._own:
+                old[span].adopt(layout.indexes, self._views[span].made if span in self._views else {})
+        for view in self._views.values():
+            view.let_go()
+        stems[:] = [self._own[span] if span in self._own else old.pop(span) for span in self._spans]
+        for stem in old.values():
+            stem.free()
+        self._stop()
+
+    def free(self) -> None:
+        """The old plan goes on."""
+        for part in (*self._views.values(), *self._own.values()):
+            part.free()
+        self._stop()
+
+    def _stop(self) -> None:
+        self._eddy.left_out, self._eddy.shared = None, ()
+
+    # With the slot
+
+    def expire(self) -> None:
+        """After its SteMs."""
+        for stem in self._own.values():
+            stem.expire_tuples(self._stems)
+
+    def commit(self) -> None:
+        """After its SteMs."""
+        for part in (*self._views.values(), *self._own.values()):
+            part.commit()
+
+    def wind_back(self) -> None:
+        """Before its SteMs."""
+        for part in (*self._views.values(), *self._own.values()):
+            part.wind_back()
+        self._track.clear()
+        self._handed.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside what the running plan has."""
+        return sum(part.nbytes for part in (*self._views.values(), *self._own.values()))
+
+    @property
+    def rows(self) -> int:
+        """Tuples held beside what the running plan has."""
+        return sum(stem.rows - stem.min_live for stem in self._own.values())
+
+    def saved(self) -> Saved:
+        """For another process, at the end of a batch."""
+        parts = [part.saved() for part in (*self._views.values(), *self._own.values())]
+        counts = self.moved, self.seconds, self.longest
+        return {"plan": self.plan.text, "parallel": self.parallel, "first": self.first, "parts": parts, "did": counts}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on where another process was."""
+        for part, of_part in zip((*self._views.values(), *self._own.values()), saved["parts"], strict=True):
+            part.restore(of_part)
+        self.moved, self.seconds, self.longest = saved["did"]
+
+
+def _forget(packet: Packet) -> None:
+    """What is known already."""

@@ -1,0 +1,81 @@
+"""A library of plans by the statistics for which a search found them (dissertation, 26.1.4).
+
+Streams have habits: what a morning is like was seen the day before. A point is the statistics of a search, each as the
+nearest power of the factor by which a statistic must change to count; statistics are *near* a point if none is more
+than one such step away. Of two points that are near the last one that was used is meant, and of more than SIZE points
+that which was used longest ago is forgotten. What is recalled is priced anew before it is taken, so a point that is
+near and yet another costs a good plan, never a correct one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from eddyline.optimizer.plans import Cost
+from eddyline.optimizer.shapes import shape_of, tree_of
+from eddyline.optimizer.timing import THRESHOLD
+from eddyline.plan.tree import Tree
+from eddyline.state.shelf import Saved
+
+SIZE = 32
+"""Points that are kept."""
+
+NOTHING = 1e-12
+"""A statistic of nothing counts as this."""
+
+Point = tuple[int, ...]
+
+
+class Remembered(NamedTuple):
+    """A plan, and what it was predicted to cost."""
+
+    tree: Tree
+    cost: Cost
+
+
+class Library:
+    """Of one query: its statistics have the same names in the same order every time."""
+
+    def __init__(self) -> None:
+        self._plans: dict[Point, Remembered] = {}
+        """The one used last at the end."""
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def remember(self, figures: Mapping[str, float], tree: Tree, cost: Cost) -> None:
+        """A search found this plan."""
+        here = _point(figures)
+        self._plans.pop(here, None)
+        self._plans[here] = Remembered(tree, cost)
+        if len(self._plans) > SIZE:
+            del self._plans[next(iter(self._plans))]
+
+    def recall(self, figures: Mapping[str, float]) -> Remembered | None:
+        """The plan that was found when statistics were near these."""
+        here = _point(figures)
+        for point in reversed(self._plans):
+            if len(point) == len(here) and all(abs(a - b) <= 1 for a, b in zip(point, here, strict=True)):
+                self._plans[point] = found = self._plans.pop(point)
+                return found
+        return None
+
+    def saved(self) -> Saved:
+        """For another process."""
+        return [
+            [list(point), [[span, list(children)] for span, children in shape_of(tree).items()], cost.cpu, cost.memory]
+            for point, (tree, cost) in self._plans.items()
+        ]
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from there."""
+        self._plans = {
+            tuple(point): Remembered(tree_of({span: tuple(children) for span, children in shape}), Cost(cpu, memory))
+            for point, shape, cpu, memory in saved
+        }
+
+
+def _point(figures: Mapping[str, float]) -> Point:
+    return tuple(round(math.log(max(value, NOTHING), THRESHOLD)) for value in figures.values())
