@@ -41,8 +41,8 @@ class Settings:
     optimizer: str = "auto"
     optimize_when: str = "auto"
     migration: str = "auto"
-    pause_ms: float = 50.0
-    """Milliseconds that a migration may hold results back at a time."""
+    pause_ms: float | None = 50.0
+    """Milliseconds that a migration may hold results back at a time; None: as long as it takes."""
     cpu: float | None = None
     """CPU seconds per second of event time that a plan may take; None: no limit."""
     explore: float = 0.08
@@ -145,6 +145,12 @@ def _trigger(text: str) -> Mapping[str, Any]:
     return {"trigger": None if text == "none" else _batch_seconds(text)["batch_seconds"]}
 
 
+def _pause(text: str) -> Mapping[str, Any]:
+    if text != "none" and not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
+        raise _Wrong(f"{text!r} is not none or a number of milliseconds")
+    return {"pause_ms": None if text == "none" else float(text)}
+
+
 def _port(text: str) -> Mapping[str, Any]:
     return {"metrics_port": None if text == "none" else _number(text, 0, 65535)}
 
@@ -193,7 +199,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("optimize_when", "auto, data, memory, refined", "auto", "what makes the optimiser look for another plan",
             _one_of("optimize_when", ("auto", "data", "memory", "refined"), ())),
     Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs",
-            today="off"),
+            _one_of("migration", ("auto", "moving-state", "parallel-track", "off"), ())),
     Setting("execution", "unsynchronized, semi, total", "unsynchronized", "how far queues may run apart"),
     Setting("memory", "none, a size such as 200MB", "none", "the most that state may take, or the job stops", _memory),
     Setting("cpu", "none, a fraction of a core", "none", "the optimiser's limit for each slot", _cpu),
@@ -211,7 +217,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("at_end", "flush, keep", "flush", "what waits when all streams ended; keep needs a checkpoint",
             _one_of("at_end", ("flush", "keep"), ())),
     Setting("trigger", "none, a number of seconds", "none", "the time between two micro-batches, on Spark", _trigger),
-    Setting("pause_ms", "a number", "50", "the longest a migration may hold output back at a time"),
+    Setting("pause_ms", "a number, none", "50", "the longest a migration may hold output back at a time", _pause),
     Setting("arena_dir", "host memory, a folder", "host memory", "where the state of slots lives, on Spark",
             lambda text: {"arena_dir": None if text == "host memory" else text}),
     Setting("arena_limit", "none, a size", "none", "how large the state of one slot may become, on Spark",

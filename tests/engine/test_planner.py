@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import count
@@ -14,12 +15,13 @@ import pytest
 
 from eddyline.engine.attach import close, open_slot, save
 from eddyline.engine.batch import LocalEngine
-from eddyline.engine.planner import Planner
+from eddyline.engine.planner import Planner, _held
 from eddyline.engine.slot import Slot
 from eddyline.optimizer import optimiser
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.plan.tree import parse_tree
 from eddyline.query.model import Query
+from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from jobs import TIME, Row, bound, tuples
 
@@ -150,7 +152,9 @@ def test_rows_that_are_loaded_and_another_plan_teach_nothing() -> None:
     slot, planner = engine.slot, engine.slot.planner
     assert planner is not None
     before = planner.optimiser.saved()
+    assert planner.optimiser.timing.cpu > 0.0
     slot.set_plan(parse_tree(TREE, ["a", "b", "c"]))
+    assert planner.optimiser.timing.cpu == 0.0, "what the plan before took says nothing of this one"
     watermarks = dict.fromkeys(RATES, 16 * BATCH - 1000)
     planner.watch(watermarks, slot.stems[:3], slot.eddy, 0)
     assert planner.optimiser.saved()[0][1:] == before[0][1:], "no rows, no probes"
@@ -191,14 +195,15 @@ def visited(folder: Path, every: int) -> tuple[list[Row], list[str]]:
     """The same batches in a slot that is saved and opened again after every so many."""
     rows: list[Row] = []
     shapes = []
-    slot, planned = open_slot(query(), Settings(), str(folder)), None
+    settings = Settings(pause_ms=None)  # plans change at once, not when there was time enough
+    slot, planned = open_slot(query(), settings, str(folder)), None
     for number, batch in enumerate(batches()):
         if number and number % every == 0:
             assert slot.planner is not None
             planned = json.loads(json.dumps(slot.planner.saved(), default=float))
             assert save(slot)
             close(slot)
-            slot = open_slot(query(), Settings(), str(folder))
+            slot = open_slot(query(), settings, str(folder))
             assert slot.version == number and slot.planner is not None
             assert slot.planner.saved() == planned and shape(slot) == shapes[-1]
         slot.replan()
@@ -228,7 +233,7 @@ def test_nothing_is_explained_before_the_first_look() -> None:
     for _, batch in zip(range(3), batches(), strict=False):
         engine.batch(batch)
     assert isinstance(engine.slot.planner, Planner)
-    assert engine.slot.planner.text(engine.slot.plan, engine.slot.stems[:3]) == ""
+    assert engine.slot.planner.text(engine.slot.plan, engine.slot.stems) == ""
     assert "estimated" not in engine.explain()
 
 
@@ -242,6 +247,55 @@ def test_explain_says_what_the_optimiser_believes() -> None:
     assert estimated[5].startswith("  selectivity of a.x = b.x: ") and estimated[6].startswith(
         "  selectivity of b.k = c.k"
     )
-    assert estimated[7].startswith("  predicted: ") and " of a core, " in estimated[7]
+    assert estimated[7].startswith("  predicted: ") and "; measured: " in estimated[7]
     assert estimated[8].startswith("  last proposal, ") and f": {TREE}, predicted " in estimated[8]
     assert estimated[9].startswith("    instead of ")
+
+
+def figures(line: str) -> list[float]:
+    """The numbers of a line, sizes in bytes."""
+    units = {"bytes": 1, "KB": 1e3, "MB": 1e6}
+    found = re.findall(r"([0-9][0-9.,]*(?:e-[0-9]+)?)(?: (bytes|KB|MB))?", line.split(": ", 1)[1])
+    return [float(value.rstrip(",").replace(",", "")) * units.get(unit, 1) for value, unit in found]
+
+
+def test_what_is_estimated_is_near_what_is_measured() -> None:
+    """Rows held, and tuples of (a b) a second; CPU and bytes are those of the slot."""
+    engine = engine_of()
+    run(engine)
+    lines = {
+        line.split(":")[0].strip(): figures(line) for line in engine.explain().splitlines() if "; measured" in line
+    }
+    for source in "abc":
+        rate, held, _, measured, _ = lines[source]
+        assert rate == held == RATES[source] and measured == pytest.approx(held, rel=0.11)
+    rate, held, size, measured_rate, measured, measured_size = lines["(a b)"]
+    assert measured_rate == pytest.approx(rate, rel=0.5) and measured == pytest.approx(held, rel=0.6)
+    slot = engine.slot
+    assert measured_size == pytest.approx(slot.stems[3].nbytes, rel=0.01) and size > 0
+    cpu, memory, measured_cpu, measured_memory = lines["predicted"]
+    assert slot.planner is not None and measured_cpu == pytest.approx(slot.planner.optimiser.timing.cpu, rel=0.01)
+    assert measured_memory == pytest.approx(sum(stem.nbytes for stem in slot.stems), rel=0.01)
+    assert 0.2 < measured_cpu / cpu < 5.0 and 0.2 < measured_memory / memory < 5.0
+
+
+# Selections
+
+
+def test_selections_are_measured_and_explained() -> None:
+    """A quarter of a passes. The fixed router asks every row; auto would ask the few that join."""
+
+    @udf(returns=pa.bool_(), name="planner_quarter")
+    def quarter(v: np.ndarray) -> np.ndarray:
+        return v % 4 == 0
+
+    select = f"{SELECT} AND planner_quarter(a.v)"
+    engine = engine_of(bound(select, None, (), **COLUMNS), router="fixed")
+    rows, shapes = run(engine)
+    assert rows == [row for row in expected() if row[0] % 4 == 0] and shapes[-1] == TREE
+    assert engine.slot.planner is not None
+    (found,) = engine.slot.planner.optimiser.selections()
+    assert found.span == 0b001 and found.selectivity == pytest.approx(0.25, rel=0.2) and found.seconds > 0
+    assert "  selection planner_quarter(a.v): 0.2" in engine.explain()
+    _, (_, by_key) = engine.slot.planner.optimiser.selectivities(_held(engine.slot.stems[:3]))
+    assert 0.5 / KEYS < by_key < 2.0 / KEYS, "what (a b) lacks is no selectivity of b.k = c.k"

@@ -20,6 +20,7 @@ def test_what_is_near_is_recalled() -> None:
     assert not library and library.recall(FIGURES) is None
     library.remember(FIGURES, HYBRID, Cost(0.5, 100.0))
     assert library and library.recall(FIGURES) == (HYBRID, Cost(0.5, 100.0))
+    assert library.has_other(mjoin(3)) and not library.has_other(HYBRID)
     for factor in (0.9, 1.1, THRESHOLD, 1 / THRESHOLD):
         assert library.recall({**FIGURES, "rate 0": 1000.0 * factor}) is not None
     for factor in (0.4, 2.5):

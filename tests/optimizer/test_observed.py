@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eddyline.optimizer.conditions import Condition
 from eddyline.optimizer.observed import FEW, HALF_LIFE, Observed
-from eddyline.optimizer.workload import Access
+from eddyline.optimizer.workload import Access, Selection
 
 KEY_AB, KEY_BC = Condition(0b011, Access.HASH, True), Condition(0b110, Access.HASH, True)
 KEY_ABC = Condition(0b111, Access.HASH, True)
@@ -135,3 +135,40 @@ def test_saved_and_restored() -> None:
     observed.add(0.5, [1, 2, 3], {}, 1.0)
     again.restore(json.loads(json.dumps(observed.saved())))
     assert again == observed
+
+
+def test_selections_are_counted_and_fade() -> None:
+    observed = Observed(3)
+    observed.add(1.0, [0, 0, 0], {}, 1.0, {1: (1000, 250, 0.002)})
+    seen = observed.selections[1]
+    assert seen.share == pytest.approx(0.25, rel=0.01) and seen.seconds / seen.tuples == pytest.approx(2e-6)
+    observed.add(HALF_LIFE, [0, 0, 0], {}, 1.0, {1: (500, 500, 0.0)})
+    assert seen.tuples == pytest.approx(1000) and seen.share == pytest.approx(0.625, rel=0.01)
+    again = Observed(3)
+    again.restore(json.loads(json.dumps(observed.saved())))
+    assert again == observed
+    nothing = Observed(1)
+    nothing.add(1.0, [0], {}, 1.0, {0: (10**9, 0, 1.0)})
+    assert 0.0 < nothing.selections[0].share < 1e-8
+
+
+def test_what_an_intermediate_stem_has_passed_its_selections() -> None:
+    """c probes (a b), of which a selection let a tenth through: that is no selectivity of a condition."""
+    conditions, shares = [KEY_AB, KEY_BC], [1e-3, 1e-2]
+    probes = [(1, 2), (2, 1)]
+    observed = probed(probes, conditions, shares)
+    fan_out = 0.1 * live(0b111, conditions, shares) / live(0b100, conditions, shares)
+    observed.add(0.0, [0, 0, 0], {(0b100, 0b011): (MANY, round(MANY * fan_out))}, 1.0)
+    passed = Selection(0b010, 0.1, 1e-6)
+    found = observed.selectivities(conditions, HELD, [passed])
+    assert found == [pytest.approx(share, rel=0.05) for share in shares]
+    assert observed.selectivities(conditions, HELD)[1] < 0.2 * shares[1], "without it"
+    elsewhere = Selection(0b110, 0.1, 1e-6)
+    assert observed.selectivities(conditions, HELD, [elsewhere]) == observed.selectivities(conditions, HELD)
+
+
+def test_what_was_made_and_what_told_a_condition() -> None:
+    observed = probed([(1, 2), (2, 1), (3, 4)], [KEY_AB, KEY_BC], [1e-3, 1e-2], tuples=1000)
+    made = 1000 * (HELD[1] + HELD[0]) * 1e-3
+    assert observed.made(0b011) == pytest.approx(made, rel=0.01) and observed.made(0b110) == 0.0
+    assert [observed.told(c) for c in (KEY_AB, KEY_BC, KEY_ABC)] == [2000, 1000, 3000]

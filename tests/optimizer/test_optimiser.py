@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from itertools import count
+from collections.abc import Mapping
+from itertools import count, pairwise
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from eddyline.optimizer import optimiser
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.optimiser import GAIN, Held, Optimiser, Proposal
-from eddyline.optimizer.timing import INTERVAL_ROWS, Usage
+from eddyline.optimizer.plans import Cost
+from eddyline.optimizer.timing import GLANCE, INTERVAL_ROWS, Usage
 from eddyline.optimizer.workload import Access, Workload
 from eddyline.plan.plan import Plan
-from eddyline.plan.tree import parse_tree
+from eddyline.plan.tree import mjoin, parse_tree
 from eddyline.query.model import Query
+from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from jobs import bound
 
@@ -41,18 +46,30 @@ class Watched:
         self.optimiser = Optimiser(self.plan, Settings(**settings), lambda: next(ticks) * 1e-3)
         self.time = 0
 
-    def see(self, ab: float, bc: float, batches: int = 31, usage: Usage | None = None) -> Watched:
+    def see(
+        self,
+        ab: float,
+        bc: float,
+        batches: int = 31,
+        usage: Usage | None = None,
+        selections: Mapping[int, tuple[int, int, float]] | None = None,
+    ) -> Watched:
         a, b, c = RATES
         tenth = {1: a // 10, 2: b // 10, 4: c // 10}
         fan_outs = {(1, 2): b * ab, (2, 1): a * ab, (4, 2): b * bc, (2, 4): c * bc}
         probes = {key: (tenth[key[0]], round(tenth[key[0]] * fan_out)) for key, fan_out in fan_outs.items()}
         for _ in range(batches):
-            self.optimiser.watch(self.time, [r // 10 for r in RATES], probes, usage or Usage(0.01, 0))
+            seconds = sum(took for _, _, took in (selections or {}).values())
+            used = usage or Usage(0.01 + seconds, 0, selecting=seconds)
+            self.optimiser.watch(self.time, [r // 10 for r in RATES], probes, used, selections)
             self.time += 100_000
         return self
 
     def propose(self) -> Proposal | None:
         return self.optimiser.propose(self.plan, self.held)
+
+    def timing_said(self) -> str | None:
+        return self.optimiser.timing.due()
 
     @property
     def held(self) -> list[Held]:
@@ -200,8 +217,138 @@ def test_a_condition_over_three_sources_is_a_correction() -> None:
     assert span == 0b111 and factor == pytest.approx(0.25, rel=0.1)
 
 
+PRESSED = Usage(0.03, 0, None, 0.2)
+"""A tenth of a second of event time takes 0.3 of a core, which is above the limit."""
+INTERVAL = INTERVAL_ROWS // (sum(RATES) // 10) + 1
+"""Batches in an interval."""
+
+
+def test_more_cpu_than_the_limit_asks_for_a_plan_though_nothing_changed() -> None:
+    """Within the limit at first, and the tree would save too little; then the same work takes three times as long."""
+    watched = Watched(cpu=0.2).see(RARE, LITTLE)
+    assert proposed(watched) == ("((a b) c)", False)
+    pressed = watched.see(RARE, LITTLE, INTERVAL + 20, PRESSED).propose()
+    assert pressed is not None and pressed.why == "more CPU than its limit for a whole window"
+    assert pressed.now.cpu > 0.2, "the costs are corrected by what was measured"
+
+
+def test_who_is_pressed_and_finds_nothing_asks_less_and_less() -> None:
+    watched = Watched("((a b) c)", cpu=0.01).see(RARE, OFTEN, usage=PRESSED)
+    asked = [n for n in range(40 * INTERVAL) if watched.see(RARE, OFTEN, 1, PRESSED).propose() is not None]
+    gaps = [(b - a) // INTERVAL for a, b in pairwise(asked)]
+    assert 3 <= len(asked) <= 7 and gaps == sorted(gaps) and gaps[-1] >= 8
+
+
+def test_optimize_when_says_what_asks() -> None:
+    assert Watched(optimize_when="memory").see(RARE, OFTEN).propose() is None
+    near = Watched("((a b) c)", optimize_when="memory", memory=10_000).see(RARE, OFTEN, usage=Usage(0.01, 9999, 10_000))
+    found = near.propose()
+    assert found is not None and found.why == "memory is near its limit; the first look"
+    assert (
+        Watched(optimize_when="data", cpu=0.2).see(RARE, OFTEN, usage=PRESSED).timing_said() == "enough has been seen"
+    )
+    assert Watched(optimize_when="refined", cpu=0.2).see(RARE, OFTEN, usage=PRESSED).timing_said() == (
+        "more CPU than its limit for a whole window"
+    )
+
+
+def moved(watched: Watched, ab: float, bc: float, batches: int) -> Proposal:
+    """What is proposed, batch by batch, and taken; the slot would change its plan."""
+    for _ in range(batches):
+        found = watched.see(ab, bc, 1).propose()
+        if found is not None and found.taken:
+            watched.plan = Plan(watched.plan.query, found.tree)
+            return found
+    raise AssertionError("nothing was taken")
+
+
+def test_a_plan_comes_back_from_the_library_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """b and c hardly meet at first, then a and b; when it is as it was at first, nothing is searched."""
+    watched = Watched("((a b) c)")
+    first = moved(watched, OFTEN, RARE, 100)
+    assert first.tree.text("abc") == "(a (b c))" and len(watched.optimiser.library) == 1
+    second = moved(watched, RARE, OFTEN, 100 * INTERVAL)
+    assert second.tree.text("abc") == "((a b) c)" and GLANCE not in second.why
+    while watched.optimiser.timing.saved()[4] < 16:  # looks until the next one is far off
+        assert watched.see(RARE, OFTEN, 1).propose() is None or not watched.optimiser.last.taken
+    seen = Watched("((a b) c)")
+    seen.optimiser.restore(json.loads(json.dumps(watched.optimiser.saved())))
+    seen.time = watched.time
+    monkeypatch.setattr(seen.optimiser, "_search", lambda model: pytest.fail("there is no need to search"))
+    back = moved(seen, OFTEN, RARE, 8 * INTERVAL)
+    assert back.tree.text("abc") == "(a (b c))" and back.cost.cpu < (1 - GAIN) * back.now.cpu
+    assert back.why.startswith(f"{GLANCE}, this plan was found then, for ") and "selectivity 0-1" in back.why
+    assert back.measured["plans"] == 1.0
+
+
+def test_the_library_has_nothing_for_what_is_new() -> None:
+    watched = Watched().see(RARE, OFTEN)
+    assert proposed(watched)[1]
+    watched.plan = Plan(CHAIN, parse_tree("((a b) c)", "abc"))
+    for _ in range(INTERVAL):
+        assert watched.see(RARE, OFTEN, 1).propose() is None
+    watched.see(OFTEN, RARE, INTERVAL)
+    assert watched.optimiser.due(watched.plan) is None, "there is no other plan in the library"
+    watched.optimiser.library.remember({"something": 1.0}, mjoin(3), Cost(0.0, 0.0))
+    before = watched.optimiser.timing.saved()
+    assert watched.optimiser.due(watched.plan) == GLANCE and watched.propose() is None
+    after = watched.optimiser.timing.saved()
+    assert after[1][:2] == before[1][:2] and after[4:] == before[4:], "only a glance: the next look is when it was"
+    assert watched.optimiser.due(watched.plan) is None
+
+
+def test_orders_are_those_of_the_plan_of_now() -> None:
+    watched = Watched(optimizer="mjoin-init")
+    assert watched.optimiser.orderings == {}
+    watched.see(RARE, OFTEN).propose()
+    assert watched.optimiser.orderings[7, 2] == (1, 4), "b asks a first, where it hardly finds anything"
+    other = Watched(optimizer="mjoin-init").see(OFTEN, RARE)
+    other.propose()
+    assert other.optimiser.orderings[7, 2] == (4, 1)
+    tree = Watched().see(RARE, OFTEN)
+    assert proposed(tree) == ("((a b) c)", True)
+    assert tree.optimiser.orderings == {(3, 1): (2,), (3, 2): (1,), (7, 3): (4,), (7, 4): (3,)}
+
+
+@udf(returns=pa.bool_(), name="priced_selection")
+def priced_selection(x: np.ndarray) -> np.ndarray:
+    return x > 0
+
+
+SELECTING = bound(
+    f"SELECT a.x FROM a {W}, b {W}, c {W} WHERE a.x = b.x AND b.k = c.k AND priced_selection(a.x)",
+    a="x",
+    b="x k",
+    c="k",
+)
+
+
+def test_an_expensive_selection_is_part_of_the_price() -> None:
+    """What c finds of b and a is three in ten rows: the selection of a is asked 3000 times a second for c, and 2000
+    times for a and b, unless (a b) is kept, where it was asked before."""
+    cheap, dear = (Watched(query=SELECTING) for _ in range(2))
+    for watched, seconds in ((cheap, 1e-9), (dear, 2e-4)):
+        watched.see(0.001, LITTLE, selections={0: (500, 400, 500 * seconds)})
+    ((condition, share, each),) = [(s.span, s.selectivity, s.seconds) for s in dear.optimiser.selections()]
+    assert condition == 0b001 and share == pytest.approx(0.8, rel=0.01) and each == pytest.approx(2e-4)
+    found = {name: w.propose() for name, w in (("cheap", cheap), ("dear", dear))}
+    assert found["dear"] is not None and found["cheap"] is not None
+    assert found["dear"].tree.text("abc") == "((a b) c)" and found["dear"].taken
+    assert not found["cheap"].taken
+    assert "selection 0" in dear.optimiser.timing.saved()[6]
+
+
 def test_saved_and_restored() -> None:
-    watched, again = Watched().see(RARE, OFTEN), Watched()
+    watched, again = Watched(query=SELECTING), Watched(query=SELECTING)
+    watched.see(RARE, LITTLE, selections={0: (50, 40, 0.001)}).propose()
+    assert len(watched.optimiser.library) == 1 and watched.optimiser.orderings
     again.optimiser.restore(json.loads(json.dumps(watched.optimiser.saved())))
     assert again.optimiser.saved() == watched.optimiser.saved()
+    assert again.optimiser.orderings == watched.optimiser.orderings
+    assert again.optimiser.selections() == watched.optimiser.selections() != ()
+
+
+def test_a_proposal_after_it_was_restored() -> None:
+    watched, again = Watched().see(RARE, OFTEN), Watched()
+    again.optimiser.restore(json.loads(json.dumps(watched.optimiser.saved())))
     assert proposed(again) == proposed(watched) == ("((a b) c)", True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 
 import pytest
 
@@ -204,7 +205,7 @@ def test_who_presses_and_finds_nothing_new_is_heard_less_and_less(usage: Usage, 
             assert batches.timing.due() == why
             heard.append(n)
             assert batches.timing.changed(STILL) == ""
-    gaps = [b - a for a, b in zip(heard, heard[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(heard)]
     assert gaps == [2, 4, 8, 16, 32, 64, 64, 64][: len(gaps)] and len(gaps) >= 7
     for _ in range(30):
         batches.feed(0, Usage(0.0, 0, 1000, 0.5))
@@ -255,7 +256,9 @@ def test_a_look_at_the_library_every_interval_changes_nothing() -> None:
 def test_what_differs_is_not_a_look() -> None:
     batches = after_first_look()
     batches.feed(INTERVAL_ROWS)
-    assert batches.timing.differs({**STILL, "rate 0": 20.0}) == "rate 0 10 -> 20" and batches.timing.differs(STILL) == ""
+    assert (
+        batches.timing.differs({**STILL, "rate 0": 20.0}) == "rate 0 10 -> 20" and batches.timing.differs(STILL) == ""
+    )
     assert batches.looked({**STILL, "rate 0": 20.0}) == "rate 0 10 -> 20"
 
 

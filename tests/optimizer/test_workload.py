@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from eddyline.optimizer.workload import Edge, Source, Workload
+from eddyline.optimizer.workload import Edge, Selection, Source, Workload
 
 S = Source.stream(10.0, 5.0)
 
@@ -38,3 +38,10 @@ def test_no_such_edges(edges: tuple[Edge, ...]) -> None:
 def test_no_such_correction(joint: tuple[int, float]) -> None:
     with pytest.raises(ValueError, match="correction"):
         Workload((S, S), (), (joint,))
+
+
+@pytest.mark.parametrize("wrong", [(0, 0.5, 1.0), (4, 0.5, 1.0), (1, 0.0, 1.0), (1, 1.5, 1.0), (1, 0.5, -1.0)])
+def test_no_such_selection(wrong: tuple[int, float, float]) -> None:
+    Workload((S, S), (), selections=(Selection(3, 0.5, 1.0),))
+    with pytest.raises(ValueError):
+        Workload((S, S), (), selections=(Selection(*wrong),))

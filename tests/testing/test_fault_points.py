@@ -1,4 +1,4 @@
-"""Every fault point, every kind of fault, on two small jobs: the rows are those of the oracle, and nothing is left."""
+"""Every fault point, every kind of fault, on small jobs: the rows are those of the oracle, and nothing is left."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -25,6 +26,7 @@ from eddyline.state.log.store import Store
 from eddyline.testing import fault_points as module
 from eddyline.testing.case import Batch, Case, FromPart, SelectParts, StreamDecl
 from eddyline.testing.fault_points import fault_points
+from eddyline.testing.migrations import migrations
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import Outcome
 from eddyline.testing.run import bound, expected_of, wrong
@@ -35,8 +37,9 @@ POINTS = {name: place for name, place in fault_points().items() if not place.sta
 ONLY_TWICE = "sink: what was published before is away"
 """Reached when a batch is published twice in one life, which no job does."""
 
-# Two small jobs
+# Small jobs
 
+_CHAIN = "a.k = b.k", "b.k = c.k"
 _SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("v", pa.string())])
 
 
@@ -69,6 +72,11 @@ JOBS = {
         2,
     ),
 }
+_JOIN = JOBS["join"].select
+_THREE = replace(_JOIN, sources=(*_JOIN.sources, FromPart("b", "c", "RANGE 20 MICROSECONDS")), where=_CHAIN)
+MIGRATIONS = {"migration": 8, "migrations": 1}
+"""Jobs whose plan changes, with a seed for when and how (testing/migrations.py)."""
+JOBS |= {job: replace(JOBS["join"], select=_THREE) for job in MIGRATIONS}
 
 
 class FileSink:
@@ -132,12 +140,13 @@ class Run:
         shutil.rmtree(self.folder / "host-a")
 
     def to_the_end(self) -> Outcome:
-        while True:
-            try:
-                return self.simulation.live()
-            except (Crash, JobError, OSError) as death:
-                self.deaths.append(death)
-                assert len(self.deaths) < 5, f"it does not come to an end: {self.deaths}"
+        with migrations(MIGRATIONS.get(self.job)):
+            while True:
+                try:
+                    return self.simulation.live()
+                except (Crash, JobError, OSError) as death:
+                    self.deaths.append(death)
+                    assert len(self.deaths) < 5, f"it does not come to an end: {self.deaths}"
 
     def is_right(self) -> None:
         assert wrong(self.to_the_end(), expected(self.job)) is None
@@ -173,7 +182,11 @@ FIRST, LATER = 0.0, 0.6
 
 
 @pytest.mark.parametrize(
-    ("fault", "when"), [(dies, {"join": FIRST, "aggregate": LATER}), (disk_full, {"join": LATER, "aggregate": FIRST})]
+    ("fault", "when"),
+    [
+        (dies, {"join": FIRST, "aggregate": LATER, "migration": FIRST, "migrations": LATER}),
+        (disk_full, {"join": LATER, "aggregate": FIRST, "migration": LATER, "migrations": FIRST}),
+    ],
 )
 @pytest.mark.parametrize("point", sorted(POINTS))
 def test_a_fault_at_a_point(

@@ -76,6 +76,8 @@ class Record:
     """Rows read of each stream, as far as this slot was told: for people."""
     report: Mapping[str, Any] = field(default_factory=dict)
     """What the eddy did in this turn (routing/gathered.py): for people."""
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    """The plan of the slot, and the one that it is on the way to (Slot.course)."""
 
     def as_json(self) -> str:
         """To travel."""
@@ -172,6 +174,7 @@ class Coordinator:
             advanced,
             finished,
             decision.after,
+            {} if finished else {str(r.slot): r.plan for r in records if r.slot != COMBINED},
         )
         reach("before publish")
         self._publisher.publish(decision.batch, staged)

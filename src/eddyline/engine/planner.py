@@ -74,7 +74,7 @@ class Planner:
     def propose(self, plan: Plan, stems: Sequence[SteM], eddy: Eddy) -> Tree | None:
         """Another plan, if it is time and it pays; what was found is noted either way. The orders that the eddy may
         follow are those for the plan of now."""
-        proposal = self.optimiser.propose(plan, _held(stems))
+        proposal = self.optimiser.propose(plan, _held(stems)) if self.optimiser.due(plan) else None
         eddy.follow(self.optimiser.orderings)
         if proposal is None:
             return None
@@ -93,6 +93,7 @@ class Planner:
         """From the totals of now: what was done since the last batch was loading, which is no sample of anything."""
         self._rows = [max(stem.rows, before) for stem, before in zip(stems, self._rows, strict=True)]
         self._probes, self._worked, self._selections = _probes(eddy), _worked(eddy), _selections(eddy)
+        self.optimiser.timing.new_plan()
         eddy.follow(self.optimiser.orderings)
 
     def estimate(self, plan: Plan, stems: Sequence[SteM]) -> Estimate | None:

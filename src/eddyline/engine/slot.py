@@ -26,10 +26,11 @@ from eddyline.engine.intake import event_times
 from eddyline.engine.planner import Planner
 from eddyline.engine.results import Groups, Named, Results, Rows
 from eddyline.engine.split import Shipment, Which, kept_values, wanted
+from eddyline.faults import reach
 from eddyline.migration.migration import Migration
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
-from eddyline.plan.tree import Tree, shape
+from eddyline.plan.tree import Tree, parse_tree, shape
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query, WindowKind
 from eddyline.routing.eddy import Eddy
@@ -92,7 +93,7 @@ class Slot:
         self.planner = Planner(self.plan, settings, clock) if wanted_plan else None
         self.migration: Migration | None = None
         """To another plan, while it goes on."""
-        self._settings = settings
+        self._settings, self._pause = settings, math.inf if settings.pause_ms is None else settings.pause_ms / 1000
         self._ready: list[Packet] = []
         self._ready_rows = 0
         self._committed_number = 0
@@ -179,7 +180,8 @@ class Slot:
             calls = work.calls - calls + len(stems)
             self.input_batch.observe(built, calls, int(work.passed[0]) - passed)
             if self.migration is not None:
-                self.migration.step(min(self._settings.pause_ms / 1000, self.eddy.clock() - begin))
+                reach("migration: before a step")
+                self.migration.step(min(self._pause, self.eddy.clock() - begin))
         self.eddy.flush()
         while self.migration is not None and self.migration.flush():
             self.eddy.flush()
@@ -221,8 +223,10 @@ class Slot:
                 self.change_plan()
             return
         tree = None if self.planner is None else self.planner.propose(self.plan, self._base_stems, self.eddy)
-        if tree is not None:
+        if tree is not None and self._settings.pause_ms is None:
             self.set_plan(tree)
+        elif tree is not None:
+            self.migrate(tree, parallel=self._settings.migration == "parallel-track")
 
     def set_plan(self, tree: Tree) -> None:
         """Take another shape at once, between a commit and the next batch, however long it takes."""
@@ -234,8 +238,24 @@ class Slot:
         """Begin to take another shape while batches go on, between a commit and the next batch. `first` is from a slot
         that was saved."""
         self.give_up()
+        reach("migration: before it begins")
         state = self.arena, self.eddy, self.stems
         self.migration = Migration(*state, tree, parallel, self._settings, self._clocks, first)
+        reach("migration: it has begun")
+
+    @property
+    def course(self) -> Saved:
+        """The plan of now, and the one that it is on the way to, by which strategy and how far."""
+        moving = self.migration
+        to = None if moving is None else {"plan": moving.plan.text, "parallel": moving.parallel, "moved": moving.moved}
+        return {"plan": self.plan.text, "to": to}
+
+    def resume(self, course: Saved) -> None:
+        """Take the course that a slot whose state was lost had: what was moved then is moved again."""
+        aliases = [s.alias for s in self.query.sources]
+        self.set_plan(parse_tree(course["plan"], aliases))
+        if course["to"] is not None:
+            self.migrate(parse_tree(course["to"]["plan"], aliases), course["to"]["parallel"])
 
     def give_up(self) -> None:
         """The plan of now stays."""
@@ -253,11 +273,13 @@ class Slot:
     def change_plan(self) -> None:
         """The migration is ready, and all is committed."""
         assert self.migration is not None
+        reach("migration: before the plan is changed")
         self.migration.adopt(self.stems)
         self.plan, self.migration = self.migration.plan, None
         self.eddy.change(self.plan)
         if self.planner is not None:
             self.planner.go_on(self._base_stems, self.eddy)
+        reach("migration: the plan is changed")
 
     # Time
 
@@ -293,7 +315,10 @@ class Slot:
         self._expire(watermarks)
         self.errors.count, self.errors.first = 0, ""
         self.commit(version)
-        self._make_states()
+        if self.plan.materialised:
+            self._make_states()
+        if self.planner is not None:
+            self.planner.go_on(self._base_stems, self.eddy)
 
     def _make_states(self) -> None:
         """Intermediate results, of which there are none, of rows that were loaded: as if there had been none to keep

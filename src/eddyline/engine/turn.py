@@ -244,9 +244,8 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     told, error, did = slot.counted(), slot.errors.first, snapshot(_seen(slot).since(begun))
     if did and slot.planner is not None and (estimate := slot.planner.estimate(slot.plan, slot.stems)) is not None:
         did["estimated"] = estimate.as_json()
-    return Turn(
-        Record(number, counts, staged, newest, log_file, merged, small, told, error, state, dict(read), did), partial
-    )
+    more = told, error, state, dict(read), did, slot.course
+    return Turn(Record(number, counts, staged, newest, log_file, merged, small, *more), partial)
 
 
 def _seen(slot: Slot) -> Report:
@@ -303,6 +302,8 @@ def restore(home: Home, slot: Slot, number: int, version: int) -> None:
     advanced = home.watermarks(commit.advanced)
     _restore_small(home, slot, number, commit.small)
     slot.loaded(advanced.by_stream, advanced.query, version)
+    if home.settings.plan == "auto" and len(commit.plans) == home.slots:
+        slot.resume(commit.plans[str(number)])
 
 
 def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:

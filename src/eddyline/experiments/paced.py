@@ -73,7 +73,7 @@ def paced(batches: Sequence[Batch], cpu: float, memory: int, moments: int) -> li
 
     >>> slow = [Batch(1.0, 10, 0.3, 5, 20, 64), Batch(2.0, 10, 0.1, 7, 30, 64)]
     >>> [(moment.at, moment.results, moment.queued) for moment in paced(slow, 0.2, 100, 2)]
-    [(1.0, 0, 10), (2.0, 3, 14)]
+    [(1.0, 0, 10), (2.0, 3, 13)]
     """
     begins, ends, free = [], [], 0.0
     for batch in batches:

@@ -189,16 +189,20 @@ _known: dict[tuple[int, bool], Measured] = {}
 
 def _measured(number: int, quick: bool, say: Say) -> Measured:
     if (number, quick) not in _known:
-        _known[number, quick] = _measure(number, quick, say)
-    return _known[number, quick]
+        _known[number, quick] = _measure(number, quick)
+    known = _known[number, quick]
+    say(f"set {number}: the machine has {known.cpu:.3g} CPU seconds for a second of event time")
+    for ran in known.plans:
+        share = need(ran.batches, known.window) / known.cpu
+        say(f"set {number}, {ran.tree}: {share:.2f} of the CPU, {most_bytes(ran.batches)} bytes")
+    return known
 
 
-def _measure(number: int, quick: bool, say: Say) -> Measured:
+def _measure(number: int, quick: bool) -> Measured:
     of_set, join = SETS[number], _join(number, quick)
     batch, aliases = of_set.window / BATCHES, [s.alias for s in join.query.sources]
     limits = Limits(_machine(quick), of_set.memory * MEMORY * MB)
     assert limits.cpu is not None and limits.memory is not None
-    say(f"set {number}: the machine has {limits.cpu:.3g} CPU seconds for a second of event time")
     mjoin_run = run(join, "mjoin", batch)
     known = observed(join, batch)
     factor = need(mjoin_run, of_set.window) / Pricing(known).cost(mjoin_shape(len(aliases))).cpu
@@ -215,7 +219,6 @@ def _measure(number: int, quick: bool, say: Say) -> Measured:
         text, cost = tree.text(aliases), pricing.cost(shape_of(tree))
         done = run(join, text, batch) if plans else mjoin_run
         plans.append(Ran(text, " ".join(chosen_by), cost, done))
-        say(f"set {number}, {text}: {need(done, of_set.window) / limits.cpu:.2f} of the CPU, {most_bytes(done)} bytes")
     if len({sum(b.results for b in plan.batches) for plan in plans}) != 1:
         raise InternalError(f"the plans of set {number} disagree")
     return Measured(of_set.window, limits.cpu, int(limits.memory), plans)

@@ -45,6 +45,10 @@ class Library:
     def __len__(self) -> int:
         return len(self._plans)
 
+    def has_other(self, tree: Tree) -> bool:
+        """Whether there is anything to recall but the plan of now."""
+        return any(known.tree != tree for known in self._plans.values())
+
     def remember(self, figures: Mapping[str, float], tree: Tree, cost: Cost) -> None:
         """A search found this plan."""
         here = _point(figures)

@@ -108,9 +108,13 @@ class Optimiser:
         seconds = self.timing.passed(event_time, sum(rows), usage)
         self.observed.add(seconds, rows if started else [0] * len(rows), probes, self._longest, selections)
 
+    def due(self, plan: Plan) -> str | None:
+        """Why it is time to propose something; None if it is not."""
+        return self.timing.due(self.library.has_other(plan.tree))
+
     def propose(self, plan: Plan, held: Sequence[Held]) -> Proposal | None:
         """Another tree, if it is time to look for one; `taken` says whether it is worth it."""
-        why = self.timing.due(bool(self.library))
+        why = self.due(plan)
         if why is None:
             return None
         workload = self.workload(held)
@@ -147,8 +151,6 @@ class Optimiser:
         measured |= {f"rate {s.alias}": self.observed.rate(i) for i, s in enumerate(self._query.sources)}
         measured["plans"] = float(max(1, len(found.considered)))
         self.orderings = found.orderings if taken else current.orderings
-        if taken:
-            self.timing.new_plan()
         self.last = Proposal(found.tree, cost, now, taken, why, measured)
         return self.last
 

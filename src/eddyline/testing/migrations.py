@@ -47,8 +47,8 @@ def migrations(seed: int | None) -> Iterator[None]:
             done["parallel track" if migration.parallel else "moving state"] += 1
             slot.change_plan()
 
-    Slot.replan = replan  # type: ignore[method-assign]
+    setattr(Slot, "replan", replan)  # noqa: B010
     try:
         yield
     finally:
-        Slot.replan = before  # type: ignore[method-assign]
+        setattr(Slot, "replan", before)  # noqa: B010

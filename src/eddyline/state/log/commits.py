@@ -58,6 +58,8 @@ class Commit:
     finished: bool = False
     """The streams have ended, and all was flushed."""
     history: str = ""
+    plans: Mapping[str, Any] = field(default_factory=dict)
+    """By slot its plan, and the one that it is on the way to: results do not depend on it."""
 
 
 class Checkpoint:

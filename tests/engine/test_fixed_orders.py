@@ -1,0 +1,87 @@
+"""With `router=fixed` tuples take sources as written until the optimiser knows better, and then its orders; the rows
+are the same. Over the data of test_planner.py, where b meets hardly any a and many c: written the other way round."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from eddyline.engine.attach import close, open_slot, save
+from eddyline.engine.batch import LocalEngine
+from eddyline.optimizer import optimiser
+from eddyline.optimizer.costs import DEFAULTS
+from eddyline.query.model import Query
+from eddyline.settings import Settings
+from jobs import Row, bound, tuples
+from tests.engine.test_planner import BATCH, COLUMNS, RATES, SECOND, W, batches, engine_of, expected
+
+C, B, A = 1, 2, 4
+"""Spans, in the order of FROM."""
+
+
+@cache
+def written() -> Query:
+    select = f"SELECT a.v AS p, b.v AS q, c.v AS r FROM c {W}, b {W}, a {W} WHERE a.x = b.x AND b.k = c.k"
+    return bound(select, None, (), **COLUMNS)
+
+
+@pytest.fixture(autouse=True)
+def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimiser, "_calibrated", [DEFAULTS])
+
+
+def asked_first(engine: LocalEngine) -> dict[int, int]:
+    """How many rows of b were first shown to c, and to a."""
+    entry = engine.slot.eddy.routes.entries[B, 0]
+    return {traffic.after[0] ^ B: traffic.tuples for traffic in entry.steps}
+
+
+def run(**settings: object) -> tuple[list[Row], list[dict[int, int]], LocalEngine]:
+    engine, rows, asked = engine_of(written(), router="fixed", **settings), list[Row](), []
+    for batch in batches():
+        rows += tuples(engine.batch(batch).results)
+        asked.append(asked_first(engine))
+    return sorted(rows + tuples(engine.end().results), key=repr), asked, engine
+
+
+def test_the_orders_of_the_optimiser_from_its_first_look_on() -> None:
+    """mjoin-init keeps the multi-way join where there is no limit."""
+    rows, asked, engine = run(optimizer="mjoin-init", check=True, reroute_every=1)
+    assert rows == list(expected()) and engine.slot.plan.text == "(c b a)"
+    changed = next(n for n, counts in enumerate(asked) if counts[A])
+    assert changed * BATCH >= SECOND and asked[changed - 1] == {C: changed * RATES["b"] * BATCH // SECOND, A: 0}
+    assert all(counts[C] == asked[changed - 1][C] for counts in asked[changed:]), "never again to c"
+
+
+@pytest.mark.parametrize("settings", [{"optimizer": "off"}, {"plan": "mjoin"}])
+def test_as_written_where_nobody_knows_better(settings: dict[str, str]) -> None:
+    rows, asked, _ = run(**settings)
+    assert rows == list(expected()) and asked[-1][A] == 0
+
+
+def test_a_tree_that_is_chosen_has_its_orders() -> None:
+    rows, _, engine = run()
+    assert rows == list(expected()) and engine.slot.plan.text == "(c (b a))"
+
+
+def test_orders_go_from_process_to_process(tmp_path: Path) -> None:
+    settings, rows, asked = Settings(router="fixed", optimizer="mjoin-init", reroute_every=1), list[Row](), []
+    slot = open_slot(written(), settings, str(tmp_path))
+    for number, batch in enumerate(batches()):
+        slot.replan()
+        for name, some in batch:
+            slot.feed(name, some)
+        watermark = (number + 1) * BATCH - SECOND // min(RATES.values())
+        slot.advance(dict.fromkeys(RATES, watermark), watermark)
+        rows += tuples(slot.drain())
+        slot.commit(number + 1)
+        asked.append({t.after[0] ^ B: t.tuples for t in slot.eddy.routes.entries[B, 0].steps})
+        assert save(slot)
+        close(slot)
+        slot = open_slot(written(), settings, str(tmp_path))
+    close(slot)
+    assert sorted(rows, key=repr) == list(expected())
+    changed = next(n for n, counts in enumerate(asked) if counts[A])
+    assert asked[-1][C] == asked[changed][C] and asked[-1][A] > 1000
