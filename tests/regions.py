@@ -6,7 +6,7 @@ from eddyline.state.arena import Arena
 from eddyline.state.column import Column
 from eddyline.state.hash_index import HashIndex
 
-OURS = ("eddyline.state.", "eddyline.engine.", "eddyline.routing.rows")
+OURS = ("eddyline.state.", "eddyline.engine.", "eddyline.migration.", "eddyline.routing.rows")
 
 
 def taken(thing: object) -> list[int]:

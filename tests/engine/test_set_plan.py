@@ -199,9 +199,9 @@ def test_a_changed_plan_goes_from_process_to_process(
     assert sorted(found, key=repr) == expected
 
 
-def test_attached_it_has_the_plan_it_had_unless_the_setting_wants_another(tmp_path: Path) -> None:
+def test_attached_it_has_the_plan_it_had_and_goes_to_the_one_that_is_asked_for(tmp_path: Path) -> None:
     steps, _ = planned("chain")
-    for plan, kept in (("auto", True), ("((a b) c)", True), ("mjoin", False), ("((b c) a)", False)):
+    for plan, to in (("auto", None), ("((a b) c)", None), ("mjoin", "(a b c)"), ("((b c) a)", "((b c) a)")):
         folder = str(tmp_path / plan)
         slot = open_slot(query("chain"), options(), folder)
         run(slot, steps[0])
@@ -210,8 +210,9 @@ def test_attached_it_has_the_plan_it_had_unless_the_setting_wants_another(tmp_pa
         assert save(slot)
         close(slot)
         slot = open_slot(query("chain"), options(plan=plan), folder)
-        assert slot.version == kept, "else it is made again, from the log"
-        assert slot.plan.text == {"mjoin": "(a b c)", "auto": "((a b) c)"}.get(plan, plan)
+        assert slot.version == 1 and slot.plan.text == "((a b) c)"
+        slot.replan()
+        assert (slot.course["to"] or {"plan": None})["plan"] == to
         check_regions(slot, slot.arena)
         close(slot)
 

@@ -51,3 +51,28 @@ def timed_join(
     windows = ", ".join(f"{name} [RANGE {int(window * 1e6)} MICROSECONDS]" for name in data)
     where = " AND ".join(f"s{a}.e{n} = s{b}.e{n}" for n, (a, b) in enumerate(edges))
     return TimedJoin(query_over(data, f"SELECT s0.v AS v FROM {windows} WHERE {where}"), edges, data, seconds)
+
+
+def chain_join(
+    rates: Sequence[float],
+    selectivities: Sequence[float],
+    window: float,
+    seconds: float,
+    seed: int,
+    lateness: str = "0 SECONDS",
+) -> TimedJoin:
+    """Streams A, B, ... in a chain, with Poisson arrivals; neighbours match by a condition that no index serves."""
+    generator, names = np.random.default_rng(seed), "ABCDEFGH"[: len(rates)]
+    data = {}
+    for name, rate in zip(names, rates, strict=True):
+        rows = generator.poisson(rate * seconds)
+        times = np.sort(generator.integers(0, int(seconds * 1e6), rows)) + START
+        keys = {key: generator.integers(0, 1 << 30, rows) for key in ("l", "r")}
+        data[name] = pa.record_batch({"ts": pa.array(times, pa.timestamp("us")), **keys})
+    windows = ", ".join(f"{name} [RANGE {int(window * 1e6)} MICROSECONDS]" for name in names)
+    where = " AND ".join(
+        f"({left}.r + {right}.l) % 10000 < {round(10000 * share)}"
+        for left, right, share in zip(names, names[1:], selectivities, strict=False)
+    )
+    query = query_over(data, f"SELECT A.r AS a FROM {windows} WHERE {where}", lateness)
+    return TimedJoin(query, tuple((i, i + 1) for i in range(len(names) - 1)), data, seconds)

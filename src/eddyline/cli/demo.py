@@ -146,9 +146,9 @@ def _measured(seconds: int, engine: str, run: _Run, folder: str, stop: Stop) -> 
     if not stop():
         _watched(seconds, run, f"{folder}/adaptive", adaptive, stop)
     if not stop():
-        note(f"\nthe first {until} s of the same rows once more, with a fixed order (router=fixed) ...")
+        note(f"\nthe first {until} s of the same rows once more, with a fixed order (router=fixed plan=mjoin) ...")
         far = lambda: stop() or fixed.come_to >= until  # noqa: E731
-        run(script(seconds, f"{folder}/fixed"), replace(Settings(), router="fixed"), fixed, far)
+        run(script(seconds, f"{folder}/fixed"), replace(Settings(), router="fixed", plan="mjoin"), fixed, far)
     if not stop() and engine == "spark":
         own = _own(seconds, max(WINDOW, seconds // 12), folder, stop)
     if not stop():

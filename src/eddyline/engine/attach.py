@@ -28,7 +28,7 @@ from typing import Any
 
 from eddyline.engine.slot import Slot
 from eddyline.faults import reach
-from eddyline.plan.tree import parse_tree, shape
+from eddyline.plan.tree import parse_tree
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
@@ -66,17 +66,15 @@ def open_slot(
         reach("arena: the header is taken")
         if known is not None:
             try:
-                tree = parse_tree(known["slot"]["plan"], [s.alias for s in query.sources])
-                if settings.plan == "auto" or tree == shape(settings.plan, [s.alias for s in query.sources]):
-                    slot = Slot(query, settings, arena, clock, partial, tree)
-                    moving = known["slot"]["migration"]
-                    if moving is not None:
-                        to = parse_tree(moving["plan"], [s.alias for s in query.sources])
-                        slot.migrate(to, moving["parallel"], moving["first"])
-                    if arena.regions == known["regions"] - len(known["freed"]):
-                        slot.restore(known["slot"])
-                        arena.regions, arena.freed = known["regions"], known["freed"]
-                        return slot
+                aliases, saved = [s.alias for s in query.sources], known["slot"]
+                slot = Slot(query, settings, arena, clock, partial, parse_tree(saved["plan"], aliases))
+                moving = saved["migration"]
+                if moving is not None:
+                    slot.migrate(parse_tree(moving["plan"], aliases), moving["parallel"], moving["first"])
+                if arena.regions == known["regions"] - len(known["freed"]):
+                    slot.restore(saved)
+                    arena.regions, arena.freed = known["regions"], known["freed"]
+                    return slot
             except Exception:  # whatever is wrong with it: this is only a copy, and there is another way
                 pass
         arena.clear()

@@ -73,7 +73,8 @@ class Slot:
         is not what the settings say."""
         self.arena = arena = arena or Arena()
         sources = query.sources
-        tree = tree or shape(settings.plan, [s.alias for s in sources])
+        asked = shape(settings.plan, [s.alias for s in sources])
+        self._wanted, tree = None if settings.plan == "auto" else asked, tree or asked
         self.query, self.plan, self.errors = query, Plan(query, tree), ErrorCount()
         self.stems = [SteM(arena, layout) for layout in self.plan.layouts]
         """Those of the sources, then the intermediate ones."""
@@ -217,12 +218,17 @@ class Slot:
     # Plan
 
     def replan(self) -> None:
-        """Between a commit and the next batch: take another plan, if there is one that pays."""
-        if self.migration is not None:
-            if self.migration.is_ready:
+        """Between a commit and the next batch: take another plan, if there is one that pays, or the one that was asked
+        for, if the state is of another."""
+        moving, wanted = self.migration, self._wanted
+        if moving is not None and wanted in (None, moving.plan.tree):
+            if moving.is_ready:
                 self.change_plan()
             return
-        tree = None if self.planner is None else self.planner.propose(self.plan, self._base_stems, self.eddy)
+        if wanted is not None:
+            tree = None if wanted == self.plan.tree else wanted
+        else:
+            tree = None if self.planner is None else self.planner.propose(self.plan, self._base_stems, self.eddy)
         if tree is not None and self._settings.pause_ms is None:
             self.set_plan(tree)
         elif tree is not None:
@@ -275,6 +281,7 @@ class Slot:
         assert self.migration is not None
         reach("migration: before the plan is changed")
         self.migration.adopt(self.stems)
+        self.eddy.decisions.add(self.migration.decision)
         self.plan, self.migration = self.migration.plan, None
         self.eddy.change(self.plan)
         if self.planner is not None:

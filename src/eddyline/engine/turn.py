@@ -302,8 +302,9 @@ def restore(home: Home, slot: Slot, number: int, version: int) -> None:
     advanced = home.watermarks(commit.advanced)
     _restore_small(home, slot, number, commit.small)
     slot.loaded(advanced.by_stream, advanced.query, version)
-    if home.settings.plan == "auto" and len(commit.plans) == home.slots:
-        slot.resume(commit.plans[str(number)])
+    course = commit.plans.get(str(number))
+    if course and home.settings.plan == "auto" and len(commit.plans) == home.slots:
+        slot.resume(course)
 
 
 def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:

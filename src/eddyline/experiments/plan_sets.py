@@ -16,12 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-import numpy as np
-import pyarrow as pa
-
 from eddyline.benchmarks.plans import observed
-from eddyline.benchmarks.streams import START, query_over
-from eddyline.benchmarks.timed_joins import TimedJoin
+from eddyline.benchmarks.timed_joins import TimedJoin, chain_join
 from eddyline.errors import InternalError
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
@@ -225,19 +221,6 @@ def _measure(number: int, quick: bool) -> Measured:
 
 
 def _join(number: int, quick: bool) -> TimedJoin:
-    """Streams A, B, ... in a chain; a pair matches by a condition that no index serves."""
-    of_set, generator = SETS[number], np.random.default_rng(number)
-    seconds, names = WINDOWS * of_set.window, "ABCD"[: len(of_set.rates)]
-    data = {}
-    for name, rate in zip(names, of_set.rates, strict=True):
-        rows = generator.poisson(rate * of_set.scale * (QUICK if quick else 1.0) * seconds)
-        times = np.sort(generator.integers(0, int(seconds * 1e6), rows)) + START
-        keys = {key: generator.integers(0, 1 << 30, rows) for key in ("l", "r")}
-        data[name] = pa.record_batch({"ts": pa.array(times, pa.timestamp("us")), **keys})
-    windows = ", ".join(f"{name} [RANGE {int(of_set.window * 1e6)} MICROSECONDS]" for name in names)
-    where = " AND ".join(
-        f"({left}.r + {right}.l) % 10000 < {round(10000 * share)}"
-        for left, right, share in zip(names, names[1:], of_set.selectivities, strict=False)
-    )
-    query = query_over(data, f"SELECT A.r AS a FROM {windows} WHERE {where}")
-    return TimedJoin(query, tuple((i, i + 1) for i in range(len(names) - 1)), data, seconds)
+    of_set, scale = SETS[number], QUICK if quick else 1.0
+    rates = [rate * of_set.scale * scale for rate in of_set.rates]
+    return chain_join(rates, of_set.selectivities, of_set.window, WINDOWS * of_set.window, seed=number)

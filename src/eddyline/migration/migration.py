@@ -26,6 +26,7 @@ from eddyline.migration.boxes import boxes
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
 from eddyline.query.evaluate import ErrorCount
+from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import Clock
@@ -90,8 +91,9 @@ class Migration:
         self._track.given = frozenset(tops if parallel else ())
         if parallel:
             eddy.left_out, eddy.shared = self._with_old, self._track.given
-        self.moved, self.seconds, self.longest = 0, 0.0, 0.0
-        """Rows and tuples that were built in views, the time all this took, and the most that it took at once."""
+        self.moved, self.batches, self.seconds, self.longest = 0, 0, 0.0, 0.0
+        """Rows and tuples that were built in views, batches that went by, the time all this took, and the most at
+        once."""
 
     def _begin(self, span: int, stem: SteM) -> int:
         """The first row that the track is to see."""
@@ -165,6 +167,16 @@ class Migration:
             spans |= box.top
         return [s for s in self._streams if spans >> s & 1]
 
+    @property
+    def decision(self) -> Decision:
+        """What came of it, when it is ready."""
+        how, took = "parallel track" if self.parallel else "moving state", f"{self.seconds:.3g} s"
+        what = f"{self._eddy.plan.text} -> {self.plan.text} by {how}"
+        why = f"{self.moved} rows in {self.batches} batches and {took}, at most {1000 * self.longest:.3g} ms at once"
+        measured = {"rows": self.moved, "batches": self.batches, "seconds": self.seconds, "longest": self.longest}
+        measured |= {"tuples": self.rows, "bytes": self.nbytes}
+        return Decision("migration", self._eddy.work.moment, what, why, measured)
+
     # Ends
 
     def adopt(self, stems: list[SteM]) -> None:
@@ -199,6 +211,7 @@ class Migration:
 
     def commit(self) -> None:
         """After its SteMs."""
+        self.batches += 1
         for part in (*self._views.values(), *self._own.values()):
             part.commit()
 
@@ -222,14 +235,14 @@ class Migration:
     def saved(self) -> Saved:
         """For another process, at the end of a batch."""
         parts = [part.saved() for part in (*self._views.values(), *self._own.values())]
-        counts = self.moved, self.seconds, self.longest
+        counts = self.moved, self.batches, self.seconds, self.longest
         return {"plan": self.plan.text, "parallel": self.parallel, "first": self.first, "parts": parts, "did": counts}
 
     def restore(self, saved: Saved) -> None:
         """Go on where another process was."""
         for part, of_part in zip((*self._views.values(), *self._own.values()), saved["parts"], strict=True):
             part.restore(of_part)
-        self.moved, self.seconds, self.longest = saved["did"]
+        self.moved, self.batches, self.seconds, self.longest = saved["did"]
 
 
 def _forget(packet: Packet) -> None:

@@ -99,6 +99,7 @@ class Account:
             peak_memory_bytes=self._peaks["bytes"],
             stopped=stopped,
             decisions=self.decisions,
+            migrations=self.decisions.get("migration", 0),
             plan=self.explain(),
             warnings=tuple(self.warnings),
             input_batch=report.input_batch,

@@ -238,6 +238,7 @@ class LocalRunner:
             peak_memory_bytes=stats.peak_memory_bytes,
             stopped=stopped,
             decisions=self.decisions,
+            migrations=self.decisions.get("migration", 0),
             plan=self.explain(),
             warnings=tuple(self.warnings),
             input_batch=report.input_batch,

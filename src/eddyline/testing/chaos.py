@@ -1,6 +1,6 @@
 """A job that is killed again and again, with SIGKILL, and must be right in the end.
 
-    python -m eddyline.testing.chaos --kills 100 --seed 7 [--engine spark|cluster|local]
+    python -m eddyline.testing.chaos --kills 100 --seed 7 [--migrate] [--engine spark|cluster|local]
 
 The job is what anybody would start, `eddyline run`, in processes of its own. `cluster` is Spark with two executors that
 share no arenas, as if each were on a host of its own. A kill has a victim (the driver's Python, its JVM, an executor, a
@@ -8,6 +8,8 @@ Python worker of Spark) and a moment: some time after the start, or the instant 
 appears (a decision, a log segment, a staged or published file, a commit, an offset of Spark's). After a kill the job is
 started again, sometimes with other settings. A dead worker or executor must not even fail the run: Spark starts its
 tasks again.
+With `--migrate` every start asks for another plan, so a job is on its way from one to the next most of the time, by
+either strategy, in steps so small that it takes several batches.
 When the job is finished, its files are compared with the oracle (testing/chaos_jobs.py), and the next one begins, until
 all kills are used. Nothing may be left: no file, no arena, no process.
 """
@@ -24,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -55,6 +58,11 @@ VICTIMS = {
     "spark": ("driver", "driver", "jvm", "worker", "worker"),
     "cluster": ("driver", "jvm", "executor", "executor", "worker"),
 }
+TREES = {
+    "join": ("mjoin", "((a b) c)", "(a (b c))", "((a c) b)"),
+    "rows": ("mjoin", "((a b) t)", "(a (b t))"),
+}
+"""Plans of the queries that have several."""
 _PAUSE = 0.0005
 
 
@@ -177,7 +185,7 @@ class Run:
         executor = EXECUTOR in process.command
         if victim in ("jvm", "executor"):
             return process.command.split(" ")[0].endswith("java") and executor == (victim == "executor")
-        return "pyspark.daemon pyspark.worker" in process.command
+        return "spark.daemon pyspark.worker" in process.command
 
     def wait(self) -> int:
         """Until the driver ends; its status."""
@@ -235,16 +243,21 @@ class Chaos:
     engine: str
     seed: int
     told: Callable[[str], None] = lambda line: None
+    migrate: bool = False
     kills: int = 0
     starts: int = 0
     finished: int = 0
+    victims: Counter[str] = field(default_factory=Counter)
+    migrating: int = 0
+    """Kills when the newest commit said that a slot was on its way to another plan."""
     wrong: list[str] = field(default_factory=list)
 
     def run(self, kills: int) -> None:
         """Jobs until so many kills have struck, each to its end."""
         rng = random.Random(self.seed)
         while self.kills < kills and not self.wrong:
-            name = list(QUERIES)[self.finished % len(QUERIES)]
+            names = [name for name in QUERIES if name in TREES or not self.migrate]
+            name = names[self.finished % len(names)]
             with _folder() as folder:
                 job = make_job(name, folder, rng.randrange(1 << 30))
                 self._job(job, rng, min(kills, self.kills + max(2, kills // 5)))
@@ -254,7 +267,7 @@ class Chaos:
         """One job to its end; no more than `kills` in all have struck by then."""
         arenas, done, let_go = False, False, list[Run]()
         while not done and not self.wrong:
-            with Run(job, self.engine, draw_settings(rng)) as run:
+            with Run(job, self.engine, self._settings(job, rng)) as run:
                 self.starts += 1
                 try:
                     deadly = self._kill(run, job, rng, kills)
@@ -276,6 +289,13 @@ class Chaos:
                 self.wrong.append(f"{job.name}: no arenas were ever seen in {job.arenas}")
         self.told(f"{job.name} job finished: {'; '.join(self.wrong) or 'the sink equals the oracle, nothing is left'}")
 
+    def _settings(self, job: ChaosJob, rng: random.Random) -> dict[str, object]:
+        settings = draw_settings(rng)
+        if self.migrate:  # with another number of slots their state would be made again, in the plan that is asked for
+            settings |= {"slots": 2, "plan": rng.choice(TREES[job.name]), "pause_ms": rng.choice([0, 1])}
+            settings["migration"] = rng.choice(["moving-state", "parallel-track"])
+        return settings
+
     def _kill(self, run: Run, job: ChaosJob, rng: random.Random, kills: int) -> bool:
         """Kills while there are kills left, until the run cannot go on; whether that is so."""
         helpers = 0
@@ -285,8 +305,11 @@ class Chaos:
                 kill = replace(kill, victim="driver")
             if run.wait_for(kill) and run.strike(kill, rng):
                 self.kills += 1
+                self.victims[kill.victim] += 1
                 commits = sorted(_names(job.checkpoint / "commits"))
                 at = next((name for name in reversed(commits) if name.isdigit()), "none")
+                with contextlib.suppress(OSError):  # it may be collected meanwhile
+                    self.migrating += '"to": {' in (job.checkpoint / "commits" / at).read_text()
                 self.told(f"kill {self.kills}: {job.name}, {kill}; newest commit {at}; {run.settings}")
                 if kill.victim in ("driver", "jvm"):
                     return True
@@ -329,6 +352,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="chaos", description="jobs killed at random moments, compared with DuckDB")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--migrate", action="store_true", help="every start asks for another plan")
     parser.add_argument("--engine", choices=("spark", "cluster", "local"), default="spark")
     given = parser.parse_args(arguments)
     seed = random.randrange(1 << 31) if given.seed is None else given.seed
@@ -340,11 +364,13 @@ def main(arguments: list[str] | None = None) -> int:
 
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the job goes as well
     told(f"seed {seed}, engine {given.engine}")
-    chaos = Chaos(given.engine, seed, told)
+    chaos = Chaos(given.engine, seed, told, given.migrate)
     chaos.run(given.kills)
     for wrong in chaos.wrong:
         sys.stdout.write(f"WRONG: {wrong}\n")
-    told(f"{chaos.kills} kills, {chaos.starts} starts, {chaos.finished} jobs finished, {len(chaos.wrong)} wrong")
+    killed = ", ".join(f"{victim} {count}" for victim, count in chaos.victims.most_common())
+    told(f"{chaos.kills} kills ({killed}; {chaos.migrating} while a plan was changing)")
+    told(f"{chaos.starts} starts, {chaos.finished} jobs finished, {len(chaos.wrong)} wrong")
     return 1 if chaos.wrong else 0
 
 

@@ -1,0 +1,113 @@
+"""A chain of four streams whose plan is changed while it runs, as in chapter 16 of dissertation 002.
+
+The old plan is (((A B) C) D) and the new one (A ((B C) D)), those of figure 10.1: all states between the rows and the
+results are other ones. Joins are nested loops, as in the paper's cost model. Times are CPU times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import process_time
+
+from eddyline.benchmarks.timed_joins import TimedJoin
+from eddyline.engine.batch import LocalEngine
+from eddyline.engine.slot import Slot
+from eddyline.errors import InternalError
+from eddyline.experiments.paced import Batch
+from eddyline.migration.migration import Migration
+from eddyline.plan.tree import Tree, parse_tree
+from eddyline.settings import Settings
+
+OLD, NEW = "(((A B) C) D)", "(A ((B C) D))"
+MOVING, PAUSING, PARALLEL, NEWEST = "moving state", "moving state, pausing", "parallel track", "newest component"
+"""How a plan is changed: moving state between packets, or all at once as in the paper; parallel track with exact
+expiry, or with the purge of the paper, by the newest component of a tuple."""
+
+SETTINGS = Settings(optimizer="off")
+
+
+class ByNewest(Migration):
+    """A parallel track that goes on as long as the paper's. There a tuple stays in a state of the old box until its
+    newest component is out of the window, so one of an old row and a new one stays for up to two windows. Here such
+    tuples have expired before; it is noted as they are made until when they would have stayed."""
+
+    def __init__(self, slot: Slot, tree: Tree, window: float) -> None:
+        super().__init__(slot.arena, slot.eddy, slot.stems, tree, True, SETTINGS, {})
+        self._window, self._seen = int(window * 1e6), [stem.rows for stem in slot.stems]
+        self._until = 0
+
+    def expire(self) -> None:
+        """After a batch, before what expired is given back."""
+        super().expire()
+        for number, stem in enumerate(self._stems):
+            rows = slice(self._seen[number], stem.rows)
+            self._seen[number] = stem.rows
+            old = stem.times.values[rows] < 0
+            for source, component in stem.components.items():
+                old |= component.values[rows] < self.first[source]
+            newest = int(stem.times.values[rows][old].max(initial=0))
+            self._until = max(self._until, newest + self._window)
+
+    @property
+    def is_ready(self) -> bool:
+        """Also by the rule of the paper."""
+        now = min(int(stem.times.values[stem.rows - 1]) for stem in self._stems if not stem.components)
+        return super().is_ready and now > self._until
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A run: its batches (`state_rows` are the tuples of intermediate states), from when to when of event time the plan
+    was changed, and the CPU seconds that went to that alone."""
+
+    batches: list[Batch]
+    begin: float
+    end: float
+    seconds: float
+
+    @property
+    def length(self) -> float:
+        """Seconds of event time."""
+        return self.end - self.begin
+
+    @property
+    def results(self) -> int:
+        """In all."""
+        return sum(batch.results for batch in self.batches)
+
+
+def change(
+    join: TimedJoin, how: str | None, at: float, batch: float, window: float, plans: tuple[str, str] = (OLD, NEW)
+) -> Changed:
+    """All batches of so many seconds; at a time, unless `how` is None, the plan is changed. The run goes on until that
+    is done and as long as there are rows."""
+    aliases = [s.alias for s in join.query.sources]
+    old, new = (parse_tree(text, aliases) for text in plans)
+    engine, done, end = LocalEngine(join.query, SETTINGS, process_time), list[Batch](), at
+    slot = engine.slot
+    slot.set_plan(old)
+    for number, rows in enumerate(join.batches(batch)):
+        begin, now = process_time(), number * batch
+        if how is not None and number == round(at / batch):
+            _begin(slot, new, how, window)
+        going = slot.migration is not None
+        results = sum(found.num_rows for found in engine.batch(rows).results)
+        if going and slot.migration is None:
+            end = now
+        base, count = len(aliases), sum(part.num_rows for _, part in rows)
+        held = sum(stem.rows - stem.min_live for stem in slot.stems[base:])
+        held += 0 if slot.migration is None else slot.migration.rows
+        done.append(Batch(now + batch, count, process_time() - begin, results, held, slot.peak_bytes))
+    if how is not None and slot.plan.tree != new:
+        raise InternalError(f"the plan is still {slot.plan.text} after {join.seconds:g} s")
+    changes = [d for d in slot.eddy.decisions.recent if d.kind == "migration"]
+    return Changed(done, at, end, changes[-1].measured["seconds"] if how is not None else 0.0)
+
+
+def _begin(slot: Slot, tree: Tree, how: str, window: float) -> None:
+    if how == PAUSING:
+        slot.set_plan(tree)
+    elif how == NEWEST:
+        slot.migration = ByNewest(slot, tree, window)
+    else:
+        slot.migrate(tree, parallel=how == PARALLEL)
