@@ -36,11 +36,11 @@ class Planner:
         """The most there were: rows of a batch that was undone come again."""
         self._probes: Probes = {}
         self._selections: Selections = {}
-        self._worked = 0.0, 0.0
-        """Seconds in all, and of these for building."""
 
-    def watch(self, watermarks: Mapping[str, int | None], stems: Sequence[SteM], eddy: Eddy, held: int) -> None:
-        """A batch went through, and the watermarks are these now."""
+    def watch(
+        self, watermarks: Mapping[str, int | None], stems: Sequence[SteM], eddy: Eddy, held: int, seconds: float
+    ) -> None:
+        """A batch went through, which took these seconds, and the watermarks are these now."""
         known = [w for w in watermarks.values() if w is not None and w != FOREVER]
         rows, probes = [stem.rows for stem in stems], _probes(eddy)
         new_rows = [
@@ -57,18 +57,16 @@ class Planner:
             had = self._selections.get(number, (0, 0, 0.0))
             if tuples > had[0]:
                 selected[number] = tuples - had[0], passed - had[1], took - had[2]
-        worked, built = _worked(eddy)
         usage = Usage(
-            seconds=worked - self._worked[0],
+            seconds=seconds,
             bytes=held,
             memory_limit=self._settings.memory,
             cpu_limit=self._settings.cpu,
-            building=built - self._worked[1],
             selecting=sum(took for _, _, took in selected.values()),
             between=sum(tuples for (span, _), (tuples, _) in new.items() if span & (span - 1)),
         )
         self._rows = [max(now, before) for now, before in zip(rows, self._rows, strict=True)]
-        self._probes, self._worked, self._selections = probes, (worked, built), selections
+        self._probes, self._selections = probes, selections
         self.optimiser.watch(max(known, default=None), new_rows, new, usage, selected)
 
     def propose(self, plan: Plan, stems: Sequence[SteM], eddy: Eddy) -> Tree | None:
@@ -92,7 +90,7 @@ class Planner:
     def go_on(self, stems: Sequence[SteM], eddy: Eddy) -> None:
         """From the totals of now: what was done since the last batch was loading, which is no sample of anything."""
         self._rows = [max(stem.rows, before) for stem, before in zip(stems, self._rows, strict=True)]
-        self._probes, self._worked, self._selections = _probes(eddy), _worked(eddy), _selections(eddy)
+        self._probes, self._selections = _probes(eddy), _selections(eddy)
         self.optimiser.timing.new_plan()
         eddy.follow(self.optimiser.orderings)
 
@@ -146,12 +144,11 @@ class Planner:
         """For another process."""
         probes = [[*key, *counts] for key, counts in self._probes.items()]
         selections = [[number, *counts] for number, counts in self._selections.items()]
-        return [self.optimiser.saved(), self._rows, probes, selections, list(self._worked)]
+        return [self.optimiser.saved(), self._rows, probes, selections]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        optimiser, self._rows, probes, selections, (worked, built) = saved
-        self._worked = worked, built
+        optimiser, self._rows, probes, selections = saved
         self._probes = {(span, target): (tuples, made) for span, target, tuples, made in probes}
         self._selections = {number: (tuples, passed, took) for number, tuples, passed, took in selections}
         self.optimiser.restore(optimiser)
@@ -164,10 +161,6 @@ def _held(stems: Sequence[SteM]) -> list[Held]:
 def _size(stem: SteM | None) -> tuple[int, int]:
     """Rows and bytes; nothing if who explains, from another thread, came while the plan was changed."""
     return (0, 0) if stem is None else (stem.rows - stem.min_live, stem.nbytes)
-
-
-def _worked(eddy: Eddy) -> tuple[float, float]:
-    return eddy.work.seconds + eddy.work.building, eddy.work.building
 
 
 def _probes(eddy: Eddy) -> Probes:

@@ -92,6 +92,8 @@ class Slot:
         self.input_batch = InputBatch(settings.input_batch or settings.packet)
         wanted_plan = settings.plan == "auto" and settings.optimizer != "off" and len(sources) > 2
         self.planner = Planner(self.plan, settings, clock) if wanted_plan else None
+        self._feeding = 0.0
+        """Seconds that it took to store what was fed since the last batch."""
         self.migration: Migration | None = None
         """To another plan, while it goes on."""
         self._settings, self._pause = settings, math.inf if settings.pause_ms is None else settings.pause_ms / 1000
@@ -111,6 +113,7 @@ class Slot:
 
     def feed(self, stream: str, batch: pa.RecordBatch) -> None:
         """Rows of a stream or, before the first batch, of a table."""
+        begin = self.eddy.clock()
         for source, item in enumerate(self.query.sources):
             if item.stream.name != stream:
                 continue
@@ -118,10 +121,16 @@ class Slot:
                 self._waiting[source].add(batch)
             else:
                 self._arrive(source, batch, self._times(source, batch), None)
+        self._feeding += self.eddy.clock() - begin
 
     def feed_source(self, source: int, batch: pa.RecordBatch, build: Which = None) -> None:
         """Rows of one source that were filtered before (split.py), of which this slot builds some. Those of a ROWS
         window are all counted, so which are built is kept with them while they wait."""
+        begin = self.eddy.clock()
+        self._feed_source(source, batch, build)
+        self._feeding += self.eddy.clock() - begin
+
+    def _feed_source(self, source: int, batch: pa.RecordBatch, build: Which) -> None:
         if source in self._clocks:
             own = np.ones(batch.num_rows, np.bool_) if build is None else build
             self._waiting[source].add(batch.append_column(_OWN, pa.array(own)))
@@ -182,7 +191,7 @@ class Slot:
             self.input_batch.observe(built, calls, int(work.passed[0]) - passed)
             if self.migration is not None:
                 reach("migration: before a step")
-                self.migration.step(min(self._pause, self.eddy.clock() - begin))
+                self.migration.step(min(self._pause, self.eddy.clock() - begin), least=2 * built)
         self.eddy.flush()
         while self.migration is not None and self.migration.flush():
             self.eddy.flush()
@@ -292,6 +301,7 @@ class Slot:
 
     def advance(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
         """The batch is complete, and no row below these times will come any more."""
+        begin, moving = self.eddy.clock(), self._moving
         if self._waiting and query_watermark is not None:
             self._release(query_watermark)
         self.take_in()
@@ -300,9 +310,16 @@ class Slot:
             self._results.advance(query_watermark)
         self._watermark = query_watermark
         self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
-        if self.planner is not None:
-            self.planner.watch(watermarks, self._base_stems, self.eddy, self.peak_bytes)
         self._expire(watermarks)
+        if self.planner is not None:
+            took = self._feeding + self.eddy.clock() - begin - (self._moving - moving)
+            self.planner.watch(watermarks, self._base_stems, self.eddy, self.peak_bytes, took)
+        self._feeding = 0.0
+
+    @property
+    def _moving(self) -> float:
+        """Seconds that the migration took so far: they are not the plan's."""
+        return 0.0 if self.migration is None else self.migration.seconds
 
     def loaded(self, watermarks: Mapping[str, int | None], query_watermark: int | None, version: int) -> None:
         """What was received is the state of a version, from before: it is built, and nothing probes. Rows that ROWS

@@ -27,7 +27,6 @@ from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.dominating import choose
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.min_state import min_state
-from eddyline.optimizer.optimiser import BUILDING, PROBING
 from eddyline.optimizer.plans import Cost, Limits
 from eddyline.optimizer.shapes import Pricing, mjoin_shape, shape_of, tree_of
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
@@ -202,7 +201,7 @@ def _measure(number: int, quick: bool) -> Measured:
     mjoin_run = run(join, "mjoin", batch)
     known = observed(join, batch)
     factor = need(mjoin_run, of_set.window) / Pricing(known).cost(mjoin_shape(len(aliases))).cpu
-    model = Model(known.workload, known.costs.scaled(dict.fromkeys((*PROBING, *BUILDING), factor)))
+    model = Model(known.workload, known.costs.times(factor))
     pricing = Pricing(model)
     trees: dict[Tree, list[str]] = {mjoin(len(aliases)): [], tree_of(min_state(pricing)): []}
     for name, strategy in (("mjoin-init", mjoin_init), ("bjtree-init", bjtree_init)):

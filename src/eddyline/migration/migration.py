@@ -111,9 +111,10 @@ class Migration:
 
     # Going on
 
-    def step(self, seconds: float) -> None:
-        """Go on for so long, or until there is nothing more to do. A parallel track keeps up with the running plan."""
-        begin = self._eddy.clock()
+    def step(self, seconds: float, least: int = 0) -> None:
+        """Go on for so long, or until there is nothing more to do; but for so many rows at least, or what comes would
+        be more than what is moved. A parallel track keeps up with the running plan."""
+        begin, least = self._eddy.clock(), self.moved + least
         until = math.inf if self.parallel else begin + seconds
         self._look()
         while (leaf := self._behind) is not None:
@@ -122,7 +123,7 @@ class Migration:
             self._track.start(view, self.plan.signature(leaf), rows)
             self.moved += rows
             self._track.flush(until)
-            if self._eddy.clock() >= until:
+            if self._eddy.clock() >= until and self.moved >= least:
                 break
         self._hand_over()
         took = self._eddy.clock() - begin

@@ -16,8 +16,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.optimizer.costs import Costs
+from eddyline.query.evaluate import ErrorCount, mask
 from eddyline.query.expr import Column as ColumnExpr
-from eddyline.query.expr import Expr
+from eddyline.query.expr import Expr, Literal
+from eddyline.query.functions import call
+from eddyline.routing.scheduler import LARGEST
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
 from eddyline.state.probing import NO_BOUND, Limits
@@ -30,10 +33,13 @@ LEAST = 1e-11
 """Seconds that anything costs, where the clock shows no difference."""
 
 _KEY: Expr = ColumnExpr(0, "k", pa.int64())
+_OTHER: Expr = ColumnExpr(1, "k", pa.int64())
+_CONDITION = call("<", [call("+", [_KEY, _OTHER]), Literal(0, pa.int64())])
+"""Of a pair that no index finds, and that does not match."""
 _ROWS = PACKET * PACKETS
 _KEY_BYTES = 8
 """Of the key itself, which is in the row."""
-_LISTED = 64
+_LISTED = 32
 """Tuples that look at a whole list, which is long."""
 
 
@@ -52,8 +58,8 @@ def calibrate(clock: Callable[[], float]) -> Costs:
 
 def _round(arena: Arena, clock: Callable[[], float]) -> Mapping[str, float]:
     watch = _Watch(clock)
-    plain, hashed, ordered = (_stem(arena, kind) for kind in ("plain", "hashed", "ordered"))
-    for stem in (plain, hashed, ordered):  # a window full, which expires: from then on its tables have their size
+    stems = plain, hashed, ordered, stored = [_stem(arena, kind) for kind in ("plain", "hashed", "ordered", "stored")]
+    for stem in stems:  # a window full, which expires: from then on its tables have their size
         _fill(stem)
         _expire(stem)
     row = watch(lambda: _fill(plain)) / _ROWS
@@ -66,8 +72,8 @@ def _round(arena: Arena, clock: Callable[[], float]) -> Mapping[str, float]:
     hit = watch(lambda: _drain_hash(hashed, here, rows)) / PACKET
     none = np.full(PACKET, 2 * _ROWS)
     between = watch(lambda: sum(t.size for t, _ in ordered.probe_range(_KEY, none, none, _limits()))) / PACKET
-    late = np.full(_LISTED, 10 * _ROWS)
-    listed = watch(lambda: sum(t.size for t, _ in plain.probe_all(_LISTED, _limits(late)))) / (_LISTED * _ROWS)
+    _fill(stored)
+    listed = watch(lambda: _pairs(stored, rows[:_LISTED])) / (_LISTED * _ROWS)
     gone = watch(lambda: _expire(hashed)) / _ROWS
     return {
         "insert_row": row,
@@ -97,7 +103,8 @@ class _Watch:
 def _stem(arena: Arena, kind: str) -> SteM:
     keys = (_KEY,) if kind == "hashed" else ()
     order_keys = (_KEY,) if kind == "ordered" else ()
-    return SteM(arena, Layout(True, False, (), keys, tuple((key,) for key in keys), order_keys))
+    stored = (_KEY,) if kind == "stored" else ()
+    return SteM(arena, Layout(True, False, stored, keys, tuple((key,) for key in keys), order_keys))
 
 
 def _index_bytes(arena: Arena) -> float:
@@ -122,8 +129,17 @@ def _fill_column(column: Column) -> None:
         column.append(values)
 
 
-def _limits(low: NDArray[np.int64] = NO_BOUND) -> Limits:
-    return Limits(low, low, np.array([2 * _ROWS]), _ROWS, FAN_OUT * PACKET, np.zeros(1, np.int64))
+def _limits(room: int = FAN_OUT * PACKET) -> Limits:
+    return Limits(NO_BOUND, NO_BOUND, np.array([2 * _ROWS]), _ROWS, room, np.zeros(1, np.int64))
+
+
+def _pairs(stem: SteM, rows: NDArray[np.int64]) -> int:
+    """The condition of every pair of these rows and all that live."""
+    matches, errors = 0, ErrorCount()
+    for tuples, found in stem.probe_all(rows.size, _limits(LARGEST)):
+        values = {_KEY: stem.gather(_KEY, rows[tuples]), _OTHER: stem.gather(_KEY, found)}
+        matches += int(mask(_CONDITION, values, tuples.size, errors).sum())
+    return matches
 
 
 def _drain_hash(stem: SteM, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> int:

@@ -2,8 +2,8 @@
 
 `watch` is told after every batch what happened; `propose` gives another tree, or None. Memory is there to be used: of
 the plans within the limits the one with the least CPU is wanted, unless memory is said to be what is scarce. Prices are
-those of this machine (calibrate.py), corrected by two factors: what the plan of now took for probing and for building,
-over what was predicted for it. A plan is left only for one that is cheaper by a good share, or when it is over a limit
+those of this machine (calibrate.py), corrected by one factor: what the plan of now took over what was predicted for it,
+without selections, whose price is measured. A plan is left only for one that is cheaper by a good share, or when it is over a limit
 and the other is not; so noise does not cause thrashing. Every proposal, taken or not, is a record. What a search found
 is remembered (library.py), and taken at once, if it pays, when statistics come back to where they were.
 """
@@ -39,10 +39,6 @@ GAIN = 0.3
 
 SEARCH = 0.05
 """Seconds of searching where there are too many plans to look at all."""
-
-PROBING = "probe_hash", "probe_range", "probe_list_row", "match"
-BUILDING = "insert_row", "insert_index", "insert_sorted", "insert_component", "delete_row"
-"""The costs that are corrected together."""
 
 MICROS = 1e6
 
@@ -89,7 +85,7 @@ class Optimiser:
         self.observed = Observed(len(sources))
         self._selections = [sources_span(predicate) for predicate in plan.graph.selections]
         self.timing, self.library = Timing(self._longest, settings.optimize_when), Library()
-        self._factors = 1.0, 1.0
+        self._factor = 1.0
         self.last: Proposal | None = None
         self.orderings: Orderings = {}
         """The best ones for the plan of now; none before the first look."""
@@ -167,17 +163,15 @@ class Optimiser:
         return replace(best, considered=tuple(Considered("not dominated", p.tree, p.cost) for p in plans))
 
     def _corrected(self, workload: Workload, plan: Plan) -> Model:
-        """Prices of probing and of building by what the plan of now took, over what the calibrated costs say."""
+        """Prices by what the plan of now took, over what the calibrated costs say."""
         model = Model(workload, self._calibrated())
         pricing, shape = Pricing(model), shape_of(plan.tree)
-        built = [model.stem_cpu(child, span) for span, children in shape.items() for child in children]
         selected = [
             model.selection_cpu(child, order)
             for children in shape.values()
             for child, order in pricing.operator(children).ordered.orders.items()
         ]
-        probing = pricing.cost(shape).cpu - sum(built) - sum(selected)
-        self._factors = self.timing.factors(probing, sum(built), self._factors)
+        self._factor = self.timing.factor(pricing.cost(shape).cpu - sum(selected), self._factor)
         return Model(workload, self._costs())
 
     def _calibrated(self) -> Costs:
@@ -186,8 +180,7 @@ class Optimiser:
         return _calibrated[0]
 
     def _costs(self) -> Costs:
-        probing, building = self._factors
-        return self._calibrated().scaled(dict.fromkeys(PROBING, probing) | dict.fromkeys(BUILDING, building))
+        return self._calibrated().times(self._factor)
 
     def model(self, held: Sequence[Held]) -> Model:
         """Prices for what was observed."""
@@ -228,12 +221,11 @@ class Optimiser:
         """For another process."""
         orderings = [[*key, list(order)] for key, order in self.orderings.items()]
         parts = self.observed.saved(), self.timing.saved(), self.library.saved()
-        return [*parts, list(self._factors), orderings]
+        return [*parts, self._factor, orderings]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        observed, timing, library, (probing, building), orderings = saved
-        self._factors = probing, building
+        observed, timing, library, self._factor, orderings = saved
         self.orderings = {(operator, start): tuple(order) for operator, start, order in orderings}
         self.observed.restore(observed)
         self.timing.restore(timing)

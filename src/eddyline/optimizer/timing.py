@@ -10,7 +10,8 @@ of the input the rows, inside the plan the tuples of several sources.
 Neither noise nor distress causes thrashing. Between two looks there is an interval. It grows while looking finds that
 no statistic has changed. What *presses* (all but *data*) does not wait for the grown interval and does not ask what has
 changed, since costs are corrected by what was measured; but if nothing has changed, it is twice as long until it is
-heard again, until nothing has pressed for a whole window.
+heard again, until nothing has pressed for a whole window. Glances at the library grow apart too, but not so far: what
+was seen before is to be noticed soon.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ FIRST_WINDOWS, FIRST_ROWS = 1.0, 20_000
 INTERVAL_ROWS = 50_000
 """Rows between two looks, at least."""
 
-LONGEST_INTERVAL = 64
-"""How many times that it may become."""
+LONGEST_INTERVAL, LONGEST_GLANCE = 64, 8
+"""How many times that it may become: between looks, and between glances at the library."""
 
 THRESHOLD = 1.3
 """The factor by which a statistic must have changed."""
@@ -45,14 +46,13 @@ GLANCE = "statistics were seen before"
 
 @dataclass(frozen=True)
 class Usage:
-    """CPU seconds since the last batch, bytes held, and the limits (None is no limit); how many of the seconds went to
-    building and to selections, and how many tuples went through queues inside the plan."""
+    """CPU seconds of a batch, bytes held, and the limits (None is no limit); how many of the seconds went to selections,
+    and how many tuples went through queues inside the plan."""
 
     seconds: float
     bytes: int
     memory_limit: int | None = None
     cpu_limit: float | None = None
-    building: float = 0.0
     selecting: float = 0.0
     between: int = 0
 
@@ -67,11 +67,11 @@ class Timing:
         self._seconds = self._calm = 0.0
         """Of event time: since the start, and since anything pressed."""
         self._cpu: list[float] = []
-        """CPU seconds per second of event time, lately: in all, for building, for selections. Empty if not known."""
-        self._spent, self._over = [0.0, 0.0, 0.0], 0.0
+        """CPU seconds per second of event time, lately: in all, and for selections. Empty if not known."""
+        self._spent, self._over = [0.0, 0.0], 0.0
         self._near = False
         self._input, self._between = Trend(), Trend()
-        self._interval = self._patience = 1
+        self._interval = self._patience = self._glance = 1
         self._then: dict[str, float] = {}
 
     @property
@@ -92,7 +92,7 @@ class Timing:
     def passed(self, event_time: int | None, rows: int, usage: Usage) -> float:
         """A batch came to this event time; the seconds that passed."""
         self._rows += rows
-        now = usage.seconds, usage.building, usage.selecting
+        now = usage.seconds, usage.selecting
         self._spent = [old + new for old, new in zip(self._spent, now, strict=True)]
         self._input.add(rows)
         self._between.add(usage.between)
@@ -103,7 +103,7 @@ class Timing:
             fresh = [spent / seconds for spent in self._spent]
             before = self._cpu or fresh
             self._cpu = [KEEP * old + (1.0 - KEEP) * new for old, new in zip(before, fresh, strict=True)]
-            self._spent = [0.0, 0.0, 0.0]
+            self._spent = [0.0, 0.0]
             self._seconds += seconds
             limit = usage.cpu_limit
             self._over = self._over + seconds if limit is not None and self.cpu > limit else 0.0
@@ -141,7 +141,7 @@ class Timing:
         if driven and since >= self._interval * INTERVAL_ROWS:
             return "an interval has passed"
         glanced = self._rows - max(self._rows_then, self._rows_glanced)
-        return GLANCE if driven and library and glanced >= INTERVAL_ROWS else None
+        return GLANCE if driven and library and glanced >= self._glance * INTERVAL_ROWS else None
 
     def differs(self, figures: Mapping[str, float]) -> str:
         """What changed since the last look, for people."""
@@ -161,29 +161,27 @@ class Timing:
             self._interval = min(2 * self._interval, LONGEST_INTERVAL)
             self._patience = min(2 * self._patience, LONGEST_INTERVAL) if pressing else self._patience
             return ""
-        self._interval, self._patience, self._then = 1, 1, dict(figures)
+        self._interval = self._patience = self._glance = 1
+        self._then = dict(figures)
         return "the first look" if first else said
 
     def glanced(self) -> None:
-        """The library had nothing that is worth it; the next look is when it would have been."""
-        self._rows_glanced = self._rows
+        """The library had nothing that is worth it; the next look is when it would have been, and the next glance is
+        further off."""
+        self._rows_glanced, self._glance = self._rows, min(2 * self._glance, LONGEST_GLANCE)
 
     def new_plan(self) -> None:
         """What the plan before took says nothing of this one."""
-        self._cpu, self._spent, self._over = [], [0.0, 0.0, 0.0], 0.0
+        self._cpu, self._spent, self._over = [], [0.0, 0.0], 0.0
 
-    def factors(self, probing: float, building: float, known: tuple[float, float]) -> tuple[float, float]:
-        """What the plan of now takes for probing and for building, over what was predicted for it."""
-        total, built, selected = self._cpu or (0.0, 0.0, 0.0)
-        found = zip((total - built - selected, built), (probing, building), known, strict=True)
-        probe, build = (
-            taken / predicted if predicted > 0.0 and taken > 0.0 else old for taken, predicted, old in found
-        )
-        return probe, build
+    def factor(self, predicted: float, known: float) -> float:
+        """What the plan of now takes, without selections, over what was predicted for it."""
+        taken = self._cpu[0] - self._cpu[1] if self._cpu else 0.0
+        return taken / predicted if predicted > 0.0 and taken > 0.0 else known
 
     def saved(self) -> Saved:
         """For another process."""
-        rows = self._rows, self._rows_then, self._rows_glanced
+        rows = self._rows, self._rows_then, self._rows_glanced, self._glance
         spent = self._seconds, self._calm, self._cpu, self._spent, self._over
         trends = self._near, self._input.sizes, self._between.sizes
         return [self._event_time, [*rows], [*spent], [*trends], self._interval, self._patience, self._then]
@@ -191,7 +189,7 @@ class Timing:
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
         self._event_time, rows, spent, trends, self._interval, self._patience, self._then = saved
-        self._rows, self._rows_then, self._rows_glanced = rows
+        self._rows, self._rows_then, self._rows_glanced, self._glance = rows
         self._seconds, self._calm, self._cpu, self._spent, self._over = spent
         self._near, entering, between = trends
         self._input, self._between = Trend(entering), Trend(between)

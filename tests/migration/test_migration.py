@@ -1,0 +1,277 @@
+"""A plan that changes while rows come: the same rows, by either strategy, whatever happens in between."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eddyline.engine.attach import close, open_slot, save
+from eddyline.engine.slot import Slot
+from eddyline.migration import migration as module
+from eddyline.plan.tree import mjoin, parse_tree
+from eddyline.testing.eager import eager
+from eddyline.testing.trees import random_tree
+from jobs import Row
+from plan_world import LATENESS, QUERIES, options, planned, query, ready, run
+from regions import check_regions
+
+STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving state", "parallel track"])
+
+
+def goes_on(slot: Slot) -> str:
+    """What `replan` does with a migration; whether it came to its end."""
+    before = slot.plan.text
+    assert slot.migration is not None
+    slot.replan()
+    return "" if slot.migration is not None else f"{before} -> {slot.plan.text}"
+
+
+@STRATEGIES
+@pytest.mark.parametrize("size", [None, 4], ids=["large", "small"])
+@pytest.mark.parametrize("name", QUERIES)
+def test_rows_are_the_same(name: str, size: int | None, parallel: bool) -> None:
+    """From plan to plan; each batch is run, wound back, and run again."""
+    steps, expected = planned(name)
+    changed = 0
+    for seed in range(3):
+        rng, found = random.Random(f"{name}{seed}"), list[Row]()
+        with eager(size):
+            packet = rng.choice([None, 1, 3])
+            slot = ready(name, Slot(query(name), options(pause_ms=rng.choice([0.0, 50.0, 50.0]), packet=packet)))
+            for step in steps:
+                if slot.migration is None:
+                    slot.migrate(random_tree(rng, len(slot.query.sources), slot.plan.edges), parallel)
+                else:
+                    changed += bool(goes_on(slot))
+                check_regions(slot, slot.arena)
+                once = run(slot, step)
+                slot.wind_back()
+                assert run(slot, step) == once
+                found += once
+                slot.commit(slot.version + 1)
+        assert sorted(found, key=repr) == expected and expected
+    assert changed >= 2
+
+
+@STRATEGIES
+@pytest.mark.parametrize("name", ["chain", "four", "table", "selections", "slide of rows"])
+def test_it_goes_from_process_to_process(name: str, parallel: bool, tmp_path: Path) -> None:
+    """Saved in the middle, before or after it is committed; the next one goes on where it was."""
+    steps, expected = planned(name)
+    rng, found, changed = random.Random(name), list[Row](), 0
+    with eager(2):
+        settings = options(pause_ms=0.0)
+        slot = ready(name, open_slot(query(name), settings, str(tmp_path)))
+        for number, step in enumerate(steps):
+            if slot.migration is None:
+                slot.migrate(random_tree(rng, len(slot.query.sources), slot.plan.edges), parallel)
+            else:
+                changed += bool(goes_on(slot))
+            once = run(slot, step)
+            moved = None if slot.migration is None else slot.migration.moved
+            assert save(slot)
+            close(slot)
+            slot = open_slot(query(name), settings, str(tmp_path))
+            assert slot.version == number, "the state was lost"
+            assert moved == (None if slot.migration is None else slot.migration.moved)
+            check_regions(slot, slot.arena)
+            if rng.random() < 0.3:
+                slot.wind_back()
+                assert run(slot, step) == once
+            found += once
+            slot.commit(number + 1)
+        close(slot)
+    assert sorted(found, key=repr) == expected
+    assert changed
+
+
+def states(slot: Slot) -> dict[str, list[tuple[int, ...]]]:
+    """The live tuples of the intermediate SteMs, by span."""
+    found = {}
+    for stem in slot.stems[len(slot.query.sources) :]:
+        rows = np.arange(stem.min_live, stem.rows)
+        rows = rows[stem.live(rows, slot.stems)]
+        components = [column.values[rows].tolist() for column in stem.components.values()]
+        found[str(sorted(stem.components))] = sorted(zip(*components, strict=True))
+    return found
+
+
+@STRATEGIES
+@pytest.mark.parametrize("name", ["four", "selections", "ranges", "table"])
+def test_a_state_is_what_it_would_have_been_from_the_start(name: str, parallel: bool) -> None:
+    """Closure: whatever was old or new, when it is over the states of the new plan have all tuples that live."""
+    aliases = [s.alias for s in query(name).sources]
+    rng, seen = random.Random(name), 0
+    for _ in range(4):
+        old, new = (random_tree(rng, len(aliases), Slot(query(name), options()).plan.edges) for _ in range(2))
+        slot = ready(name, Slot(query(name), options(plan=old.text(aliases), pause_ms=0.0)))
+        twin = ready(name, Slot(query(name), options(plan=new.text(aliases))))
+        slot._wanted = None
+        for number, step in enumerate(planned(name)[0][:-1]):
+            if number == 2:
+                slot.migrate(new, parallel)
+            elif slot.migration is not None:
+                goes_on(slot)
+            for one in (slot, twin):
+                run(one, step)
+                one.commit(number + 1)
+            if number > 2 and slot.migration is None:
+                assert states(slot) == states(twin)
+                seen += any(states(slot).values())
+    assert seen
+
+
+def slot_with_state(pause: float, rows: int = 3000, tree: str = "mjoin") -> Slot:
+    """Rows of a chain, all alive."""
+    slot = Slot(query("chain"), options(plan=tree, pause_ms=pause, check=False))
+    slot._wanted = None
+    feed(slot, rows, 0)
+    return slot
+
+
+def feed(slot: Slot, rows: int, at: int) -> None:
+    rng = np.random.default_rng(at)
+    for name in "abc":
+        k, x = rng.integers(0, 500, rows), rng.integers(0, 5, rows)
+        columns = [
+            pa.array(np.full(rows, at)).cast(pa.timestamp("us")),
+            k,
+            x,
+            x,
+            [f"s{v}" for v in rng.integers(0, 500, rows)],
+        ]
+        slot.feed(name, pa.record_batch(columns, names=["ts", "k", "x", "y", "s"]))
+    slot.advance(dict.fromkeys("abc", at - LATENESS), at - LATENESS)
+    slot.drain()
+    slot.commit(slot.version + 1)
+
+
+TREE = parse_tree("((a b) c)", "abc")
+
+
+def test_a_large_state_is_moved_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step has so many rows at a time and then looks at the clock, which goes on by a millisecond at every look."""
+    monkeypatch.setattr(module, "CHUNK", 100)
+    slot, ticks = slot_with_state(pause=5.0), iter(range(10**9))
+    slot.eddy.clock = lambda: next(ticks) / 1000
+    slot.migrate(TREE, parallel=False)
+    moving, moved = slot.migration, [0]
+    assert moving is not None
+    while not moving.is_ready:
+        moving.step(0.005)
+        moved.append(moving.moved)
+    assert len(moved) > 10, "in one go"
+    assert all(0 < more - before <= 500 for before, more in pairwise(moved))
+    moving.flush()
+    moving.commit()
+    slot.change_plan()
+    twin = slot_with_state(pause=5.0, tree="((a b) c)")
+    assert states(slot) == states(twin) and states(slot)["[0, 1]"]
+
+
+def test_what_comes_meanwhile_is_moved_before_the_plan_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHUNK", 100)
+    slot = slot_with_state(pause=0.0, rows=500)
+    slot.migrate(TREE, parallel=False)
+    for at in range(1, 30):
+        if slot.migration is None:
+            break
+        feed(slot, 20, at // 5)
+        goes_on(slot)
+    assert at > 5 and slot.migration is None and slot.plan.text == "((a b) c)"
+    twin = slot_with_state(pause=0.0, rows=500, tree="((a b) c)")
+    for again in range(1, at):
+        feed(twin, 20, again // 5)
+    assert states(slot) == states(twin)
+
+
+def test_a_parallel_track_ends_when_no_old_row_lives() -> None:
+    slot = slot_with_state(pause=50.0, rows=50)
+    slot.migrate(TREE, parallel=True)
+    for at in range(1, 60):
+        feed(slot, 5, at)
+        if goes_on(slot):
+            break
+    # rows of time 0 live for the window of 9 after the watermark, which is behind by the lateness
+    assert at == 9 + LATENESS + 1
+
+
+@STRATEGIES
+def test_it_can_be_given_up(parallel: bool) -> None:
+    steps, expected = planned("four")
+    slot, found = Slot(query("four"), options(pause_ms=0.0)), list[Row]()
+    regions = slot.arena.regions
+    for step in steps:
+        slot.migrate(parse_tree("((a b) (c d))", "abcd"), parallel)
+        found += run(slot, step)
+        slot.commit(slot.version + 1)
+        slot.give_up()
+        check_regions(slot, slot.arena)
+        assert slot.arena.regions - len(slot.arena.freed) == regions and slot.eddy.left_out is None
+    assert sorted(found, key=repr) == expected and slot.plan.tree == mjoin(4)
+
+
+def test_what_both_plans_have_is_shared() -> None:
+    """The state of (a b) stays, with another index, when its sibling changes."""
+    aliases = [s.alias for s in query("four").sources]
+    slot = Slot(query("four"), options(plan="(((a b) c) d)", pause_ms=50.0))
+    slot._wanted = None
+    for number, step in enumerate(planned("four")[0][:5]):
+        run(slot, step)
+        slot.commit(number + 1)
+    kept = slot.stems[4]
+    assert kept.components.keys() == {0, 1} and kept.rows > kept.min_live
+    slot.migrate(parse_tree("((a b) (c d))", aliases), parallel=False)
+    slot.migration.step(math.inf)  # type: ignore[union-attr]
+    slot.migration.commit()  # type: ignore[union-attr]
+    slot.change_plan()
+    assert slot.stems[4] is kept and slot.plan.text == "((a b) (c d))"
+    check_regions(slot, slot.arena)
+
+
+def test_it_leaves_a_record() -> None:
+    slot = slot_with_state(pause=50.0, rows=200)
+    slot.set_plan(TREE)
+    decision = slot.eddy.decisions.recent[-1]
+    assert decision.kind == "migration" and decision.what == "(a b c) -> ((a b) c) by moving state"
+    assert decision.measured["rows"] == 600 and decision.measured["tuples"] == slot.stems[3].rows
+    assert slot.eddy.decisions.counts["migration"] == 1
+
+
+def test_its_course_is_told_and_taken_again() -> None:
+    slot = slot_with_state(pause=0.0, rows=200)
+    slot.set_plan(TREE)
+    slot.migrate(parse_tree("(a (b c))", "abc"), parallel=True)
+    other = slot_with_state(pause=0.0, rows=200)
+    other.resume(slot.course)
+    assert other.course == slot.course
+    assert slot.course["plan"] == "((a b) c)" and slot.course["to"]["plan"] == "(a (b c))"
+
+
+def test_every_tree_can_become_every_other() -> None:
+    trees = [
+        "(a b c d)",
+        "((a b) c d)",
+        "((a b) (c d))",
+        "(((a b) c) d)",
+        "(a (b (c d)))",
+        "((a b c) d)",
+        "(((b c) a) d)",
+    ]
+    slot = Slot(query("four"), options())
+    steps, expected = planned("four")
+    found = list[Row]()
+    for version, step in enumerate(steps, 1):
+        for one in trees:
+            for other in trees:
+                slot.set_plan(parse_tree(one, "abcd"))
+                slot.set_plan(parse_tree(other, "abcd"))
+        found += run(slot, step)
+        slot.commit(version)
+    assert sorted(found, key=repr) == expected
