@@ -23,6 +23,7 @@ from eddyline.plan.tree import parse_tree
 from eddyline.query.model import Query
 from eddyline.query.udf import udf
 from eddyline.settings import Settings
+from eddyline.testing.clock import ManualClock
 from jobs import TIME, Row, bound, tuples
 
 SECOND, BATCH = 1_000_000, 100_000
@@ -115,6 +116,49 @@ def test_every_proposal_is_a_decision() -> None:
     assert all(d.what.startswith(f"{TREE} stays") for d in made[1:])
 
 
+@pytest.mark.parametrize("how", ["auto", "moving-state", "parallel-track"])
+def test_what_a_migration_took_stands_beside_what_was_predicted(how: str) -> None:
+    engine = engine_of(migration=how)
+    rows, shapes = run(engine)
+    assert rows == list(expected()) and shapes[-1] == TREE
+    plan = next(d for d in engine.slot.eddy.decisions.recent if d.kind == "plan")
+    (done,) = [d for d in engine.slot.eddy.decisions.recent if d.kind == "migration"]
+    way = "parallel track" if how == "parallel-track" else "moving state"
+    assert f"; by {way}, " in plan.why and done.what.endswith(f"by {way}")
+    told = {name: (done.measured[name], done.measured[f"predicted {name}"]) for name in
+            ("rows", "tuples", "duration", "seconds", "longest", "bytes")}  # fmt: skip
+    assert all(plan.measured[f"move {name}"] == predicted for name, (_, predicted) in told.items())
+    measured, predicted = told["rows"]
+    assert measured == pytest.approx(predicted, rel=0.35), "those in windows, and what came meanwhile"
+    if how == "parallel-track":
+        assert told["duration"][1] == 1.0 and told["duration"][0] == pytest.approx(1.0, rel=0.21), "batches of a tenth"
+
+
+def test_with_migration_off_the_plan_stays() -> None:
+    engine = engine_of(migration="off")
+    rows, shapes = run(engine)
+    assert rows == list(expected()) and set(shapes) == {"(a b c)"}
+    made = [d for d in engine.slot.eddy.decisions.recent if d.kind == "plan"]
+    assert made[0].what == f"(a b c) stays, not {TREE}" and "; not taken: migration=off; " in made[0].why
+
+
+def test_a_plan_that_turns_out_worse_is_left_again() -> None:
+    """In the tree a look at the clock takes ten times as long."""
+    clock = ManualClock()
+
+    def look() -> float:
+        clock.advance(1e-5 if engines and shape(engines[0].slot) == TREE else 1e-6)
+        return clock()
+
+    engines: list[LocalEngine] = []
+    engines.append(LocalEngine(query(), Settings(), look))
+    rows, shapes = run(engines[0])
+    assert rows == list(expected())
+    assert [s for n, s in enumerate(shapes) if s != shapes[n - 1]] == [TREE, "(a b c)"] and shapes[0] == shapes[-1]
+    undone = [d for d in engines[0].slot.eddy.decisions.recent if d.kind == "plan" and d.why.startswith("undone: ")]
+    assert len(undone) == 1 and undone[0].what == f"{TREE} -> (a b c)"
+
+
 @pytest.mark.parametrize("settings", [{"plan": "mjoin"}, {"optimizer": "off"}, {"plan": "((a b) c)"}])
 def test_a_plan_that_was_said_stays(settings: dict[str, str]) -> None:
     engine = engine_of(**settings)
@@ -156,7 +200,7 @@ def test_rows_that_are_loaded_and_another_plan_teach_nothing() -> None:
     slot.set_plan(parse_tree(TREE, ["a", "b", "c"]))
     assert planner.optimiser.timing.cpu == 0.0, "what the plan before took says nothing of this one"
     watermarks = dict.fromkeys(RATES, 16 * BATCH - 1000)
-    planner.watch(watermarks, slot.stems[:3], slot.eddy, 0)
+    planner.watch(watermarks, slot.stems[:3], slot.eddy, 0, 0.0)
     assert planner.optimiser.saved()[0][1:] == before[0][1:], "no rows, no probes"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,12 +16,14 @@ from eddyline.engine.attach import close, open_slot, save
 from eddyline.engine.slot import Slot
 from eddyline.migration import migration as module
 from eddyline.plan.tree import mjoin, parse_tree
+from eddyline.routing.meta_queue import MetaQueue
 from eddyline.testing.eager import eager
 from eddyline.testing.trees import random_tree
 from jobs import Row
 from plan_world import LATENESS, QUERIES, options, planned, query, ready, run
 from regions import check_regions
 
+Serve = Callable[[MetaQueue], None]
 STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving state", "parallel track"])
 
 
@@ -215,6 +218,38 @@ def test_it_can_be_given_up(parallel: bool) -> None:
         check_regions(slot, slot.arena)
         assert slot.arena.regions - len(slot.arena.freed) == regions and slot.eddy.left_out is None
     assert sorted(found, key=repr) == expected and slot.plan.tree == mjoin(4)
+
+
+@STRATEGIES
+@pytest.mark.parametrize("calls", [1, 3, 6])
+def test_a_batch_that_fails_half_way_is_wound_back(parallel: bool, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a step, with packets in flight on both tracks."""
+    steps, expected = planned("four")
+    rng, found, failed = random.Random(calls), list[Row](), 0
+    with eager(2):
+        slot = Slot(query("four"), options(pause_ms=0.0))
+        for step in steps:
+            if slot.migration is None:
+                slot.migrate(random_tree(rng, 4, slot.plan.edges), parallel)
+            elif not goes_on(slot):
+                left, serve = [calls], slot.migration._track._serve
+
+                def fails(queue: MetaQueue, left: list[int] = left, serve: Serve = serve) -> None:
+                    left[0] -= 1
+                    if left[0] == 0:
+                        raise OSError("no space left")
+                    serve(queue)
+
+                with monkeypatch.context() as patched:
+                    patched.setattr(slot.migration._track, "_serve", fails)
+                    try:
+                        run(slot, step)
+                    except OSError:
+                        failed += 1
+                slot.wind_back()
+            found += run(slot, step)
+            slot.commit(slot.version + 1)
+    assert sorted(found, key=repr) == expected and failed
 
 
 def test_what_both_plans_have_is_shared() -> None:

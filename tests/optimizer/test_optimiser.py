@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count, pairwise
+from math import inf
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.optimizer import optimiser
+from eddyline.migration.strategy import Move
+from eddyline.optimizer import optimiser, worth
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
-from eddyline.optimizer.optimiser import GAIN, Held, Optimiser, Proposal
+from eddyline.optimizer.optimiser import STEP, TRIED, Held, Optimiser, Proposal
 from eddyline.optimizer.plans import Cost
+from eddyline.optimizer.shapes import Pricing, shape_of
 from eddyline.optimizer.timing import GLANCE, INTERVAL_ROWS, Usage
 from eddyline.optimizer.workload import Access, Workload
+from eddyline.optimizer.worth import GAIN
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import mjoin, parse_tree
 from eddyline.query.model import Query
@@ -352,3 +357,177 @@ def test_a_proposal_after_it_was_restored() -> None:
     watched, again = Watched().see(RARE, OFTEN), Watched()
     again.optimiser.restore(json.loads(json.dumps(watched.optimiser.saved())))
     assert proposed(again) == proposed(watched) == ("((a b) c)", True)
+
+
+# Whether to change
+
+
+def test_with_migration_off_proposals_are_only_told() -> None:
+    watched = Watched(migration="off").see(RARE, OFTEN)
+    found = watched.propose()
+    assert found is not None and found.tree.text("abc") == "((a b) c)" and not found.taken and found.move is None
+    assert found.why == "enough has been seen; the first look; not taken: migration=off"
+    assert found.measured["move seconds"] > 0.0
+    assert watched.optimiser.orderings.keys() == {(7, 1), (7, 2), (7, 4)}, "those of the plan that stays"
+
+
+@pytest.mark.parametrize("name", ["moving-state", "parallel-track"])
+def test_how_it_is_changed(name: str) -> None:
+    found = Watched(migration=name).see(RARE, OFTEN).propose()
+    assert found is not None and found.move is not None and found.move.parallel == (name == "parallel-track")
+    assert found.move.tree == found.tree and found.measured["move rows"] == found.move.predicted.rows > 0.0
+    assert found.move.predicted.duration == (1.0 if found.move.parallel else pytest.approx(0.0, abs=0.5))
+
+
+def test_a_change_that_does_not_pay_back_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is saved while the change goes on; with statistics that stay long enough it pays."""
+    monkeypatch.setattr(worth, "STABLE", 0.0)
+    for slower, taken in ((1.0, True), (1e4, False)):
+        watched = Watched().see(RARE, OFTEN)
+        costs = watched.optimiser.worth.move
+        watched.optimiser.worth.move = lambda *args, costs=costs, slower=slower: dearer(costs(*args), slower)
+        found = watched.propose()
+        assert found is not None and found.taken is taken
+        saved = (found.now.cpu - found.cost.cpu) * (3.0 - found.measured["move duration"])
+        assert (saved > found.measured["move seconds"]) is taken
+    assert "not taken: the change takes" in found.why and found.why.endswith("in 3 s")
+    monkeypatch.setattr(worth, "STABLE", 1e6)
+    watched = Watched().see(RARE, OFTEN)
+    watched.optimiser.worth.move = lambda *args: dearer(costs(*args), 1e4)
+    assert proposed(watched) == ("((a b) c)", True)
+
+
+def dearer(move: Move, factor: float) -> Move:
+    return replace(move, predicted=replace(move.predicted, seconds=move.predicted.seconds * factor))
+
+
+def test_a_limit_does_not_ask_whether_it_pays_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worth, "BACK", inf)
+    assert proposed(Watched("((a b) c)", memory=1_200_000).see(0.03, 0.001)) == ("(a b c)", True)
+    assert not proposed(Watched().see(RARE, OFTEN))[1]
+
+
+def test_without_room_for_both_nothing_is_begun() -> None:
+    """The state of now is within the limit, and that of both is not."""
+    free = Watched().see(RARE, OFTEN).propose()
+    assert free is not None and free.taken and free.move is not None
+    limit = round(free.now.memory + free.move.predicted.bytes) + 10
+    for held, taken in ((limit - free.move.predicted.bytes, True), (limit, False)):
+        watched = Watched(memory=limit).see(RARE, OFTEN, usage=Usage(0.01, int(held), limit))
+        found = watched.propose()
+        assert found is not None and found.taken is taken
+    assert "not taken: no room for" in found.why
+
+
+def tried(watched: Watched, worse: float, batches: int = 12) -> Proposal | None:
+    """The plan that was proposed is taken, and takes so many times what the one before took."""
+    assert watched.optimiser.last is not None and watched.optimiser.last.taken
+    watched.plan = Plan(watched.plan.query, watched.optimiser.last.tree)
+    watched.optimiser.new_plan(watched.plan.tree)
+    for _ in range(batches):
+        found = watched.see(RARE, OFTEN, 1, Usage(0.01 * worse, 0)).propose()
+        if found is not None:
+            return found
+    return None
+
+
+def test_a_plan_that_turns_out_worse_is_left() -> None:
+    watched = Watched().see(RARE, OFTEN)
+    assert proposed(watched) == ("((a b) c)", True)
+    found = tried(watched, 2.0)
+    assert found is not None and found.taken and found.tree.text("abc") == "(a b c)" and found.move is not None
+    assert found.why == f"undone: {TRIED}, which takes 0.2 of a core, and 0.1 was enough before it"
+    assert found.cost.cpu == pytest.approx(0.1, rel=0.01) and found.now.cpu == pytest.approx(0.2, rel=0.02)
+    watched.plan = Plan(CHAIN, found.tree)
+    watched.optimiser.new_plan(found.tree)
+    for _ in range(30 * INTERVAL):
+        again = watched.see(RARE, OFTEN, 1).propose()
+        assert again is None or not again.taken, "it is not tried again while nothing has changed"
+
+
+@pytest.mark.parametrize("better", [0.5, 1.0, 1.0 / (1.0 - GAIN) - 0.05])
+def test_a_plan_that_is_not_much_worse_stays(better: float) -> None:
+    watched = Watched().see(RARE, OFTEN)
+    assert proposed(watched)[1] and tried(watched, better) is None
+    assert watched.optimiser.trials.now is None and not watched.optimiser.worth.lost(watched.plan.tree)
+
+
+def test_what_was_taken_for_a_limit_is_on_no_trial() -> None:
+    watched = Watched("((a b) c)", memory=1_200_000).see(0.03, 0.001)
+    assert proposed(watched) == ("(a b c)", True) and watched.optimiser.trials.now is None
+
+
+def test_statistics_that_changed_meanwhile_tell_nothing_of_the_plan() -> None:
+    watched = Watched().see(RARE, OFTEN)
+    assert proposed(watched)[1]
+    watched.plan = Plan(CHAIN, parse_tree("((a b) c)", "abc"))
+    watched.optimiser.new_plan(watched.plan.tree)
+    for _ in range(30):
+        found = watched.see(OFTEN, OFTEN, 1, Usage(0.05, 0)).propose()
+        assert found is None or not found.why.startswith("undone")
+    assert watched.optimiser.trials.now is None and not watched.optimiser.worth.lost(watched.plan.tree)
+
+
+def test_a_tree_that_lost_is_tried_again_when_statistics_have_changed() -> None:
+    """And each time it loses it takes twice as long at least."""
+    watched, seen = Watched().see(RARE, OFTEN), []
+    for _ in range(3):
+        assert watched.optimiser.last is None or watched.optimiser.last.why.startswith("undone")
+        for n in range(20_000):
+            found = watched.see(RARE * (1 + n // 500 % 2), OFTEN, 1).propose()
+            if found is not None and found.taken:
+                break
+        assert found is not None and found.tree.text("abc") == "((a b) c)"
+        seen.append(watched.time)
+        undone = tried(watched, 3.0, 30)
+        assert undone is not None and undone.why.startswith("undone")
+        watched.plan = Plan(CHAIN, undone.tree)
+        watched.optimiser.new_plan(undone.tree)
+    first, second = seen[1] - seen[0], seen[2] - seen[1]
+    assert first >= 4_000_000 and second >= 8_000_000
+
+
+SIX = "abcdef"
+LONG = bound(
+    f"SELECT a.x FROM {', '.join(f'{s} {W}' for s in SIX)} "
+    "WHERE a.x = b.x AND b.y = c.y AND c.k = d.k AND d.x = e.x AND e.y = f.y",
+    **dict.fromkeys(SIX, "k x y"),
+)
+
+
+def six(old: str, new: str, held: int = 0, **settings: object) -> Watched:
+    """A chain in which the first two of every three hardly meet, and the others often; the search finds `new`."""
+    watched = Watched(old, LONG, **settings)
+    shares = (RARE, 0.02, 1e-4, RARE, 0.02)
+    probes = {key: (100, round(100 * 1000 * share)) for i, share in enumerate(shares)
+              for key in ((1 << i, 2 << i), (2 << i, 1 << i))}  # fmt: skip
+    for at in range(40):
+        watched.optimiser.watch(
+            at * 100_000, [100] * 6, probes, Usage(0.01, held, watched.optimiser.worth.limits.memory)
+        )
+    watched.optimiser._search = lambda model: Pricing(model).planned(shape_of(parse_tree(new, SIX)))
+    return watched
+
+
+def test_without_room_for_all_boxes_they_are_moved_one_by_one() -> None:
+    old, new = "((a b c) (d e f))", "(((a b) c) ((d e) f))"
+    held = [Held(1000, 30.0)] * 6
+    watched = six(old, new)
+    whole = watched.optimiser.propose(watched.plan, held)
+    assert whole is not None and whole.move is not None and whole.move.tree == whole.tree
+    limit = 10**7 + round(0.75 * whole.move.predicted.bytes)
+    watched = six(old, new, 10**7, memory=limit)
+    first = watched.optimiser.propose(watched.plan, held)
+    assert first is not None and first.move is not None and first.tree.text(SIX) == new
+    step = first.move.tree
+    assert step.text(SIX) in ("(((a b) c) (d e f))", "((a b c) ((d e) f))")
+    assert watched.optimiser.trials.now is None
+    watched.optimiser.restore(json.loads(json.dumps(watched.optimiser.saved())))
+    watched.plan = Plan(LONG, step)
+    watched.optimiser.new_plan(step)
+    assert watched.optimiser.due(watched.plan) == STEP
+    second = watched.optimiser.propose(watched.plan, held)
+    assert second is not None and second.why == STEP and second.move is not None and second.move.tree == whole.tree
+    watched.plan = Plan(LONG, second.tree)
+    watched.optimiser.new_plan(second.tree)
+    assert watched.optimiser.due(watched.plan) != STEP

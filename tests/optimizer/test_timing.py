@@ -12,6 +12,7 @@ from eddyline.optimizer.timing import (
     FIRST_ROWS,
     GLANCE,
     INTERVAL_ROWS,
+    LONGEST_GLANCE,
     LONGEST_INTERVAL,
     NEAR,
     THRESHOLD,
@@ -237,7 +238,21 @@ def test_a_change_makes_pressure_heard_at_once_again() -> None:
     assert batches.timing.due() == MEMORY
 
 
-def test_a_look_at_the_library_every_interval_changes_nothing() -> None:
+def test_glances_at_the_library_grow_apart_while_nothing_comes_of_them() -> None:
+    batches, glances = after_first_look(), []
+    for n in range(1, 200):
+        batches.feed(INTERVAL_ROWS)
+        if batches.timing.due(library=True) == GLANCE:
+            glances.append(n)
+            batches.timing.glanced()
+        elif batches.timing.due():
+            assert batches.looked() == ""
+    gaps = [b - a for a, b in pairwise(glances)]
+    assert max(gaps[-8:]) <= 2 * LONGEST_GLANCE and gaps.count(LONGEST_GLANCE) >= 8
+    assert len(glances) < 200 / LONGEST_GLANCE + 5
+
+
+def test_a_glance_changes_nothing_about_looks() -> None:
     batches = after_first_look()
     batches.feed(INTERVAL_ROWS)
     assert batches.looked() == ""
@@ -269,16 +284,16 @@ def test_a_new_plan_is_judged_by_what_it_takes_itself() -> None:
     assert batches.timing.due() == CPU and batches.timing.cpu > 5.0
     batches.timing.changed(STILL)
     batches.timing.new_plan()
-    assert batches.timing.cpu == 0.0 and batches.timing.factors(1.0, 1.0, (3.0, 4.0)) == (3.0, 4.0)
+    assert batches.timing.cpu == 0.0 and batches.timing.factor(1.0, 3.0) == 3.0
     batches.feed(INTERVAL_ROWS, Usage(0.25, 0, None, 0.5))
     assert batches.timing.cpu == 0.25 and batches.timing.pressing is None
 
 
-def test_selections_are_no_probes() -> None:
+def test_selections_have_a_price_of_their_own() -> None:
     batches = Batches()
     batches.feed(1)
-    batches.feed(1, Usage(8.0, 0, building=1.0, selecting=4.0), seconds=1)
-    assert batches.timing.factors(1.0, 1.0, (9.0, 9.0)) == (3.0, 1.0) and batches.timing.cpu == 8.0
+    batches.feed(1, Usage(8.0, 0, selecting=4.0), seconds=1)
+    assert batches.timing.factor(1.0, 9.0) == 4.0 and batches.timing.cpu == 8.0
 
 
 def test_cpu_is_per_second_of_event_time() -> None:
@@ -287,15 +302,21 @@ def test_cpu_is_per_second_of_event_time() -> None:
     batches.feed(1)
     batches.timing.passed(batches.second * 1_000_000, 1, Usage(1.0, 0))
     batches.feed(1, Usage(1.0, 0), seconds=4)
-    assert batches.timing.factors(0.25, 0.25, (1.0, 3.0)) == (2.0, 3.0), "nothing was said about building"
-    assert Timing(1.0).factors(0.25, 0.25, (7.0, 8.0)) == batches.timing.factors(0.0, 0.0, (7.0, 8.0)) == (7.0, 8.0)
+    assert batches.timing.factor(0.25, 1.0) == 2.0
+    assert Timing(1.0).factor(0.25, 7.0) == batches.timing.factor(0.0, 7.0) == 7.0, "nothing is known"
 
 
-def test_probing_and_building_are_corrected_apart() -> None:
-    batches = Batches()
-    batches.feed(1)
-    batches.feed(1, Usage(3.0, 0, building=1.0), seconds=4)
-    assert batches.timing.factors(0.25, 1.0, (1.0, 1.0)) == (2.0, 0.25)
+def test_how_long_statistics_stay_what_they_are() -> None:
+    """As long as they have, and after a change as long as they had before it."""
+    batches = after_first_look()
+    assert batches.timing.changes == 1 and batches.timing.stable == batches.timing.seconds == 3.0
+    batches.feed(INTERVAL_ROWS, seconds=5)
+    assert batches.looked() == "" and batches.timing.stable == 5.0
+    batches.feed(2 * INTERVAL_ROWS, seconds=2)
+    assert batches.looked({**STILL, "rate 0": 20.0}) and batches.timing.changes == 2
+    assert batches.timing.stable == 7.0
+    batches.feed(1, seconds=8)
+    assert batches.timing.stable == 8.0
 
 
 def test_saved_and_restored() -> None:

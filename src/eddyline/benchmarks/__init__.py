@@ -55,6 +55,9 @@ NAMES = (
     "plans",
     "qualified",
     "watching",
+    "migration",
+    "smooth",
+    "adapt",
     "spark",
     "catch-up",
 )

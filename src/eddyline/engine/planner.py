@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from eddyline.engine.estimate import Child, Estimate, Share, cost_text
+from eddyline.migration.strategy import Move
 from eddyline.optimizer.optimiser import Held, Optimiser, Proposal
 from eddyline.optimizer.timing import Usage
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan, Probe, Select
-from eddyline.plan.tree import Tree, span_of
+from eddyline.plan.tree import span_of
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 from eddyline.settings import Settings, size_text
@@ -69,29 +70,32 @@ class Planner:
         self._probes, self._selections = probes, selections
         self.optimiser.watch(max(known, default=None), new_rows, new, usage, selected)
 
-    def propose(self, plan: Plan, stems: Sequence[SteM], eddy: Eddy) -> Tree | None:
-        """Another plan, if it is time and it pays; what was found is noted either way. The orders that the eddy may
-        follow are those for the plan of now."""
+    def propose(self, plan: Plan, stems: Sequence[SteM], eddy: Eddy) -> Move | None:
+        """The way to another plan, if it is time and it pays; what was found is noted either way. The orders that the
+        eddy may follow are those for the plan of now."""
         proposal = self.optimiser.propose(plan, _held(stems)) if self.optimiser.due(plan) else None
         eddy.follow(self.optimiser.orderings)
         if proposal is None:
             return None
         eddy.decisions.add(self._decision(proposal, plan, eddy.work.moment))
-        return proposal.tree if proposal.taken else None
+        return proposal.move
 
     def _decision(self, proposal: Proposal, plan: Plan, moment: int) -> Decision:
         aliases = [s.alias for s in self._query.sources]
-        now, found = plan.tree.text(aliases), proposal.tree.text(aliases)
-        what = f"{now} -> {found}" if proposal.taken else f"{now} stays" + (f", not {found}" if found != now else "")
-        costs = f"{proposal.now.cpu:.3g} -> {proposal.cost.cpu:.3g} of a core"
-        memory = f"{size_text(int(proposal.now.memory))} -> {size_text(int(proposal.cost.memory))}"
-        return Decision("plan", moment, what, f"{proposal.why}; {costs}, {memory}", proposal.measured)
+        now, found, move = plan.tree.text(aliases), proposal.tree.text(aliases), proposal.move
+        why = f"{proposal.why}; {proposal.now.cpu:.3g} -> {proposal.cost.cpu:.3g} of a core, "
+        why += f"{size_text(int(proposal.now.memory))} -> {size_text(int(proposal.cost.memory))}"
+        if move is None:
+            what = f"{now} stays" + (f", not {found}" if found != now else "")
+            return Decision("plan", moment, what, why, proposal.measured)
+        step = f"{move.tree.text(aliases)}, on the way to " if move.tree != proposal.tree else ""
+        return Decision("plan", moment, f"{now} -> {step}{found}", f"{why}; {move.text}", proposal.measured)
 
     def go_on(self, stems: Sequence[SteM], eddy: Eddy) -> None:
         """From the totals of now: what was done since the last batch was loading, which is no sample of anything."""
         self._rows = [max(stem.rows, before) for stem, before in zip(stems, self._rows, strict=True)]
         self._probes, self._selections = _probes(eddy), _selections(eddy)
-        self.optimiser.timing.new_plan()
+        self.optimiser.new_plan(eddy.plan.tree)
         eddy.follow(self.optimiser.orderings)
 
     def estimate(self, plan: Plan, stems: Sequence[SteM]) -> Estimate | None:

@@ -232,16 +232,22 @@ class Slot:
         moving, wanted = self.migration, self._wanted
         if moving is not None and wanted in (None, moving.plan.tree):
             if moving.is_ready:
+                moving.duration = 0.0 if self.planner is None else self.planner.optimiser.since
                 self.change_plan()
             return
-        if wanted is not None:
-            tree = None if wanted == self.plan.tree else wanted
-        else:
-            tree = None if self.planner is None else self.planner.propose(self.plan, self._base_stems, self.eddy)
-        if tree is not None and self._settings.pause_ms is None:
-            self.set_plan(tree)
-        elif tree is not None:
-            self.migrate(tree, parallel=self._settings.migration == "parallel-track")
+        tree, move = None if wanted == self.plan.tree else wanted, None
+        if wanted is None and self.planner is not None:
+            move = self.planner.propose(self.plan, self._base_stems, self.eddy)
+            tree = None if move is None else move.tree
+        if tree is None:
+            return
+        at_once, asked = self._settings.pause_ms is None, self._settings.migration == "parallel-track"
+        self.migrate(tree, parallel=not at_once and (asked if move is None else move.parallel))
+        assert self.migration is not None
+        self.migration.predicted = {} if move is None else move.figures
+        if at_once:
+            self._move_all()
+            self.change_plan()
 
     def set_plan(self, tree: Tree) -> None:
         """Take another shape at once, between a commit and the next batch, however long it takes."""

@@ -75,6 +75,25 @@ EXPERIMENTS = {
         Experiment("strategies-13", "what the qualified plans for 3 streams use", "strategies", "figure_13"),
         Experiment("strategies-14", "what the qualified plans for 5 streams use", "strategies", "figure_14"),
         Experiment("strategies-15", "what the qualified plans for 10 streams use", "strategies", "figure_15"),
+        Experiment("migration-1", "length of parallel track by window", "migration_length", "figure_1"),
+        Experiment("migration-2", "length of moving state by window", "migration_length", "figure_2"),
+        Experiment("migration-3", "length of both by the rate of a stream", "migration_length", "figure_3"),
+        Experiment(
+            "migration-4", "where moving state becomes slower than parallel track", "migration_length", "figure_4"
+        ),
+        Experiment(
+            "migration-5", "intermediate tuples while a plan is changed, low load", "migration_load", "figure_5"
+        ),
+        Experiment("migration-6", "output rate while a plan is changed, low load", "migration_load", "figure_6"),
+        Experiment(
+            "migration-7", "intermediate tuples while a plan is changed, high load", "migration_load", "figure_7"
+        ),
+        Experiment("migration-8", "output rate while a plan is changed, high load", "migration_load", "figure_8"),
+        Experiment("migration-9", "throughput with an optimiser where nothing changes", "migration_payoff", "figure_9"),
+        Experiment("migration-10", "throughput with one change of plan at run time", "migration_payoff", "figure_10"),
+        Experiment("migration-11", "state with one change of plan at run time", "migration_payoff", "figure_11"),
+        Experiment("migration-12", "throughput with many changes of plan at run time", "migration_payoff", "figure_12"),
+        Experiment("migration-13", "state with many changes of plan at run time", "migration_payoff", "figure_13"),
     )
 }
 

@@ -7,6 +7,7 @@ results are other ones. Joins are nested loops, as in the paper's cost model. Ti
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from time import process_time
 
 from eddyline.benchmarks.timed_joins import TimedJoin
@@ -57,8 +58,8 @@ class ByNewest(Migration):
 
 @dataclass(frozen=True)
 class Changed:
-    """A run: its batches (`state_rows` are the tuples of intermediate states), from when to when of event time the plan
-    was changed, and the CPU seconds that went to that alone."""
+    """A run: its batches (`state_rows` are the tuples of intermediate states; a pause is a batch without rows), from
+    when to when of event time the plan was changed, and the CPU seconds that went to that alone."""
 
     batches: list[Batch]
     begin: float
@@ -90,18 +91,44 @@ def change(
         begin, now = process_time(), number * batch
         if how is not None and number == round(at / batch):
             _begin(slot, new, how, window)
+            if how == PAUSING:
+                done.append(Batch(now, 0, process_time() - begin, 0, _between(slot), slot.peak_bytes))
+                begin = process_time()
         going = slot.migration is not None
         results = sum(found.num_rows for found in engine.batch(rows).results)
         if going and slot.migration is None:
             end = now
-        base, count = len(aliases), sum(part.num_rows for _, part in rows)
-        held = sum(stem.rows - stem.min_live for stem in slot.stems[base:])
-        held += 0 if slot.migration is None else slot.migration.rows
-        done.append(Batch(now + batch, count, process_time() - begin, results, held, slot.peak_bytes))
+        count = sum(part.num_rows for _, part in rows)
+        done.append(Batch(now + batch, count, process_time() - begin, results, _between(slot), slot.peak_bytes))
     if how is not None and slot.plan.tree != new:
         raise InternalError(f"the plan is still {slot.plan.text} after {join.seconds:g} s")
     changes = [d for d in slot.eddy.decisions.recent if d.kind == "migration"]
     return Changed(done, at, end, changes[-1].measured["seconds"] if how is not None else 0.0)
+
+
+def pauses(join: TimedJoin, at: float, batch: float, rounds: int) -> float:
+    """CPU seconds to move all state at once, at a time; the least of some rounds, between which it is moved back."""
+    aliases = [s.alias for s in join.query.sources]
+    old, new = (parse_tree(text, aliases) for text in (OLD, NEW))
+    engine, least = LocalEngine(join.query, SETTINGS, process_time), inf
+    slot = engine.slot
+    slot.set_plan(old)
+    for number, rows in enumerate(join.batches(batch), 1):
+        engine.batch(rows)
+        if number == round(at / batch):
+            break
+    for _ in range(rounds):
+        begin = process_time()
+        slot.set_plan(new)
+        least = min(least, process_time() - begin)
+        slot.set_plan(old)
+    return least
+
+
+def _between(slot: Slot) -> int:
+    """Tuples of intermediate states."""
+    held = sum(stem.rows - stem.min_live for stem in slot.stems if stem.components)
+    return held + (0 if slot.migration is None else slot.migration.rows)
 
 
 def _begin(slot: Slot, tree: Tree, how: str, window: float) -> None:

@@ -61,8 +61,9 @@ class Migration:
         self.boxes = boxes(old.tree, tree)
         self._sources = len(query.sources)
         self._streams = [s for s in range(self._sources) if not query.sources[s].stream.is_table]
-        new = [stem.rows for stem in stems[: self._sources]]
-        self.first = list(first or (n if parallel and s in self._streams else 0 for s, n in enumerate(new)))
+        new = (stem.rows for stem in stems[: self._sources])
+        self.first = list(first or new)
+        """By source the first new row."""
         tops, leaves = {b.top for b in self.boxes}, {leaf for b in self.boxes for leaf in b.leaves}
         fresh = {span for b in self.boxes for span in b.fresh}
         held = {t.span: stem for t, stem in zip(old.materialised, stems[self._sources :], strict=True)}
@@ -91,6 +92,10 @@ class Migration:
         self._track.given = frozenset(tops if parallel else ())
         if parallel:
             eddy.left_out, eddy.shared = self._with_old, self._track.given
+        self.predicted: Mapping[str, float] = {}
+        """What the optimiser believed of it when it proposed it (costs.py)."""
+        self.duration = 0.0
+        """Seconds of event time, if somebody knows."""
         self.moved, self.batches, self.seconds, self.longest = 0, 0, 0.0, 0.0
         """Rows and tuples that were built in views, batches that went by, the time all this took, and the most at
         once."""
@@ -176,6 +181,8 @@ class Migration:
         why = f"{self.moved} rows in {self.batches} batches and {took}, at most {1000 * self.longest:.3g} ms at once"
         measured = {"rows": self.moved, "batches": self.batches, "seconds": self.seconds, "longest": self.longest}
         measured |= {"tuples": self.rows, "bytes": self.nbytes}
+        measured["duration"] = self.duration
+        measured |= {f"predicted {name}": value for name, value in self.predicted.items()}
         return Decision("migration", self._eddy.work.moment, what, why, measured)
 
     # Ends
@@ -237,13 +244,15 @@ class Migration:
         """For another process, at the end of a batch."""
         parts = [part.saved() for part in (*self._views.values(), *self._own.values())]
         counts = self.moved, self.batches, self.seconds, self.longest
-        return {"plan": self.plan.text, "parallel": self.parallel, "first": self.first, "parts": parts, "did": counts}
+        return {"plan": self.plan.text, "parallel": self.parallel, "first": self.first, "parts": parts, "did": counts,
+                "predicted": dict(self.predicted)}  # fmt: skip
 
     def restore(self, saved: Saved) -> None:
         """Go on where another process was."""
         for part, of_part in zip((*self._views.values(), *self._own.values()), saved["parts"], strict=True):
             part.restore(of_part)
         self.moved, self.batches, self.seconds, self.longest = saved["did"]
+        self.predicted = saved["predicted"]
 
 
 def _forget(packet: Packet) -> None:

@@ -6,9 +6,11 @@ written, so its selectivity counts k - 1 times. Any other condition counts once,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from eddyline.optimizer.workload import Access
+from eddyline.optimizer.workload import Access, Edge
 from eddyline.plan.plan import Plan
 from eddyline.query.expr import Expr, sources_of
 
@@ -52,3 +54,28 @@ def conditions(plan: Plan) -> tuple[Condition, ...]:
 def sources_span(predicate: Expr) -> int:
     """The sources that it needs, as a bit mask."""
     return sum(1 << s for s in sources_of(predicate))
+
+
+def edges(
+    found: Sequence[Condition], shares: Sequence[float]
+) -> tuple[tuple[Edge, ...], tuple[tuple[int, float], ...]]:
+    """An edge for every pair with a condition of its own, and corrections for conditions over more sources."""
+    pairs: dict[tuple[int, int], dict[str, Any]] = {}
+    joint: list[tuple[int, float]] = []
+    for number, (condition, share) in enumerate(zip(found, shares, strict=True)):
+        sources = [s for s in range(condition.span.bit_length()) if condition.span >> s & 1]
+        if not condition.equal and len(sources) > 2:
+            joint.append((condition.span, share))
+            continue
+        for at, left in enumerate(sources):
+            for right in sources[at + 1 :]:
+                edge = pairs.setdefault((left, right), {"share": 1.0, "access": Access.LIST, "classes": []})
+                edge["share"] *= share
+                edge["access"] = min(edge["access"], condition.access)
+                edge["classes"] += [(number, share)] if condition.equal else []
+    made = []
+    for (left, right), edge in pairs.items():
+        classes = tuple(edge["classes"])
+        indexes = (hash(tuple(number for number, _ in classes)),) * 2 if classes else None
+        made.append(Edge(left, right, edge["share"], edge["access"], indexes, classes))
+    return tuple(made), tuple(joint)

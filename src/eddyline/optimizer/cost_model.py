@@ -37,6 +37,8 @@ from eddyline.plan.tree import Tree, span_of
 HASH, RANGE, LIST = int(Access.HASH), int(Access.RANGE), int(Access.LIST)
 Link = tuple[float, int, bool]
 """Selectivity between two spans, the quickest access, and whether there is a predicate between them at all."""
+IndexKey = tuple[int, tuple[int, int], int]
+"""A source, which of its indexes, and how that finds matches."""
 
 
 def bits(span: int) -> Iterator[int]:
@@ -151,40 +153,49 @@ class Model:
 
     # SteMs
 
+    def index_keys(self, child: int, operator: int) -> set[IndexKey]:
+        """The indexes that the SteM of a child has in an operator."""
+        siblings = operator & ~child
+        return {
+            (source, index, access)
+            for source in bits(child)
+            for other, _, access, index, _ in self._near[source]
+            if other & siblings and access != LIST
+        }
+
     def indexes(self, child: int, operator: int) -> tuple[int, int]:
         """How many hash and sorted indexes the SteM of a child has in an operator."""
         key = child, operator
         found = self._indexes.get(key)
         if found is None:
-            siblings = operator & ~child
-            keys = {
-                (source, index, access)
-                for source in bits(child)
-                for other, _, access, index, _ in self._near[source]
-                if other & siblings and access != LIST
-            }
+            keys = self.index_keys(child, operator)
             hashed = sum(access == HASH for _, _, access in keys)
             found = self._indexes[key] = hashed, len(keys) - hashed
         return found
 
+    def insert_indexes(self, hashed: int, ordered: int) -> float:
+        """Seconds to put a row into so many indexes."""
+        return hashed * self.costs.insert_index + ordered * self.costs.insert_sorted
+
+    def insert(self, child: int, operator: int) -> float:
+        """Seconds to build what a child gives."""
+        a_row = self.costs.insert_row + self.insert_indexes(*self.indexes(child, operator))
+        return a_row + child.bit_count() * self.costs.insert_component if child & (child - 1) else a_row
+
     def stem_cpu(self, child: int, operator: int) -> float:
         """Seconds per second to build what comes from a child, and to forget it."""
-        costs = self.costs
-        hashed, ordered = self.indexes(child, operator)
-        a_row = costs.insert_row + costs.delete_row + hashed * costs.insert_index + ordered * costs.insert_sorted
+        return self.rate(child) * (self.insert(child, operator) + self.costs.delete_row)
+
+    def tuple_bytes(self, child: int, operator: int) -> float:
+        """Bytes of a row or tuple in the SteM of a child."""
+        costs, indexes = self.costs, sum(self.indexes(child, operator))
         if child & (child - 1):
-            a_row += child.bit_count() * costs.insert_component
-        return self.rate(child) * a_row
+            return costs.component_bytes * (child.bit_count() + 1 + indexes) + costs.index_bytes * indexes
+        return self.workload.sources[child.bit_length() - 1].row_bytes + costs.index_bytes * indexes
 
     def stem_memory(self, child: int, operator: int) -> float:
         """Bytes of the SteM of a child."""
-        costs = self.costs
-        indexes = sum(self.indexes(child, operator))
-        if child & (child - 1):
-            a_tuple = costs.component_bytes * (child.bit_count() + 1 + indexes) + costs.index_bytes * indexes
-            return self.held(child) * a_tuple
-        source = self.workload.sources[child.bit_length() - 1]
-        return source.rows * (source.row_bytes + costs.index_bytes * indexes)
+        return self.held(child) * self.tuple_bytes(child, operator)
 
     # Probes
 

@@ -3,30 +3,32 @@
 `watch` is told after every batch what happened; `propose` gives another tree, or None. Memory is there to be used: of
 the plans within the limits the one with the least CPU is wanted, unless memory is said to be what is scarce. Prices are
 those of this machine (calibrate.py), corrected by one factor: what the plan of now took over what was predicted for it,
-without selections, whose price is measured. A plan is left only for one that is cheaper by a good share, or when it is over a limit
-and the other is not; so noise does not cause thrashing. Every proposal, taken or not, is a record. What a search found
-is remembered (library.py), and taken at once, if it pays, when statistics come back to where they were.
+without selections, whose price is measured. A plan is left only for one that is cheaper by a good share, or when it is
+over a limit and the other is not, and if that pays for the change (worth.py); so noise does not cause thrashing. One
+that turns out worse than the plan before is left again (trials.py). Every proposal, taken or not, is a record. What a
+search found is remembered (library.py), and taken at once, if it pays, when statistics come back to where they were.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from eddyline.migration.strategy import Move
 from eddyline.optimizer.calibrate import calibrate
-from eddyline.optimizer.conditions import Condition, conditions, sources_span
+from eddyline.optimizer.conditions import Condition, conditions, edges, sources_span
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import Costs
 from eddyline.optimizer.dominating import choose, dominating
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.library import Library
 from eddyline.optimizer.observed import FEW, Observed
-from eddyline.optimizer.plans import Considered, Cost, Limits, Orderings, Planned
-from eddyline.optimizer.shapes import Pricing, shape_of
+from eddyline.optimizer.plans import Considered, Cost, Orderings, Planned
+from eddyline.optimizer.shapes import Pricing, shape_of, tree_of
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 from eddyline.optimizer.timing import GLANCE, Timing, Usage
-from eddyline.optimizer.workload import Access, Edge, Selection, Source, Workload
+from eddyline.optimizer.workload import Selection, Source, Workload
+from eddyline.optimizer.worth import MICROS, Worth
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
@@ -34,13 +36,11 @@ from eddyline.query.model import WindowKind
 from eddyline.settings import Settings
 from eddyline.state.shelf import Saved
 
-GAIN = 0.3
-"""A plan is left for one that takes less CPU by this share."""
+TRIED, STEP = "a window has passed in the new plan", "there is more to be changed"
+"""Why there is a proposal though nobody looked for one."""
 
 SEARCH = 0.05
 """Seconds of searching where there are too many plans to look at all."""
-
-MICROS = 1e6
 
 _calibrated: list[Costs] = []
 """Of this process: measured once, when a slot first wants to know."""
@@ -56,7 +56,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A tree that was found, beside the one of now, with what both are predicted to cost."""
+    """A tree that was found, beside the one of now, with what both are predicted to cost, and how to get there."""
 
     tree: Tree
     cost: Cost
@@ -64,6 +64,7 @@ class Proposal:
     taken: bool
     why: str
     measured: Mapping[str, float]
+    move: Move | None = None
 
 
 class Optimiser:
@@ -81,11 +82,14 @@ class Optimiser:
             timed = number in streams and source.window.kind is not WindowKind.ROWS and life < UNBOUND
             self._windows.append(max(life, 1) / MICROS if timed else None)
         self._longest = max((w for w in self._windows if w is not None), default=0.0)
-        self._limits = Limits(settings.cpu, None if settings.memory is None else float(settings.memory))
         self.observed = Observed(len(sources))
         self._selections = [sources_span(predicate) for predicate in plan.graph.selections]
         self.timing, self.library = Timing(self._longest, settings.optimize_when), Library()
-        self._factor = 1.0
+        self.worth = Worth(plan, settings, self.timing, self._windows)
+        self.trials = self.worth.trials
+        self._goal: Tree | None = None
+        """Where the steps of a change lead to, while there are more to come."""
+        self._factor, self._taken = 1.0, 0.0
         self.last: Proposal | None = None
         self.orderings: Orderings = {}
         """The best ones for the plan of now; none before the first look."""
@@ -103,10 +107,13 @@ class Optimiser:
         started = self.timing.started
         seconds = self.timing.passed(event_time, sum(rows), usage)
         self.observed.add(seconds, rows if started else [0] * len(rows), probes, self._longest, selections)
+        self.trials.batch()
 
     def due(self, plan: Plan) -> str | None:
         """Why it is time to propose something; None if it is not."""
-        return self.timing.due(self.library.has_other(plan.tree))
+        if self.trials.due(self.timing.seconds):
+            return TRIED
+        return STEP if self._goal is not None else self.timing.due(self.library.has_other(plan.tree))
 
     def propose(self, plan: Plan, held: Sequence[Held]) -> Proposal | None:
         """Another tree, if it is time to look for one; `taken` says whether it is worth it."""
@@ -114,50 +121,91 @@ class Optimiser:
         if why is None:
             return None
         workload = self.workload(held)
-        figures = _figures(workload)
+        figures = workload.figures()
+        if why == TRIED:
+            return self._tried(plan, workload, figures)
         if why == GLANCE:
             return self._recalled(plan, workload, figures)
+        if why == STEP:
+            pricing, goal = Pricing(self._corrected(workload, plan)), self._goal
+            assert goal is not None
+            return self._proposed(pricing, plan, pricing.planned(shape_of(goal)), why)
         pressing, changed = self.timing.pressing, self.timing.changed(figures)
         if not changed and not pressing:
             return None
-        model = self._corrected(workload, plan)
-        current, found = Pricing(model).planned(shape_of(plan.tree)), self._search(model)
+        pricing = Pricing(self._corrected(workload, plan))
+        found = self._search(pricing.model)
         self.library.remember(figures, found.tree, found.cost)
-        return self._proposed(current, found, f"{why}; {changed}" if changed else why)
+        return self._proposed(pricing, plan, found, f"{why}; {changed}" if changed else why)
 
     def _recalled(self, plan: Plan, workload: Workload, figures: Mapping[str, float]) -> Proposal | None:
         """The plan of the library for what statistics have become, if it pays; else nothing was looked at."""
         known = self.library.recall(figures)
         if known is not None and known.tree != plan.tree and self.timing.differs(figures):
             pricing = Pricing(self._corrected(workload, plan))
-            current, found = pricing.planned(shape_of(plan.tree)), pricing.planned(shape_of(known.tree))
-            if self._pays(current, found):
+            found = pricing.planned(shape_of(known.tree))
+            if self.worth.is_better(pricing.cost(shape_of(plan.tree)), found.cost):
                 then = f"this plan was found then, for {known.cost.cpu:.3g} of a core"
-                return self._proposed(current, found, f"{GLANCE}, {then}; {self.timing.changed(figures)}")
+                return self._proposed(pricing, plan, found, f"{GLANCE}, {then}; {self.timing.changed(figures)}")
         self.timing.glanced()
         return None
 
-    def _pays(self, current: Planned, found: Planned) -> bool:
-        over = not self._limits.allow(current.cost) and self._limits.allow(found.cost)
-        return found.tree != current.tree and (over or found.cost.cpu < (1.0 - GAIN) * current.cost.cpu)
+    def _tried(self, plan: Plan, workload: Workload, figures: Mapping[str, float]) -> Proposal | None:
+        """The plan before, if the one of now is on trial and takes more; what both take was measured."""
+        timing, trial = self.timing, self.trials.now
+        if trial is None or timing.differs(figures):
+            self.trials.now = None
+            return None
+        if not self.worth.verdict():
+            return None
+        pricing = Pricing(self._corrected(workload, plan))
+        found = pricing.planned(shape_of(trial.old))
+        why = f"undone: {TRIED}, which takes {timing.cpu:.3g} of a core, and {trial.cpu:.3g} was enough before it"
+        return self._proposed(pricing, plan, replace(found, cost=replace(found.cost, cpu=trial.cpu)), why, sure=True)
 
-    def _proposed(self, current: Planned, found: Planned, why: str) -> Proposal:
-        now, cost, taken = current.cost, found.cost, self._pays(current, found)
+    def _proposed(self, pricing: Pricing, plan: Plan, found: Planned, why: str, sure: bool = False) -> Proposal:
+        """What is proposed because it was measured (`sure`), or to keep a limit, is on no trial; nor is one step of a
+        way."""
+        current, worth = pricing.planned(shape_of(plan.tree)), self.worth
+        now, cost = current.cost, found.cost
         measured = {"cpu now": now.cpu, "cpu": cost.cpu, "memory now": now.memory, "memory": cost.memory}
         measured |= {f"rate {s.alias}": self.observed.rate(i) for i, s in enumerate(self._query.sources)}
         measured["plans"] = float(max(1, len(found.considered)))
-        self.orderings = found.orderings if taken else current.orderings
-        self.last = Proposal(found.tree, cost, now, taken, why, measured)
+        self._goal, move = None, None
+        if found.tree != current.tree and (why == STEP or worth.is_better(now, cost)):
+            move = worth.move(pricing, plan.tree, found.tree)
+            measured |= {f"move {name}": value for name, value in move.figures.items()}
+            refused = worth.refused(now, cost, found.tree, move)
+            if refused:
+                why, move = f"{why}; not taken: {refused}", None
+        if move is not None and move.tree != found.tree:
+            self._goal = found.tree
+        elif move is not None and not sure and why != STEP and not worth.over(now, cost):
+            self.trials.begin(plan.tree, found.tree, self.timing.cpu, self.timing.changes)
+        if move is not None:
+            self._taken = self.timing.seconds
+        self.orderings = current.orderings if move is None else pricing.planned(shape_of(move.tree)).orderings
+        self.last = Proposal(found.tree, cost, now, move is not None, why, measured, move)
         return self.last
 
+    @property
+    def since(self) -> float:
+        """Seconds of event time since a proposal was last taken."""
+        return self.timing.seconds - self._taken
+
+    def new_plan(self, tree: Tree) -> None:
+        """The plan has been changed, or what was done last says nothing of it."""
+        self.timing.new_plan()
+        self.trials.new_plan(tree, self.timing.seconds)
+
     def _search(self, model: Model) -> Planned:
-        limits, name = self._limits, self._settings.optimizer
+        limits, name = self.worth.limits, self._settings.optimizer
         if name == "mjoin-init":
             return mjoin_init(model, limits)
         if name == "bjtree-init":
             return bjtree_init(model, limits)
         plans = exhaustive(model, limits) if name == "exhaustive" else dominating(model, limits, self._clock, SEARCH)
-        best = choose(plans, limits, "cpu")
+        best = choose([p for p in plans if not self.worth.lost(p.tree)], limits, "cpu")
         if best is None:
             return mjoin_init(model, limits)
         return replace(best, considered=tuple(Considered("not dominated", p.tree, p.cost) for p in plans))
@@ -215,50 +263,21 @@ class Optimiser:
     def workload(self, held: Sequence[Held]) -> Workload:
         """What was observed, as the algorithms take it."""
         shares = [share for _, share in self.selectivities(held)]
-        return Workload(tuple(self._sources(held)), *_edges(self._conditions, shares), self.selections())
+        return Workload(tuple(self._sources(held)), *edges(self._conditions, shares), self.selections())
 
     def saved(self) -> Saved:
         """For another process."""
         orderings = [[*key, list(order)] for key, order in self.orderings.items()]
         parts = self.observed.saved(), self.timing.saved(), self.library.saved()
-        return [*parts, self._factor, orderings]
+        goal = self._goal and [[span, list(children)] for span, children in shape_of(self._goal).items()]
+        return [*parts, [self._factor, self._taken], orderings, self.trials.saved(), goal]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        observed, timing, library, self._factor, orderings = saved
+        observed, timing, library, (self._factor, self._taken), orderings, trials, goal = saved
+        self.trials.restore(trials)
+        self._goal = goal and tree_of({span: tuple(children) for span, children in goal})
         self.orderings = {(operator, start): tuple(order) for operator, start, order in orderings}
         self.observed.restore(observed)
         self.timing.restore(timing)
         self.library.restore(library)
-
-
-def _edges(
-    found: Sequence[Condition], shares: Sequence[float]
-) -> tuple[tuple[Edge, ...], tuple[tuple[int, float], ...]]:
-    """An edge for every pair with a condition of its own, and corrections for conditions over more sources."""
-    pairs: dict[tuple[int, int], dict[str, Any]] = {}
-    joint: list[tuple[int, float]] = []
-    for number, (condition, share) in enumerate(zip(found, shares, strict=True)):
-        sources = [s for s in range(condition.span.bit_length()) if condition.span >> s & 1]
-        if not condition.equal and len(sources) > 2:
-            joint.append((condition.span, share))
-            continue
-        for at, left in enumerate(sources):
-            for right in sources[at + 1 :]:
-                edge = pairs.setdefault((left, right), {"share": 1.0, "access": Access.LIST, "classes": []})
-                edge["share"] *= share
-                edge["access"] = min(edge["access"], condition.access)
-                edge["classes"] += [(number, share)] if condition.equal else []
-    edges = []
-    for (left, right), edge in pairs.items():
-        classes = tuple(edge["classes"])
-        indexes = (hash(tuple(number for number, _ in classes)),) * 2 if classes else None
-        edges.append(Edge(left, right, edge["share"], edge["access"], indexes, classes))
-    return tuple(edges), tuple(joint)
-
-
-def _figures(workload: Workload) -> dict[str, float]:
-    """What must change for another plan to become better."""
-    rates = {f"rate {number}": source.rate for number, source in enumerate(workload.sources)}
-    edges = {f"selectivity {e.left}-{e.right}": e.selectivity for e in workload.edges}
-    return rates | edges | {f"selection {n}": s.selectivity for n, s in enumerate(workload.selections)}

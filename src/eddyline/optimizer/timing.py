@@ -46,8 +46,8 @@ GLANCE = "statistics were seen before"
 
 @dataclass(frozen=True)
 class Usage:
-    """CPU seconds of a batch, bytes held, and the limits (None is no limit); how many of the seconds went to selections,
-    and how many tuples went through queues inside the plan."""
+    """CPU seconds of a batch, bytes held, and the limits (None is no limit); how many of the seconds went to
+    selections, and how many tuples went through queues inside the plan."""
 
     seconds: float
     bytes: int
@@ -73,6 +73,10 @@ class Timing:
         self._input, self._between = Trend(), Trend()
         self._interval = self._patience = self._glance = 1
         self._then: dict[str, float] = {}
+        self.held = self.changes = 0
+        """Bytes after the last batch, and how often statistics have changed."""
+        self._since = self._stretch = 0.0
+        """Event time when they last did, and how long they had not before."""
 
     @property
     def started(self) -> bool:
@@ -89,6 +93,17 @@ class Timing:
         """CPU seconds per second of event time, lately; 0 if not known."""
         return self._cpu[0] if self._cpu else 0.0
 
+    @property
+    def seconds(self) -> float:
+        """Of event time since the start."""
+        return self._seconds
+
+    @property
+    def stable(self) -> float:
+        """Seconds for which statistics stay what they are, as far as can be said: as long as they do, or did before
+        the last change."""
+        return max(self._seconds - self._since, self._stretch)
+
     def passed(self, event_time: int | None, rows: int, usage: Usage) -> float:
         """A batch came to this event time; the seconds that passed."""
         self._rows += rows
@@ -96,6 +111,7 @@ class Timing:
         self._spent = [old + new for old, new in zip(self._spent, now, strict=True)]
         self._input.add(rows)
         self._between.add(usage.between)
+        self.held = usage.bytes
         self._near = usage.memory_limit is not None and usage.bytes > NEAR * usage.memory_limit
         seconds = 0.0
         if event_time is not None and self._event_time is not None and event_time > self._event_time:
@@ -162,7 +178,8 @@ class Timing:
             self._patience = min(2 * self._patience, LONGEST_INTERVAL) if pressing else self._patience
             return ""
         self._interval = self._patience = self._glance = 1
-        self._then = dict(figures)
+        self._then, self.changes = dict(figures), self.changes + 1
+        self._since, self._stretch = self._seconds, self._seconds - self._since
         return "the first look" if first else said
 
     def glanced(self) -> None:
@@ -184,11 +201,14 @@ class Timing:
         rows = self._rows, self._rows_then, self._rows_glanced, self._glance
         spent = self._seconds, self._calm, self._cpu, self._spent, self._over
         trends = self._near, self._input.sizes, self._between.sizes
-        return [self._event_time, [*rows], [*spent], [*trends], self._interval, self._patience, self._then]
+        numbers = self._interval, self._patience, self._then
+        changes = self.held, self.changes, self._since, self._stretch
+        return [self._event_time, [*rows], [*spent], [*trends], *numbers, [*changes]]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        self._event_time, rows, spent, trends, self._interval, self._patience, self._then = saved
+        self._event_time, rows, spent, trends, self._interval, self._patience, self._then, changes = saved
+        self.held, self.changes, self._since, self._stretch = changes
         self._rows, self._rows_then, self._rows_glanced, self._glance = rows
         self._seconds, self._calm, self._cpu, self._spent, self._over = spent
         self._near, entering, between = trends

@@ -127,3 +127,9 @@ class Workload:
                 raise ValueError(f"span {selection.span}: there are {len(self.sources)} sources")
             if not 0 < selection.selectivity <= 1 or not 0 <= selection.seconds < inf:
                 raise ValueError(f"{selection}: a share above 0 passes, and a tuple takes some time")
+
+    def figures(self) -> dict[str, float]:
+        """What must change for another plan to become better, by name."""
+        rates = {f"rate {number}": source.rate for number, source in enumerate(self.sources)}
+        edges = {f"selectivity {e.left}-{e.right}": e.selectivity for e in self.edges}
+        return rates | edges | {f"selection {n}": s.selectivity for n, s in enumerate(self.selections)}

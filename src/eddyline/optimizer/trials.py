@@ -1,0 +1,123 @@
+"""Plans that were taken are on trial: one that takes more CPU than the plan before it is left again.
+
+A trial lasts a window, and some batches. What the plan takes then is compared with what the one before took when it was
+left, if statistics are what they were; if they are not, nothing can be said. A tree that lost is not taken again until
+statistics have changed, and for some windows, twice as many each time: whatever the model believes, a slot does not go
+to and fro. One that won its trial is as good as any other again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from eddyline.optimizer.shapes import shape_of, tree_of
+from eddyline.plan.tree import Tree
+from eddyline.state.shelf import Saved
+
+WINDOWS, BATCHES = 1.0, 5
+"""How long a trial is: windows, and batches."""
+
+REST = 4.0
+"""Windows for which a tree that lost is not considered, the first time."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A plan in place of another, which took this CPU; `began` is when, in seconds of event time, None before."""
+
+    old: Tree
+    new: Tree
+    cpu: float
+    changes: int
+    began: float | None = None
+    batches: int = 0
+
+
+@dataclass(frozen=True)
+class Lost:
+    """How often a tree lost, and when it may be taken again: after this time, and once statistics have changed more
+    often than this."""
+
+    times: int
+    until: float
+    changes: int
+
+
+class Trials:
+    """Of one slot; windows are `longest` seconds."""
+
+    def __init__(self, longest: float) -> None:
+        self._longest = longest
+        self.now: Trial | None = None
+        self._lost: dict[Tree, Lost] = {}
+
+    def begin(self, old: Tree, new: Tree, cpu: float, changes: int) -> None:
+        """Another plan was taken; `changes` is how often statistics have changed so far."""
+        self.now = Trial(_plain(old), _plain(new), cpu, changes) if cpu > 0.0 else None
+
+    def new_plan(self, tree: Tree, time: float) -> None:
+        """The plan has been changed."""
+        trial = self.now
+        self.now = replace(trial, began=time) if trial is not None and trial.new == _plain(tree) else None
+
+    def batch(self) -> None:
+        """One more went through."""
+        if self.now is not None and self.now.began is not None:
+            self.now = replace(self.now, batches=self.now.batches + 1)
+
+    def due(self, time: float) -> bool:
+        """Whether the trial is over."""
+        trial = self.now
+        if trial is None or trial.began is None:
+            return False
+        return time - trial.began >= WINDOWS * self._longest and trial.batches >= BATCHES
+
+    def verdict(self, limit: float, cpu: float, time: float, changes: int) -> bool:
+        """Whether, in the trial that is over, the plan takes more than `limit` times what the one before took."""
+        trial, self.now = self.now, None
+        assert trial is not None
+        if trial.changes != changes:
+            return False
+        before = self._lost.pop(trial.new, None)
+        if cpu <= limit * trial.cpu:
+            return False
+        times = 1 if before is None else before.times + 1
+        self._lost[trial.new] = Lost(times, time + REST * self._longest * 2.0 ** (times - 1), changes)
+        return True
+
+    def lost(self, tree: Tree, time: float, changes: int) -> bool:
+        """Whether a tree is not to be taken now."""
+        known = self._lost.get(_plain(tree))
+        return known is not None and (time < known.until or changes <= known.changes)
+
+    def saved(self) -> Saved:
+        """For another process."""
+        trial = self.now
+        of_trial = trial and [
+            _saved(trial.old),
+            _saved(trial.new),
+            trial.cpu,
+            trial.changes,
+            trial.began,
+            trial.batches,
+        ]
+        return [of_trial, [[_saved(tree), lost.times, lost.until, lost.changes] for tree, lost in self._lost.items()]]
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from there."""
+        trial, lost = saved
+        self.now = trial and Trial(_restored(trial[0]), _restored(trial[1]), *trial[2:])
+        self._lost = {_restored(tree): Lost(*numbers) for tree, *numbers in lost}
+
+
+def _plain(tree: Tree) -> Tree:
+    """The same for trees that differ only in the order of children."""
+    return tree_of(shape_of(tree))
+
+
+def _saved(tree: Tree) -> Saved:
+    return [[span, list(children)] for span, children in shape_of(tree).items()]
+
+
+def _restored(saved: Saved) -> Tree:
+    return tree_of({span: tuple(children) for span, children in saved})

@@ -1,0 +1,91 @@
+"""Whether another plan is worth the change, and which way leads there.
+
+A plan is *better* that takes less CPU by a good share, or that is within the limits where the plan of now is not. It is
+taken if what it saves while statistics stay what they are is more than what the change takes (for a limit that is not
+asked), if there is room for both, and if it did not lose a trial. How long statistics stay is not known: as long as
+they have so far, and some windows at least.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from eddyline.migration.strategy import Conditions, Move, choose_move
+from eddyline.optimizer.plans import Cost, Limits
+from eddyline.optimizer.shapes import Pricing
+from eddyline.optimizer.timing import Timing
+from eddyline.optimizer.trials import Trials
+from eddyline.plan.plan import Plan
+from eddyline.plan.tree import Tree
+from eddyline.query.model import WindowKind
+from eddyline.settings import Settings, size_text
+
+GAIN = 0.3
+"""A plan is left for one that takes less CPU by this share."""
+
+STABLE = 4.0
+"""Windows for which statistics are taken to stay what they are, at least."""
+
+BACK = 1.0
+"""How many times its cost a change must save in that time."""
+
+MICROS = 1e6
+
+
+class Worth:
+    """Of the plans of one query; windows are seconds, None where they are not what ends the life of a row."""
+
+    def __init__(self, plan: Plan, settings: Settings, timing: Timing, windows: list[float | None]) -> None:
+        sources, self._settings, self._timing = plan.query.sources, settings, timing
+        self._longest = max((w for w in windows if w is not None), default=0.0)
+        self._lives = [
+            0.0 if s.stream.is_table else None if s.window.kind is WindowKind.ROWS else window or inf
+            for s, window in zip(sources, windows, strict=True)
+        ]
+        """Seconds, 0 for a table, None where rows are counted."""
+        self._lateness = max((s.stream.lateness for s in sources if not s.stream.is_table), default=0) / MICROS
+        self.limits = Limits(settings.cpu, None if settings.memory is None else float(settings.memory))
+        self.trials = Trials(self._longest)
+
+    def over(self, now: Cost, then: Cost) -> bool:
+        """Whether a plan is above a limit and another is not."""
+        return not self.limits.allow(now) and self.limits.allow(then)
+
+    def is_better(self, now: Cost, then: Cost) -> bool:
+        """Whether it is worth asking what a change takes."""
+        return self.over(now, then) or then.cpu < (1.0 - GAIN) * now.cpu
+
+    def lost(self, tree: Tree) -> bool:
+        """Whether it was tried, and is not to be tried again yet."""
+        return self.trials.lost(tree, self._timing.seconds, self._timing.changes)
+
+    def move(self, pricing: Pricing, old: Tree, new: Tree) -> Move:
+        """The way to another plan."""
+        settings, timing = self._settings, self._timing
+        pause = None if settings.pause_ms is None else settings.pause_ms / 1000.0
+        lives = [
+            (source.rows / source.rate if source.rate else 0.0) if life is None else life
+            for life, source in zip(self._lives, pricing.model.workload.sources, strict=True)
+        ]
+        used = timing.cpu, float(timing.held), self.limits.memory
+        return choose_move(pricing, old, new, Conditions(settings.migration, *used, lives, self._lateness, pause))
+
+    def refused(self, now: Cost, then: Cost, tree: Tree, move: Move) -> str:
+        """Why a better plan is not taken; empty if it is."""
+        timing, costs, limit = self._timing, move.predicted, self.limits.memory
+        if self._settings.migration == "off":
+            return "migration=off"
+        if self.lost(tree):
+            return "it was worse when it was tried"
+        if limit is not None and now.memory <= limit and costs.bytes > max(0.0, limit - timing.held):
+            return f"no room for {size_text(int(costs.bytes))} beside the {size_text(timing.held)} that are held"
+        horizon = max(STABLE * self._longest, timing.stable)
+        saved = (now.cpu - then.cpu) * max(0.0, horizon - costs.duration)
+        if not self.over(now, then) and saved < BACK * costs.seconds:
+            return f"the change takes {costs.seconds:.3g} s of CPU and would save {saved:.3g} s in {horizon:.3g} s"
+        return ""
+
+    def verdict(self) -> bool:
+        """Whether the plan on trial, which is over, takes more than the one before it did."""
+        timing = self._timing
+        return self.trials.verdict(1.0 / (1.0 - GAIN), timing.cpu, timing.seconds, timing.changes)

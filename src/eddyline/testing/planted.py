@@ -1,0 +1,75 @@
+"""Planted faults: patches that break one rule each, and the test that must notice.
+
+    python -m eddyline.testing.planted [--only NAME] [--share 3 --seed 7]
+
+A patch begins with what it breaks and the test that catches it. It is applied to a copy of the package, and the test is
+run on that: if it passes, the rule has no guard. Exit status 1 if any fault goes unnoticed, or a patch does not apply.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PATCHES = ROOT / "tests" / "migration" / "planted"
+_CAUGHT = re.compile(r"^Caught by (\S+)$", re.MULTILINE)
+
+
+def patches() -> list[Path]:
+    """All of them."""
+    return sorted(PATCHES.glob("*.patch"))
+
+
+def catcher(patch: Path) -> str:
+    """The test that must notice."""
+    found = _CAUGHT.search(patch.read_text(encoding="utf-8"))
+    assert found is not None, f"{patch.name} does not say which test catches it"
+    return found[1]
+
+
+def noticed(patch: Path) -> str:
+    """Plants a fault and runs the test; empty if it was noticed, else what went wrong."""
+    with tempfile.TemporaryDirectory(prefix="eddyline-planted-") as folder:
+        shutil.copytree(ROOT / "src", Path(folder, "src"))  # with the compiled kernels, which are of the same files
+        applied = subprocess.run(["git", "apply", str(patch)], cwd=folder, capture_output=True, text=True, check=False)
+        if applied.returncode:
+            return f"it does not apply: {applied.stderr.strip()}"
+        environment = {**os.environ, "PYTHONPATH": f"{folder}/src", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", catcher(patch)]
+        ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if ran.returncode == 1:  # some failed; anything else is no verdict
+        return ""
+    return "nobody noticed" if ran.returncode == 0 else f"the test did not run: {ran.stdout.strip()[-300:]}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="planted", description="faults that the tests must notice")
+    parser.add_argument("--only", default=None, help="those with this in their names")
+    parser.add_argument("--share", type=int, default=None, help="so many, drawn at random")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    chosen = [p for p in patches() if given.only is None or given.only in p.name]
+    if given.share is not None:
+        chosen = sorted(random.Random(given.seed).sample(chosen, min(given.share, len(chosen))))
+    missed = 0
+    for patch in chosen:
+        wrong = noticed(patch)
+        missed += bool(wrong)
+        sys.stdout.write(f"{patch.stem}: {wrong or 'noticed by ' + catcher(patch)}\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"{len(chosen)} faults planted, {missed} not noticed\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""What migrations cost: sums written out by hand, and what holds whatever the numbers are."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from itertools import combinations
+from math import inf
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+
+from eddyline.migration.costs import Change, moving_state, parallel_track
+from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.costs import Costs
+from eddyline.optimizer.shapes import Pricing
+from eddyline.optimizer.workload import Edge, Selection, Source, Workload
+from eddyline.plan.tree import Tree, mjoin
+from eddyline.testing.trees import random_tree
+from tests.optimizer.drawn import SEEDS, model
+
+ROW, INDEX, COMPONENT, DELETE, PROBE, MATCH, INDEX_BYTES = 1, 10, 100, 1000, 10_000, 10**7, 4
+UNIT = Costs(ROW, INDEX, 20, COMPONENT, DELETE, PROBE, 1e5, 1e6, MATCH, INDEX_BYTES)
+SOURCES = (Source.stream(10, 2, 30), Source.stream(5, 2, 40), Source.stream(2, 10, 50))
+EDGES = (Edge(0, 1, 0.1), Edge(1, 2, 0.5))
+LIVES = (2.0, 2.0, 10.0)
+LEFT = Tree((Tree((0, 1)), 2))
+A_TUPLE = ROW + INDEX + 2 * COMPONENT
+"""To insert a tuple of (a b), which has an index for c."""
+WORK = 10 * PROBE + 20 * MATCH + 20 * A_TUPLE
+"""The rows of b, which are fewer than those of a, ask; there are 20 pairs."""
+UPKEEP = (10 + 5) * PROBE + 20 * MATCH + 20 * (A_TUPLE + DELETE)
+
+
+def change(old: Tree, new: Tree, *selections: Selection) -> Change:
+    return Change(Pricing(Model(Workload(SOURCES, EDGES, (), selections), UNIT)), old, new)
+
+
+def test_moving_state_by_hand() -> None:
+    found = moving_state(change(mjoin(3), LEFT), 1.0, None)
+    assert found.seconds == pytest.approx(WORK) and found.longest == found.seconds and found.duration == 0.0
+    assert (found.rows, found.tuples) == (pytest.approx(20 + 10 + 20), pytest.approx(20))
+    assert found.bytes == pytest.approx(20 * (8 * (2 + 1 + 1) + INDEX_BYTES))
+
+
+def test_a_state_that_goes_leaves_an_index_to_be_made() -> None:
+    """b finds its rows for c again."""
+    found = moving_state(change(LEFT, mjoin(3)), 1.0, None)
+    assert found.seconds == pytest.approx(10 * INDEX) and found.tuples == 0.0
+    assert found.bytes == pytest.approx(10 * INDEX_BYTES)
+
+
+def test_what_comes_meanwhile_is_moved_too() -> None:
+    """Twice as much time as what comes takes leaves the whole of the work to be done in WORK / UPKEEP seconds."""
+    whole = change(mjoin(3), LEFT)
+    duration = WORK / UPKEEP
+    found = moving_state(whole, 2 * UPKEEP, 0.05)
+    assert found.duration == pytest.approx(duration) and found.longest == 0.05
+    assert found.seconds == pytest.approx(WORK + UPKEEP * duration)
+    assert found.rows == pytest.approx(50 + (10 + 5 + 2) * duration)
+    slow = moving_state(whole, 0.0, 0.05)
+    assert slow.duration == pytest.approx(50 / (10 + 5 + 2)), "at least as much is made up as comes"
+
+
+def test_a_selection_inside_the_state_is_evaluated_again() -> None:
+    """The 20 pairs; half of them pass."""
+    found = moving_state(change(mjoin(3), LEFT, Selection(0b011, 0.5, 1e9)), 1.0, None)
+    assert found.seconds == pytest.approx(10 * PROBE + 10 * MATCH + 10 * A_TUPLE + 20 * 1e9)
+
+
+def test_parallel_track_by_hand() -> None:
+    """Rows of c live ten seconds, and one more until that is known."""
+    found = parallel_track(change(mjoin(3), LEFT), LIVES, 1.0)
+    single, pair, whole = 11.0, 2 / 2 + 9.0, 10 / 3 + 1.0
+    below = (10 + 5) * PROBE * single + 20 * MATCH * pair + 20 * (A_TUPLE + DELETE) * pair
+    top = 20 * PROBE * pair + 2 * PROBE * single + (200 + 20) * MATCH * whole
+    assert found.duration == 11.0 and found.longest == 0.0
+    assert found.seconds == pytest.approx(below + top)
+    assert found.rows == pytest.approx((10 + 5 + 2) * 11.0)
+    assert found.tuples == pytest.approx(20 * 2) and found.bytes == pytest.approx(40 * 36)
+
+
+def test_only_what_is_in_the_box_must_expire() -> None:
+    """(a b) is kept, and nothing above it changes; rows of d live long."""
+    sources, edges = (*SOURCES, Source.stream(1, 100)), (*EDGES, Edge(2, 3, 0.1))
+    pricing = Pricing(Model(Workload(sources, edges), UNIT))
+    old, new = Tree((Tree((0, 1, 2)), 3)), Tree((LEFT, 3))
+    assert parallel_track(Change(pricing, old, new), (*LIVES, 100.0), 0.0).duration == 10.0
+    assert parallel_track(Change(pricing, mjoin(4), new), (*LIVES, 100.0), 0.0).duration == 100.0
+
+
+def test_a_track_never_ends_if_rows_live_forever() -> None:
+    assert parallel_track(change(mjoin(3), LEFT), (2.0, inf, 2.0), 0.0).seconds == inf
+
+
+def test_a_table_is_neither_old_nor_new() -> None:
+    """Rows of a and b find all of it from the start: only a and b fill."""
+    sources = (SOURCES[0], SOURCES[1], Source.table(20))
+    pricing = Pricing(Model(Workload(sources, EDGES), UNIT))
+    right = Tree((0, Tree((1, 2))))
+    found = parallel_track(Change(pricing, mjoin(3), right), (2.0, 2.0, 0.0), 0.0)
+    made = 5 * 20 * 0.5
+    below = 5 * PROBE * 2 + made * MATCH * 2 + made * (A_TUPLE + DELETE) * 2
+    top = 10 * PROBE * 2 + made * PROBE * 2 + pricing.model.rate(7) * MATCH * 1
+    assert found.seconds == pytest.approx(below + top) and found.duration == 2.0
+
+
+@given(SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_whatever_the_numbers_are(seed: int) -> None:
+    """Nothing is negative, nothing changes for nothing, at once is the least work, and both make the same states."""
+    rng = Random(seed)
+    drawn = model(seed, rng.randint(3, 6))
+    pricing, pairs = Pricing(drawn), tuple(combinations(range(drawn.size), 2))
+    old, new = (random_tree(rng, drawn.size, pairs) for _ in range(2))
+    lives = [s.rows / s.rate if s.rate else 0.0 for s in drawn.workload.sources]
+    assert astuple(moving_state(Change(pricing, old, old), 1.0, 0.05))[:4] == (0.0, 0.0, 0.0, 0.0)
+    assert parallel_track(Change(pricing, old, old), lives, 0.0).seconds == 0.0
+    there = Change(pricing, old, new)
+    once, moved, track = moving_state(there, 0.1, None), moving_state(there, 0.1, 0.05), parallel_track(there, lives, 1)
+    for found in (once, moved, track):
+        assert all(0.0 <= value < inf for value in astuple(found))
+    assert once.seconds <= moved.seconds and once.rows <= moved.rows
+    assert bool(there.fresh) == (once.tuples > 0.0) == (track.tuples > 0.0)
+    assert moved.bytes <= track.bytes * (1 + 1e-9), "what is live, and all that is held"
+    longer = parallel_track(there, lives, 2.0)
+    assert longer.seconds >= track.seconds and (longer.duration == track.duration + 1 or not there.boxes)
