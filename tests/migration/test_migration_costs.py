@@ -77,7 +77,9 @@ def test_parallel_track_by_hand() -> None:
     assert found.duration == 11.0 and found.longest == 0.0
     assert found.seconds == pytest.approx(below + top)
     assert found.rows == pytest.approx((10 + 5 + 2) * 11.0)
-    assert found.tuples == pytest.approx(20 * 2) and found.bytes == pytest.approx(40 * 36)
+    assert found.tuples == pytest.approx(20 * 2) and found.bytes == pytest.approx(40 * 36), "all that is held"
+    filling = parallel_track(change(mjoin(3), LEFT), (2.0, 2.0, 2.0), 0.5)
+    assert filling.tuples == pytest.approx(20 * (2 / 2 + 0.5)), "windows have just filled"
 
 
 def test_only_what_is_in_the_box_must_expire() -> None:

@@ -27,7 +27,7 @@ from eddyline.settings import Settings
 
 SECONDS, WINDOW, BATCH = 10.0, 0.5, 0.1
 ROUNDS = 2
-RATE = 40_000.0
+RATE = 20_000.0
 EDGES = ((0, 1), (1, 2), (2, 3))
 PHASES = (
     ((1.0, 1.0, 1.0, 1.0), (0.1, 5.0, 5.0)),
@@ -108,7 +108,7 @@ def _round(join: TimedJoin, chosen: Mapping[str, Side], number: int) -> NDArray[
     engines = [LocalEngine(queries[side.reverse], side.settings, process_time) for side in chosen.values()]
     found, times = [0] * len(engines), np.zeros((len(engines), round(join.seconds / BATCH)))
     for step, rows in enumerate(join.batches(BATCH)):
-        for at in range(len(engines)) if step % 2 else reversed(range(len(engines))):
+        for at in range(len(engines)) if step % 2 else range(len(engines) - 1, -1, -1):
             begin = process_time()
             found[at] += sum(part.num_rows for part in engines[at].batch(rows).results)
             times[at, step] = process_time() - begin
@@ -122,7 +122,7 @@ def _round(join: TimedJoin, chosen: Mapping[str, Side], number: int) -> NDArray[
 
 def _query(join: TimedJoin, reverse: bool) -> Query:
     """The join with its sources from the first to the last, or the other way round."""
-    names = list(reversed(join.data)) if reverse else list(join.data)
+    names = sorted(join.data, reverse=reverse)
     windows = ", ".join(f"{name} [RANGE {int(WINDOW * 1e6)} MICROSECONDS]" for name in names)
     where = " AND ".join(f"s{a}.e{n} = s{b}.e{n}" for n, (a, b) in enumerate(join.edges))
     return query_over(join.data, f"SELECT s0.v AS v FROM {windows} WHERE {where}")

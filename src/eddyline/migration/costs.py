@@ -151,8 +151,9 @@ def parallel_track(change: Change, lives: Sequence[float], lateness: float) -> P
                 total += model.selection_cpu(start, order) * worth(span)
         for span in box.fresh:
             total += model.stem_cpu(span, above[span]) * worth(span)
-            made += model.held(span)
-            held += model.stem_memory(span, above[span])
+            here = min(model.held(span), model.rate(span) * worth(span))
+            made += here
+            held += here * model.tuple_bytes(span, above[span])
     for span, seconds, indexes in change.new_indexes():
         total += model.rate(span) * seconds * duration
         held += model.held(span) * indexes * model.costs.index_bytes
