@@ -40,6 +40,7 @@ class Settings:
     plan: str = "auto"
     optimizer: str = "auto"
     optimize_when: str = "auto"
+    execution: str = "unsynchronized"
     migration: str = "auto"
     pause_ms: float | None = 50.0
     """Milliseconds that a migration may hold results back at a time; None: as long as it takes."""
@@ -200,7 +201,8 @@ TABLE: tuple[Setting, ...] = (
             _one_of("optimize_when", ("auto", "data", "memory", "refined"), ())),
     Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs",
             _one_of("migration", ("auto", "moving-state", "parallel-track", "off"), ())),
-    Setting("execution", "unsynchronized, semi, total", "unsynchronized", "how far queues may run apart"),
+    Setting("execution", "unsynchronized, semi, total", "unsynchronized", "how far queues may run apart",
+            _one_of("execution", ("unsynchronized", "semi", "total"), ())),
     Setting("memory", "none, a size such as 200MB", "none", "the most that state may take, or the job stops", _memory),
     Setting("cpu", "none, a fraction of a core", "none", "the optimiser's limit for each slot", _cpu),
     Setting("spill", "auto, lazy-disk, active-disk, off", "auto", "where state beyond the memory goes", today="off"),

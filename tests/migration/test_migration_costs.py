@@ -51,10 +51,8 @@ def test_a_state_that_goes_leaves_an_index_to_be_made() -> None:
 
 
 def test_what_comes_meanwhile_is_moved_too() -> None:
-    """Twice as much time as what comes takes leaves the whole of the work to be done in WORK / UPKEEP seconds."""
-    whole = change(mjoin(3), LEFT)
-    duration = WORK / UPKEEP
-    found = moving_state(whole, 2 * UPKEEP, 0.05)
+    whole, duration = change(mjoin(3), LEFT), 0.5
+    found = moving_state(whole, 2 * WORK, 0.05)
     assert found.duration == pytest.approx(duration) and found.longest == 0.05
     assert found.seconds == pytest.approx(WORK + UPKEEP * duration)
     assert found.rows == pytest.approx(50 + (10 + 5 + 2) * duration)
@@ -75,7 +73,7 @@ def test_parallel_track_by_hand() -> None:
     below = (10 + 5) * PROBE * single + 20 * MATCH * pair + 20 * (A_TUPLE + DELETE) * pair
     top = 20 * PROBE * pair + 2 * PROBE * single + (200 + 20) * MATCH * whole
     assert found.duration == 11.0 and found.longest == 0.0
-    assert found.seconds == pytest.approx(below + top)
+    assert found.seconds == pytest.approx(below + top + 17 * 11 * ROW)
     assert found.rows == pytest.approx((10 + 5 + 2) * 11.0)
     assert found.tuples == pytest.approx(20 * 2) and found.bytes == pytest.approx(40 * 36), "all that is held"
     filling = parallel_track(change(mjoin(3), LEFT), (2.0, 2.0, 2.0), 0.5)
@@ -104,11 +102,21 @@ def test_a_table_is_neither_old_nor_new() -> None:
     made = 5 * 20 * 0.5
     below = 5 * PROBE * 2 + made * MATCH * 2 + made * (A_TUPLE + DELETE) * 2
     top = 10 * PROBE * 2 + made * PROBE * 2 + pricing.model.rate(7) * MATCH * 1
-    assert found.seconds == pytest.approx(below + top) and found.duration == 2.0
+    assert found.seconds == pytest.approx(below + top + 15 * 2 * ROW) and found.duration == 2.0
+
+
+def test_a_state_of_tables_is_made_at_once_by_both() -> None:
+    sources = (SOURCES[0], Source.table(10), Source.table(20))
+    there = Change(Pricing(Model(Workload(sources, EDGES), UNIT)), mjoin(3), Tree((0, Tree((1, 2)))))
+    work = 10 * PROBE + 100 * MATCH + 100 * A_TUPLE
+    assert moving_state(there, 1.0, None).seconds == pytest.approx(work)
+    found = parallel_track(there, (2.0, 0.0, 0.0), 0.0)
+    top = 10 * PROBE * 2 + there.pricing.model.rate(7) * MATCH * 2
+    assert found.seconds == pytest.approx(work + top + 10 * 2 * ROW) and found.tuples == pytest.approx(100)
 
 
 @given(SEEDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_whatever_the_numbers_are(seed: int) -> None:
     """Nothing is negative, nothing changes for nothing, at once is the least work, and both make the same states."""
     rng = Random(seed)

@@ -312,6 +312,12 @@ def test_orders_are_those_of_the_plan_of_now() -> None:
     assert other.optimiser.orderings[7, 2] == (4, 1)
     tree = Watched().see(RARE, OFTEN)
     assert proposed(tree) == ("((a b) c)", True)
+    assert tree.optimiser.orderings.keys() == {(7, 1), (7, 2), (7, 4)}, "it is not there yet"
+    again = Watched()
+    again.optimiser.restore(json.loads(json.dumps(tree.optimiser.saved())))
+    for watched in (tree, again):
+        watched.optimiser.new_plan(parse_tree("((a b) c)", "abc"))
+    assert again.optimiser.orderings == tree.optimiser.orderings
     assert tree.optimiser.orderings == {(3, 1): (2,), (3, 2): (1,), (7, 3): (4,), (7, 4): (3,)}
 
 

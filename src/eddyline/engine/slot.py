@@ -96,6 +96,7 @@ class Slot:
         """Seconds that it took to store what was fed since the last batch."""
         self.migration: Migration | None = None
         """To another plan, while it goes on."""
+        self._in_order = settings.execution == "total"
         self._settings, self._pause = settings, math.inf if settings.pause_ms is None else settings.pause_ms / 1000
         self._ready: list[Packet] = []
         self._ready_rows = 0
@@ -179,14 +180,11 @@ class Slot:
         work, stems = self.eddy.work, self._base_stems
         while left := sum(stem.stored - stem.rows for stem in stems):
             calls, passed, built = work.calls, int(work.passed[0]), 0
-            slices = -(-left // self.input_batch.rows)
-            for source, stem in enumerate(stems):
-                rows = -(-(stem.stored - stem.rows) // slices)
-                if rows:
-                    self.eddy.build(source, rows)
-                    built += rows
+            for source, rows in self._next_rows(left):
+                self.eddy.build(source, rows)
+                built += rows
             begin = self.eddy.clock()
-            self.eddy.run()
+            (self.eddy.flush if self._in_order else self.eddy.run)()
             calls = work.calls - calls + len(stems)
             self.input_batch.observe(built, calls, int(work.passed[0]) - passed)
             if self.migration is not None:
@@ -195,6 +193,15 @@ class Slot:
         self.eddy.flush()
         while self.migration is not None and self.migration.flush():
             self.eddy.flush()
+
+    def _next_rows(self, left: int) -> list[tuple[int, int]]:
+        """How many rows of which sources come next. In the totally synchronised model that is one, the oldest of those
+        that are next in their sources, and it goes all its way before another comes."""
+        waiting = [(source, stem) for source, stem in enumerate(self._base_stems) if stem.stored > stem.rows]
+        if self._in_order:
+            return [(min(waiting, key=lambda item: item[1].times.values[item[1].rows])[0], 1)]
+        slices = -(-left // self.input_batch.rows)
+        return [(source, -(-(stem.stored - stem.rows) // slices)) for source, stem in waiting]
 
     @property
     def _base_stems(self) -> list[SteM]:

@@ -134,13 +134,11 @@ def figure_4(quick: bool, say: Say) -> Figure:
 
 
 def _moving(x: str, configs: Mapping[str, Config], values: Sequence[float], say: Say, rounds: int) -> Figure:
-    """Moving state in slices and pausing, beside the model: its price of a pair is the median of those that were
-    measured for the pausing form."""
+    """Moving state in slices and pausing, beside the model, fitted to the pausing form."""
     table = Table((x, "strategy", "seconds", "model", "order"))
     pairs = [config.pairs for config in configs.values()]
     sides = {how: [_seconds(config, how, rounds) for config in configs.values()] for how in (MOVING, PAUSING)}
-    price = float(np.median(np.array(sides[PAUSING]) / np.array(pairs)))
-    sides["model"] = [price * count for count in pairs]
+    sides["model"] = fitted(pairs, sides[PAUSING])
     lines: dict[str, list[tuple[str | int, float]]] = {}
     for label, seconds in sides.items():
         slope = order(values, seconds)
@@ -159,6 +157,18 @@ def order(values: Sequence[float], seconds: Sequence[float]) -> float:
     2.0
     """
     return float(np.polyfit(np.log(values), np.log(seconds), 1)[0])
+
+
+def fitted(pairs: Sequence[float], seconds: Sequence[float]) -> list[float]:
+    """Equation 12.3: matching and moving states takes the same for all, a pair the same for each.
+
+    >>> [round(value, 6) for value in fitted([10, 20, 40], [2, 3, 5])]
+    [2.0, 3.0, 5.0]
+    """
+    weights = 1 / np.array(seconds)
+    known = np.array([weights, weights * np.array(pairs)]).T
+    (once, price), *_ = np.linalg.lstsq(known, np.ones(len(pairs)), rcond=None)
+    return [float(max(once, 0.0) + price * count) for count in pairs]
 
 
 def crossing(values: Sequence[float], one: Sequence[float], other: Sequence[float]) -> float:

@@ -82,7 +82,7 @@ def _over_time(
     table = Table(("load", "side", "second", "results", "queued", "state_tuples"))
     lines: dict[str, list[tuple[str | int, float]]] = {}
     for label, run in sides.items():
-        share = need(run.batches[-round(4 / BATCH) :], 0.0) / cpu if label.endswith("plan") else 0.0
+        share = need(run.batches, config.window) / cpu if label.endswith("plan") else 0.0
         took = (
             f"{share:.2f} of the CPU" if share else f"{run.length:.3g} s of event time, {run.seconds:.3g} CPU seconds"
         )

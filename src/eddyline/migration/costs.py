@@ -5,12 +5,13 @@ whose children are built one after the other, the largest first, gives every tup
 before it found nothing. So its work is that of its smallest leaf: for each step of the order the live tuples so far
 times the price of a probe, and matches; then each tuple is inserted. What comes meanwhile is joined in, at the price
 that keeping the states has in the new plan, for as long as it takes: in each second of event time there is as much time
-for it as the running plan takes, and at least as many rows are made up as come.
+for the work as the running plan takes, and at least as many rows are made up as come.
 
 *Parallel track* runs the operators in which the plans differ on new rows, until the last old one has expired: the
 longest life of a row that is involved, and lateness. New states begin empty. Tuples that have components of n leaves of
 a box flow, while windows fill, at (t / W) ** (n - 1) of what they will, so W is worth W / n of it, and what is left of
-the time counts in full. For n = 2 these are the integrals of equation 12.6.
+the time counts in full. For n = 2 these are the integrals of equation 12.6. Every row begins its way once more, in
+packets as small as those of the running plan, which costs about as much as to build it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import asdict, dataclass
 from math import inf
 
 from eddyline.migration.boxes import Box, boxes
-from eddyline.optimizer.cost_model import HASH, Model, bits
+from eddyline.optimizer.cost_model import HASH, bits
 from eddyline.optimizer.shapes import Pricing, Shape, shape_of
 from eddyline.plan.tree import Tree
 
@@ -95,12 +96,8 @@ def moving_state(change: Change, spare: float, pause: float | None) -> Predicted
     work = upkeep = made = held = 0.0
     for box in change.boxes:
         for span in box.fresh:
-            children = shape[span]
-            last = min((leaf for leaf in box.leaves if leaf & span), key=model.live)
-            start = next(child for child in children if child & last)
-            work += _once(model, start, pricing.operator(children).ordered.orders[start])
-            work += model.live(span) * model.insert(span, above[span])
-            upkeep += pricing.operator(children).ordered.cpu + model.stem_cpu(span, above[span])
+            work += _made_again(pricing, box, span, shape[span], above[span])
+            upkeep += pricing.operator(shape[span]).ordered.cpu + model.stem_cpu(span, above[span])
             made += model.live(span)
             held += model.live(span) * model.tuple_bytes(span, above[span])
     for span, seconds, indexes in change.new_indexes():
@@ -111,15 +108,18 @@ def moving_state(change: Change, spare: float, pause: float | None) -> Predicted
     if pause is None:
         return Predicted(work, 0.0, work, rows, made, held)
     coming = sum(source.rate for source in model.workload.sources)
-    by_time = work / (spare - upkeep) if spare > upkeep else inf
-    duration = min(by_time, rows / coming if coming else 0.0)
+    duration = min(work / spare if spare else inf, rows / coming if coming else 0.0)
     more = sum(model.rate(leaf) for leaf in change.leaves) * duration
     return Predicted(work + upkeep * duration, duration, min(pause, work), rows + more, made, held)
 
 
-def _once(model: Model, start: int, order: Sequence[int]) -> float:
-    """Seconds to probe with all that is live of a child, when all of its siblings is there."""
-    reached, total = start, 0.0
+def _made_again(pricing: Pricing, box: Box, span: int, children: tuple[int, ...], above: int) -> float:
+    """Seconds to make a state of all that is live: the smallest leaf probes when all others are there."""
+    model = pricing.model
+    last = min((leaf for leaf in box.leaves if leaf & span), key=model.live)
+    start = next(child for child in children if child & last)
+    order = pricing.operator(children).ordered.orders[start]
+    reached, total = start, model.live(span) * model.insert(span, above)
     for child in order:
         total += model.live(reached) * model.probe(model.link(reached, child)[1], child)
         reached |= child
@@ -152,13 +152,16 @@ def parallel_track(change: Change, lives: Sequence[float], lateness: float) -> P
         for span in box.fresh:
             total += model.stem_cpu(span, above[span]) * worth(span)
             here = min(model.held(span), model.rate(span) * worth(span))
+            if not model.turnover(span):  # tables are neither old nor new
+                here = model.held(span)
+                total += _made_again(pricing, box, span, shape[span], above[span])
             made += here
             held += here * model.tuple_bytes(span, above[span])
     for span, seconds, indexes in change.new_indexes():
         total += model.rate(span) * seconds * duration
         held += model.held(span) * indexes * model.costs.index_bytes
     rows = sum(model.rate(leaf) for leaf in change.leaves) * duration
-    return Predicted(total, duration, 0.0, rows, made, held)
+    return Predicted(total + rows * model.costs.insert_row, duration, 0.0, rows, made, held)
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,9 @@ class Migration:
             if self._eddy.clock() >= until and self.moved >= least:
                 break
         self._hand_over()
+        self._took(begin)
+
+    def _took(self, begin: float) -> None:
         took = self._eddy.clock() - begin
         self.seconds += took
         self.longest = max(self.longest, took)
@@ -140,7 +143,9 @@ class Migration:
         if self.parallel:
             self.step(math.inf)
         else:
+            begin = self._eddy.clock()
             self._track.flush()
+            self._took(begin)
         return not self._eddy.is_idle
 
     def _hand_over(self) -> None:

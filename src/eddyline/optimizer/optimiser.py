@@ -31,7 +31,7 @@ from eddyline.optimizer.workload import Selection, Source, Workload
 from eddyline.optimizer.worth import MICROS, Worth
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.plan import Plan
-from eddyline.plan.tree import Tree
+from eddyline.plan.tree import Tree, span_of
 from eddyline.query.model import WindowKind
 from eddyline.settings import Settings
 from eddyline.state.shelf import Saved
@@ -93,6 +93,8 @@ class Optimiser:
         self.last: Proposal | None = None
         self.orderings: Orderings = {}
         """The best ones for the plan of now; none before the first look."""
+        self._coming: Orderings = {}
+        """Those for the plan that was taken, until it is the one of now."""
 
     def watch(
         self,
@@ -184,7 +186,8 @@ class Optimiser:
             self.trials.begin(plan.tree, found.tree, self.timing.cpu, self.timing.changes)
         if move is not None:
             self._taken = self.timing.seconds
-        self.orderings = current.orderings if move is None else pricing.planned(shape_of(move.tree)).orderings
+        self.orderings = current.orderings
+        self._coming = {} if move is None else pricing.planned(shape_of(move.tree)).orderings
         self.last = Proposal(found.tree, cost, now, move is not None, why, measured, move)
         return self.last
 
@@ -195,6 +198,8 @@ class Optimiser:
 
     def new_plan(self, tree: Tree) -> None:
         """The plan has been changed, or what was done last says nothing of it."""
+        if self._coming.keys() == {(t.span, span_of(c)) for t in (*tree.below(), tree) for c in t.children}:
+            self.orderings, self._coming = self._coming, {}
         self.timing.new_plan()
         self.trials.new_plan(tree, self.timing.seconds)
 
@@ -267,7 +272,7 @@ class Optimiser:
 
     def saved(self) -> Saved:
         """For another process."""
-        orderings = [[*key, list(order)] for key, order in self.orderings.items()]
+        orderings = [[[*key, list(order)] for key, order in o.items()] for o in (self.orderings, self._coming)]
         parts = self.observed.saved(), self.timing.saved(), self.library.saved()
         goal = self._goal and [[span, list(children)] for span, children in shape_of(self._goal).items()]
         return [*parts, [self._factor, self._taken], orderings, self.trials.saved(), goal]
@@ -277,7 +282,9 @@ class Optimiser:
         observed, timing, library, (self._factor, self._taken), orderings, trials, goal = saved
         self.trials.restore(trials)
         self._goal = goal and tree_of({span: tuple(children) for span, children in goal})
-        self.orderings = {(operator, start): tuple(order) for operator, start, order in orderings}
+        self.orderings, self._coming = (
+            {(operator, start): tuple(order) for operator, start, order in of_plan} for of_plan in orderings
+        )
         self.observed.restore(observed)
         self.timing.restore(timing)
         self.library.restore(library)

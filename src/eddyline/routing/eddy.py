@@ -113,7 +113,8 @@ class Eddy:
     def change(self, plan: Plan) -> None:
         """Route by another plan, when nothing waits. What is known of modules stays."""
         self.plan, self.routes, self.given = plan, RoutingArrays(plan), frozenset((plan.tree.span,))
-        self.scheduler = Scheduler(self.routes, self._settings.packet, self.clock)
+        ordered = self._settings.execution == "semi"
+        self.scheduler = Scheduler(self.routes, self._settings.packet, self.clock, ordered)
         self._router = router(self._settings, plan, self.routes, self.work, self.decisions, self.clock)
 
     def follow(self, orderings: Mapping[tuple[int, int], tuple[int, ...]]) -> None:

@@ -62,6 +62,11 @@ class MetaQueue:
         """When the oldest tuple came."""
         return self._waiting[0][0]
 
+    @property
+    def oldest(self) -> int:
+        """The number of the build that started the oldest tuple."""
+        return min(int(packet.numbers.min()) for _, packet in self._waiting)
+
     def put(self, packet: Packet, now: float = 0.0) -> None:
         """At the end."""
         self._waiting.append((now, packet))

@@ -9,6 +9,9 @@ waits at most LIMIT + log2(LARGEST) rounds before its queue is eligible, and nev
 all is flushed.
 
 With a fixed packet size the threshold stays, and a packet is never larger. `packet=1` is the per-tuple eddy.
+
+By default queues run apart as it suits them. With `ordered` (the semi-synchronised model) a join operator takes what
+waits for it in the order in which it began, whichever of its queues that is in.
 """
 
 from __future__ import annotations
@@ -34,8 +37,11 @@ LIMIT = 8
 class Scheduler:
     """The meta-queues of one eddy; `packet` is a fixed size, None adaptive."""
 
-    def __init__(self, routes: RoutingArrays, packet: int | None, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, routes: RoutingArrays, packet: int | None, clock: Callable[[], float], ordered: bool = False
+    ) -> None:
         self.queues: dict[Signature, MetaQueue] = {}
+        self._ordered = ordered
         self._routes, self._packet, self._clock = routes, packet, clock
         self._eligible: deque[MetaQueue] = deque()
         self._waiting: dict[Signature, MetaQueue] = {}
@@ -82,15 +88,25 @@ class Scheduler:
             queue = self._eligible.popleft()
             queue.scheduled = False
             if queue.occupancy:
-                return queue
+                return self._first_of(queue) if self._ordered else queue
         return None
+
+    def _first_of(self, queue: MetaQueue) -> MetaQueue:
+        """Of all queues of its operator the one with the oldest tuple; it is served later, if that is another."""
+        beside = (q for q in self.queues.values() if q.occupancy and q.entry.operator == queue.entry.operator)
+        first = min(beside, key=lambda q: q.oldest)
+        if first is not queue:
+            queue.scheduled = True
+            self._eligible.append(queue)
+        return first
 
     def least_done(self) -> MetaQueue | None:
         """Of those that are not eligible the one with the most to do: what comes of it can join the others."""
         if not self._waiting:
             return None
         signature = min(self._waiting, key=lambda s: s[0].bit_count() + s[1].bit_count())
-        return self._waiting.pop(signature)
+        queue = self._waiting.pop(signature)
+        return self._first_of(queue) if self._ordered else queue
 
     def take(self, queue: MetaQueue, about: int | None = None) -> Packet:
         """Serve a queue: its packet, an adaptive one of an equal part of what waits, about so large. Adapts its

@@ -102,6 +102,7 @@ class _Generator:
         if places > 2 and (rng.random() < TREES / 3 or self.migrate):
             settings["migrate"] = rng.randrange(1000)
             settings["pause_ms"] = rng.choice([0.0, 50.0])
+            settings["execution"] = rng.choice(["unsynchronized", "unsynchronized", "semi", "total"])
             self._note("migrate")
         if places > 2 and rng.random() < TREES:
             tree = random_tree(rng, places, [(i, j) for i, j, _ in edges])

@@ -20,6 +20,7 @@ SIMPLEST: dict[str, tuple[object, ...]] = {
     "durable": (None,),
     "eager": (None,),
     "migrate": (None,),
+    "execution": ("unsynchronized",),
     "plan": ("mjoin",),
     "slots": (1, 2, 3),
     "groups": (256, 7),
