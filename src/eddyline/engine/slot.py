@@ -91,9 +91,11 @@ class Slot:
         self.eddy = Eddy(self.plan, self.stems, self._clocks, settings, self.errors, self._complete, clock)
         self.input_batch = InputBatch(settings.input_batch or settings.packet)
         wanted_plan = settings.plan == "auto" and settings.optimizer != "off" and len(sources) > 2
-        self.planner = Planner(self.plan, settings, clock) if wanted_plan else None
-        self._feeding = 0.0
-        """Seconds that it took to store what was fed since the last batch."""
+        self._cpu = time.thread_time if clock is time.perf_counter else clock
+        """CPU seconds: what else the machine does is no fault of a plan. A clock that was given stands for both."""
+        self.planner = Planner(self.plan, settings, self._cpu) if wanted_plan else None
+        self._spent = 0.0
+        """CPU seconds for what was fed since the last batch, less those for a migration."""
         self.migration: Migration | None = None
         """To another plan, while it goes on."""
         self._in_order = settings.execution == "total"
@@ -114,7 +116,7 @@ class Slot:
 
     def feed(self, stream: str, batch: pa.RecordBatch) -> None:
         """Rows of a stream or, before the first batch, of a table."""
-        begin = self.eddy.clock()
+        begin = self._cpu()
         for source, item in enumerate(self.query.sources):
             if item.stream.name != stream:
                 continue
@@ -122,14 +124,14 @@ class Slot:
                 self._waiting[source].add(batch)
             else:
                 self._arrive(source, batch, self._times(source, batch), None)
-        self._feeding += self.eddy.clock() - begin
+        self._spent += self._cpu() - begin
 
     def feed_source(self, source: int, batch: pa.RecordBatch, build: Which = None) -> None:
         """Rows of one source that were filtered before (split.py), of which this slot builds some. Those of a ROWS
         window are all counted, so which are built is kept with them while they wait."""
-        begin = self.eddy.clock()
+        begin = self._cpu()
         self._feed_source(source, batch, build)
-        self._feeding += self.eddy.clock() - begin
+        self._spent += self._cpu() - begin
 
     def _feed_source(self, source: int, batch: pa.RecordBatch, build: Which) -> None:
         if source in self._clocks:
@@ -189,9 +191,16 @@ class Slot:
             self.input_batch.observe(built, calls, int(work.passed[0]) - passed)
             if self.migration is not None:
                 reach("migration: before a step")
-                self.migration.step(min(self._pause, self.eddy.clock() - begin), least=2 * built)
+                seconds, aside = min(self._pause, self.eddy.clock() - begin), self._cpu()
+                self.migration.step(seconds, least=2 * built)
+                self._spent -= self._cpu() - aside
         self.eddy.flush()
-        while self.migration is not None and self.migration.flush():
+        while self.migration is not None:
+            aside = self._cpu()
+            more = self.migration.flush()
+            self._spent -= self._cpu() - aside
+            if not more:
+                break
             self.eddy.flush()
 
     def _next_rows(self, left: int) -> list[tuple[int, int]]:
@@ -314,7 +323,7 @@ class Slot:
 
     def advance(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
         """The batch is complete, and no row below these times will come any more."""
-        begin, moving = self.eddy.clock(), self._moving
+        begin = self._cpu()
         if self._waiting and query_watermark is not None:
             self._release(query_watermark)
         self.take_in()
@@ -325,14 +334,9 @@ class Slot:
         self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
         self._expire(watermarks)
         if self.planner is not None:
-            took = self._feeding + self.eddy.clock() - begin - (self._moving - moving)
+            took = self._spent + self._cpu() - begin
             self.planner.watch(watermarks, self._base_stems, self.eddy, self.peak_bytes, took)
-        self._feeding = 0.0
-
-    @property
-    def _moving(self) -> float:
-        """Seconds that the migration took so far: they are not the plan's."""
-        return 0.0 if self.migration is None else self.migration.seconds
+        self._spent = 0.0
 
     def loaded(self, watermarks: Mapping[str, int | None], query_watermark: int | None, version: int) -> None:
         """What was received is the state of a version, from before: it is built, and nothing probes. Rows that ROWS

@@ -1,0 +1,41 @@
+"""CI's share of `./run planted`: all patches fit the code, and some are planted."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from eddyline.testing.planted import ROOT, catcher, noticed, patches
+
+
+@pytest.mark.parametrize("patch", patches(), ids=lambda p: p.stem)
+def test_a_patch_fits_the_code_and_names_a_test(patch: Path) -> None:
+    checked = subprocess.run(
+        ["git", "apply", "--check", str(patch)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stderr
+    file, _, test = catcher(patch).partition("::")
+    assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_there_are_many() -> None:
+    assert len(patches()) >= 15
+
+
+@pytest.mark.parametrize("patch", patches()[1::8], ids=lambda p: p.stem)
+def test_a_planted_fault_is_noticed(patch: Path) -> None:
+    assert noticed(patch) == ""
+
+
+def test_a_patch_that_breaks_nothing_is_told_of(tmp_path: Path) -> None:
+    text = patches()[0].read_text(encoding="utf-8")
+    head, _, _ = text.partition("diff --git")
+    harmless = tmp_path / "harmless.patch"
+    comment = ROOT / "src" / "eddyline" / "migration" / "__init__.py"
+    line = comment.read_text(encoding="utf-8").splitlines()[0]
+    name = "src/eddyline/migration/__init__.py"
+    hunk = f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -1 +1,2 @@\n {line}\n+# nothing\n"
+    harmless.write_text(head.replace(catcher(patches()[0]), "tests/state/test_views.py") + hunk)
+    assert noticed(harmless) == "nobody noticed"
