@@ -13,7 +13,7 @@ from eddyline.plan.tree import parse_tree
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"ROUNDS": 1, "SECONDS": 0.5, "WINDOW": 0.25, "RATE": 500.0}.items():
+    for name, value in {"ROUNDS": 1, "SECONDS": 0.6, "WINDOW": 0.25, "RATE": 500.0}.items():
         monkeypatch.setattr(adapt, name, value)
 
 
@@ -25,7 +25,7 @@ def test_all_of_it() -> None:
 
 
 def test_the_clairvoyant_has_the_best_of_each_phase(monkeypatch: pytest.MonkeyPatch) -> None:
-    join = phased_join([Phase(0.2, (50.0,) * 4, (1.0, 1.0, 1.0))] * 2, adapt.EDGES, 0.1, 1)
+    join = phased_join([Phase(0.4, (50.0,) * 4, (1.0, 1.0, 1.0))] * 2, adapt.EDGES, 0.1, 1)
     names = [adapt.AUTO, "static a", "static b", "eddy c"]
     times = np.array([[2.0, 2.0], [1.0, 9.0], [9.0, 2.0], [4.0, 4.0]])
     monkeypatch.setattr(adapt, "_round", lambda *_: times)

@@ -14,7 +14,7 @@ def test_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migration, "RATE", 300.0)
     sides = migration.courses(migration.ONCE, 1.0)
     assert list(sides) == ["unchanged", "auto"] and sides["unchanged"].changes == ()
-    assert all(len(course.cpu) == len(course.memory) == 20 for course in sides.values())
+    assert all(len(course.cpu) == len(course.memory) == 8 for course in sides.values())
     assert sides["auto"].rows.sum() == 3 * 300 * 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -17,6 +17,7 @@ from eddyline.engine.attach import close, open_slot, save
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.planner import Planner, _held
 from eddyline.engine.slot import Slot
+from eddyline.migration.migration import Migration
 from eddyline.optimizer import optimiser
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.plan.tree import parse_tree
@@ -132,6 +133,43 @@ def test_what_a_migration_took_stands_beside_what_was_predicted(how: str) -> Non
     assert measured == pytest.approx(predicted, rel=0.35), "those in windows, and what came meanwhile"
     if how == "parallel-track":
         assert told["duration"][1] == 1.0 and told["duration"][0] == pytest.approx(1.0, rel=0.21), "batches of a tenth"
+
+
+@pytest.mark.parametrize(("where", "times"), [("_arrive", 3), ("_gather", 1), ("_expire", 1), ("replan", 0)])
+def test_what_a_batch_takes_is_all_that_the_slot_does_for_it(
+    where: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second each time; batches are a tenth of a second of event time."""
+    clock, slow = ManualClock(), getattr(Slot, where)
+    monkeypatch.setattr(Slot, where, lambda *args: (clock.advance(1.0), slow(*args))[1])
+    engine = LocalEngine(query(), Settings(optimizer="mjoin-init"), clock)
+    for _, batch in zip(range(15), batches(), strict=False):
+        engine.batch(batch)
+    assert engine.slot.planner is not None
+    assert engine.slot.planner.optimiser.timing.cpu == pytest.approx(10.0 * times, rel=0.05)
+
+
+@pytest.mark.parametrize("how", ["moving-state", "parallel-track"])
+def test_a_migration_is_not_what_the_plan_takes(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock()
+
+    def look() -> float:
+        clock.advance(1e-6)
+        return clock()
+
+    for name in ("step", "flush"):
+        slow = getattr(Migration, name)
+
+        def slower(self: Migration, *args: object, slow: Callable[..., object] = slow, **named: object) -> object:
+            clock.advance(1.0)
+            return slow(self, *args, **named)
+
+        monkeypatch.setattr(Migration, name, slower)
+    engine = LocalEngine(query(), Settings(migration=how), look)
+    rows, shapes = run(engine)
+    assert rows == list(expected()) and shapes[-1] == TREE and clock() > 1.0
+    assert not [d for d in engine.slot.eddy.decisions.recent if d.why.startswith("undone")]
+    assert engine.slot.planner is not None and engine.slot.planner.optimiser.timing.cpu < 0.1
 
 
 def test_with_migration_off_the_plan_stays() -> None:

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 from time import perf_counter
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
+from eddyline.optimizer import calibrate as calibration
 from eddyline.optimizer.calibrate import LEAST, calibrate
 from eddyline.optimizer.costs import DEFAULTS, Costs
+from eddyline.query.evaluate import ErrorCount
+from eddyline.query.expr import Expr
 from eddyline.testing.clock import ManualClock
 
 
@@ -28,3 +35,16 @@ def test_corrected_by_what_was_measured() -> None:
     assert corrected.insert_row == DEFAULTS.insert_row
     with pytest.raises(AttributeError):
         DEFAULTS.scaled({"luck": 2.0})
+
+
+def test_the_condition_of_a_pair_is_part_of_its_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second for every row that a condition is evaluated for, and nothing else takes any time."""
+    clock, evaluate = ManualClock(), calibration.mask
+
+    def slow(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> NDArray[np.bool_]:
+        clock.advance(float(rows))
+        return evaluate(expr, env, rows, errors)
+
+    monkeypatch.setattr(calibration, "mask", slow)
+    costs = calibrate(clock)
+    assert costs.probe_list_row == 1.0 and costs.probe_hash == costs.match == LEAST

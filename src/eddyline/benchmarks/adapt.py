@@ -25,7 +25,7 @@ from eddyline.errors import InternalError
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 
-SECONDS, WINDOW, BATCH = 10.0, 0.5, 0.1
+SECONDS, WINDOW, BATCH = 10.0, 0.5, 0.2
 ROUNDS = 2
 RATE = 20_000.0
 EDGES = ((0, 1), (1, 2), (2, 3))

@@ -23,7 +23,7 @@ from eddyline.engine.batch import LocalEngine
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
 
-WINDOW, BATCH, LAG = 1.0, 0.1, 4.0
+WINDOW, BATCH, LAG = 1.0, 0.25, 4.0
 RATE = 20_000.0
 EDGES = ((0, 1), (1, 2))
 FIRST = "((s0 s1) s2)"

@@ -11,7 +11,6 @@ leave with it.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -23,23 +22,16 @@ from numpy.typing import NDArray
 from eddyline.engine.in_order import InOrder
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.intake import event_times
-from eddyline.engine.planner import Planner
+from eddyline.engine.planned import Planned
 from eddyline.engine.results import Groups, Named, Results, Rows
 from eddyline.engine.split import Shipment, Which, kept_values, wanted
-from eddyline.faults import reach
-from eddyline.migration.migration import Migration
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.plan import Plan
-from eddyline.plan.tree import Tree, parse_tree, shape
-from eddyline.query.evaluate import ErrorCount
-from eddyline.query.model import Query, WindowKind
-from eddyline.routing.eddy import Eddy
+from eddyline.plan.tree import Tree
+from eddyline.query.model import Query
 from eddyline.routing.packet import Packet, merged
-from eddyline.routing.rows_windows import Clock
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.shelf import Saved
-from eddyline.state.stem import SteM
 
 RESULT_ROWS = 65536
 """Complete tuples are gathered when so many have come together."""
@@ -57,7 +49,7 @@ class _Part(Protocol):
     def nbytes(self) -> int: ...
 
 
-class Slot:
+class Slot(Planned):
     """Build, route, expire, commit."""
 
     def __init__(
@@ -71,35 +63,16 @@ class Slot:
     ) -> None:
         """With `partial` aggregates are given as cells, for `partial.combine`. `tree` is the shape to begin with, if it
         is not what the settings say."""
-        self.arena = arena = arena or Arena()
-        sources = query.sources
-        asked = shape(settings.plan, [s.alias for s in sources])
-        self._wanted, tree = None if settings.plan == "auto" else asked, tree or asked
-        self.query, self.plan, self.errors = query, Plan(query, tree), ErrorCount()
-        self.stems = [SteM(arena, layout) for layout in self.plan.layouts]
-        """Those of the sources, then the intermediate ones."""
-        self._clocks = {
-            i: Clock(arena, s.window.size) for i, s in enumerate(sources) if s.window.kind is WindowKind.ROWS
-        }
-        streams = [i for i, s in enumerate(sources) if not s.stream.is_table]
+        super().__init__(query, settings, arena or Arena(), clock, tree)
+        streams = [i for i, s in enumerate(query.sources) if not s.stream.is_table]
         self._waiting = {i: InOrder(query, i) for i in streams} if self._clocks else {}
         self._results: Results = (
             Rows(query, self.errors)
             if query.group is None
             else Groups(query, query.group, self.stems, self._clocks, self.errors, partial)
         )
-        self.eddy = Eddy(self.plan, self.stems, self._clocks, settings, self.errors, self._complete, clock)
         self.input_batch = InputBatch(settings.input_batch or settings.packet)
-        wanted_plan = settings.plan == "auto" and settings.optimizer != "off" and len(sources) > 2
-        self._cpu = time.thread_time if clock is time.perf_counter else clock
-        """CPU seconds: what else the machine does is no fault of a plan. A clock that was given stands for both."""
-        self.planner = Planner(self.plan, settings, self._cpu) if wanted_plan else None
-        self._spent = 0.0
-        """CPU seconds for what was fed since the last batch, less those for a migration."""
-        self.migration: Migration | None = None
-        """To another plan, while it goes on."""
         self._in_order = settings.execution == "total"
-        self._settings, self._pause = settings, math.inf if settings.pause_ms is None else settings.pause_ms / 1000
         self._ready: list[Packet] = []
         self._ready_rows = 0
         self._committed_number = 0
@@ -189,18 +162,9 @@ class Slot:
             (self.eddy.flush if self._in_order else self.eddy.run)()
             calls = work.calls - calls + len(stems)
             self.input_batch.observe(built, calls, int(work.passed[0]) - passed)
-            if self.migration is not None:
-                reach("migration: before a step")
-                seconds, aside = min(self._pause, self.eddy.clock() - begin), self._cpu()
-                self.migration.step(seconds, least=2 * built)
-                self._spent -= self._cpu() - aside
+            self._move_some(self.eddy.clock() - begin, built)
         self.eddy.flush()
-        while self.migration is not None:
-            aside = self._cpu()
-            more = self.migration.flush()
-            self._spent -= self._cpu() - aside
-            if not more:
-                break
+        while self._track_has_more():
             self.eddy.flush()
 
     def _next_rows(self, left: int) -> list[tuple[int, int]]:
@@ -211,15 +175,6 @@ class Slot:
             return [(min(waiting, key=lambda item: item[1].times.values[item[1].rows])[0], 1)]
         slices = -(-left // self.input_batch.rows)
         return [(source, -(-(stem.stored - stem.rows) // slices)) for source, stem in waiting]
-
-    @property
-    def _base_stems(self) -> list[SteM]:
-        return self.stems[: len(self.query.sources)]
-
-    @property
-    def built(self) -> list[int]:
-        """Rows built so far, by source."""
-        return [stem.rows for stem in self._base_stems]
 
     # Output
 
@@ -239,85 +194,6 @@ class Slot:
     def drain(self) -> list[pa.RecordBatch]:
         """The results since the last call."""
         return self._results.drain()
-
-    # Plan
-
-    def replan(self) -> None:
-        """Between a commit and the next batch: take another plan, if there is one that pays, or the one that was asked
-        for, if the state is of another."""
-        moving, wanted = self.migration, self._wanted
-        if moving is not None and wanted in (None, moving.plan.tree):
-            if moving.is_ready:
-                moving.duration = 0.0 if self.planner is None else self.planner.optimiser.since
-                self.change_plan()
-            return
-        tree, move = None if wanted == self.plan.tree else wanted, None
-        if wanted is None and self.planner is not None:
-            move = self.planner.propose(self.plan, self._base_stems, self.eddy)
-            tree = None if move is None else move.tree
-        if tree is None:
-            return
-        at_once, asked = self._settings.pause_ms is None, self._settings.migration == "parallel-track"
-        self.migrate(tree, parallel=not at_once and (asked if move is None else move.parallel))
-        assert self.migration is not None
-        self.migration.predicted = {} if move is None else move.figures
-        if at_once:
-            self._move_all()
-            self.change_plan()
-
-    def set_plan(self, tree: Tree) -> None:
-        """Take another shape at once, between a commit and the next batch, however long it takes."""
-        self.migrate(tree, parallel=False)
-        self._move_all()
-        self.change_plan()
-
-    def migrate(self, tree: Tree, parallel: bool, first: Sequence[int] | None = None) -> None:
-        """Begin to take another shape while batches go on, between a commit and the next batch. `first` is from a slot
-        that was saved."""
-        self.give_up()
-        reach("migration: before it begins")
-        state = self.arena, self.eddy, self.stems
-        self.migration = Migration(*state, tree, parallel, self._settings, self._clocks, first)
-        reach("migration: it has begun")
-
-    @property
-    def course(self) -> Saved:
-        """The plan of now, and the one that it is on the way to, by which strategy and how far."""
-        moving = self.migration
-        to = None if moving is None else {"plan": moving.plan.text, "parallel": moving.parallel, "moved": moving.moved}
-        return {"plan": self.plan.text, "to": to}
-
-    def resume(self, course: Saved) -> None:
-        """Take the course that a slot whose state was lost had: what was moved then is moved again."""
-        aliases = [s.alias for s in self.query.sources]
-        self.set_plan(parse_tree(course["plan"], aliases))
-        if course["to"] is not None:
-            self.migrate(parse_tree(course["to"]["plan"], aliases), course["to"]["parallel"])
-
-    def give_up(self) -> None:
-        """The plan of now stays."""
-        if self.migration is not None:
-            self.migration.free()
-            self.migration = None
-
-    def _move_all(self) -> None:
-        """Nothing comes meanwhile."""
-        assert self.migration is not None
-        self.migration.step(math.inf)
-        self.migration.expire()
-        self.migration.commit()
-
-    def change_plan(self) -> None:
-        """The migration is ready, and all is committed."""
-        assert self.migration is not None
-        reach("migration: before the plan is changed")
-        self.migration.adopt(self.stems)
-        self.eddy.decisions.add(self.migration.decision)
-        self.plan, self.migration = self.migration.plan, None
-        self.eddy.change(self.plan)
-        if self.planner is not None:
-            self.planner.go_on(self._base_stems, self.eddy)
-        reach("migration: the plan is changed")
 
     # Time
 
@@ -360,17 +236,6 @@ class Slot:
             self._make_states()
         if self.planner is not None:
             self.planner.go_on(self._base_stems, self.eddy)
-
-    def _make_states(self) -> None:
-        """Intermediate results, of which there are none, of rows that were loaded: as if there had been none to keep
-        before."""
-        tree, base = self.plan.tree, self._base_stems
-        for stem in self.stems[len(base) :]:
-            stem.free()
-        self.stems[:] = base
-        self.plan = Plan(self.query)
-        self.eddy.change(self.plan)
-        self.set_plan(tree)
 
     def _release(self, watermark: int) -> None:
         """Feed what waited for the watermark. All clocks tell the new rows before any of them probes."""

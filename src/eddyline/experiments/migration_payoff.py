@@ -15,7 +15,7 @@ from eddyline.experiments.table import Table
 
 STABLE = (ONCE[0],) * 2
 QUICK_SECONDS = 3.0
-EACH = 10
+EACH = 4
 """Batches to a point of a figure."""
 
 _known: dict[tuple[object, bool], dict[str, Course]] = {}
