@@ -23,6 +23,10 @@ def register() -> None:
     def even(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return (x + y) % 2 == 0
 
+    @udf(returns=pa.bool_(), name="set_plan_most")
+    def most(x: np.ndarray) -> np.ndarray:
+        return x != 1
+
     @udf(returns=pa.bool_(), name="set_plan_fails")
     def fails(x: np.ndarray) -> np.ndarray:
         raise ValueError("no")
@@ -46,6 +50,10 @@ QUERIES = {
     f"WHERE {EDGES} GROUP BY b.k",
     "selections": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE {EDGES} AND set_plan_even(a.x, b.y) "
     "AND set_plan_even(b.x, c.y)",
+    "selection of one": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE {EDGES} AND set_plan_most(b.x) "
+    "AND set_plan_even(a.x, c.y)",
+    "four selections": f"SELECT {OUT}, d.x AS w FROM a {W}, b {W}, c {W}, d {W} WHERE {EDGES} AND c.y = d.y "
+    "AND set_plan_most(a.x) AND set_plan_even(a.x, b.y) AND set_plan_even(a.x, c.x) AND set_plan_most(d.x)",
     "four": f"SELECT {OUT}, d.x AS w FROM a {W}, b {W}, c {W}, d {W} WHERE {EDGES} AND c.y = d.y",
     "self": f"SELECT p.x, q.x AS y, a.x AS z FROM a {W}, b {W} AS p, b {W} AS q WHERE a.k = p.k AND p.s = q.s",
 }

@@ -122,7 +122,7 @@ def test_whatever_the_numbers_are(seed: int) -> None:
     rng = Random(seed)
     drawn = model(seed, rng.randint(3, 6))
     pricing, pairs = Pricing(drawn), tuple(combinations(range(drawn.size), 2))
-    old, new = (random_tree(rng, drawn.size, pairs) for _ in range(2))
+    old, new = (random_tree(rng, drawn.size, pairs, late=0.0) for _ in range(2))
     lives = [s.rows / s.rate if s.rate else 0.0 for s in drawn.workload.sources]
     assert astuple(moving_state(Change(pricing, old, old), 1.0, 0.05))[:4] == (0.0, 0.0, 0.0, 0.0)
     assert parallel_track(Change(pricing, old, old), lives, 0.0).seconds == 0.0

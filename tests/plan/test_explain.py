@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from eddyline.plan.explain import duration, explain, warnings
 from eddyline.plan.tree import Tree, parse_tree
+from eddyline.query.udf import udf
 from jobs import bound
 
 
@@ -124,6 +127,29 @@ routes, fixed order:
   s -> (o p t) by s.x = p.x   (1 probe by key)
   t -> o by t.k = o.k -> p by o.k = p.k -> s by p.x = s.x   (3 probes by key)"""
     )
+
+
+def test_a_late_operator_says_what_waits() -> None:
+    @udf(returns=pa.bool_(), name="explained_as_late")
+    def late(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return x > y
+
+    query = bound(
+        "SELECT a.k FROM a, b, c WHERE a.k = b.k AND b.k = c.k AND explained_as_late(a.k, b.k)", a="k", b="k", c="k"
+    )
+    early, waits = (explain(query, tree=parse_tree(text, "abc")) for text in ("((a b) c)", "((a b)! c)"))
+    assert early.splitlines()[0] == "binary tree ((a b) c) of 3 sources" and "not yet" not in early
+    assert "a -> b by a.k = b.k -> [explained_as_late(a.k, b.k)] -> c by a.k = c.k" in early
+    assert "c -> (a b) by c.k = a.k   (1 probe by key)" in early
+    lines = waits.splitlines()
+    assert lines[0] == "binary tree ((a b)! c) of 3 sources"
+    at = lines.index("(a b): intermediate results, kept until a row in them expires")
+    assert lines[at + 1 : at + 4] == [
+        "  hash index on a.k",
+        "  hash index on b.k",
+        "  not yet selected by explained_as_late(a.k, b.k)",
+    ]
+    assert "c -> (a b) by c.k = a.k -> [explained_as_late(a.k, b.k)]" in waits
 
 
 def test_a_hybrid_tree() -> None:

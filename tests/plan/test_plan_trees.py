@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ import pytest
 
 from eddyline.plan.explain import text
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select, Signature, Step
-from eddyline.plan.tree import parse_tree
+from eddyline.plan.tree import Tree, parse_tree
 from eddyline.query.udf import udf
 from eddyline.testing.trees import random_tree
 from jobs import bound
@@ -26,7 +27,7 @@ def likes() -> None:
 
 
 def plan_of(tree: str, where: str, columns: str = "k x y s:string", tables: str = "") -> Plan:
-    aliases = sorted(tree.replace("(", " ").replace(")", " ").split())
+    aliases = sorted(re.findall(r"\w+", tree))
     query = bound(
         f"SELECT {aliases[0]}.k FROM {', '.join(aliases)} WHERE {where}",
         tables=tables.split(),
@@ -126,6 +127,43 @@ def test_selections_are_done_before_a_build() -> None:
     assert plan.operator((span(plan, "ab"), 1)).tree == plan.tree
     below, root = plan.operator((1, 0)), plan.operator((4, 0))
     assert (below.selections, below.done, root.selections, root.done) == ((0,), 1, (1,), 3)
+
+
+LIKES = "a.k = b.k AND b.x = c.x AND tree_likes(a.x, b.y) AND tree_likes(a.y, c.y) AND tree_likes(b.k, b.x)"
+
+
+def test_a_late_operator_leaves_its_selections_to_the_one_above() -> None:
+    plan = plan_of("((a b)! c)", LIKES)
+    assert targets(plan, "b") == ["a"], "nor is that of one source offered"
+    assert plan.stem_of((0b11, 0)) == 3 and plan.signature(0b11) == (0b11, 0)
+    assert targets(plan, "ab") == ["[0]", "[2]", "c"], "in any order"
+    for done, rest in {1: ["[2]", "c"], 4: ["[0]", "c"], 5: ["c"]}.items():
+        assert targets(plan, "ab", done) == rest and plan.stem_of((0b11, done)) is None
+        assert plan.operator((0b11, done)).tree == plan.tree
+    [probe] = plan.steps((0b100, 0))
+    assert plan.after((0b100, 0), probe) == (0b111, 0) and targets(plan, "abc") == ["[0]", "[1]", "[2]"]
+    below, root = plan.operator((1, 0)), plan.operator((4, 0))
+    assert (below.selections, below.done, root.selections, root.done) == ((), 0, (0, 1, 2), 7)
+
+
+def test_a_late_operator_has_what_those_below_have_done() -> None:
+    plan = plan_of("(((a b) c)! d)", f"{LIKES} AND c.y = d.y")
+    assert plan.signature(0b11) == (0b11, 5) and plan.signature(0b111) == (0b111, 5)
+    assert targets(plan, "ab", 5) == ["c"] and targets(plan, "abc", 5) == ["[1]", "d"]
+    assert plan.stem_of((0b111, 5)) == 5 and plan.stem_of((0b111, 7)) is None
+
+
+def test_what_a_migration_starts_passes_what_is_missing() -> None:
+    """Tuples of a plan in which the selections of both operators waited."""
+    plan = plan_of("(((a b) c) d)", f"{LIKES} AND c.y = d.y")
+    assert plan.operator((0b111, 0)).tree.span == 0b111 and targets(plan, "abc") == ["[0]", "[1]", "[2]"]
+    assert targets(plan, "abc", 5) == ["[1]"] and plan.stem_of((0b111, 7)) == 5
+
+
+def test_the_root_is_not_late() -> None:
+    query = plan_of("((a b) c)", LIKES).query
+    with pytest.raises(AssertionError, match="never be applied"):
+        Plan(query, Tree((0, 1, 2), late=True))
 
 
 def test_after() -> None:

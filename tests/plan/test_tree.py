@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.errors import SettingError
-from eddyline.plan.tree import Tree, mjoin, parse_tree, shape, span_of
+from eddyline.plan.tree import Tree, mjoin, parse_tree, passed, shape, span_of
 from eddyline.testing.trees import random_tree
 
 ABC = ["a", "b", "c"]
@@ -27,6 +27,9 @@ ABC = ["a", "b", "c"]
         ("((A B) C)", Tree((Tree((0, 1)), 2))),
         ("(((a) b) ((c)))", Tree((Tree((0, 1)), 2))),
         ('(("a" b) c)', Tree((Tree((0, 1)), 2))),
+        ("((a b)! c)", Tree((Tree((0, 1), late=True), 2))),
+        ("(c(b a) !)", Tree((2, Tree((1, 0), late=True)))),
+        ("(((a b))! c)", Tree((Tree((0, 1), late=True), 2))),
     ],
 )
 def test_read(text: str, tree: Tree) -> None:
@@ -46,6 +49,12 @@ def test_read(text: str, tree: Tree) -> None:
         ("(a b)", "plan=(a b): c is missing"),
         ("(b)", "plan=(b): a, c is missing"),
         ("", "plan=: a, b, c is missing"),
+        ("(a b c)!", "plan=(a b c)!: there is nothing above the ! of the whole tree"),
+        ("((a b c)!)", "plan=((a b c)!): there is nothing above the ! of the whole tree"),
+        ("((a)! b c)", "plan=((a)! b c): ! does not stand behind an operator"),
+        ("(a! (b c))", "plan=(a! (b c)): ! does not stand behind an operator"),
+        ("((a b)!! c)", "plan=((a b)!! c): ! does not stand behind an operator"),
+        ("(!(a b) c)", "plan=(!(a b) c): ! does not stand behind an operator"),
         ('(a b "c)', 'plan=(a b "c): there is no alias "; the query has a, b, c'),
     ],
 )
@@ -62,7 +71,8 @@ def test_what_is_written_is_read_again(seed: int, sources: int) -> None:
     edges = {(i, j) for i in range(sources) for j in range(i) if rng.random() < 0.5}
     tree = random_tree(rng, sources, edges)
     names = [
-        rng.choice(["a", "Order", "x y", "(", ")", '"', 'say "hi"', "", "é", "-"]) + str(i) for i in range(sources)
+        rng.choice(["a", "Order", "x y", "(", ")", "!", "a!", '"', 'say "hi"', "", "é", "-"]) + str(i)
+        for i in range(sources)
     ]
     written = tree.text(names)
     assert parse_tree(written, names) == tree
@@ -80,6 +90,24 @@ def test_spans_and_what_is_below() -> None:
     assert [below.span for below in tree.below()] == [0b11, 0b111, 0b11000]
     assert tree.span == 0b111111 and list(tree.sources()) == [0, 1, 2, 3, 4, 5]
     assert [span_of(child) for child in tree.children] == [0b111, 0b11000, 0b100000]
+
+
+def test_late_operators_leave_selections_to_those_above() -> None:
+    selections = [0b11, 0b110, 0b1, 0b1000]
+    for text, done in {
+        "(((a b) c) d)": {0b11: 0b101, 0b111: 0b111, 0b1111: 0b1111},
+        "(((a b)! c) d)": {0b11: 0, 0b111: 0b111, 0b1111: 0b1111},
+        "(((a b) c)! d)": {0b11: 0b101, 0b111: 0b101, 0b1111: 0b1111},
+        "(((a b)! c)! d)": {0b11: 0, 0b111: 0, 0b1111: 0b1111},
+        "((a b)! (c d))": {0b11: 0, 0b1100: 0b1000, 0b1111: 0b1111},
+    }.items():
+        assert passed(parse_tree(text, "abcd"), selections) == done, text
+
+
+def test_late_is_part_of_a_tree() -> None:
+    late, early = parse_tree("((a b)! c)", ABC), parse_tree("((a b) c)", ABC)
+    assert late != early and late.text(ABC) == "((a b)! c)" and early.text(ABC) == "((a b) c)"
+    assert eval(repr(late)) == late and eval(repr(early)) == early
 
 
 def test_a_wrong_tree_cannot_be_made() -> None:

@@ -33,8 +33,12 @@ def test_all_kinds_come() -> None:
         operators = [tree, *tree.below()]
         binary = all(len(operator.children) == 2 for operator in operators)
         kinds["mjoin" if len(operators) == 1 else "binary" if binary else "hybrid"] += 1
+        kinds["late"] += any(below.late for below in tree.below())
+        kinds["root is late"] += tree.late
         kinds["bushy"] += any(sum(isinstance(c, Tree) for c in operator.children) > 1 for operator in operators)
-    assert all(kinds[kind] > 20 for kind in ("mjoin", "binary", "hybrid", "bushy")), kinds
+    assert all(kinds[kind] > 20 for kind in ("mjoin", "binary", "hybrid", "bushy", "late")), kinds
+    assert not kinds["root is late"]
+    assert not any(below.late for _ in range(50) for below in random_tree(rng, 5, chain(5), late=0.0).below())
 
 
 def connected(tree: Tree, edges: set[tuple[int, int]]) -> bool:

@@ -112,7 +112,7 @@ def plans_of(rng: random.Random, case: TimedJoin, best: Tree) -> list[Tree]:
     if best not in trees:
         trees.append(best)
     while len(trees) < PLANS:
-        tree = random_tree(rng, sources, case.edges)
+        tree = random_tree(rng, sources, case.edges, late=0.0)
         shapes = [shape_of(other) for other in trees]
         if shape_of(tree) not in shapes and all(_connected(below.span, case.edges) for below in tree.below()):
             trees.append(tree)

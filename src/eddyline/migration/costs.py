@@ -53,7 +53,7 @@ class Change:
 
     @property
     def boxes(self) -> list[Box]:
-        """Where they differ."""
+        """Where they differ. What is proposed has no late operators, so spans tell its states."""
         return boxes(self.old, self.new)
 
     @property

@@ -1,8 +1,10 @@
 """A migration: the states of a new plan come to be beside the running one, until that can be left.
 
 Both strategies run the operators in which the plans differ on a second eddy, the *track*, over the same rows: it has
-views of the SteMs that both plans keep, and SteMs of its own for spans that only the new one has. What is old and what
-is new is a comparison of row numbers.
+views of the SteMs that both plans keep, and SteMs of its own for states that only the new one has. What is old and what
+is new is a comparison of row numbers. A state of the same span whose tuples passed fewer selections in the old plan is
+looked at in the same way: its tuples start with the signature that they have there, pass what is missing, and are built
+into the SteM of the new plan (see boxes.py).
 
 - *Moving state* builds the live rows of the views, some at a time between packets of the running plan, so that the
   states of the new plan are made of what is there, and then of what has come meanwhile. Its results are known, so
@@ -58,13 +60,14 @@ class Migration:
         another process began."""
         query, old = eddy.plan.query, eddy.plan
         self.plan, self.parallel, self._eddy, self._stems = Plan(query, tree), parallel, eddy, stems
-        self.boxes = boxes(old.tree, tree)
+        self.boxes = boxes(old.tree, tree, old.selections)
         self._sources = len(query.sources)
         self._streams = [s for s in range(self._sources) if not query.sources[s].stream.is_table]
         new = (stem.rows for stem in stems[: self._sources])
         self.first = list(first or new)
         """By source the first new row."""
-        tops, leaves = {b.top for b in self.boxes}, {leaf for b in self.boxes for leaf in b.leaves}
+        filtered = {span for b in self.boxes for span in b.filtered}
+        tops, leaves = {b.top for b in self.boxes} - filtered, {leaf for b in self.boxes for leaf in b.leaves}
         fresh = {span for b in self.boxes for span in b.fresh}
         held = {t.span: stem for t, stem in zip(old.materialised, stems[self._sources :], strict=True)}
         held |= {1 << s: stems[s] for s in range(self._sources)}
@@ -75,10 +78,11 @@ class Migration:
         track: list[SteM] = []
         for span, layout in zip(self._spans, self.plan.layouts, strict=True):
             stem = held.get(span)
+            own = stem is None or span in fresh or span in filtered or not stem.fits(layout)
             if stem is not None and (span in leaves or not layout.components):
-                indexes = layout.indexes if stem.fits(layout) else ()
+                indexes = () if own else layout.indexes
                 self._views[span] = View(arena, stem, indexes, self._begin(span, stem), span in leaves)
-            if stem is None or not stem.fits(layout):
+            if stem is None or own:
                 self._own[span] = stem = SteM(arena, layout)
                 track.append(stem)
             else:
@@ -87,11 +91,13 @@ class Migration:
         """The leaves, the largest first: what is built first finds nothing to match."""
         self._handed: list[Packet] = []
         give = self._handed.append if parallel else _forget
-        only = fresh | tops if parallel else fresh
-        self._track = Eddy(self.plan, track, clocks, settings, ErrorCount(), give, eddy.clock, only, past=not parallel)
+        run = fresh | tops if parallel else fresh, filtered
+        self._track = Eddy(self.plan, track, clocks, settings, ErrorCount(), give, eddy.clock, *run, past=not parallel)
         self._track.given = frozenset(tops if parallel else ())
         if parallel:
             eddy.left_out, eddy.shared = self._with_old, self._track.given
+        self._came = self._came_before = self._there
+        """Rows and tuples that the leaves had at the last step, and at the last commit."""
         self.predicted: Mapping[str, float] = {}
         """What the optimiser believed of it when it proposed it (costs.py)."""
         self.duration = 0.0
@@ -117,15 +123,18 @@ class Migration:
     # Going on
 
     def step(self, seconds: float, least: int = 0) -> None:
-        """Go on for so long, or until there is nothing more to do; but for so many rows at least, or what comes would
-        be more than what is moved. A parallel track keeps up with the running plan."""
-        begin, least = self._eddy.clock(), self.moved + least
+        """Go on for so long, or until there is nothing more to do; but for so many rows at least, and for twice what
+        the leaves got since the last step, or what comes would be more than what is moved. A parallel track keeps up
+        with the running plan."""
+        begin = self._eddy.clock()
         until = math.inf if self.parallel else begin + seconds
         self._look()
+        came = self._there
+        least, self._came = self.moved + max(least, 2 * (came - self._came)), came
         while (leaf := self._behind) is not None:
             view = self._views[leaf]
             rows = min(view.behind, CHUNK)
-            self._track.start(view, self.plan.signature(leaf), rows)
+            self._track.start(view, self._eddy.plan.signature(leaf), rows)
             self.moved += rows
             self._track.flush(until)
             if self._eddy.clock() >= until and self.moved >= least:
@@ -139,10 +148,13 @@ class Migration:
         self.longest = max(self.longest, took)
 
     def flush(self) -> bool:
-        """At the end of a batch nothing is in flight; whether the running plan has something to do with what came."""
+        """At the end of a batch nothing is in flight; whether the running plan has something to do with what came. What
+        that made since the last step is moved too, or there would always be something left."""
         if self.parallel:
             self.step(math.inf)
         else:
+            if self._there > self._came:
+                self.step(0.0)
             begin = self._eddy.clock()
             self._track.flush()
             self._took(begin)
@@ -158,6 +170,11 @@ class Migration:
     def _behind(self) -> int | None:
         """A leaf of which not all rows are built here."""
         return next((leaf for leaf in self._order if self._views[leaf].behind), None)
+
+    @property
+    def _there(self) -> int:
+        """Rows and tuples of all leaves, built here or not."""
+        return sum(self._views[leaf].rows + self._views[leaf].behind for leaf in self._order)
 
     def _look(self) -> None:
         for view in self._views.values():
@@ -225,6 +242,7 @@ class Migration:
     def commit(self) -> None:
         """After its SteMs."""
         self.batches += 1
+        self._came_before = self._came
         for part in (*self._views.values(), *self._own.values()):
             part.commit()
 
@@ -232,6 +250,7 @@ class Migration:
         """Before its SteMs."""
         for part in (*self._views.values(), *self._own.values()):
             part.wind_back()
+        self._came = self._came_before
         self._track.clear()
         self._handed.clear()
 
@@ -258,6 +277,7 @@ class Migration:
             part.restore(of_part)
         self.moved, self.batches, self.seconds, self.longest = saved["did"]
         self.predicted = saved["predicted"]
+        self._came = self._came_before = self._there
 
 
 def _forget(packet: Packet) -> None:

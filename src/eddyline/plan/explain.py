@@ -23,7 +23,7 @@ def explain(query: Query, partitioning: Partitioning | None = None, tree: Tree |
         lines += ["", f"{source.alias}: {_source(query, number)}", *(f"  {line}" for line in _details(plan, number))]
     for number, below in enumerate(plan.materialised, len(query.sources)):
         lines += ["", f"{span_text(below.span, query)}: intermediate results, kept until a row in them expires"]
-        lines += [f"  {line}" for line in _indexes(plan, number)]
+        lines += [f"  {line}" for line in (*_indexes(plan, number), *_waiting(plan, below))]
     if plan.graph.selections:
         lines += ["", "selections in the eddy:"]
         lines += [f"  {text(p, query)}" for p in plan.graph.selections]
@@ -110,6 +110,14 @@ def _indexes(plan: Plan, number: int) -> list[str]:
     query, layout = plan.query, plan.layouts[number]
     lines = [f"hash index on {', '.join(text(e, query) for e in on)}" for on in layout.indexes]
     return lines + [f"sorted index on {text(e, query)}" for e in layout.order_keys]
+
+
+def _waiting(plan: Plan, below: Tree) -> list[str]:
+    """The selections that a late operator could have applied."""
+    left = [
+        i for i, needed in enumerate(plan.selections) if not needed & ~below.span and not plan.done[below.span] >> i & 1
+    ]
+    return [f"not yet selected by {text(plan.graph.selections[i], plan.query)}" for i in left]
 
 
 def _shape(plan: Plan) -> str:

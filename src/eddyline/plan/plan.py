@@ -8,10 +8,11 @@ exists only after its rows were built (BuildFirst); SteMs have all rows that cam
 predicate that its span newly completes.
 
 A tuple is in one join operator of the tree: it probes the other children of that operator and nothing else, so no route
-goes round a materialised span. When it has all of them, and has passed the selections that they allow, it is built into
-the intermediate SteM of the operator, and starts again in the operator above. SteMs are numbered: those of sources
-first, then those of the operators below the root. Every tuple of a SteM has passed the same selections, so a signature
-says all about a tuple that has a component of it.
+goes round a materialised span. When it has all of them, and has passed the selections of the operator, it is built into
+the intermediate SteM of that, and starts again in the operator above. SteMs are numbered: those of sources first, then
+those of the operators below the root. A selection belongs to the lowest operator that has all its sources and is not
+late (see tree.py): there the router orders it among the probes, further down it is not offered. So every tuple of a
+SteM has passed the same selections, and a signature says all about a tuple that has a component of it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from eddyline.plan.graph import Equality, JoinGraph, join_graph
-from eddyline.plan.tree import Tree, mjoin, span_of
+from eddyline.plan.tree import Tree, mjoin, passed, span_of
 from eddyline.query.expr import Column, Expr, columns_of, sources_of
 from eddyline.query.model import Query, WindowKind
 from eddyline.query.types import physical
@@ -85,7 +86,7 @@ class Operator:
     """What each of these has, as a bit mask of sources."""
     selections: tuple[int, ...]
     done: int
-    """All selections that its span allows, as a bit mask: what its results have passed."""
+    """As a bit mask, the selections that its results have passed, here or below."""
 
     @cached_property
     def bits(self) -> dict[int, int]:
@@ -104,7 +105,12 @@ class Plan:
     def __init__(self, query: Query, tree: Tree | None = None) -> None:
         self.query = query
         self.tree = tree or mjoin(len(query.sources))
+        assert not self.tree.late, "some selections would never be applied"
         self.graph: JoinGraph = join_graph(query)
+        self.selections = tuple(sum(1 << s for s in sources_of(p)) for p in self.graph.selections)
+        """The sources that each needs, as bit masks."""
+        self.done = passed(self.tree, self.selections)
+        """By span of each operator what its results have passed."""
         self._between: dict[frozenset[int], list[Equality]] = {}
         for e in self.graph.equalities:
             self._between.setdefault(frozenset((e.left, e.right)), []).append(e)
@@ -121,37 +127,33 @@ class Plan:
         self._steps: dict[Signature, tuple[Step, ...]] = {}
 
     def _add_operator(self, tree: Tree) -> None:
-        sources, done = len(self.query.sources), self._allowed(tree.span)
+        sources, done = len(self.query.sources), self.done[tree.span]
         stems = [c if isinstance(c, int) else sources + self.materialised.index(c) for c in tree.children]
         inner = [c for c in tree.children if isinstance(c, Tree)]
-        below = sum(self._allowed(c.span) for c in inner)
+        below = sum(self.done[c.span] for c in inner)
         here = tuple(i for i in range(len(self.graph.selections)) if (done & ~below) >> i & 1)
         spans = tuple(map(span_of, tree.children))
         self._operators[tree.span] = Operator(tree, tuple(stems), spans, here, done)
         for child in inner:
             self._add_operator(child)
 
-    def _allowed(self, span: int) -> int:
-        """The selections that a span has all columns of."""
-        return sum(1 << i for i, predicate in enumerate(self.graph.selections) if _covers(span, predicate))
-
     def operator(self, signature: Signature) -> Operator:
         """Where tuples of this signature are: those that are built into an intermediate SteM in the one above it."""
         span, tree = signature[0], self.tree
         while inner := [c for c in tree.children if isinstance(c, Tree) and not span & ~c.span]:
-            if signature == (inner[0].span, self._allowed(inner[0].span)):
+            if span == inner[0].span and not self.done[span] & ~signature[1]:
                 break
             tree = inner[0]
         return self._operators[tree.span]
 
     def signature(self, span: int) -> Signature:
         """That of the tuples in the SteM of a span: nothing is selected before it is built for a source."""
-        return span, 0 if span & (span - 1) == 0 else self._allowed(span)
+        return span, 0 if span & (span - 1) == 0 else self.done[span]
 
     def stem_of(self, signature: Signature) -> int | None:
         """The intermediate SteM into which tuples of this signature are built."""
         for number, tree in enumerate(self.materialised, len(self.query.sources)):
-            if signature == (tree.span, self._operators[tree.span].done):
+            if signature == (tree.span, self.done[tree.span]):
                 return number
         return None
 
@@ -163,8 +165,8 @@ class Plan:
         below = step.target - len(self.query.sources)
         if below < 0:
             return span | 1 << step.target, done
-        operator = self._operators[self.materialised[below].span]
-        return span | operator.tree.span, done | operator.done
+        target = self.materialised[below].span
+        return span | target, done | self.done[target]
 
     def steps(self, signature: Signature) -> tuple[Step, ...]:
         """The allowed next steps, in the order a fixed router takes them; none for the whole result."""
@@ -174,12 +176,12 @@ class Plan:
         return found
 
     def _find_steps(self, span: int, done: int) -> tuple[Step, ...]:
+        operator = self.operator((span, done))
         selections = [
             Select(i, predicate)
             for i, predicate in enumerate(self.graph.selections)
-            if not done >> i & 1 and _covers(span, predicate)
+            if (operator.done & ~done) >> i & 1 and not self.selections[i] & ~span
         ]
-        operator = self.operator((span, done))
         missing = [(stem, of) for stem, of in zip(operator.stems, operator.spans, strict=True) if not span & of]
         by_key = [self._probe(span, stem, of, access) for stem, of in missing for access in self._keys(span, of)]
         linked = by_key or [
@@ -306,7 +308,7 @@ class Plan:
     def _layout_between(self, tree: Tree) -> Layout:
         """What an intermediate SteM keeps: the rows its tuples consist of, and by what the other children of the
         operator above reach it."""
-        above = self.operator((tree.span, self._allowed(tree.span))).tree.span & ~tree.span
+        above = self.operator(self.signature(tree.span)).tree.span & ~tree.span
         ranges = (r.seen_from(s) for r in self.graph.ranges for s in (r.left, r.right) if tree.span >> s & 1)
         return Layout(
             timed=any(not self.query.sources[s].stream.is_table for s in tree.sources()),

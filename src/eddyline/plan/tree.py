@@ -4,19 +4,22 @@ A leaf is a source; an inner node is a join operator whose children it joins wit
 base SteM for a source, an intermediate one for what the operator below gives. One operator over all sources is the
 multi-way join, operators with two children each a binary tree, everything between a hybrid tree. In text operators are
 parentheses around aliases: ((a b) c). An alias that is not plain stands in double quotes, as in SQL.
+
+Selections are applied in the lowest operator that has all their sources, unless it is *late*, written with a ! behind
+it: ((a b)! c). Then they wait for the next one above that is not. The root is never late, so a result has passed all.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from eddyline.errors import SettingError
 
-_PLAIN = re.compile(r'[^\s()"]+')
-_WORDS = re.compile(r'[()]|"(?:[^"]|"")*"|[^\s()"]+|"')
+_PLAIN = re.compile(r'[^\s()!"]+')
+_WORDS = re.compile(r'[()!]|"(?:[^"]|"")*"|[^\s()!"]+|"')
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,11 @@ class Tree:
     """
 
     children: tuple[Tree | int, ...]
+    late: bool = False
+    """Whether selections that it could apply are left to operators above it."""
+
+    def __repr__(self) -> str:
+        return f"Tree(children={self.children}{', late=True' if self.late else ''})"
 
     def __post_init__(self) -> None:
         sources = list(self.sources())
@@ -57,12 +65,28 @@ class Tree:
     def text(self, aliases: Sequence[str]) -> str:
         """As it is written."""
         inner = (_quoted(aliases[c]) if isinstance(c, int) else c.text(aliases) for c in self.children)
-        return f"({' '.join(inner)})"
+        return f"({' '.join(inner)}){'!' if self.late else ''}"
 
 
 def span_of(child: Tree | int) -> int:
     """The sources of a child, as a bit mask."""
     return 1 << child if isinstance(child, int) else child.span
+
+
+def passed(tree: Tree, selections: Sequence[int]) -> dict[int, int]:
+    """By span of each operator, those below another first: the selections that what it gives has passed, as a bit mask.
+    Selections are given by the sources that they need.
+
+    >>> passed(Tree((Tree((0, 1), late=True), 2)), [0b11, 0b100]), passed(Tree((Tree((0, 1)), 2)), [0b11, 0b100])
+    ({3: 0, 7: 3}, {3: 1, 7: 3})
+    """
+    found: dict[int, int] = {}
+    for operator in (*tree.below(), tree):
+        done = sum(found[c.span] for c in operator.children if isinstance(c, Tree))
+        if not operator.late:
+            done |= sum(1 << i for i, needed in enumerate(selections) if not needed & ~operator.span)
+        found[operator.span] = done
+    return found
 
 
 def mjoin(sources: int) -> Tree:
@@ -80,10 +104,13 @@ def parse_tree(text: str, aliases: Sequence[str]) -> Tree:
 
     >>> parse_tree("((a b) c)", ["a", "b", "c"])
     Tree(children=(Tree(children=(0, 1)), 2))
+    >>> parse_tree("((a b)! c)", ["a", "b", "c"])
+    Tree(children=(Tree(children=(0, 1), late=True), 2))
     """
     numbers = {alias.lower(): number for number, alias in enumerate(aliases)}
     left = dict(numbers)
     open_nodes: list[list[Tree | int]] = [[]]
+    before = ""
     for written in _WORDS.findall(text):
         word = written[1:-1].replace('""', '"') if len(written) > 1 and written[0] == '"' else written
         if written == "(":
@@ -95,20 +122,27 @@ def parse_tree(text: str, aliases: Sequence[str]) -> Tree:
             if not children:
                 raise SettingError(f"plan={text}: () has nothing in it")
             open_nodes[-1].append(Tree(tuple(children)) if len(children) > 1 else children[0])
+        elif written == "!":
+            last = open_nodes[-1][-1] if before == ")" else None
+            if not isinstance(last, Tree):
+                raise SettingError(f"plan={text}: ! does not stand behind an operator")
+            open_nodes[-1][-1] = replace(last, late=True)
         elif word.lower() in left:
             open_nodes[-1].append(left.pop(word.lower()))
         elif word.lower() in numbers:
             raise SettingError(f"plan={text}: {word} is there twice")
         else:
             raise SettingError(f"plan={text}: there is no alias {word}; the query has {', '.join(aliases)}")
+        before = written
     if len(open_nodes) > 1:
         raise SettingError(f"plan={text}: one ( is never closed")
     if left:
         raise SettingError(f"plan={text}: {', '.join(aliases[n] for n in left.values())} is missing")
     whole = open_nodes[0]
-    if len(whole) == 1 and isinstance(whole[0], Tree):
-        return whole[0]
-    return Tree(tuple(whole))
+    tree = whole[0] if len(whole) == 1 and isinstance(whole[0], Tree) else Tree(tuple(whole))
+    if tree.late:
+        raise SettingError(f"plan={text}: there is nothing above the ! of the whole tree")
+    return tree
 
 
 def _quoted(alias: str) -> str:

@@ -57,11 +57,13 @@ class Eddy:
         output: Callable[[Packet], None],
         clock: Callable[[], float],
         only: Collection[int] | None = None,
+        filters: Collection[int] = (),
         past: bool = False,
     ) -> None:
         """`only` are the operators, by span, that are run; None for all: what comes out of the topmost of them goes to
-        `output`, if it is in `given`. With `past` rows are older than what clocks know of ROWS windows."""
-        self._stems, self._clocks, self._only, self._past = stems, clocks, only, past
+        `output`, if it is in `given`. Of those in `filters` only selections are run, on whole tuples that are started.
+        With `past` rows are older than what clocks know of ROWS windows."""
+        self._stems, self._clocks, self._only, self._filters, self._past = stems, clocks, only, filters, past
         self._settings, self._errors, self._output, self.clock = settings, errors, output, clock
         self._check, self._reroute_every = settings.check, settings.reroute_every
         self.work, self.decisions = Work(), DecisionLog()
@@ -71,6 +73,8 @@ class Eddy:
         self.left_out: Callable[[Packet], Packet] | None = None
         """While another eddy joins what is new: takes that away from what comes out of the operators in `shared`."""
         self.shared: Collection[int] = ()
+        self._foreign: set[int] = set()
+        """The larger spans of which tuples were started that another eddy made."""
 
     def build(self, source: int, rows: int) -> None:
         """Build the next stored rows of a source; they begin their way."""
@@ -92,6 +96,7 @@ class Eddy:
         which = np.arange(max(first, stem.min_live), last)
         components = {signature[0].bit_length() - 1: which}
         if stem.components:
+            self._foreign.add(signature[0])
             which = which[stem.live(which, self._stems)]
             components = {s: column.values[which] for s, column in stem.components.items()}
         packet = Packet(components, signature, np.array([self.number]), which.size)
@@ -160,7 +165,7 @@ class Eddy:
         entry = self.routes.entry(packet.signature)
         if entry.whole:
             if self._check:
-                check_packet(packet, self._stems, self.plan)
+                check_packet(packet, self._stems, self.plan, self._foreign)
             if self.left_out is not None and packet.signature[0] in self.shared:
                 packet = self.left_out(packet)
                 if not packet.size:
@@ -178,7 +183,8 @@ class Eddy:
 
     def _put(self, entry: Entry, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
         """To the meta-queue of its signature."""
-        if self._only is not None and entry.operator not in self._only:
+        operator, whole = entry.operator, entry.operator == packet.signature[0]
+        if self._only is not None and operator not in self._only and not (whole and operator in self._filters):
             return
         queue = put(packet)
         while queue.occupancy >= self.scheduler.full:
@@ -199,7 +205,7 @@ class Eddy:
         entry = queue.entry
         packet = self.scheduler.take(queue, self._router.about(entry))
         if self._check:
-            check_packet(packet, self._stems, self.plan)
+            check_packet(packet, self._stems, self.plan, self._foreign)
         samples = self._router.sample(entry, packet.size)
         if samples:
             spread = packet.take(slice(None, None, -(-packet.size // samples)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -13,10 +13,15 @@ from eddyline.state.probing import Limits
 from eddyline.state.stem import SteM
 
 
-def check_packet(packet: Packet, stems: Sequence[SteM], plan: Plan) -> None:
+def check_packet(packet: Packet, stems: Sequence[SteM], plan: Plan, foreign: Collection[int] = ()) -> None:
     """BuildFirst: every component is a built row; TimeStamp: exactly one component of each tuple, the one that started
     the probing, was not yet built at the tuple's number, or it is a tuple of an intermediate SteM that started it; no
-    tuple is there twice."""
+    tuple is there twice. Tuples of `foreign` spans were made by another eddy: when their components were built, or
+    whether, is not known here."""
+    span, operator = packet.signature[0], plan.operator(packet.signature)
+    unknown = 0
+    for of in foreign:
+        unknown |= 0 if of & ~span else of
     starters = np.zeros(packet.size, np.int64)
     if packet.numbers.size not in (1, packet.size):
         raise InternalError("a packet has not a number for each tuple")
@@ -24,12 +29,13 @@ def check_packet(packet: Packet, stems: Sequence[SteM], plan: Plan) -> None:
         stem = stems[source]
         if rows.size != packet.size or rows.size == 0:
             raise InternalError("a packet is ragged or empty")
-        if rows.max() >= stem.rows or rows.min() < stem.min_live:
+        known = not unknown >> source & 1
+        if (known and rows.max() >= stem.rows) or rows.min() < stem.min_live:
             raise InternalError(f"a packet has a row of source {source} that is not built or has expired")
-        starters += rows >= stem.rows_before(packet.numbers)
-    span, operator = packet.signature[0], plan.operator(packet.signature)
-    larger = any(of & of - 1 and of & span for of in operator.spans)
-    wrong = (starters > 1) | (starters < 1 - larger)
+        if known:
+            starters += rows >= stem.rows_before(packet.numbers)
+    larger = unknown or any(of & of - 1 and of & span for of in operator.spans)
+    wrong = (starters > 1) | (starters < (not larger))
     if wrong.any():
         raise InternalError(f"{starters[wrong][0]} components of a tuple started its probing")
     columns = list(packet.rows.values())

@@ -10,10 +10,13 @@ from eddyline.plan.tree import Tree, span_of
 PRODUCT = 0.1
 """How often an operator joins two that no condition connects."""
 
+LATE = 0.3
+"""How often an operator below the root leaves selections to those above it."""
 
-def random_tree(rng: random.Random, sources: int, edges: Collection[tuple[int, int]]) -> Tree:
+
+def random_tree(rng: random.Random, sources: int, edges: Collection[tuple[int, int]], late: float = LATE) -> Tree:
     """Any tree, mostly without products: operators are made of two parts that an edge connects, and then some are made
-    one with the operator above them."""
+    one with the operator above them. The share `late` of those below the root is late."""
     parts: list[Tree | int] = list(range(sources))
     while len(parts) > 2 and rng.random() < 0.9:
         pairs = [(a, b) for a in parts for b in parts if a is not b and _connected(a, b, edges)]
@@ -24,7 +27,7 @@ def random_tree(rng: random.Random, sources: int, edges: Collection[tuple[int, i
         a, b = rng.choice(pairs)
         merged = [*_children(rng, a), *_children(rng, b)]
         parts = [p for p in parts if p is not a and p is not b]
-        parts.insert(rng.randrange(len(parts) + 1), Tree(tuple(merged)))
+        parts.insert(rng.randrange(len(parts) + 1), Tree(tuple(merged), bool(late) and rng.random() < late))
     return Tree(tuple(parts))
 
 

@@ -150,7 +150,8 @@ class Forks:
             if fork.operator is operator and fork.entry.bits & ~bits == 0 and all(m in fork.columns for m in since):
                 return fork
         modules = [*sorted(operator.bits.values()), *(self._sources + i for i in operator.selections)]
-        fork = Fork(entry, operator, [m for m in modules if not bits >> m & 1])
+        modules += [t.bit for t in entry.steps]  # what a migration starts may lack selections of operators below
+        fork = Fork(entry, operator, [m for m in dict.fromkeys(modules) if not bits >> m & 1])
         self.found.append(fork)
         return fork
 

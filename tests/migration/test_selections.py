@@ -1,0 +1,221 @@
+"""Selections that move between operators: the same rows, whichever of them applies a selection before and after."""
+
+from __future__ import annotations
+
+import math
+import random
+from functools import cache
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eddyline.engine.attach import close, open_slot, save
+from eddyline.engine.slot import Slot
+from eddyline.migration.boxes import Box, boxes
+from eddyline.plan.plan import Probe, Select
+from eddyline.plan.tree import Tree, parse_tree
+from eddyline.routing.eddy import Eddy
+from eddyline.testing.eager import eager
+from jobs import Row
+from plan_world import options, planned, query, run
+from regions import check_regions
+
+STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving state", "parallel track"])
+THREE = ["(a b c)", "((a b) c)", "((a b)! c)", "(a (b c))", "(a (b c)!)"]
+FOUR = ["(((a b) c) d)", "(((a b)! c) d)", "(((a b) c)! d)", "(((a b)! c)! d)", "((a b c)! d)", "((a b)! (c d))"]
+PAIRS = [
+    *((name, *pair) for name in ("selections", "selection of one") for pair in permutations(THREE, 2)),
+    *(("four selections", *pair) for pair in permutations(FOUR, 2)),
+]
+States = dict[tuple[int, ...], list[tuple[int, ...]]]
+
+
+def tree(text: str) -> Tree:
+    return parse_tree(text, sorted(set(text) & set("abcd")))
+
+
+def states(slot: Slot) -> States:
+    """The live tuples of the intermediate SteMs, by their sources."""
+    found = {}
+    for stem in slot.stems[len(slot.query.sources) :]:
+        rows = np.arange(stem.min_live, stem.rows)
+        rows = rows[stem.live(rows, slot.stems)]
+        components = [column.values[rows].tolist() for column in stem.components.values()]
+        found[tuple(stem.components)] = sorted(zip(*components, strict=True))
+    return found
+
+
+@cache
+def states_by_step(name: str, plan: str) -> list[States]:
+    """What a slot has after each batch that had this plan from the start."""
+    slot, found = Slot(query(name), options(plan=plan)), []
+    for number, step in enumerate(planned(name)[0][:-1], 1):
+        run(slot, step)
+        slot.commit(number)
+        found.append(states(slot))
+    return found
+
+
+def started(name: str, plan: str, steps: int) -> Slot:
+    """A slot that has a plan, and may take another, after some batches."""
+    slot = Slot(query(name), options(plan=plan, pause_ms=0.0))
+    slot._wanted = None
+    for number, step in enumerate(planned(name)[0][:steps], 1):
+        run(slot, step)
+        slot.commit(number)
+    return slot
+
+
+@STRATEGIES
+@pytest.mark.parametrize(("name", "old", "new"), PAIRS, ids=str)
+def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel: bool) -> None:
+    """Batches are run, some wound back and run again; when the plan is changed, its states are what they would have
+    been from the start."""
+    steps, expected = planned(name)
+    rng, found, same = random.Random(old + new), list[Row](), 0
+    with eager(3):
+        slot = Slot(query(name), options(plan=old, pause_ms=0.0, packet=rng.choice([None, 3])))
+        slot._wanted = None
+        for number, step in enumerate(steps):
+            if number == 2:
+                slot.migrate(tree(new), parallel)
+            elif slot.migration is not None:
+                slot.replan()
+            check_regions(slot, slot.arena)
+            once = run(slot, step)
+            if rng.random() < 0.3:
+                slot.wind_back()
+                assert run(slot, step) == once
+            found += once
+            slot.commit(number + 1)
+            if number > 2 and not step.last and slot.migration is None:
+                assert states(slot) == states_by_step(name, new)[number]
+                same += 1
+    assert sorted(found, key=repr) == expected and expected
+    assert same and slot.plan.tree == tree(new)
+
+
+def count(track: Eddy, kind: type[Probe] | type[Select]) -> int:
+    """Tuples that took such steps."""
+    steps = (traffic for entry in track.routes.entries.values() for traffic in entry.steps)
+    return sum(traffic.tuples for traffic in steps if isinstance(traffic.step, kind))
+
+
+def moved(slot: Slot, new: str) -> Eddy:
+    """A plan is taken by moving state; the track on which that was done."""
+    slot.migrate(tree(new), parallel=False)
+    migration = slot.migration
+    assert migration is not None
+    migration.step(math.inf)
+    migration.commit()
+    slot.change_plan()
+    check_regions(slot, slot.arena)
+    return migration._track
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("selections", "((a b)! c)", "((a b) c)"),
+        ("selection of one", "(a (b c)!)", "(a (b c))"),
+        ("four selections", "(((a b)! c)! d)", "(((a b) c) d)"),
+        ("four selections", "(((a b)! c)! d)", "(((a b)! c) d)"),
+        ("four selections", "(((a b)! c)! d)", "(((a b) c)! d)"),
+    ],
+)
+def test_what_is_pushed_down_filters(name: str, old: str, new: str) -> None:
+    """Nothing is joined again, and nothing is left of what did not pass."""
+    slot = started(name, old, 5)
+    before = states(slot)
+    track = moved(slot, new)
+    assert count(track, Probe) == 0 < count(track, Select)
+    assert states(slot) == states_by_step(name, new)[4]
+    assert sum(map(len, states(slot).values())) < sum(map(len, before.values()))
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("selections", "((a b) c)", "((a b)! c)"),
+        ("selection of one", "(a (b c))", "(a (b c)!)"),
+        ("four selections", "(((a b) c) d)", "(((a b)! c)! d)"),
+    ],
+)
+def test_what_is_pulled_up_is_computed_again(name: str, old: str, new: str) -> None:
+    """The old state lacks tuples, so it is of no use."""
+    slot = started(name, old, 5)
+    before = states(slot)
+    track = moved(slot, new)
+    assert count(track, Probe) > 0 == count(track, Select)
+    assert states(slot) == states_by_step(name, new)[4]
+    assert sum(map(len, states(slot).values())) > sum(map(len, before.values()))
+
+
+def test_a_state_that_has_passed_the_same_is_shared() -> None:
+    """What is below it changes, what it holds does not."""
+    slot = started("four selections", "(((a b)! c) d)", 5)
+    kept = slot.stems[5]
+    assert kept.components.keys() == {0, 1, 2} and kept.rows > kept.min_live
+    moved(slot, "(((a b) c) d)")
+    assert slot.stems[5] is kept
+    assert states(slot) == states_by_step("four selections", "(((a b) c) d)")[4]
+
+
+def test_boxes() -> None:
+    """Two selections, on a and b and on a and c."""
+    selections = [0b11, 0b101]
+
+    def found(old: str, new: str) -> list[Box]:
+        return boxes(tree(old), tree(new), selections)
+
+    assert found("(((a b)! c) d)", "(((a b)! c) d)") == []
+    assert found("(((a b)! c) d)", "(((a b) c) d)") == [Box(7, (3, 4), (), (), (3,))], "abc is the same"
+    assert found("(((a b) c) d)", "(((a b)! c) d)") == [Box(7, (1, 2, 4), (3,), (3,))]
+    assert found("(((a b)! c)! d)", "(((a b) c) d)") == [Box(7, (3, 4), (), (), (3,)), Box(15, (7, 8), (), (), (7,))]
+    assert found("(((a b) c) d)", "(((a b)! c)! d)") == [Box(15, (1, 2, 4, 8), (3, 7), (3, 7))]
+    # one is pulled up, another one pushed down
+    assert found("(((a b) c)! d)", "(((a b)! c) d)") == [Box(7, (1, 2, 4), (3,), (3,)), Box(15, (7, 8), (), (), (7,))]
+    assert found("((a b c)! d)", "(((a b) c) d)") == [Box(7, (1, 2, 4), (), (3,)), Box(15, (7, 8), (), (), (7,))]
+    assert found("((a c)! (b d)!)", "((a c) (b d))") == [Box(15, (5, 10), (), (), (5,))], "nothing selects on b and d"
+
+
+@STRATEGIES
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("(((a b)! c)! d)", "(((a b) c) d)"),
+        ("(((a b) c) d)", "(((a b)! c)! d)"),
+        ("(((a b) c)! d)", "(((a b)! c) d)"),
+    ],
+    ids=["push-down", "pull-up", "both"],
+)
+def test_it_goes_from_process_to_process(old: str, new: str, parallel: bool, tmp_path: Path) -> None:
+    """Saved after every batch, before it is committed; the next one goes on where it was, or winds back."""
+    steps, expected = planned("four selections")
+    rng, found, under_way = random.Random(old + new), list[Row](), 0
+    with eager(2):
+        settings = options(pause_ms=0.0)
+        slot = open_slot(query("four selections"), settings, str(tmp_path))
+        slot.set_plan(tree(old))
+        for number, step in enumerate(steps):
+            if number == 2:
+                slot.migrate(tree(new), parallel)
+            elif slot.migration is not None:
+                slot.replan()
+            once, course = run(slot, step), slot.course
+            under_way += slot.migration is not None
+            assert save(slot)
+            close(slot)
+            slot = open_slot(query("four selections"), settings, str(tmp_path))
+            assert slot.version == number and slot.course == course, "the state was lost"
+            check_regions(slot, slot.arena)
+            if rng.random() < 0.3:
+                slot.wind_back()
+                assert run(slot, step) == once
+            found += once
+            slot.commit(number + 1)
+        assert under_way and slot.plan.tree == tree(new)
+        close(slot)
+    assert sorted(found, key=repr) == expected
