@@ -15,21 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plan_world import (
-    COLUMNS,
-    QUERIES,
-    TABLE,
-    TABLE_ROWS,
-    Step,
-    W,
-    columns,
-    options,
-    other_plan,
-    planned,
-    query,
-    ready,
-    run,
-)
 
 from eddyline.engine.attach import close, open_slot, save
 from eddyline.engine.slot import Slot
@@ -46,6 +31,21 @@ from eddyline.testing.oracle import Oracle
 from eddyline.testing.run import check
 from eddyline.testing.trees import random_tree
 from jobs import Job, Row, batch_of, bound, schema, tuples
+from plan_world import (
+    COLUMNS,
+    QUERIES,
+    TABLE,
+    TABLE_ROWS,
+    Step,
+    W,
+    columns,
+    options,
+    other_plan,
+    planned,
+    query,
+    ready,
+    run,
+)
 from regions import check_regions
 
 

@@ -274,7 +274,7 @@ def test_a_plan_comes_back_from_the_library_at_once(monkeypatch: pytest.MonkeyPa
     assert first.tree.text("abc") == "(a (b c))" and len(watched.optimiser.library) == 1
     second = moved(watched, RARE, OFTEN, 100 * INTERVAL)
     assert second.tree.text("abc") == "((a b) c)" and GLANCE not in second.why
-    while watched.optimiser.timing.saved()[4] < 16:  # looks until the next one is far off
+    while watched.optimiser.timing.saved()[4][0] < 16:  # looks until the next one is far off
         assert watched.see(RARE, OFTEN, 1).propose() is None or not watched.optimiser.last.taken
     seen = Watched("((a b) c)")
     seen.optimiser.restore(json.loads(json.dumps(watched.optimiser.saved())))

@@ -102,6 +102,21 @@ def test_a_change_is_a_factor_and_makes_the_interval_short_again() -> None:
     assert batches.looked({"rate 0": 14.0, "selectivity 0-1": 0.001}) == ""
 
 
+def test_other_cpu_makes_the_interval_short_again() -> None:
+    """It is known for nothing; what has changed, and whether anything has, is for the look to find out."""
+    batches, steady = after_first_look(), Usage(0.1, 0)
+    for _ in range(4):
+        while not batches.timing.due():
+            batches.feed(INTERVAL_ROWS // 2, steady)
+        assert batches.looked() == ""
+    batches.feed(INTERVAL_ROWS // 2, steady)
+    assert batches.timing.due() is None
+    while batches.timing.cpu < THRESHOLD * 0.1:
+        batches.feed(1, Usage(0.2, 0))
+    batches.feed(INTERVAL_ROWS // 2, Usage(0.2, 0))
+    assert batches.timing.due() == "an interval has passed"
+
+
 def test_slow_drift_adds_up() -> None:
     """It is compared with what was known when a plan was last looked for, not with the last look."""
     batches = after_first_look()

@@ -8,10 +8,11 @@ A slot takes in all that waits for it before a batch ends, so what was in a queu
 of the input the rows, inside the plan the tuples of several sources.
 
 Neither noise nor distress causes thrashing. Between two looks there is an interval. It grows while looking finds that
-no statistic has changed. What *presses* (all but *data*) does not wait for the grown interval and does not ask what has
-changed, since costs are corrected by what was measured; but if nothing has changed, it is twice as long until it is
-heard again, until nothing has pressed for a whole window. Glances at the library grow apart too, but not so far: what
-was seen before is to be noticed soon.
+no statistic has changed, and is short again when the CPU that is taken, which costs nothing to know, has changed. What
+*presses* (all but *data*) does not wait for the grown interval and does not ask what has changed, since costs are
+corrected by what was measured; but if nothing has changed, it is twice as long until it is heard again, until nothing
+has pressed for a whole window. Glances at the library grow apart too, but not so far: what was seen before is to be
+noticed soon.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class Timing:
         self._near = False
         self._input, self._between = Trend(), Trend()
         self._interval = self._patience = self._glance = 1
+        self._quiet = 0.0
+        """The CPU when the interval last grew."""
         self._then: dict[str, float] = {}
         self.held = self.changes = 0
         """Bytes after the last batch, and how often statistics have changed."""
@@ -121,6 +124,8 @@ class Timing:
             self._cpu = [KEEP * old + (1.0 - KEEP) * new for old, new in zip(before, fresh, strict=True)]
             self._spent = [0.0, 0.0]
             self._seconds += seconds
+            if self._quiet > 0.0 and not 1.0 / THRESHOLD < self.cpu / self._quiet < THRESHOLD:
+                self._interval, self._quiet = 1, 0.0
             limit = usage.cpu_limit
             self._over = self._over + seconds if limit is not None and self.cpu > limit else 0.0
             self._calm = 0.0 if self.pressing else self._calm + seconds
@@ -174,7 +179,7 @@ class Timing:
         self._rows_then = self._rows
         self._input, self._between = Trend(), Trend()
         if not first and not said:
-            self._interval = min(2 * self._interval, LONGEST_INTERVAL)
+            self._interval, self._quiet = min(2 * self._interval, LONGEST_INTERVAL), self.cpu
             self._patience = min(2 * self._patience, LONGEST_INTERVAL) if pressing else self._patience
             return ""
         self._interval = self._patience = self._glance = 1
@@ -189,7 +194,7 @@ class Timing:
 
     def new_plan(self) -> None:
         """What the plan before took says nothing of this one."""
-        self._cpu, self._spent, self._over = [], [0.0, 0.0], 0.0
+        self._cpu, self._spent, self._over, self._quiet = [], [0.0, 0.0], 0.0, 0.0
 
     def factor(self, predicted: float, known: float) -> float:
         """What the plan of now takes, without selections, over what was predicted for it."""
@@ -201,13 +206,14 @@ class Timing:
         rows = self._rows, self._rows_then, self._rows_glanced, self._glance
         spent = self._seconds, self._calm, self._cpu, self._spent, self._over
         trends = self._near, self._input.sizes, self._between.sizes
-        numbers = self._interval, self._patience, self._then
+        numbers = [self._interval, self._quiet], self._patience, self._then
         changes = self.held, self.changes, self._since, self._stretch
         return [self._event_time, [*rows], [*spent], [*trends], *numbers, [*changes]]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        self._event_time, rows, spent, trends, self._interval, self._patience, self._then, changes = saved
+        self._event_time, rows, spent, trends, interval, self._patience, self._then, changes = saved
+        self._interval, self._quiet = interval
         self.held, self.changes, self._since, self._stretch = changes
         self._rows, self._rows_then, self._rows_glanced, self._glance = rows
         self._seconds, self._calm, self._cpu, self._spent, self._over = spent
