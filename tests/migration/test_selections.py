@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 from functools import cache
 from itertools import permutations
@@ -30,8 +29,6 @@ PAIRS = [
     *((name, *pair) for name in ("selections", "selection of one") for pair in permutations(THREE, 2)),
     *(("four selections", *pair) for pair in permutations(FOUR, 2)),
 ]
-if not os.environ.get("EDDYLINE_FULL"):
-    PAIRS = PAIRS[::3]
 States = dict[tuple[int, ...], list[tuple[int, ...]]]
 
 

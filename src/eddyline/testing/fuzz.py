@@ -1,6 +1,6 @@
 """Random cases on the engine and on the oracle, compared; a difference is made small and printed as a script.
 
-    python -m eddyline.testing.fuzz --cases 20000 --seed 7 [--migrate] [--jobs 2] [--only 1234] [--out DIR]
+    python -m eddyline.testing.fuzz --cases 20000 --seed 7 [--migrate] [--jobs 2] [--first 0] [--only 1234] [--out DIR]
 
 Every case has a seed of its own made from the seed and its number, so `--only` repeats one. Exit status 1 if any
 differed.
@@ -249,6 +249,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; one per core if not given")
     parser.add_argument("--migrate", action="store_true", help="only joins whose plans change while they run")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
     parser.add_argument(
         "--show", action="store_true", help="with --only: print the case as a script, whatever it gives"
@@ -265,7 +266,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.show and given.only is not None:
         sys.stdout.write(reproduce(generate(case_seed(given.seed, given.only), given.migrate)))
     sys.stderr.write(f"seed {given.seed}\n")
-    report = fuzz(given.cases, given.seed, given.jobs, given.only, progress=progress, migrate=given.migrate)
+    report = fuzz(given.cases, given.seed, given.jobs, given.only, given.first, progress, migrate=given.migrate)
     sys.stderr.write("\n")
     for failure in report.failures:
         head = f"# case {failure.index} of seed {given.seed}: {failure.kind}; {failure.verdict}\n"

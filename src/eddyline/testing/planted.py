@@ -21,6 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 PATCHES = ROOT / "tests" / "migration" / "planted"
+_PATIENCE = 600.0
+"""Seconds after which a test that does not end is stopped."""
 _CAUGHT = re.compile(r"^Caught by (\S+)$", re.MULTILINE)
 
 
@@ -44,8 +46,13 @@ def noticed(patch: Path) -> str:
         if applied.returncode:
             return f"it does not apply: {applied.stderr.strip()}"
         environment = {**os.environ, "PYTHONPATH": f"{folder}/src", "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", catcher(patch)]
-        ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "--assert=plain", catcher(patch)]
+        try:
+            ran = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=_PATIENCE
+            )
+        except subprocess.TimeoutExpired:
+            return f"the test did not end within {_PATIENCE:.0f} s"
     if ran.returncode == 1:  # some failed; anything else is no verdict
         return ""
     return "nobody noticed" if ran.returncode == 0 else f"the test did not run: {ran.stdout.strip()[-300:]}"
