@@ -16,8 +16,9 @@ from eddyline.query.expr import Column as Name
 from eddyline.query.expr import Expr
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
+from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND, Limits
-from eddyline.state.stem import Layout, SteM
+from eddyline.state.stem import SteM
 from eddyline.state.view import View
 from regions import check_regions, taken
 

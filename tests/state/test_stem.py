@@ -11,9 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from eddyline.query.expr import Column
 from eddyline.state.arena import Arena
+from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND, Limits
 from eddyline.state.sorted_index import SortedIndex
-from eddyline.state.stem import BLOCK, TINY, Layout, SteM
+from eddyline.state.stem import BLOCK, TINY, SteM
 
 K, S, D, X, L = (
     Column(0, "k", pa.int64()),

@@ -10,7 +10,8 @@ import pytest
 
 from eddyline.query.expr import Column as Name
 from eddyline.state.arena import Arena
-from eddyline.state.stem import Layout, SteM
+from eddyline.state.layout import Layout
+from eddyline.state.stem import SteM
 from eddyline.state.view import View
 
 K = Name(0, "k", pa.int64())

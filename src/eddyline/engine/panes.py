@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.engine.aggregates import Accumulator, State
-from eddyline.engine.group_ids import Ids, group_ids, representatives
+from eddyline.query.aggregates import Accumulator, State
+from eddyline.query.group_ids import Ids, group_ids, representatives
 
 _CHUNK_CELLS = 1 << 14
 _CHUNK_BYTES = 1 << 22

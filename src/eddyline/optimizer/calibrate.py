@@ -23,8 +23,9 @@ from eddyline.query.functions import call
 from eddyline.routing.scheduler import LARGEST
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
+from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND, Limits
-from eddyline.state.stem import Layout, SteM
+from eddyline.state.stem import SteM
 
 PACKET, PACKETS, ROUNDS = 1024, 8, 3
 FAN_OUT = 4

@@ -26,7 +26,7 @@ from eddyline.query.expr import Column, Expr, columns_of, sources_of
 from eddyline.query.model import Query, WindowKind
 from eddyline.query.types import physical
 from eddyline.state.keys import is_exact
-from eddyline.state.stem import Layout
+from eddyline.state.layout import Layout
 
 Signature = tuple[int, int]
 

@@ -26,19 +26,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.kernels import scan
-from eddyline.kernels.values import same_bytes
 from eddyline.query.expr import Expr, sources_of
-from eddyline.query.types import decode, physical
 from eddyline.state import keys as key_codes
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
 from eddyline.state.hash_index import HashIndex
+from eddyline.state.key_column import KeyColumn
+from eddyline.state.layout import Layout
 from eddyline.state.probing import Limits, Matches, chunks
 from eddyline.state.shelf import Saved
 from eddyline.state.sorted_index import SortedIndex
 from eddyline.state.stores.any import store
 from eddyline.state.stores.fixed import FixedStore
-from eddyline.state.stores.heap import BytesStore
 from eddyline.state.stores.store import Store
 
 BLOCK = 64
@@ -51,51 +50,9 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Layout:
-    """What a SteM keeps of each row: expressions over its source alone, evaluated when the row is built; of a larger
-    span the rows of its components, and copies of the codes of indexes and order keys."""
-
-    timed: bool
-    """Whether rows have an event time."""
-    ordinal: bool
-    """Whether the place of each row in its stream is kept (ROWS windows)."""
-    stored: tuple[Expr, ...]
-    """What can be gathered."""
-    keys: tuple[Expr, ...]
-    """What is compared for equality; never NULL."""
-    indexes: tuple[tuple[Expr, ...], ...]
-    """Hash indexes, each over one or several of `keys`."""
-    order_keys: tuple[Expr, ...]
-    """What is compared for order; never NULL."""
-    edges: tuple[tuple[Expr, ...], ...] = ()
-    """The keys, one or several, by which rows are looked up or look for others."""
-    components: tuple[int, ...] = ()
-    """The sources of a larger span."""
-
-    @property
-    def needed(self) -> tuple[Expr, ...]:
-        """Every expression a build wants to be given."""
-        return tuple(dict.fromkeys((*self.stored, *self.keys, *self.order_keys)))
-
-
-@dataclass(frozen=True)
 class _Mark:
     rows: int
     min_live: int
-
-
-class _Key:
-    """An encoded key column, and the values to verify it with where the code is only a hash."""
-
-    def __init__(self, arena: Arena, expr: Expr) -> None:
-        self.codes = Column(arena, "i8")
-        type = physical(expr.type)
-        self.exact: Store | None = None if key_codes.is_exact(type) else store(arena, type)
-
-    def append(self, array: pa.Array) -> None:
-        self.codes.append(key_codes.encode(array))
-        if self.exact is not None:
-            self.exact.append(decode(array))
 
 
 class SteM:
@@ -107,7 +64,7 @@ class SteM:
         self._newest = Column(arena, "i8")
         """For each BLOCK of rows the newest time up to its end: it never falls."""
         self.ordinals = Column(arena, "i8")
-        self._keys = {expr: _Key(arena, expr) for expr in layout.keys}
+        self._keys = {expr: KeyColumn(arena, expr) for expr in layout.keys}
         self._order = {expr: Column(arena, "i8") for expr in layout.order_keys}
         self._sorted = {expr: SortedIndex(arena, column) for expr, column in self._order.items()}
         self._sorts = False
@@ -304,15 +261,7 @@ class SteM:
 
     def same_key(self, expr: Expr, rows: Rows, other: SteM, other_expr: Expr, other_rows: Rows) -> NDArray[np.bool_]:
         """Which pairs of rows, one here and one in another SteM, really have the same key."""
-        key, other_key = self._keys[expr], other._keys[other_expr]
-        same: NDArray[np.bool_] = key.codes.values[rows] == other_key.codes.values[other_rows]
-        mine, theirs = key.exact, other_key.exact
-        if isinstance(mine, BytesStore) and isinstance(theirs, BytesStore):
-            same_bytes(mine.heap, mine.starts, rows, theirs.heap, theirs.starts, other_rows, same)
-        elif isinstance(mine, FixedStore) and isinstance(theirs, FixedStore):
-            alike = mine.words[rows] == theirs.words[other_rows]
-            same &= alike if alike.ndim == 1 else alike.all(axis=1)
-        return same
+        return self._keys[expr].same(rows, other._keys[other_expr], other_rows)
 
     # Expiry, commit, wind-back
 

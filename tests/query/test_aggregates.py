@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine import exact_sum
-from eddyline.engine.aggregates import State, accumulator
-from eddyline.engine.group_ids import decoded
 from eddyline.errors import InternalError
+from eddyline.query import exact_sum
+from eddyline.query.aggregates import State, accumulator
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.expr import Aggregate, Column
+from eddyline.query.group_ids import decoded
 
 
 def of(name: str, type_: pa.DataType, distinct: bool = False) -> Aggregate:

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pyarrow as pa
 
-from eddyline.engine.group_ids import group_ids, plain, representatives
+from eddyline.query.group_ids import group_ids, plain, representatives
 
 
 def check(columns: list[pa.Array], rows: list[tuple[object, ...]]) -> None:

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.engine import exact_sum
-from eddyline.engine.group_ids import Ids, group_ids, plain, plain_type, representatives, values_of
 from eddyline.errors import InternalError
+from eddyline.query import exact_sum
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.expr import Aggregate
+from eddyline.query.group_ids import Ids, group_ids, plain, plain_type, representatives, values_of
 
 State = Mapping[str, pa.Array]
 Floats = NDArray[np.float64]
