@@ -54,6 +54,17 @@ QUERIES = {
     "AND set_plan_even(a.x, c.y)",
     "four selections": f"SELECT {OUT}, d.x AS w FROM a {W}, b {W}, c {W}, d {W} WHERE {EDGES} AND c.y = d.y "
     "AND set_plan_most(a.x) AND set_plan_even(a.x, b.y) AND set_plan_even(a.x, c.x) AND set_plan_most(d.x)",
+    "grouped": "SELECT b.s, COUNT(*) AS n, SUM(a.x) AS s1, SUM(c.k) AS s2, COUNT(c.k) AS n2, AVG(b.y) AS m, "
+    "MIN(a.s) AS low, MAX(c.y) AS high, COUNT(DISTINCT b.x) AS d, ROUND(STDDEV_SAMP(c.x), 6) AS v, "
+    f"SUM(a.y * c.x) AS both, window_end() AS e FROM a {S}, b {S}, c {S} WHERE {EDGES} GROUP BY b.s",
+    "grouped and selected": "SELECT a.x + d.y AS g, COUNT(*) AS n, SUM(b.x) AS s1, SUM(d.x) AS s2, MAX(c.s) AS high, "
+    f"window_end() AS e FROM a {S}, b {S}, c {S}, d {S} WHERE {EDGES} AND c.y = d.y AND set_plan_even(a.x, b.y) "
+    "AND set_plan_most(c.x) GROUP BY a.x + d.y",
+    "grouped in time": f"SELECT COUNT(*) AS n, SUM(a.x) AS s1, SUM(c.x) AS s2, window_end() AS e FROM a {S}, b {S}, "
+    f"c [RANGE 12 MICROSECONDS SLIDE 4 MICROSECONDS] WHERE {EDGES} AND a.y < c.y + 2 "
+    "AND b.ts - c.ts BETWEEN INTERVAL '-3' MICROSECONDS AND INTERVAL '4' MICROSECONDS",
+    "grouped with a table": f"SELECT t.x AS g, COUNT(*) AS n, SUM(a.x) AS s1, COUNT(b.k) AS n2, window_end() AS e "
+    f"FROM a {S}, b [UNBOUNDED SLIDE 4 MICROSECONDS], t WHERE a.s = b.s AND t.k = a.k GROUP BY t.x",
     "four": f"SELECT {OUT}, d.x AS w FROM a {W}, b {W}, c {W}, d {W} WHERE {EDGES} AND c.y = d.y",
     "self": f"SELECT p.x, q.x AS y, a.x AS z FROM a {W}, b {W} AS p, b {W} AS q WHERE a.k = p.k AND p.s = q.s",
 }

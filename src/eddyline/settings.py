@@ -195,7 +195,8 @@ TABLE: tuple[Setting, ...] = (
     Setting("input_batch", "auto, a number of rows", "auto", "rows of all streams taken in at a time", _input_batch),
     Setting("explore", "a share from 0 to 1", "0.08", "how much of the work may go to trying other routes", _explore),
     Setting("plan", "auto, mjoin, a tree of aliases such as ((a b) c)", "auto",
-            "which spans are materialised; selections wait for the operator above one with a ! behind it", _plan),
+            "which spans are materialised; selections wait for the operator above one with a ! behind it, "
+            "and one with a + groups what it gives (docs/design/plans.md)", _plan),
     Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans",
             _one_of("optimizer", ("auto", "off", "mjoin-init", "bjtree-init", "exhaustive"), ())),
     Setting("optimize_when", "auto, data, memory, refined", "auto", "what makes the optimiser look for another plan",

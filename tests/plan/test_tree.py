@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.errors import SettingError
-from eddyline.plan.tree import Tree, mjoin, parse_tree, passed, shape, span_of
+from eddyline.plan.tree import Tree, mjoin, parse_tree, passed, shape, span_of, weighted
 from eddyline.testing.trees import random_tree
 
 ABC = ["a", "b", "c"]
@@ -30,6 +30,9 @@ ABC = ["a", "b", "c"]
         ("((a b)! c)", Tree((Tree((0, 1), late=True), 2))),
         ("(c(b a) !)", Tree((2, Tree((1, 0), late=True)))),
         ("(((a b))! c)", Tree((Tree((0, 1), late=True), 2))),
+        ("((a b)+ c)", Tree((Tree((0, 1), grouped=True), 2))),
+        ("((a b)!+ c)", Tree((Tree((0, 1), True, True), 2))),
+        ("((a b) + ! c)", Tree((Tree((0, 1), True, True), 2))),
     ],
 )
 def test_read(text: str, tree: Tree) -> None:
@@ -55,6 +58,10 @@ def test_read(text: str, tree: Tree) -> None:
         ("(a! (b c))", "plan=(a! (b c)): ! does not stand behind an operator"),
         ("((a b)!! c)", "plan=((a b)!! c): ! does not stand behind an operator"),
         ("(!(a b) c)", "plan=(!(a b) c): ! does not stand behind an operator"),
+        ("(a b c)+", "plan=(a b c)+: there is nothing above the + of the whole tree"),
+        ("((a)+ b c)", "plan=((a)+ b c): + does not stand behind an operator"),
+        ("((a b)++ c)", "plan=((a b)++ c): + does not stand behind an operator"),
+        ("((a + b) c)", "plan=((a + b) c): + does not stand behind an operator"),
         ('(a b "c)', 'plan=(a b "c): there is no alias "; the query has a, b, c'),
     ],
 )
@@ -69,9 +76,9 @@ def test_what_is_written_is_read_again(seed: int, sources: int) -> None:
     """Whatever the aliases are: those that are not plain stand in quotes."""
     rng = random.Random(seed)
     edges = {(i, j) for i in range(sources) for j in range(i) if rng.random() < 0.5}
-    tree = random_tree(rng, sources, edges)
+    tree = random_tree(rng, sources, edges, grouped=0.5)
     names = [
-        rng.choice(["a", "Order", "x y", "(", ")", "!", "a!", '"', 'say "hi"', "", "é", "-"]) + str(i)
+        rng.choice(["a", "Order", "x y", "(", ")", "!", "a!", "+", "a+b", '"', 'say "hi"', "", "é", "-"]) + str(i)
         for i in range(sources)
     ]
     written = tree.text(names)
@@ -108,6 +115,24 @@ def test_late_is_part_of_a_tree() -> None:
     late, early = parse_tree("((a b)! c)", ABC), parse_tree("((a b) c)", ABC)
     assert late != early and late.text(ABC) == "((a b)! c)" and early.text(ABC) == "((a b) c)"
     assert eval(repr(late)) == late and eval(repr(early)) == early
+
+
+def test_so_is_grouped() -> None:
+    plain = parse_tree("((a b) c)", ABC)
+    for text in ("((a b)+ c)", "((a b)!+ c)"):
+        tree = parse_tree(text, ABC)
+        assert tree != plain and tree.text(ABC) == text and eval(repr(tree)) == tree
+
+
+def test_weights_go_up() -> None:
+    for text, spans in {
+        "(((a b) c) d)": set[int](),
+        "(((a b)+ c) d)": {0b11, 0b111},
+        "(((a b) c)+ d)": {0b111},
+        "((a b)+ (c d))": {0b11},
+        "(a (b c)+ d)": {0b110},
+    }.items():
+        assert weighted(parse_tree(text, "abcd")) == spans, text
 
 
 def test_a_wrong_tree_cannot_be_made() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from eddyline.errors import InternalError
 from eddyline.query import exact_sum
-from eddyline.query.aggregates import State, accumulator
+from eddyline.query.aggregates import State, accumulator, state_types, weighed
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.expr import Aggregate, Column
 from eddyline.query.group_ids import decoded
@@ -141,6 +141,56 @@ def test_nothing_but_null() -> None:
         assert one(of(name, pa.float64()), nothing, parts=2) is None
         assert one(of(name, pa.int32()), nothing.cast(pa.int32()), parts=2) is None
     assert one(of("count", pa.float64()), nothing) == one(of("count", pa.float64(), True), nothing, parts=2) == 0
+
+
+REPEATED = [
+    (name, type_, distinct)
+    for name in ("count", "sum", "avg", "var_samp", "stddev_samp", "min", "max")
+    for type_ in (pa.int64(), pa.uint64(), pa.float64(), pa.decimal128(30, 2), pa.bool_())
+    for distinct in (False, True)
+    if not distinct or name == "count"
+] + [(name, pa.string(), False) for name in ("count", "min", "max")]
+
+
+@pytest.mark.parametrize(("name", "type_", "distinct"), REPEATED, ids=str)
+def test_a_state_repeated_is_that_of_repeated_rows(name: str, type_: pa.DataType, distinct: bool) -> None:
+    rng, how = random.Random(f"{name} {type_}"), accumulator(of(name, type_, distinct))
+    for _ in range(20):
+        rows = rng.choice([1, 5, 30])
+        numbers = [rng.choice([None, 0, 1, 2**40 + 1, rng.randrange(2**60)]) for _ in range(rows)]
+        values = pa.array(numbers, pa.int64()).cast(type_ if type_ != pa.decimal128(30, 2) else pa.decimal128(28, 0))
+        values, ids = values.cast(type_), np.array([rng.randrange(3) for _ in range(rows)] + [0, 1, 2])
+        values = pa.concat_arrays([values, pa.nulls(3, type_)])
+        times = np.array([rng.choice([1, 2, 7, 100]) for _ in range(3)])
+        again = np.repeat(np.arange(len(ids)), times[ids])
+        expected = how.final(how.partial(values.take(pa.array(again)), ids[again], 3), ErrorCount()).to_pylist()
+        found = how.final(how.repeated(how.partial(values, ids, 3), times), ErrorCount()).to_pylist()
+        weights = times[ids]
+        added = how.final(weighed(how, values, weights, ids, 3), ErrorCount()).to_pylist()
+        exact = type_ != pa.float64() and name not in ("var_samp", "stddev_samp", "avg")
+        for one in (found, added):
+            assert one == expected if exact else one == [pytest.approx(e, rel=1e-12, abs=1e-3) for e in expected]
+
+
+@pytest.mark.parametrize("times", [1, 2**15, 2**16, 2**31 - 1, 2**31, 2**32, 2**45 + 3, 2**62])
+def test_weights_do_not_overflow_limbs(times: int) -> None:
+    rng = random.Random(times)
+    numbers = [
+        rng.choice([0, 1, -1, 2**32 - 1, -(2**32), 2**63 - 1, -(2**63), rng.randrange(2**62)]) for _ in range(50)
+    ]
+    limbs = exact_sum.normalised(exact_sum.limbs_of(pa.array(numbers, pa.int64())))
+    found = exact_sum.times(limbs, np.array([times] * 50))
+    assert [sum(int(limb[i]) << 32 * k for k, limb in enumerate(found)) for i in range(50)] == [
+        n * times for n in numbers
+    ]
+    assert all((limb >= 0).all() and (limb < 2**32).all() for limb in found[:-1])
+
+
+def test_states_have_the_types_they_say() -> None:
+    for name, type_, distinct in REPEATED:
+        aggregate = of(name, type_, distinct)
+        state = accumulator(aggregate).partial(pa.nulls(2, type_), np.array([0, 1]), 2)
+        assert {n: column.type for n, column in state.items()} == state_types(aggregate)
 
 
 def test_unknown_aggregates_are_our_bug() -> None:

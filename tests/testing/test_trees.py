@@ -29,15 +29,17 @@ def test_every_source_is_there_once(seed: int, sources: int, data: st.DataObject
 def test_all_kinds_come() -> None:
     rng, kinds = random.Random(1), Counter[str]()
     for _ in range(500):
-        tree = random_tree(rng, 5, chain(5))
+        tree = random_tree(rng, 5, chain(5), grouped=0.3)
         operators = [tree, *tree.below()]
         binary = all(len(operator.children) == 2 for operator in operators)
         kinds["mjoin" if len(operators) == 1 else "binary" if binary else "hybrid"] += 1
         kinds["late"] += any(below.late for below in tree.below())
-        kinds["root is late"] += tree.late
+        kinds["grouped"] += any(below.grouped for below in tree.below())
+        kinds["root is late"] += tree.late or tree.grouped
         kinds["bushy"] += any(sum(isinstance(c, Tree) for c in operator.children) > 1 for operator in operators)
-    assert all(kinds[kind] > 20 for kind in ("mjoin", "binary", "hybrid", "bushy", "late")), kinds
+    assert all(kinds[kind] > 20 for kind in ("mjoin", "binary", "hybrid", "bushy", "late", "grouped")), kinds
     assert not kinds["root is late"]
+    assert not any(below.grouped for _ in range(50) for below in random_tree(rng, 5, chain(5)).below())
     assert not any(below.late for _ in range(50) for below in random_tree(rng, 5, chain(5), late=0.0).below())
 
 

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from eddyline.engine.panes import Panes, at_boundaries, joined, merged, trimmed
 from eddyline.engine.panes_arrow import as_batches, as_rows, from_batches, from_rows
 from eddyline.engine.partial import finished, group_of
-from eddyline.query.aggregates import accumulator
+from eddyline.query.aggregates import State, accumulator, weighed
 from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Expr
 from eddyline.query.group_ids import decoded, group_ids, plain, representatives
 from eddyline.query.model import Query
+from eddyline.state.carried import Carried
 from eddyline.state.shelf import Saved, Shelf
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
@@ -52,14 +53,24 @@ class Grouping:
         self._accumulators = tuple(accumulator(a) for a in self._group.aggregates)
         self._now = self._committed = _Held()
 
-    def add(self, env: Mapping[Expr, pa.Array], rows: int, first: NDArray[np.int64], last: NDArray[np.int64]) -> None:
-        """Take `rows` combinations; number i counts at the boundaries T (microseconds), first[i] <= T <= last[i]."""
+    def add(
+        self,
+        env: Mapping[Expr, pa.Array],
+        rows: int,
+        first: NDArray[np.int64],
+        last: NDArray[np.int64],
+        carried: Carried | None = None,
+    ) -> None:
+        """Take `rows` combinations; number i counts at the boundaries T (microseconds), first[i] <= T <= last[i]. If
+        some stand for several, `carried` says for how many, and has the states that are known of them."""
         held = self._now
         if not rows or held.next > _HIGHEST:
             return
         keys = [plain(evaluate(key, env, rows, self._errors)) for key in self._group.keys]
+        weights, states = (None, dict[int, State]()) if carried is None else carried
         arguments = [
-            None if a.arg is None else decoded(evaluate(a.arg, env, rows, self._errors)) for a in self._group.aggregates
+            None if a.arg is None or number in states else decoded(evaluate(a.arg, env, rows, self._errors))
+            for number, a in enumerate(self._group.aggregates)
         ]
         below = first // self._slide
         first, last = np.maximum(below + (below * self._slide != first), held.next), last // self._slide
@@ -67,6 +78,8 @@ class Grouping:
             first, last, kept = first[counts], last[counts], pa.array(counts)
             keys = [key.filter(kept) for key in keys]
             arguments = [None if a is None else a.filter(kept) for a in arguments]
+            weights = None if weights is None else weights[counts]
+            states = {n: {name: column.filter(kept) for name, column in s.items()} for n, s in states.items()}
             rows = len(first)
         if not rows:
             return
@@ -79,7 +92,12 @@ class Grouping:
             group[some],
             first[some],
             last[some],
-            tuple(a.partial(values, cell, cells) for a, values in zip(self._accumulators, arguments, strict=True)),
+            tuple(
+                how.merge(states[number], cell, cells)
+                if number in states
+                else weighed(how, arguments[number], weights, cell, cells)
+                for number, how in enumerate(self._accumulators)
+            ),
         )
         self._now = self._compacted(replace(held, parts=(*held.parts, part)))
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from eddyline.engine.planner import Planner
 from eddyline.faults import reach
 from eddyline.migration.migration import Migration
+from eddyline.plan.grouped import check
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree, parse_tree, shape
 from eddyline.query.evaluate import ErrorCount
@@ -35,6 +36,7 @@ class Planned:
         """`tree` is the shape to begin with, if it is not what the settings say."""
         self.arena, self._settings, sources = arena, settings, query.sources
         asked = shape(settings.plan, [s.alias for s in sources])
+        check(query, asked)
         self._wanted, tree = None if settings.plan == "auto" else asked, tree or asked
         self.query, self.plan, self.errors = query, Plan(query, tree), ErrorCount()
         self.stems = [SteM(arena, layout) for layout in self.plan.layouts]

@@ -17,15 +17,14 @@ from eddyline.engine.group_by import Grouping
 from eddyline.errors import InternalError
 from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Column, Expr
-from eddyline.query.model import GroupBy, Query, WindowKind
+from eddyline.query.model import GroupBy, Query
+from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import Clock
 from eddyline.state.shelf import Saved, Shelf
-from eddyline.state.stem import SteM, newest
+from eddyline.state.stem import SteM
 
 Times = NDArray[np.int64]
-
-_NEVER_ENDS = np.iinfo(np.int64).max
 
 Values = Mapping[Expr, pa.Array]
 
@@ -148,15 +147,9 @@ class Groups:
             nowhere = np.zeros(packet.size, np.int64)
             self._grouping.add(values, packet.size, nowhere, nowhere)
             return
-        first = -(-newest(self._stems, packet.rows, packet.size) // self._slide) * self._slide
-        last = np.full(packet.size, _NEVER_ENDS)
-        for source, rows in packet.rows.items():
-            window = self._query.sources[source].window
-            if window.kind is WindowKind.RANGE:
-                leaves = self._stems[source].times.values[rows] + (window.size - 1)
-                np.minimum(last, leaves // self._slide * self._slide, out=last)
+        first, last = boundaries(self._query, self._slide, self._stems, packet.rows, packet.size)
         if not self._clocks:
-            self._grouping.add(values, packet.size, first, last)
+            self._grouping.add(values, packet.size, first, last, packet.carried)
             return
         places = {s: self._stems[s].ordinals.values[packet.rows[s]] for s in self._clocks}
         self._waiting = (*self._waiting, _Waiting(dict(values), first, last, places))

@@ -28,7 +28,7 @@ from eddyline.engine.split import Shipment, Which, kept_values, wanted
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.tree import Tree
 from eddyline.query.model import Query
-from eddyline.routing.packet import Packet, merged
+from eddyline.routing.packet import Packet, alike, merged
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.shelf import Saved
@@ -185,11 +185,9 @@ class Slot(Planned):
             self._gather()
 
     def _gather(self) -> None:
-        if not self._ready:
-            return
-        packet = merged(self._ready)
-        self._ready, self._ready_rows = [], 0
-        self._results.add(packet, self.eddy.gather(packet, self.plan.gathered))
+        ready, self._ready, self._ready_rows = self._ready, [], 0
+        for packet in map(merged, alike(ready)):
+            self._results.add(packet, self.eddy.gather(packet, self.plan.gathered))
 
     def drain(self) -> list[pa.RecordBatch]:
         """The results since the last call."""

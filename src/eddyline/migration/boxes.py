@@ -11,6 +11,10 @@ the bottom of the box above and, if the plans differ below it, at the top of ano
 nothing: what it would give comes of the old state. One that is *pulled up* makes a state with tuples that the old one
 lacks: it is as new as one of another span, and computed from what is below it.
 
+With a group-by that is pushed below a join, or merged back, it is the same. A state whose tuples have weights stands
+for all combinations of its span, whichever of them were put together; so two such states match, and one is made of a
+state without weights by putting its tuples together. Its tuples cannot be taken apart again: without weights it is new.
+
 Projections change no state wherever they are: tuples are row numbers, and the payload is gathered for results alone.
 """
 
@@ -19,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from eddyline.plan.tree import Tree, passed, span_of
+from eddyline.plan.tree import Tree, passed, span_of, weighted
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Box:
     fresh: tuple[int, ...]
     """States that only the new plan has, each after those below it."""
     filtered: tuple[int, ...] = ()
-    """Leaves that have passed more selections in the new plan than in the old one."""
+    """Leaves that have passed more selections in the new plan than in the old one, or have weights there alone."""
 
 
 def boxes(old: Tree, new: Tree, selections: Sequence[int] = ()) -> list[Box]:
@@ -48,7 +52,7 @@ def boxes(old: Tree, new: Tree, selections: Sequence[int] = ()) -> list[Box]:
 [Box(top=7, leaves=(1, 2, 4), dropped=(3,), fresh=(3,), filtered=())])
     """
     before, after = operators(old), operators(new)
-    done, done_after = passed(old, selections), passed(new, selections)
+    done, done_after = _told(old, selections), _told(new, selections)
     kept = {span for span in before.keys() & after.keys() if not done[span] & ~done_after[span]}
     more = {span for span in kept if done[span] != done_after[span]}
     bottom = kept | {1 << s for s in new.sources()}
@@ -60,6 +64,13 @@ def boxes(old: Tree, new: Tree, selections: Sequence[int] = ()) -> list[Box]:
             filtered = tuple(sorted(more & set(leaves)))
             found.append(Box(span, tuple(sorted(leaves)), tuple(dropped), tuple(fresh), filtered))
     return found
+
+
+def _told(tree: Tree, selections: Sequence[int]) -> dict[int, int]:
+    """By span of each operator what tells its state from others: selections that were passed and, one bit more, whether
+    tuples have weights."""
+    heavy = weighted(tree)
+    return {span: done | (span in heavy) << len(selections) for span, done in passed(tree, selections).items()}
 
 
 def operators(tree: Tree) -> dict[int, Tree]:

@@ -4,7 +4,7 @@ Both strategies run the operators in which the plans differ on a second eddy, th
 views of the SteMs that both plans keep, and SteMs of its own for states that only the new one has. What is old and what
 is new is a comparison of row numbers. A state of the same span whose tuples passed fewer selections in the old plan is
 looked at in the same way: its tuples start with the signature that they have there, pass what is missing, and are built
-into the SteM of the new plan (see boxes.py).
+into the SteM of the new plan, where they may be put together (see boxes.py).
 
 - *Moving state* builds the live rows of the views, some at a time between packets of the running plan, so that the
   states of the new plan are made of what is there, and then of what has come meanwhile. Its results are known, so
@@ -23,6 +23,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eddyline.migration.boxes import boxes
 from eddyline.plan.plan import Plan
@@ -87,6 +88,7 @@ class Migration:
                 track.append(stem)
             else:
                 track.append(self._views.get(span, stem))
+        track += [view for view in self._views.values() if view.carried is not None and view not in track]
         self._order = sorted(leaves, key=lambda leaf: held[leaf].min_live - held[leaf].rows)
         """The leaves, the largest first: what is built first finds nothing to match."""
         self._handed: list[Packet] = []
@@ -95,7 +97,7 @@ class Migration:
         self._track = Eddy(self.plan, track, clocks, settings, ErrorCount(), give, eddy.clock, *run, past=not parallel)
         self._track.given = frozenset(tops if parallel else ())
         if parallel:
-            eddy.left_out, eddy.shared = self._with_old, self._track.given
+            eddy.left_out, eddy.shared, eddy.old = self._with_old, self._track.given, self._is_old
         self._came = self._came_before = self._there
         """Rows and tuples that the leaves had at the last step, and at the last commit."""
         self.predicted: Mapping[str, float] = {}
@@ -114,11 +116,16 @@ class Migration:
 
     def _with_old(self, packet: Packet) -> Packet:
         """The tuples that have an old row: the others are joined on the track."""
-        keep = np.zeros(packet.size, np.bool_)
+        keep = self._is_old(packet)
+        return packet if keep.all() else packet.take(keep)
+
+    def _is_old(self, packet: Packet) -> NDArray[np.bool_]:
+        """Which tuples have an old row."""
+        old = np.zeros(packet.size, np.bool_)
         for source in self._streams:
             if source in packet.rows:
-                keep |= packet.rows[source] < self.first[source]
-        return packet if keep.all() else packet.take(keep)
+                old |= packet.rows[source] < self.first[source]
+        return old
 
     # Going on
 
@@ -230,7 +237,7 @@ class Migration:
         self._stop()
 
     def _stop(self) -> None:
-        self._eddy.left_out, self._eddy.shared = None, ()
+        self._eddy.left_out, self._eddy.shared, self._eddy.old = None, (), None
 
     # With the slot
 

@@ -23,7 +23,7 @@ def explain(query: Query, partitioning: Partitioning | None = None, tree: Tree |
         lines += ["", f"{source.alias}: {_source(query, number)}", *(f"  {line}" for line in _details(plan, number))]
     for number, below in enumerate(plan.materialised, len(query.sources)):
         lines += ["", f"{span_text(below.span, query)}: intermediate results, kept until a row in them expires"]
-        lines += [f"  {line}" for line in (*_indexes(plan, number), *_waiting(plan, below))]
+        lines += [f"  {line}" for line in (*_indexes(plan, number), *_waiting(plan, below), *_weights(plan, number))]
     if plan.graph.selections:
         lines += ["", "selections in the eddy:"]
         lines += [f"  {text(p, query)}" for p in plan.graph.selections]
@@ -118,6 +118,21 @@ def _waiting(plan: Plan, below: Tree) -> list[str]:
         i for i, needed in enumerate(plan.selections) if not needed & ~below.span and not plan.done[below.span] >> i & 1
     ]
     return [f"not yet selected by {text(plan.graph.selections[i], plan.query)}" for i in left]
+
+
+def _weights(plan: Plan, number: int) -> list[str]:
+    """By what an operator groups, and what it adds up."""
+    query, of = plan.query, plan.grouped.get(number)
+    if of is None or query.group is None:
+        return []
+    states = ", ".join(text(query.group.aggregates[n], query) for n in of.aggregates)
+    kept = f"keeps for each a weight{' and ' if states else ''}{states}"
+    if not of.combines:
+        return [kept]
+    by = [*dict.fromkeys(text(e, query) for e in (*of.keys, *of.values, *of.columns))]
+    by += [f"time of {query.sources[s].alias}" for s in of.times]
+    by += [f"row of {query.sources[s].alias}" for s in of.rows]
+    return [f"groups by {', '.join([*by, 'boundaries'])}", kept]
 
 
 def _shape(plan: Plan) -> str:

@@ -13,6 +13,7 @@ the intermediate SteM of that, and starts again in the operator above. SteMs are
 those of the operators below the root. A selection belongs to the lowest operator that has all its sources and is not
 late (see tree.py): there the router orders it among the probes, further down it is not offered. So every tuple of a
 SteM has passed the same selections, and a signature says all about a tuple that has a component of it.
+In some trees tuples have weights (grouped.py): what is above is the same.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import pyarrow as pa
+
 from eddyline.plan.graph import Equality, JoinGraph, join_graph
-from eddyline.plan.tree import Tree, mjoin, passed, span_of
+from eddyline.plan.grouped import Grouped, check, grouped
+from eddyline.plan.tree import Tree, mjoin, passed, span_of, weighted
+from eddyline.query.aggregates import state_types
 from eddyline.query.expr import Column, Expr, columns_of, sources_of
 from eddyline.query.model import Query, WindowKind
 from eddyline.query.types import physical
@@ -107,6 +112,7 @@ class Plan:
         self.tree = tree or mjoin(len(query.sources))
         assert not self.tree.late, "some selections would never be applied"
         self.graph: JoinGraph = join_graph(query)
+        check(query, self.tree)
         self.selections = tuple(sum(1 << s for s in sources_of(p)) for p in self.graph.selections)
         """The sources that each needs, as bit masks."""
         self.done = passed(self.tree, self.selections)
@@ -118,11 +124,18 @@ class Plan:
         """The columns that must be there when a result is complete."""
         self.materialised = tuple(self.tree.below())
         """The operators that have an intermediate SteM, in the order of these."""
+        heavy = weighted(self.tree)
+        self.grouped: dict[int, Grouped] = {
+            number: grouped(query, self.graph, tree, self.done[tree.span])
+            for number, tree in enumerate(self.materialised, len(query.sources))
+            if tree.span in heavy
+        }
+        """By intermediate SteM whose tuples have weights, what tells them apart."""
         self._operators: dict[int, Operator] = {}
         self._add_operator(self.tree)
         self.layouts = (
             *(self._layout(s) for s in range(len(query.sources))),
-            *(self._layout_between(tree) for tree in self.materialised),
+            *(self._layout_between(n, tree) for n, tree in enumerate(self.materialised, len(query.sources))),
         )
         self._steps: dict[Signature, tuple[Step, ...]] = {}
 
@@ -305,7 +318,7 @@ class Plan:
             order_keys=tuple(order),
         )
 
-    def _layout_between(self, tree: Tree) -> Layout:
+    def _layout_between(self, number: int, tree: Tree) -> Layout:
         """What an intermediate SteM keeps: the rows its tuples consist of, and by what the other children of the
         operator above reach it."""
         above = self.operator(self.signature(tree.span)).tree.span & ~tree.span
@@ -318,7 +331,13 @@ class Plan:
             indexes=tuple(access.on for access in self._keys(above, tree.span)),
             order_keys=tuple(dict.fromkeys(key for key, _, partner, _, _ in ranges if above >> partner & 1)),
             components=tuple(sorted(tree.sources())),
+            states=self._states(self.grouped[number]) if number in self.grouped else None,
         )
+
+    def _states(self, of: Grouped) -> tuple[tuple[int, str, pa.DataType], ...]:
+        assert self.query.group is not None
+        types = {n: state_types(self.query.group.aggregates[n]) for n in of.aggregates}
+        return tuple((number, name, type) for number, state in types.items() for name, type in state.items())
 
 
 def _covers(span: int, predicate: Expr) -> bool:

@@ -7,6 +7,9 @@ parentheses around aliases: ((a b) c). An alias that is not plain stands in doub
 
 Selections are applied in the lowest operator that has all their sources, unless it is *late*, written with a ! behind
 it: ((a b)! c). Then they wait for the next one above that is not. The root is never late, so a result has passed all.
+
+An operator below the root may *group* what it gives, written with a + behind it: ((a b)+ c). Tuples that are the same
+for all that comes after it become one, with a weight (see grouped.py). What is joined with them has weights too.
 """
 
 from __future__ import annotations
@@ -18,8 +21,8 @@ from functools import cached_property
 
 from eddyline.errors import SettingError
 
-_PLAIN = re.compile(r'[^\s()!"]+')
-_WORDS = re.compile(r'[()!]|"(?:[^"]|"")*"|[^\s()!"]+|"')
+_PLAIN = re.compile(r'[^\s()!+"]+')
+_WORDS = re.compile(r'[()!+]|"(?:[^"]|"")*"|[^\s()!+"]+|"')
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,12 @@ class Tree:
     late: bool = False
     """Whether selections that it could apply are left to operators above it."""
 
+    grouped: bool = False
+    """Whether tuples that it gives become one where nothing tells them apart any more."""
+
     def __repr__(self) -> str:
-        return f"Tree(children={self.children}{', late=True' if self.late else ''})"
+        flags = f"{', late=True' if self.late else ''}{', grouped=True' if self.grouped else ''}"
+        return f"Tree(children={self.children}{flags})"
 
     def __post_init__(self) -> None:
         sources = list(self.sources())
@@ -65,7 +72,7 @@ class Tree:
     def text(self, aliases: Sequence[str]) -> str:
         """As it is written."""
         inner = (_quoted(aliases[c]) if isinstance(c, int) else c.text(aliases) for c in self.children)
-        return f"({' '.join(inner)}){'!' if self.late else ''}"
+        return f"({' '.join(inner)}){'!' if self.late else ''}{'+' if self.grouped else ''}"
 
 
 def span_of(child: Tree | int) -> int:
@@ -89,6 +96,15 @@ def passed(tree: Tree, selections: Sequence[int]) -> dict[int, int]:
     return found
 
 
+def weighted(tree: Tree) -> frozenset[int]:
+    """The spans of operators below the root whose tuples have weights: those that group, and those above them.
+
+    >>> sorted(weighted(Tree((Tree((Tree((0, 1), grouped=True), 2)), Tree((3, 4))))))
+    [3, 7]
+    """
+    return frozenset(t.span for t in tree.below() if t.grouped or any(inner.grouped for inner in t.below()))
+
+
 def mjoin(sources: int) -> Tree:
     """One operator over all."""
     return Tree(tuple(range(sources)))
@@ -106,6 +122,8 @@ def parse_tree(text: str, aliases: Sequence[str]) -> Tree:
     Tree(children=(Tree(children=(0, 1)), 2))
     >>> parse_tree("((a b)! c)", ["a", "b", "c"])
     Tree(children=(Tree(children=(0, 1), late=True), 2))
+    >>> parse_tree("((a b)+ c)", ["a", "b", "c"])
+    Tree(children=(Tree(children=(0, 1), grouped=True), 2))
     """
     numbers = {alias.lower(): number for number, alias in enumerate(aliases)}
     left = dict(numbers)
@@ -122,11 +140,11 @@ def parse_tree(text: str, aliases: Sequence[str]) -> Tree:
             if not children:
                 raise SettingError(f"plan={text}: () has nothing in it")
             open_nodes[-1].append(Tree(tuple(children)) if len(children) > 1 else children[0])
-        elif written == "!":
-            last = open_nodes[-1][-1] if before == ")" else None
+        elif written in ("!", "+"):
+            last = open_nodes[-1][-1] if before == ")" or {before, written} == {"!", "+"} else None
             if not isinstance(last, Tree):
-                raise SettingError(f"plan={text}: ! does not stand behind an operator")
-            open_nodes[-1][-1] = replace(last, late=True)
+                raise SettingError(f"plan={text}: {written} does not stand behind an operator")
+            open_nodes[-1][-1] = replace(last, late=True) if written == "!" else replace(last, grouped=True)
         elif word.lower() in left:
             open_nodes[-1].append(left.pop(word.lower()))
         elif word.lower() in numbers:
@@ -142,6 +160,8 @@ def parse_tree(text: str, aliases: Sequence[str]) -> Tree:
     tree = whole[0] if len(whole) == 1 and isinstance(whole[0], Tree) else Tree(tuple(whole))
     if tree.late:
         raise SettingError(f"plan={text}: there is nothing above the ! of the whole tree")
+    if tree.grouped:
+        raise SettingError(f"plan={text}: there is nothing above the + of the whole tree")
     return tree
 
 

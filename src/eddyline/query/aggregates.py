@@ -35,6 +35,9 @@ class Accumulator(Protocol):
     def merge(self, state: State, ids: Ids, count: int) -> State:
         """The states of `count` cells from those of smaller ones."""
 
+    def repeated(self, state: State, times: Ids) -> State:
+        """The states as if everything in cell i had come times[i] times, which is at least once."""
+
     def final(self, state: State, errors: ErrorCount) -> pa.Array:
         """The aggregate's value for each cell; one that cannot be represented is NULL and counted."""
 
@@ -48,6 +51,9 @@ class Count:
 
     def merge(self, state: State, ids: Ids, count: int) -> State:
         return {"n": _added(state["n"], ids, count)}
+
+    def repeated(self, state: State, times: Ids) -> State:
+        return {"n": _multiplied(state["n"], times)}
 
     def final(self, state: State, errors: ErrorCount) -> pa.Array:
         return state["n"]
@@ -64,6 +70,9 @@ class CountDistinct:
     def merge(self, state: State, ids: Ids, count: int) -> State:
         lists = state["values"]
         return self._lists(lists.flatten(), ids[lists.value_parent_indices().to_numpy()], count)
+
+    def repeated(self, state: State, times: Ids) -> State:
+        return state
 
     def final(self, state: State, errors: ErrorCount) -> pa.Array:
         return state["values"].value_lengths()
@@ -91,6 +100,9 @@ class SumExact:
     def merge(self, state: State, ids: Ids, count: int) -> State:
         return {"n": _added(state["n"], ids, count), **_named(exact_sum.add_up(_limbs(state), ids, count))}
 
+    def repeated(self, state: State, times: Ids) -> State:
+        return {"n": _multiplied(state["n"], times), **_named(exact_sum.times(_limbs(state), times))}
+
     def final(self, state: State, errors: ErrorCount) -> pa.Array:
         result, overflows = exact_sum.to_decimal(_limbs(state), self.type, _ints(state["n"]) == 0)
         errors.count += overflows
@@ -110,6 +122,9 @@ class AvgExact:
     def merge(self, state: State, ids: Ids, count: int) -> State:
         return self.sum.merge(state, ids, count)
 
+    def repeated(self, state: State, times: Ids) -> State:
+        return self.sum.repeated(state, times)
+
     def final(self, state: State, errors: ErrorCount) -> pa.Array:
         n = _ints(state["n"])
         return pa.array(exact_sum.to_float(_limbs(state)) / 10.0**self.scale / np.maximum(n, 1), mask=n == 0)
@@ -128,6 +143,9 @@ class SumFloat:
     def merge(self, state: State, ids: Ids, count: int) -> State:
         return {"n": _added(state["n"], ids, count), "sum": pa.array(_summed(_floats(state["sum"]), ids, count))}
 
+    def repeated(self, state: State, times: Ids) -> State:
+        return {"n": _multiplied(state["n"], times), "sum": pa.array(_floats(state["sum"]) * times)}
+
     def final(self, state: State, errors: ErrorCount) -> pa.Array:
         n, total = _ints(state["n"]), _floats(state["sum"])
         return pa.array(total / np.maximum(n, 1) if self.average else total, mask=n == 0)
@@ -145,6 +163,10 @@ class Variance:
 
     def merge(self, state: State, ids: Ids, count: int) -> State:
         return self._moments(_floats(state["n"]), _floats(state["mean"]), _floats(state["m2"]), ids, count)
+
+    def repeated(self, state: State, times: Ids) -> State:
+        spread = pa.array(_floats(state["m2"]) * times)
+        return {"n": _multiplied(state["n"], times), "mean": state["mean"], "m2": spread}
 
     def final(self, state: State, errors: ErrorCount) -> pa.Array:
         n = _ints(state["n"])
@@ -183,6 +205,9 @@ class Extreme:
 
     def merge(self, state: State, ids: Ids, count: int) -> State:
         return self.partial(state["value"], ids, count)
+
+    def repeated(self, state: State, times: Ids) -> State:
+        return state
 
     def final(self, state: State, errors: ErrorCount) -> pa.Array:
         return state["value"].cast(self.type)
@@ -242,6 +267,21 @@ def accumulator(aggregate: Aggregate) -> Accumulator:
     return make(aggregate)
 
 
+def weighed(how: Accumulator, values: pa.Array | None, weights: Ids | None, ids: Ids, count: int) -> State:
+    """As `partial`, of rows of which each stands for so many; None: for one."""
+    if weights is None or isinstance(how, CountDistinct | Extreme):
+        return how.partial(values, ids, count)
+    each = np.arange(len(ids))
+    return how.merge(how.repeated(how.partial(values, each, len(each)), weights), ids, count)
+
+
+def state_types(aggregate: Aggregate) -> dict[str, pa.DataType]:
+    """The types of the columns of its states."""
+    values = None if aggregate.arg is None else pa.nulls(1, plain_type(aggregate.arg.type))
+    state = accumulator(aggregate).partial(values, np.zeros(1, np.int64), 1)
+    return {name: column.type for name, column in state.items()}
+
+
 def _argument(aggregate: Aggregate) -> pa.DataType:
     if aggregate.arg is None:
         raise InternalError(f"{aggregate.name} needs an argument")
@@ -266,6 +306,10 @@ def _added(numbers: pa.Array, ids: Ids, count: int) -> pa.Array:
     total = np.zeros(count, np.int64)
     np.add.at(total, ids, _ints(numbers))
     return pa.array(total)
+
+
+def _multiplied(numbers: pa.Array, times: Ids) -> pa.Array:
+    return pa.array(_ints(numbers) * times)
 
 
 def _summed(numbers: Floats, ids: Ids, count: int) -> Floats:

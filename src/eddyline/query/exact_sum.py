@@ -57,6 +57,15 @@ def normalised(limbs: Sequence[NDArray[np.int64]]) -> Limbs:
     return result
 
 
+def times(limbs: Limbs, by: NDArray[np.int64]) -> Limbs:
+    """Each normalised number as often as `by` says. In digits of 16 bits, so that no limb overflows on the way."""
+    result = [np.zeros(len(by), np.int64)] * WIDTH
+    for k in reversed(range(-(-int(by.max(initial=1)).bit_length() // 16))):
+        digit = by >> 16 * k & 0xFFFF
+        result = normalised([(high << 16) + limb * digit for high, limb in zip(result, limbs, strict=True)])
+    return result
+
+
 def to_float(limbs: Limbs) -> NDArray[np.float64]:
     """The nearest float64, but for a rounding or two: from the magnitude, since limbs of mixed sign would cancel."""
     negative = limbs[-1] < 0

@@ -33,6 +33,7 @@ from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.rows_windows import Clock
 from eddyline.routing.scheduler import LARGEST, Scheduler
 from eddyline.routing.statistics import Work
+from eddyline.routing.weights import Old, Weights, part_of
 from eddyline.settings import Settings
 from eddyline.state.probing import NO_BOUND, Limits, Matches
 from eddyline.state.shelf import Saved
@@ -73,6 +74,8 @@ class Eddy:
         self.left_out: Callable[[Packet], Packet] | None = None
         """While another eddy joins what is new: takes that away from what comes out of the operators in `shared`."""
         self.shared: Collection[int] = ()
+        self.old: Old | None = None
+        """Then: which tuples it leaves."""
         self._foreign: set[int] = set()
         """The larger spans of which tuples were started that another eddy made."""
 
@@ -99,6 +102,8 @@ class Eddy:
             self._foreign.add(signature[0])
             which = which[stem.live(which, self._stems)]
             components = {s: column.values[which] for s, column in stem.components.items()}
+            if stem.carried is not None:
+                components[part_of(next(n for n, s in enumerate(self._stems) if s is stem))] = which
         packet = Packet(components, signature, np.array([self.number]), which.size)
         self.number += rows
         self.work.moment += rows
@@ -120,6 +125,7 @@ class Eddy:
         self.plan, self.routes, self.given = plan, RoutingArrays(plan), frozenset((plan.tree.span,))
         ordered = self._settings.execution == "semi"
         self.scheduler = Scheduler(self.routes, self._settings.packet, self.clock, ordered)
+        self._weights = Weights(plan, self._stems, self.gather, self._errors) if plan.grouped else None
         self._router = router(self._settings, plan, self.routes, self.work, self.decisions, self.clock)
 
     def follow(self, orderings: Mapping[tuple[int, int], tuple[int, ...]]) -> None:
@@ -175,7 +181,7 @@ class Eddy:
     def _go_on(self, entry: Entry, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
         """Out, if it is complete. What an operator below gives is built first, and starts again in the one above."""
         if entry.whole and packet.signature[0] in self.given:
-            self._output(packet)
+            self._output(packet if self._weights is None else self._weights.looked_up(packet))
             return
         if entry.stem is not None:
             packet = self._materialise(entry.stem, packet)
@@ -194,11 +200,14 @@ class Eddy:
         """Tuples into an intermediate SteM. Nobody is probing it: what is being probed now made these tuples, so it is
         below."""
         stem, number, begin = self._stems[target], self.number, self.clock()
-        stem.store_tuples(packet.rows, self._stems)
-        stem.build(number, packet.size)
+        if self._weights is not None and stem.carried is not None:
+            packet = self._weights.combined(target, packet, self.old)
+        stem.store_tuples(packet.rows, self._stems, packet.carried)
+        first, last = stem.build(number, packet.size)
         self.work.building += self.clock() - begin
         self.number += packet.size
-        return Packet(packet.rows, packet.signature, np.array([number]), packet.size)
+        rows = packet.rows if stem.carried is None else {**packet.rows, part_of(target): np.arange(first, last)}
+        return Packet(rows, packet.signature, np.array([number]), packet.size)
 
     def _serve(self, queue: MetaQueue) -> None:
         """One packet of a queue takes the step that the routing arrays say, after a sample of it was shown to all."""
@@ -279,19 +288,22 @@ class Eddy:
             if self._check:
                 check_matches(step.target, tuples, rows, limits)
             if stem.components:
-                joined = self._joined(traffic, stem, packet, tuples, rows)
+                joined = self._joined(traffic, step, packet, tuples, rows)
             else:
                 joined = packet.joined(tuples, {step.target: rows}, traffic.after)
             joined = self._verified(step, joined, errors)
             if joined.size:
                 yield joined
 
-    def _joined(self, traffic: Traffic, stem: SteM, packet: Packet, tuples: Rows, rows: Rows) -> Packet:
+    def _joined(self, traffic: Traffic, step: Probe, packet: Packet, tuples: Rows, rows: Rows) -> Packet:
         """Matches of an intermediate SteM whose components live, and are all within the bounds of time."""
+        stem = self._stems[step.target]
         live = stem.live(rows, self._stems)
         if not live.all():
             tuples, rows = tuples[live], rows[live]
         components = {s: column.values[rows] for s, column in stem.components.items()}
+        if stem.carried is not None:
+            components[part_of(step.target)] = rows
         joined = packet.joined(tuples, components, traffic.after)
         keep = np.ones(rows.size, np.bool_)
         for source, (other, back, on) in traffic.apart:

@@ -25,7 +25,8 @@ def check_packet(packet: Packet, stems: Sequence[SteM], plan: Plan, foreign: Col
     starters = np.zeros(packet.size, np.int64)
     if packet.numbers.size not in (1, packet.size):
         raise InternalError("a packet has not a number for each tuple")
-    for source, rows in packet.rows.items():
+    components = {source: rows for source, rows in packet.rows.items() if source >= 0}
+    for source, rows in components.items():
         stem = stems[source]
         if rows.size != packet.size or rows.size == 0:
             raise InternalError("a packet is ragged or empty")
@@ -38,7 +39,7 @@ def check_packet(packet: Packet, stems: Sequence[SteM], plan: Plan, foreign: Col
     wrong = (starters > 1) | (starters < (not larger))
     if wrong.any():
         raise InternalError(f"{starters[wrong][0]} components of a tuple started its probing")
-    columns = list(packet.rows.values())
+    columns = list(components.values())
     order = np.lexsort(columns)
     same = np.ones(packet.size - 1, np.bool_)
     for rows in columns:

@@ -3,6 +3,9 @@
 In flight a tuple is one row number per source of its span and the number of the build that started it, which bounds
 what it may match (the TimeStamp rule), and nothing else. All tuples of a packet have the same signature; they may come
 of several builds: then `numbers` has one element a tuple, else just one.
+
+Tuples that stand for several have a component more for each SteM that they have such a part of: which tuple of it that
+is. When they are complete, or are built again, what these carry is looked up (weights.py).
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.plan.plan import Signature
+from eddyline.state.carried import Carried, together
 
 Rows = NDArray[np.int64]
 
@@ -29,6 +33,8 @@ class Packet:
     signature: Signature
     numbers: NDArray[np.int64]
     size: int
+    carried: Carried | None = None
+    """Of tuples that are complete or to be built what they carry, if some stand for several."""
 
     def take(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Packet:
         """Some of the tuples."""
@@ -66,7 +72,16 @@ def merged(packets: Sequence[Packet]) -> Packet:
         return first
     rows = {s: np.concatenate([p.rows[s] for p in packets]) for s in first.rows}
     size = sum(p.size for p in packets)
+    carried = together([p.carried for p in packets if p.carried is not None]) if first.carried is not None else None
     if all(p.numbers is first.numbers for p in packets):
-        return Packet(rows, first.signature, first.numbers, size)
+        return Packet(rows, first.signature, first.numbers, size, carried)
     numbers = [p.numbers if p.numbers.size == p.size else np.full(p.size, p.numbers[0]) for p in packets]
-    return Packet(rows, first.signature, np.concatenate(numbers), size)
+    return Packet(rows, first.signature, np.concatenate(numbers), size, carried)
+
+
+def alike(packets: Sequence[Packet]) -> list[list[Packet]]:
+    """Complete tuples, those together that can be merged: they carry states of the same aggregates, or nothing."""
+    found: dict[frozenset[int] | None, list[Packet]] = {}
+    for packet in packets:
+        found.setdefault(None if packet.carried is None else frozenset(packet.carried.states), []).append(packet)
+    return list(found.values())

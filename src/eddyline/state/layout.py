@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from eddyline.query.expr import Expr
 
 
@@ -28,6 +30,8 @@ class Layout:
     """The keys, one or several, by which rows are looked up or look for others."""
     components: tuple[int, ...] = ()
     """The sources of a larger span."""
+    states: tuple[tuple[int, str, pa.DataType], ...] | None = None
+    """Of tuples with weights, the columns of what aggregates have of them: (number of the aggregate, name, type)."""
 
     @property
     def needed(self) -> tuple[Expr, ...]:

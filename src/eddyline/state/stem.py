@@ -10,7 +10,7 @@ the last one are remembered for it.
 
 A tuple of a larger span is the row numbers of its components, with copies of the keys by which it is looked up, so a
 probe does not read its components; its time is that of the newest. It dies with the first of its components, whose
-values may then be gone: those who probe look at `live` first.
+values may then be gone: those who probe look at `live` first. If it stands for several, it has a weight (carried.py).
 
 Wind-back: `commit` notes (rows, min_live); `wind_back` pops every index newest first and lowers the counts. Until the
 commit nothing that expired is released, so raising min_live can be undone by lowering it.
@@ -29,6 +29,7 @@ from eddyline.kernels import scan
 from eddyline.query.expr import Expr, sources_of
 from eddyline.state import keys as key_codes
 from eddyline.state.arena import Arena
+from eddyline.state.carried import Carried, CarriedStore
 from eddyline.state.column import Column
 from eddyline.state.hash_index import HashIndex
 from eddyline.state.key_column import KeyColumn
@@ -72,6 +73,7 @@ class SteM:
         edges = dict.fromkeys((*layout.edges, *layout.indexes))  # those of edges never change, nor does their order
         self._codes = {on: Column(arena, "i8") for on in edges if layout.components or len(on) > 1}
         self.components = {source: Column(arena, "i8") for source in layout.components}
+        self.carried = None if layout.states is None else CarriedStore(arena, layout.states)
         self._hashed = {on: HashIndex(arena, self._key_column(on)) for on in layout.indexes}
         self._stores = {expr: self._store(arena, expr) for expr in layout.stored}
         self._build_numbers = Column(arena, "i8")
@@ -110,8 +112,9 @@ class SteM:
         self.stored = last
         self._note_newest()
 
-    def store_tuples(self, rows: Mapping[int, Rows], stems: Sequence[SteM]) -> None:
-        """Append tuples that are to be built, given by the rows of their components in the SteMs of sources."""
+    def store_tuples(self, rows: Mapping[int, Rows], stems: Sequence[SteM], carried: Carried | None = None) -> None:
+        """Append tuples that are to be built, given by the rows of their components in the SteMs of sources, and by
+        what they carry."""
         size = next(iter(rows.values())).size
         self.times.append(newest(stems, rows, size))
         for source, component in self.components.items():
@@ -122,6 +125,8 @@ class SteM:
         for expr, column in self._order.items():
             (source,) = sources_of(expr)
             column.append(stems[source].order_values(expr)[rows[source]])
+        if self.carried is not None and carried is not None:
+            self.carried.append(carried)
         self.stored += size
         self._note_newest()
 
@@ -204,8 +209,8 @@ class SteM:
         """Give everything back; it cannot be used any more. It is of a larger span, so it has no stores."""
         columns = [self.times, *self._others]
         columns += [*self._order.values(), *self._codes.values(), *self.components.values()]
-        parts: list[Column | HashIndex | SortedIndex] = [*columns, *self._hashed.values(), *self._sorted.values()]
-        for part in parts:
+        indexes = [*self._hashed.values(), *self._sorted.values()]
+        for part in (*columns, *indexes, *(() if self.carried is None else self.carried.parts)):
             part.free()
 
     # Probe
@@ -258,6 +263,11 @@ class SteM:
     def gather(self, expr: Expr, rows: Rows) -> pa.Array:
         """The values of a stored expression."""
         return self._stores[expr].gather(rows)
+
+    def key_parts(self, on: Expr, rows: Rows) -> pa.Array | Rows:
+        """What tells the keys of rows apart: their codes or, if these are only hashes, their values."""
+        exact, codes = self._keys[on].exact, self._keys[on].codes.values
+        return codes[rows] if exact is None else exact.gather(rows)
 
     def same_key(self, expr: Expr, rows: Rows, other: SteM, other_expr: Expr, other_rows: Rows) -> NDArray[np.bool_]:
         """Which pairs of rows, one here and one in another SteM, really have the same key."""
@@ -348,6 +358,7 @@ class SteM:
                 parts.append(key.exact)
         parts += [*self._codes.values(), *self.components.values()]
         parts += [kept for expr, kept in self._stores.items() if not self._is_key_store(expr, kept)]
+        parts += [] if self.carried is None else self.carried.parts
         return [*parts, *self._hashed.values(), *self._sorted.values()]
 
     @property

@@ -15,13 +15,16 @@ import pyarrow as pa
 from eddyline.testing import domains, graphs, predicates, selects, timeline
 from eddyline.testing.case import Batch, Case, FromPart, StreamDecl
 from eddyline.testing.predicates import Alias
-from eddyline.testing.trees import random_tree
+from eddyline.testing.trees import GROUPED, random_tree
 
 SLIDES = [1, 2, 5, 10]
 ROUTERS = ["auto", "fixed", "random", "lottery", "rank", "benefit"]
 SLOTS, GROUPS = [1, 2, 3, 8], [1, 7, 256]
 TREES = 0.4
 """How many cases of three sources and more have a plan with intermediate SteMs."""
+
+AGGREGATES, AGGREGATES_MIGRATE = 0.4, 0.6
+"""The shares of cases with aggregates; where plans change there are more, since group-bys move too."""
 
 DURABLE = 1 / 6
 """The share of cases that go through the batch protocol."""
@@ -84,7 +87,7 @@ class _Generator:
         self.combinations = sizes.fit(edges, share * (1 - self.nulls) ** (2 * len(edges)))
         self._note(*(f"key {f}" for f in sizes.families), *(["skew"] if sizes.skew else []))
         made = self._streams(sizes)
-        aggregate = rng.random() < 0.4
+        aggregate = rng.random() < (AGGREGATES_MIGRATE if self.migrate else AGGREGATES)
         slide = self._slide() if aggregate and rng.random() < 0.65 else None
         mix = rng.choice(_MIXES)
         sources = [self._window(a, width, slide, mix, len(made.rows.get(a.stream, ()))) for a in made.aliases]
@@ -92,10 +95,10 @@ class _Generator:
             _ordered(a) if s.window.startswith("ROWS") else a for a, s in zip(made.aliases, sources, strict=True)
         ]
         where = self._where(edges, aliases, filters, width)
+        sliding = aggregate and any("SLIDE" in s.window for s in sources)
         if aggregate:
-            slides = any("SLIDE" in s.window for s in sources)
-            self._note("aggregate", *(["slide"] if slides else []))
-            select = selects.grouped_select(rng, aliases, sources, where, slides, self._note)
+            self._note("aggregate", *(["slide"] if sliding else []))
+            select = selects.grouped_select(rng, aliases, sources, where, sliding, self._note)
         else:
             select = selects.plain_select(rng, aliases, sources, where)
         batches, settings = self._batches(made, wide), self._settings()
@@ -105,9 +108,10 @@ class _Generator:
             settings["execution"] = rng.choice(["unsynchronized", "unsynchronized", "semi", "total"])
             self._note("migrate")
         if places > 2 and rng.random() < TREES:
-            tree = random_tree(rng, places, [(i, j) for i, j, _ in edges])
+            groups = sliding and not any(s.window.startswith("ROWS") for s in sources)
+            tree = random_tree(rng, places, [(i, j) for i, j, _ in edges], grouped=GROUPED if groups else 0.0)
             settings["plan"] = tree.text([a.name for a in aliases])
-            self._note("tree")
+            self._note("tree", *(["grouped"] if any(t.grouped for t in tree.below()) else []))
         features = tuple(dict.fromkeys(self.features))
         return Case(tuple(made.streams), select, batches, made.tables, settings, features)
 

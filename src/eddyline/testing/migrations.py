@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from random import Random
 
 from eddyline.engine.slot import Slot
-from eddyline.testing.trees import random_tree
+from eddyline.plan.grouped import refusal
+from eddyline.testing.trees import GROUPED, random_tree
 
 BEGIN, GIVE_UP = 0.6, 0.05
 """The shares of batches before which a migration is begun, if there is none, and given up, if there is one."""
 
 done: Counter[str] = Counter()
-"""Migrations that came to their end in this process, by how."""
+"""Migrations that came to their end in this process, by how; and how many were begun to a plan that groups."""
 
 
 @contextmanager
@@ -33,7 +34,9 @@ def migrations(seed: int | None) -> Iterator[None]:
         migration = slot.migration
         if migration is None:
             if len(slot.query.sources) > 1 and rng.random() < BEGIN:
-                tree = random_tree(rng, len(slot.query.sources), slot.plan.edges)
+                grouped = GROUPED if refusal(slot.query) is None else 0.0
+                tree = random_tree(rng, len(slot.query.sources), slot.plan.edges, grouped=grouped)
+                done["begun to a plan that groups"] += any(t.grouped for t in tree.below())
                 how = rng.choice(["at once", "moving state", "moving state", "parallel track", "parallel track"])
                 if how == "at once":
                     slot.set_plan(tree)

@@ -91,7 +91,7 @@ def _fewer_parts(case: Case) -> Iterator[Case]:
 def _without_alias(plan: str, alias: str) -> str:
     """A tree without one of its leaves, and without operators that then have none; none is late, for it may have become
     the root."""
-    tree = re.sub(rf"\b{alias}\b|!", "", plan)
+    tree = re.sub(rf"\b{alias}\b|[!+]", "", plan)
     while (smaller := re.sub(r"\(\s*\)", "", tree)) != tree:
         tree = smaller
     return tree if "(" in tree else "mjoin"

@@ -14,9 +14,15 @@ LATE = 0.3
 """How often an operator below the root leaves selections to those above it."""
 
 
-def random_tree(rng: random.Random, sources: int, edges: Collection[tuple[int, int]], late: float = LATE) -> Tree:
+GROUPED = 0.5
+"""How often an operator below the root groups what it gives, in queries in which it can."""
+
+
+def random_tree(
+    rng: random.Random, sources: int, edges: Collection[tuple[int, int]], late: float = LATE, grouped: float = 0.0
+) -> Tree:
     """Any tree, mostly without products: operators are made of two parts that an edge connects, and then some are made
-    one with the operator above them. The share `late` of those below the root is late."""
+    one with the operator above them. The share `late` of those below the root is late, `grouped` of them group."""
     parts: list[Tree | int] = list(range(sources))
     while len(parts) > 2 and rng.random() < 0.9:
         pairs = [(a, b) for a in parts for b in parts if a is not b and _connected(a, b, edges)]
@@ -27,7 +33,8 @@ def random_tree(rng: random.Random, sources: int, edges: Collection[tuple[int, i
         a, b = rng.choice(pairs)
         merged = [*_children(rng, a), *_children(rng, b)]
         parts = [p for p in parts if p is not a and p is not b]
-        parts.insert(rng.randrange(len(parts) + 1), Tree(tuple(merged), bool(late) and rng.random() < late))
+        flags = bool(late) and rng.random() < late, bool(grouped) and rng.random() < grouped
+        parts.insert(rng.randrange(len(parts) + 1), Tree(tuple(merged), *flags))
     return Tree(tuple(parts))
 
 

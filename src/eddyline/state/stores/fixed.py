@@ -62,6 +62,12 @@ class FixedStore:
             self._column.release(row)
             self._validity.release(row)
 
+    def free(self) -> None:
+        """Give everything back; it cannot be used any more."""
+        if not self.shares:
+            self._column.free()
+        self._validity.free()
+
     def saved(self) -> Saved:
         column = None if self.shares else self._column.saved()
         return {"column": column, "validity": self._validity.saved()}

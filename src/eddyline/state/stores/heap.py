@@ -79,6 +79,12 @@ class BytesStore:
         self._starts.column.release(row)
         self._validity.release(row)
 
+    def free(self) -> None:
+        """Give everything back; it cannot be used any more."""
+        self._starts.column.free()
+        self._heap.free()
+        self._validity.free()
+
     def saved(self) -> Saved:
         starts, heap = self._starts.column.saved(), self._heap.saved()
         return {"starts": starts, "heap": heap, "validity": self._validity.saved()}

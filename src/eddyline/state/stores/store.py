@@ -85,6 +85,10 @@ class Validity:
         if self._noted:
             self._column.release(row)
 
+    def free(self) -> None:
+        """Give everything back; it cannot be used any more."""
+        self._column.free()
+
     def saved(self) -> Saved:
         """What another process must know of it."""
         return {"rows": self._rows, "base": self._base, "noted": self._noted, "column": self._column.saved()}

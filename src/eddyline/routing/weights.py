@@ -1,0 +1,116 @@
+"""Tuples that stand for several, in the eddy of one plan: how they come to be, and what they carry.
+
+In flight such a tuple is a tuple like any other, with one component more for each part of it that stands for several:
+its number in the SteM of that part. What joins gave of parts with weights w1, w2, ... stands for w1 * w2 * ...
+combinations; a state of an aggregate over one part is there as often as the others weigh.
+
+Where tuples are built into a SteM with weights, those of a packet that are interchangeable (plan/grouped.py) become
+one. While a parallel track runs, tuples with an old row and those without stay apart: the former are the business of
+the running plan, the latter of the track, and both of what they give is added up in the group-by above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.plan.grouped import Grouped
+from eddyline.plan.plan import Plan
+from eddyline.query.aggregates import accumulator, weighed
+from eddyline.query.evaluate import ErrorCount, evaluate
+from eddyline.query.expr import Expr, sources_of
+from eddyline.query.group_ids import Ids, decoded, group_ids, plain, representatives
+from eddyline.routing.boundaries import boundaries
+from eddyline.routing.packet import SAMPLE, Packet
+from eddyline.state.carried import Carried
+from eddyline.state.stem import SteM
+
+Old = Callable[[Packet], NDArray[np.bool_]]
+"""Which tuples have an old row, while a parallel track runs."""
+
+
+def part_of(stem: int) -> int:
+    """The component that is a tuple of this SteM."""
+    return ~stem
+
+
+class Weights:
+    """Of the tuples of one plan."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        stems: Sequence[SteM],
+        gather: Callable[[Packet, Sequence[Expr]], dict[Expr, pa.Array]],
+        errors: ErrorCount,
+    ) -> None:
+        group = plan.query.group
+        assert group is not None and group.slide is not None
+        self._plan, self._stems, self._gather, self._errors, self._slide = plan, stems, gather, errors, group.slide
+        self._arguments = [a.arg for a in group.aggregates]
+        self._accumulators = [accumulator(a) for a in group.aggregates]
+
+    def looked_up(self, packet: Packet) -> Packet:
+        """The same tuples, with what they carry in place of the parts that stand for several."""
+        parts = [self._carried(~part, rows) for part, rows in packet.rows.items() if part < SAMPLE]
+        if not parts:
+            return packet
+        weights = np.prod([part.weights for part in parts], axis=0)
+        states = {}
+        for part in parts:
+            for number, state in part.states.items():
+                others = weights // part.weights
+                states[number] = state if len(parts) == 1 else self._accumulators[number].repeated(state, others)
+        rows = {s: r for s, r in packet.rows.items() if s >= 0}
+        return Packet(rows, packet.signature, packet.numbers, packet.size, Carried(weights, states))
+
+    def _carried(self, stem: int, rows: Ids) -> Carried:
+        store = self._stems[stem].carried
+        assert store is not None
+        return store.gather(rows)
+
+    def combined(self, stem: int, packet: Packet, old: Old | None) -> Packet:
+        """What is built into a SteM with weights: for the tuples of each group one, with what they carry together."""
+        packet, of = self.looked_up(packet), self._plan.grouped[stem]
+        arguments = {n: arg for n in of.aggregates if (arg := self._arguments[n]) is not None}
+        values = self._gather(packet, [*arguments.values(), *of.values, *of.columns])
+        ids, count = np.arange(packet.size), packet.size
+        if of.combines:
+            ids, count = group_ids(self._key(of, packet, values, old), packet.size)
+        weights, states = (None, {}) if packet.carried is None else packet.carried
+        merged = {}
+        for number in of.aggregates:
+            how = self._accumulators[number]
+            if number in states:
+                merged[number] = how.merge(states[number], ids, count)
+            else:
+                argument = decoded(evaluate(arguments[number], values, packet.size, self._errors))
+                merged[number] = weighed(how, argument, weights, ids, count)
+        total = np.zeros(count, np.int64)
+        np.add.at(total, ids, 1 if weights is None else weights)
+        some = packet.take(representatives(ids, count))
+        return Packet(some.rows, some.signature, some.numbers, count, Carried(total, merged))
+
+    def _key(self, of: Grouped, packet: Packet, values: dict[Expr, pa.Array], old: Old | None) -> list[pa.Array | Ids]:
+        """What tells tuples apart."""
+        stems, rows, size = self._stems, packet.rows, packet.size
+        key: list[pa.Array | Ids] = [*boundaries(self._plan.query, self._slide, stems, rows, size)]
+        key += [stems[source].times.values[rows[source]] for source in of.times]
+        for on in of.keys:
+            (source,) = sources_of(on)
+            key.append(stems[source].key_parts(on, rows[source]))
+        key += [_as_it_is(values[column]) for column in of.columns]
+        key += [plain(evaluate(value, values, size, ErrorCount())) for value in of.values]
+        key += [rows[source] for source in of.rows]
+        return key if old is None else [*key, old(packet).astype(np.int64)]
+
+
+def _as_it_is(array: pa.Array) -> pa.Array:
+    """Values to be told apart whatever is computed of them, -0.0 from 0.0 too."""
+    array = decoded(array)
+    if pa.types.is_floating(array.type):
+        return array.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[array.type.bit_width])
+    return array

@@ -1,0 +1,70 @@
+"""Weights: for how many combinations a tuple stands, and what aggregates have of them.
+
+A tuple that an operator made of several has a *weight*, their number, and for each aggregate whose argument it decides
+the state of all of them (query/aggregates.py). That is all that is left of those which it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.query.aggregates import State
+from eddyline.state.arena import Arena
+from eddyline.state.column import Column
+from eddyline.state.stores.fixed import FixedStore
+from eddyline.state.stores.heap import BytesStore
+from eddyline.state.stores.store import Rows
+
+
+class Carried(NamedTuple):
+    """The weights of tuples, and their states by the number of the aggregate."""
+
+    weights: Rows
+    states: Mapping[int, State]
+
+
+class CarriedStore:
+    """Append-only: what the tuples of a SteM carry, in columns of its arena."""
+
+    def __init__(self, arena: Arena, states: Sequence[tuple[int, str, pa.DataType]]) -> None:
+        self._weights = Column(arena, "i8")
+        self._states = {(number, name): _store(arena, type) for number, name, type in states}
+
+    def append(self, carried: Carried) -> None:
+        """Add what new tuples carry."""
+        self._weights.append(carried.weights)
+        for (number, name), column in self._states.items():
+            column.append(carried.states[number][name])
+
+    def gather(self, rows: Rows) -> Carried:
+        """What these tuples carry."""
+        states: dict[int, dict[str, pa.Array]] = {}
+        for (number, name), column in self._states.items():
+            states.setdefault(number, {})[name] = column.gather(rows)
+        weights: Rows = self._weights.values[rows]
+        return Carried(weights, states)
+
+    @property
+    def parts(self) -> list[Column | FixedStore | BytesStore]:
+        """Its columns."""
+        return [self._weights, *self._states.values()]
+
+
+def together(parts: Sequence[Carried]) -> Carried:
+    """What the tuples of several packets carry, of the same aggregates."""
+    states = {
+        number: {name: pa.concat_arrays([p.states[number][name] for p in parts]) for name in state}
+        for number, state in parts[0].states.items()
+    }
+    return Carried(np.concatenate([p.weights for p in parts]), states)
+
+
+def _store(arena: Arena, type: pa.DataType) -> FixedStore | BytesStore:
+    t = pa.types
+    if t.is_string(type) or t.is_large_string(type) or t.is_binary(type) or t.is_large_binary(type):
+        return BytesStore(arena, type)
+    return FixedStore(arena, type)
