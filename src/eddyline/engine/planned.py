@@ -15,7 +15,7 @@ from eddyline.faults import reach
 from eddyline.migration.migration import Migration
 from eddyline.plan.grouped import check
 from eddyline.plan.plan import Plan
-from eddyline.plan.tree import Tree, parse_tree, shape
+from eddyline.plan.tree import Tree, parse_tree, shape, ungrouped
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query, WindowKind
 from eddyline.routing.eddy import Eddy
@@ -80,7 +80,9 @@ class Planned:
                 self.change_plan()
             return
         tree, move = None if wanted == self.plan.tree else wanted, None
-        if wanted is None and self.planner is not None:
+        if wanted is None and self.planner is not None and self.plan.grouped:  # the optimiser knows of no weights
+            tree = ungrouped(self.plan.tree)
+        elif wanted is None and self.planner is not None:
             move = self.planner.propose(self.plan, self._base_stems, self.eddy)
             tree = None if move is None else move.tree
         if tree is None:

@@ -100,9 +100,9 @@ class Planner:
 
     def estimate(self, plan: Plan, stems: Sequence[SteM]) -> Estimate | None:
         """What the optimiser believes beside what was measured, of all SteMs; None before it first looked for a
-        plan."""
+        plan, and of tuples with weights, which it does not know."""
         optimiser, sources = self.optimiser, len(plan.query.sources)
-        if not optimiser.timing.looked:
+        if not optimiser.timing.looked or plan.grouped:
             return None
         held, observed = _held(stems[:sources]), optimiser.observed
         model = optimiser.model(held)

@@ -207,7 +207,7 @@ class Slot(Planned):
         self._watermark = query_watermark
         self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
         self._expire(watermarks)
-        if self.planner is not None:
+        if self.planner is not None and not self.plan.grouped:
             took = self._spent + self._cpu() - begin
             self.planner.watch(watermarks, self._base_stems, self.eddy, self.peak_bytes, took)
         self._spent = 0.0

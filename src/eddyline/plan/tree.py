@@ -105,6 +105,15 @@ def weighted(tree: Tree) -> frozenset[int]:
     return frozenset(t.span for t in tree.below() if t.grouped or any(inner.grouped for inner in t.below()))
 
 
+def ungrouped(tree: Tree) -> Tree:
+    """The same operators; none groups.
+
+    >>> ungrouped(Tree((Tree((0, 1), grouped=True), 2)))
+    Tree(children=(Tree(children=(0, 1)), 2))
+    """
+    return Tree(tuple(c if isinstance(c, int) else ungrouped(c) for c in tree.children), tree.late)
+
+
 def mjoin(sources: int) -> Tree:
     """One operator over all."""
     return Tree(tuple(range(sources)))
