@@ -60,6 +60,8 @@ QUERIES = {
     "grouped and selected": "SELECT a.x + d.y AS g, COUNT(*) AS n, SUM(b.x) AS s1, SUM(d.x) AS s2, MAX(c.s) AS high, "
     f"window_end() AS e FROM a {S}, b {S}, c {S}, d {S} WHERE {EDGES} AND c.y = d.y AND set_plan_even(a.x, b.y) "
     "AND set_plan_most(c.x) GROUP BY a.x + d.y",
+    "two grouped": "SELECT b.x AS g, COUNT(*) AS n, SUM(a.x) AS s1, SUM(b.y) AS s2, MAX(a.y) AS high, "
+    f"window_end() AS e FROM a {S}, b {S} WHERE a.k = b.k AND set_plan_most(a.x) GROUP BY b.x",
     "grouped in time": f"SELECT COUNT(*) AS n, SUM(a.x) AS s1, SUM(c.x) AS s2, window_end() AS e FROM a {S}, b {S}, "
     f"c [RANGE 12 MICROSECONDS SLIDE 4 MICROSECONDS] WHERE {EDGES} AND a.y < c.y + 2 "
     "AND b.ts - c.ts BETWEEN INTERVAL '-3' MICROSECONDS AND INTERVAL '4' MICROSECONDS",

@@ -33,6 +33,8 @@ ABC = ["a", "b", "c"]
         ("((a b)+ c)", Tree((Tree((0, 1), grouped=True), 2))),
         ("((a b)!+ c)", Tree((Tree((0, 1), True, True), 2))),
         ("((a b) + ! c)", Tree((Tree((0, 1), True, True), 2))),
+        ("((a)+ b c)", Tree((Tree((0,), grouped=True), 1, 2))),
+        ("((((a))+ b)+ c)", Tree((Tree((Tree((0,), grouped=True), 1), grouped=True), 2))),
     ],
 )
 def test_read(text: str, tree: Tree) -> None:
@@ -59,7 +61,8 @@ def test_read(text: str, tree: Tree) -> None:
         ("((a b)!! c)", "plan=((a b)!! c): ! does not stand behind an operator"),
         ("(!(a b) c)", "plan=(!(a b) c): ! does not stand behind an operator"),
         ("(a b c)+", "plan=(a b c)+: there is nothing above the + of the whole tree"),
-        ("((a)+ b c)", "plan=((a)+ b c): + does not stand behind an operator"),
+        ("(a+ b c)", "plan=(a+ b c): + does not stand behind an operator"),
+        ("((a)!+ b c)", "plan=((a)!+ b c): ! does not stand behind an operator"),
         ("((a b)++ c)", "plan=((a b)++ c): + does not stand behind an operator"),
         ("((a + b) c)", "plan=((a + b) c): + does not stand behind an operator"),
         ('(a b "c)', 'plan=(a b "c): there is no alias "; the query has a, b, c'),

@@ -15,6 +15,8 @@ With a group-by that is pushed below a join, or merged back, it is the same. A s
 for all combinations of its span, whichever of them were put together; so two such states match, and one is made of a
 state without weights by putting its tuples together. Its tuples cannot be taken apart again: without weights it is new.
 
+States are told by their spans, but for one: what an operator over a single source gives (tree.state_of).
+
 Projections change no state wherever they are: tuples are row numbers, and the payload is gathered for results alone.
 """
 
@@ -23,12 +25,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from eddyline.plan.tree import Tree, passed, span_of, weighted
+from eddyline.plan.tree import Tree, passed, state_of, weighted
 
 
 @dataclass(frozen=True)
 class Box:
-    """One place in which two plans differ, by spans."""
+    """One place in which two plans differ, by states."""
 
     top: int
     leaves: tuple[int, ...]
@@ -67,29 +69,29 @@ def boxes(old: Tree, new: Tree, selections: Sequence[int] = ()) -> list[Box]:
 
 
 def _told(tree: Tree, selections: Sequence[int]) -> dict[int, int]:
-    """By span of each operator what tells its state from others: selections that were passed and, one bit more, whether
+    """By operator what tells its state from others of the span: selections that were passed and, one bit more, whether
     tuples have weights."""
-    heavy = weighted(tree)
-    return {span: done | (span in heavy) << len(selections) for span, done in passed(tree, selections).items()}
+    heavy, done = weighted(tree), passed(tree, selections)
+    return {state: done[t.span] | (t.span in heavy) << len(selections) for state, t in operators(tree).items()}
 
 
 def operators(tree: Tree) -> dict[int, Tree]:
-    """All operators by their spans, each after those below it."""
-    return {t.span: t for t in (*tree.below(), tree)}
+    """All operators by their states, each after those below it."""
+    return {state_of(t): t for t in (*tree.below(), tree)}
 
 
 def _children(tree: Tree, done: Mapping[int, int]) -> set[tuple[int, int]]:
-    return {(span, done.get(span, 0)) for span in map(span_of, tree.children)}
+    return {(state, done.get(state, 0)) for state in map(state_of, tree.children)}
 
 
 def _inside(tree: Tree, bottom: Collection[int]) -> tuple[list[int], list[int]]:
     """The spans below an operator down to those at the bottom, and these."""
     inside, leaves = [], []
     for child in tree.children:
-        if span_of(child) in bottom:
-            leaves.append(span_of(child))
+        if state_of(child) in bottom:
+            leaves.append(state_of(child))
         elif isinstance(child, Tree):
             more_inside, more_leaves = _inside(child, bottom)
-            inside += [*more_inside, child.span]
+            inside += [*more_inside, state_of(child)]
             leaves += more_leaves
     return inside, leaves

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from eddyline.migration.boxes import boxes
 from eddyline.plan.plan import Plan
-from eddyline.plan.tree import Tree
+from eddyline.plan.tree import Tree, state_of
 from eddyline.query.evaluate import ErrorCount
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
@@ -70,9 +70,9 @@ class Migration:
         filtered = {span for b in self.boxes for span in b.filtered}
         tops, leaves = {b.top for b in self.boxes} - filtered, {leaf for b in self.boxes for leaf in b.leaves}
         fresh = {span for b in self.boxes for span in b.fresh}
-        held = {t.span: stem for t, stem in zip(old.materialised, stems[self._sources :], strict=True)}
+        held = {state_of(t): stem for t, stem in zip(old.materialised, stems[self._sources :], strict=True)}
         held |= {1 << s: stems[s] for s in range(self._sources)}
-        self._spans = [*(1 << s for s in range(self._sources)), *(t.span for t in self.plan.materialised)]
+        self._spans = [*(1 << s for s in range(self._sources)), *map(state_of, self.plan.materialised)]
         """Of the SteMs of the new plan."""
         self._views: dict[int, View] = {}
         self._own: dict[int, SteM] = {}
@@ -93,7 +93,7 @@ class Migration:
         """The leaves, the largest first: what is built first finds nothing to match."""
         self._handed: list[Packet] = []
         give = self._handed.append if parallel else _forget
-        run = fresh | tops if parallel else fresh, filtered
+        run = {span if span > 0 else ~span for span in (fresh | tops if parallel else fresh)}, filtered
         self._track = Eddy(self.plan, track, clocks, settings, ErrorCount(), give, eddy.clock, *run, past=not parallel)
         self._track.given = frozenset(tops if parallel else ())
         if parallel:
@@ -218,7 +218,7 @@ class Migration:
 
     def adopt(self, stems: list[SteM]) -> None:
         """Change the plan: `stems`, those of the slot, become those of the new one."""
-        old = dict(zip((t.span for t in self._eddy.plan.materialised), stems[self._sources :], strict=True))
+        old = dict(zip(map(state_of, self._eddy.plan.materialised), stems[self._sources :], strict=True))
         old |= {1 << s: stems[s] for s in range(self._sources)}
         for span, layout in zip(self._spans, self.plan.layouts, strict=True):
             if span not in self._own:

@@ -22,7 +22,10 @@ def explain(query: Query, partitioning: Partitioning | None = None, tree: Tree |
     for number, source in enumerate(query.sources):
         lines += ["", f"{source.alias}: {_source(query, number)}", *(f"  {line}" for line in _details(plan, number))]
     for number, below in enumerate(plan.materialised, len(query.sources)):
-        lines += ["", f"{span_text(below.span, query)}: intermediate results, kept until a row in them expires"]
+        what = "intermediate results, kept until a row in them expires"
+        if len(below.children) == 1:
+            what = "rows that are joined, in groups"
+        lines += ["", f"{span_text(below.span, query)}: {what}"]
         lines += [f"  {line}" for line in (*_indexes(plan, number), *_waiting(plan, below), *_weights(plan, number))]
     if plan.graph.selections:
         lines += ["", "selections in the eddy:"]

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from eddyline.plan.graph import Equality, JoinGraph, join_graph
 from eddyline.plan.grouped import Grouped, check, grouped
-from eddyline.plan.tree import Tree, mjoin, passed, span_of, weighted
+from eddyline.plan.tree import Tree, mjoin, passed, span_of, state_of, weighted
 from eddyline.query.aggregates import state_types
 from eddyline.query.expr import Column, Expr, columns_of, sources_of
 from eddyline.query.model import Query, WindowKind
@@ -159,9 +159,10 @@ class Plan:
             tree = inner[0]
         return self._operators[tree.span]
 
-    def signature(self, span: int) -> Signature:
-        """That of the tuples in the SteM of a span: nothing is selected before it is built for a source."""
-        return span, 0 if span & (span - 1) == 0 else self.done[span]
+    def signature(self, state: int) -> Signature:
+        """That of the tuples of a state (tree.state_of): nothing is selected before it is built for a source."""
+        span = state if state > 0 else ~state
+        return span, 0 if state > 0 and state & (state - 1) == 0 else self.done[span]
 
     def stem_of(self, signature: Signature) -> int | None:
         """The intermediate SteM into which tuples of this signature are built."""
@@ -306,7 +307,8 @@ class Plan:
         needed = (*self.gathered, *(c for p in later for c in sorted(columns_of(p), key=lambda c: c.name)))
         edges = {p: self._edge(source, p) for p in range(len(self.query.sources)) if p != source}
         on = {p: tuple(mine for mine, _, _ in edge) for p, edge in edges.items() if edge}
-        beside = self.operator((1 << source, 0)).tree.span
+        alone = any(state_of(tree) == ~(1 << source) for tree in self.materialised)  # then nobody probes it
+        beside = 0 if alone else self.operator((1 << source, 0)).tree.span
         order = dict.fromkeys(r.seen_from(source)[0] for r in graph.ranges if source in (r.left, r.right))
         return Layout(
             timed=not stream.stream.is_table,
@@ -321,7 +323,7 @@ class Plan:
     def _layout_between(self, number: int, tree: Tree) -> Layout:
         """What an intermediate SteM keeps: the rows its tuples consist of, and by what the other children of the
         operator above reach it."""
-        above = self.operator(self.signature(tree.span)).tree.span & ~tree.span
+        above = self.operator(self.signature(state_of(tree))).tree.span & ~tree.span
         ranges = (r.seen_from(s) for r in self.graph.ranges for s in (r.left, r.right) if tree.span >> s & 1)
         return Layout(
             timed=any(not self.query.sources[s].stream.is_table for s in tree.sources()),

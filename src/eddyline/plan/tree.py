@@ -9,7 +9,8 @@ Selections are applied in the lowest operator that has all their sources, unless
 it: ((a b)! c). Then they wait for the next one above that is not. The root is never late, so a result has passed all.
 
 An operator below the root may *group* what it gives, written with a + behind it: ((a b)+ c). Tuples that are the same
-for all that comes after it become one, with a weight (see grouped.py). What is joined with them has weights too.
+for all that comes after it become one, with a weight (see grouped.py). What is joined with them has weights too. That
+is the one thing an operator over a single source is for: ((a)+ b) groups the rows of a before they are joined.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Tree:
     def __post_init__(self) -> None:
         sources = list(self.sources())
         assert len(sources) == len(set(sources)), "a source is there twice"
-        assert all(isinstance(c, int) or len(c.children) > 1 for c in self.children), "an operator below joins nothing"
+        idle = [c for c in self.children if isinstance(c, Tree) and len(c.children) == 1 and not c.grouped]
+        assert not idle, "an operator below joins nothing"
 
     @cached_property
     def span(self) -> int:
@@ -78,6 +80,11 @@ class Tree:
 def span_of(child: Tree | int) -> int:
     """The sources of a child, as a bit mask."""
     return 1 << child if isinstance(child, int) else child.span
+
+
+def state_of(child: Tree | int) -> int:
+    """What tells the SteM of a child from all others: its span, or the complement for an operator over one source."""
+    return ~child.span if isinstance(child, Tree) and len(child.children) == 1 else span_of(child)
 
 
 def passed(tree: Tree, selections: Sequence[int]) -> dict[int, int]:
@@ -111,7 +118,8 @@ def ungrouped(tree: Tree) -> Tree:
     >>> ungrouped(Tree((Tree((0, 1), grouped=True), 2)))
     Tree(children=(Tree(children=(0, 1)), 2))
     """
-    return Tree(tuple(c if isinstance(c, int) else ungrouped(c) for c in tree.children), tree.late)
+    inner = (c.children[0] if isinstance(c, Tree) and len(c.children) == 1 else c for c in tree.children)
+    return Tree(tuple(c if isinstance(c, int) else ungrouped(c) for c in inner), tree.late)
 
 
 def mjoin(sources: int) -> Tree:
@@ -151,6 +159,8 @@ def parse_tree(text: str, aliases: Sequence[str]) -> Tree:
             open_nodes[-1].append(Tree(tuple(children)) if len(children) > 1 else children[0])
         elif written in ("!", "+"):
             last = open_nodes[-1][-1] if before == ")" or {before, written} == {"!", "+"} else None
+            if isinstance(last, int) and written == "+":
+                last = Tree((last,))
             if not isinstance(last, Tree):
                 raise SettingError(f"plan={text}: {written} does not stand behind an operator")
             open_nodes[-1][-1] = replace(last, late=True) if written == "!" else replace(last, grouped=True)

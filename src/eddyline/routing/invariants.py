@@ -35,7 +35,8 @@ def check_packet(packet: Packet, stems: Sequence[SteM], plan: Plan, foreign: Col
             raise InternalError(f"a packet has a row of source {source} that is not built or has expired")
         if known:
             starters += rows >= stem.rows_before(packet.numbers)
-    larger = unknown or any(of & of - 1 and of & span for of in operator.spans)
+    sources = len(plan.query.sources)
+    larger = unknown or any(n >= sources and of & span for n, of in zip(operator.stems, operator.spans, strict=True))
     wrong = (starters > 1) | (starters < (not larger))
     if wrong.any():
         raise InternalError(f"{starters[wrong][0]} components of a tuple started its probing")

@@ -102,13 +102,14 @@ class _Generator:
         else:
             select = selects.plain_select(rng, aliases, sources, where)
         batches, settings = self._batches(made, wide), self._settings()
-        if places > 2 and (rng.random() < TREES / 3 or self.migrate):
+        groups = sliding and not any(s.window.startswith("ROWS") for s in sources)
+        plans = places > 2 or (places == 2 and groups)
+        if plans and (rng.random() < TREES / 3 or self.migrate):
             settings["migrate"] = rng.randrange(1000)
             settings["pause_ms"] = rng.choice([0.0, 50.0])
             settings["execution"] = rng.choice(["unsynchronized", "unsynchronized", "semi", "total"])
             self._note("migrate")
-        if places > 2 and rng.random() < TREES:
-            groups = sliding and not any(s.window.startswith("ROWS") for s in sources)
+        if plans and rng.random() < TREES:
             tree = random_tree(rng, places, [(i, j) for i, j, _ in edges], grouped=GROUPED if groups else 0.0)
             settings["plan"] = tree.text([a.name for a in aliases])
             self._note("tree", *(["grouped"] if any(t.grouped for t in tree.below()) else []))

@@ -22,8 +22,11 @@ def random_tree(
     rng: random.Random, sources: int, edges: Collection[tuple[int, int]], late: float = LATE, grouped: float = 0.0
 ) -> Tree:
     """Any tree, mostly without products: operators are made of two parts that an edge connects, and then some are made
-    one with the operator above them. The share `late` of those below the root is late, `grouped` of them group."""
+    one with the operator above them. The share `late` of those below the root is late, `grouped` of them group, and
+    half as many of the sources."""
     parts: list[Tree | int] = list(range(sources))
+    if grouped and sources > 1:
+        parts = [Tree((s,), grouped=True) if rng.random() < grouped / 2 else s for s in range(sources)]
     while len(parts) > 2 and rng.random() < 0.9:
         pairs = [(a, b) for a in parts for b in parts if a is not b and _connected(a, b, edges)]
         if not pairs or (sources <= 4 and rng.random() < PRODUCT):
