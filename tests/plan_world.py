@@ -54,6 +54,10 @@ QUERIES = {
     "AND set_plan_even(a.x, c.y)",
     "four selections": f"SELECT {OUT}, d.x AS w FROM a {W}, b {W}, c {W}, d {W} WHERE {EDGES} AND c.y = d.y "
     "AND set_plan_most(a.x) AND set_plan_even(a.x, b.y) AND set_plan_even(a.x, c.x) AND set_plan_most(d.x)",
+    "four": f"SELECT {OUT}, d.x AS w FROM a {W}, b {W}, c {W}, d {W} WHERE {EDGES} AND c.y = d.y",
+    "self": f"SELECT p.x, q.x AS y, a.x AS z FROM a {W}, b {W} AS p, b {W} AS q WHERE a.k = p.k AND p.s = q.s",
+}
+GROUPED = {
     "grouped": "SELECT b.s, COUNT(*) AS n, SUM(a.x) AS s1, SUM(c.k) AS s2, COUNT(c.k) AS n2, AVG(b.y) AS m, "
     "MIN(a.s) AS low, MAX(c.y) AS high, COUNT(DISTINCT b.x) AS d, ROUND(STDDEV_SAMP(c.x), 6) AS v, "
     f"SUM(a.y * c.x) AS both, window_end() AS e FROM a {S}, b {S}, c {S} WHERE {EDGES} GROUP BY b.s",
@@ -67,25 +71,25 @@ QUERIES = {
     "AND b.ts - c.ts BETWEEN INTERVAL '-3' MICROSECONDS AND INTERVAL '4' MICROSECONDS",
     "grouped with a table": f"SELECT t.x AS g, COUNT(*) AS n, SUM(a.x) AS s1, COUNT(b.k) AS n2, window_end() AS e "
     f"FROM a {S}, b [UNBOUNDED SLIDE 4 MICROSECONDS], t WHERE a.s = b.s AND t.k = a.k GROUP BY t.x",
-    "four": f"SELECT {OUT}, d.x AS w FROM a {W}, b {W}, c {W}, d {W} WHERE {EDGES} AND c.y = d.y",
-    "self": f"SELECT p.x, q.x AS y, a.x AS z FROM a {W}, b {W} AS p, b {W} AS q WHERE a.k = p.k AND p.s = q.s",
 }
+"""Those in which operators can group, in many ways."""
+_TEXTS = QUERIES | GROUPED
 COLUMNS, TABLE = schema("k x y s:string"), schema("k x", timed=False)
 TABLE_ROWS = [(0, 1), (1, 5), (1, 7), (2, None)]
 LATENESS = 6
 
 
 def streams(name: str) -> list[str]:
-    return [n for n in "abcd" if f" {n} [" in QUERIES[name]]
+    return [n for n in "abcd" if f" {n} [" in _TEXTS[name]]
 
 
 def columns(name: str) -> dict[str, pa.Schema]:
-    return dict.fromkeys(streams(name), COLUMNS) | ({"t": TABLE} if ", t " in QUERIES[name] else {})
+    return dict.fromkeys(streams(name), COLUMNS) | ({"t": TABLE} if ", t " in _TEXTS[name] else {})
 
 
 @cache
 def query(name: str) -> Query:
-    return bound(QUERIES[name], dict.fromkeys(streams(name), LATENESS), ["t"], **columns(name))
+    return bound(_TEXTS[name], dict.fromkeys(streams(name), LATENESS), ["t"], **columns(name))
 
 
 @dataclass(frozen=True)
@@ -110,8 +114,8 @@ def some_rows(rng: random.Random, start: int) -> list[Row]:
 def planned(name: str) -> tuple[list[Step], list[Row]]:
     """The batches of a run, and all rows that it must give."""
     rng = random.Random(name)
-    tables = {"t": TABLE_ROWS} if ", t " in QUERIES[name] else {}
-    job = Job(QUERIES[name], Settings(plan="mjoin"), dict.fromkeys(streams(name), LATENESS), tables, **columns(name))
+    tables = {"t": TABLE_ROWS} if ", t " in _TEXTS[name] else {}
+    job = Job(_TEXTS[name], Settings(plan="mjoin"), dict.fromkeys(streams(name), LATENESS), tables, **columns(name))
     watermarks, steps = Watermarks([s.stream for s in query(name).sources if s.stream.time]), []
     for start in range(0, 48, 6):
         rows = {n: some_rows(rng, start) for n in streams(name)}
