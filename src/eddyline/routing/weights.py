@@ -61,8 +61,8 @@ class Weights:
         weights = np.prod([part.weights for part in parts], axis=0)
         states = {}
         for part in parts:
+            others = weights // part.weights
             for number, state in part.states.items():
-                others = weights // part.weights
                 states[number] = state if len(parts) == 1 else self._accumulators[number].repeated(state, others)
         rows = {s: r for s, r in packet.rows.items() if s >= 0}
         return Packet(rows, packet.signature, packet.numbers, packet.size, Carried(weights, states))
@@ -75,12 +75,12 @@ class Weights:
     def combined(self, stem: int, packet: Packet, old: Old | None) -> Packet:
         """What is built into a SteM with weights: for the tuples of each group one, with what they carry together."""
         packet, of = self.looked_up(packet), self._plan.grouped[stem]
-        arguments = {n: arg for n in of.aggregates if (arg := self._arguments[n]) is not None}
+        weights, states = (None, {}) if packet.carried is None else packet.carried
+        arguments = {n: arg for n in of.aggregates if n not in states and (arg := self._arguments[n]) is not None}
         values = self._gather(packet, [*arguments.values(), *of.values, *of.columns])
         ids, count = np.arange(packet.size), packet.size
         if of.combines:
             ids, count = group_ids(self._key(of, packet, values, old), packet.size)
-        weights, states = (None, {}) if packet.carried is None else packet.carried
         merged = {}
         for number in of.aggregates:
             how = self._accumulators[number]
