@@ -157,6 +157,20 @@ def test_it_is_taken_back() -> None:
         assert sorted(found, key=repr) == expected
 
 
+def test_the_optimiser_begins_without_weights() -> None:
+    """With plan=auto a state that was grouped is merged back, before anything else is proposed."""
+    for name, before, after in (("grouped", "((a b)+ c)", "((a b) c)"), ("grouped", "(((a)+ b) c)", "((a b) c)")):
+        steps, expected = planned(name)
+        slot, found = Slot(query(name), Settings(check=True), tree=tree(name, before)), list[Row]()
+        assert slot.planner is not None
+        for number, step in enumerate(steps, 1):
+            found += run(slot, step)
+            slot.commit(number)
+            slot.replan()
+        assert sorted(found, key=repr) == expected
+        assert slot.plan.tree == tree(name, after) and not slot.plan.grouped
+
+
 def test_boxes() -> None:
     def found(old: str, new: str) -> list[Box]:
         aliases = sorted(set(old) & set("abcd"))
@@ -184,7 +198,7 @@ COLUMNS = dict.fromkeys("abc", "k x")
 def test_states_are_smaller() -> None:
     """Many tuples of few keys: one of each key and interval is kept."""
     found = {}
-    for plan in ("((a b) c)", "((a b)+ c)"):
+    for plan in ("((a b) c)", "((a b)+ c)", "((a)+ b c)"):
         job = Job(MANY, Settings(plan=plan, check=True), **COLUMNS)
         rows = [(t, k, t * k) for t in (1, 2, 3, 4) for k in (0, 1) for _ in range(5)]
         job.feed(a=rows, b=rows)
@@ -192,6 +206,7 @@ def test_states_are_smaller() -> None:
         found[plan] = held.rows - held.min_live, [*job.feed(c=[(3, 1, 7), (9, 0, 8)]), *job.end()]
         assert found[plan][1] == job.expected()
     assert found["((a b) c)"][0] == 800 and found["((a b)+ c)"][0] <= 20
+    assert found["((a)+ b c)"][0] <= 8, "40 rows are put together too"
 
 
 def test_sums_are_exact() -> None:
