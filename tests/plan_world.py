@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
 
 from eddyline.engine.slot import Slot
-from eddyline.engine.watermarks import Watermarks
 from eddyline.query.model import Query
 from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from eddyline.testing.trees import random_tree
-from jobs import Job, Row, batch_of, bound, schema, tuples
+from jobs import Row, batch_of, bound, schema
+from slot_steps import Step, steps_of, with_tables
 
 
 def register() -> None:
@@ -92,17 +92,6 @@ def query(name: str) -> Query:
     return bound(_TEXTS[name], dict.fromkeys(streams(name), LATENESS), ["t"], **columns(name))
 
 
-@dataclass(frozen=True)
-class Step:
-    """A batch as a slot gets it; the last one has no rows and ends the streams."""
-
-    rows: dict[str, pa.RecordBatch]
-    by_stream: dict[str, int | None]
-    watermark: int | None
-    newest: int | None
-    last: bool = False
-
-
 def some_rows(rng: random.Random, start: int) -> list[Row]:
     return [
         (start + rng.randrange(8), rng.choice([0, 1, 2, None]), rng.randrange(5), rng.randrange(4), rng.choice("aab"))
@@ -113,44 +102,18 @@ def some_rows(rng: random.Random, start: int) -> list[Row]:
 @cache
 def planned(name: str) -> tuple[list[Step], list[Row]]:
     """The batches of a run, and all rows that it must give."""
-    rng = random.Random(name)
-    tables = {"t": TABLE_ROWS} if ", t " in _TEXTS[name] else {}
-    job = Job(_TEXTS[name], Settings(plan="mjoin"), dict.fromkeys(streams(name), LATENESS), tables, **columns(name))
-    watermarks, steps = Watermarks([s.stream for s in query(name).sources if s.stream.time]), []
-    for start in range(0, 48, 6):
-        rows = {n: some_rows(rng, start) for n in streams(name)}
-        job.feed(**rows)
-        watermarks.finish_batch({n: max(r[0] for r in some) for n, some in rows.items() if some}, ())
-        fed = {n: batch_of(COLUMNS, some) for n, some in rows.items()}
-        steps.append(Step(fed, watermarks.by_stream, watermarks.query, watermarks.newest))
-    assert job.engine.stats.rows_late == 0
-    steps.append(Step({}, {}, None, watermarks.newest, last=True))
-    return steps, job.expected()
+    rng, tables = random.Random(name), {"t": TABLE_ROWS} if "t" in columns(name) else {}
+    some = partial(some_rows, rng)
+    return steps_of(_TEXTS[name], columns(name), LATENESS, tables, range(0, 48, 6), some)
 
 
 def ready(name: str, slot: Slot) -> Slot:
     """With its tables, if it is new."""
-    if slot.version == 0 and "t" in columns(name) and not slot.state_rows:
-        slot.feed("t", batch_of(TABLE, TABLE_ROWS))
-        slot.take_in()
-        slot.commit(0)
-    return slot
+    return with_tables(slot, {"t": batch_of(TABLE, TABLE_ROWS)} if "t" in columns(name) else {})
 
 
 def options(**others: object) -> Settings:
     return replace(Settings(check=True, optimizer="off"), **others)
-
-
-def run(slot: Slot, step: Step) -> list[Row]:
-    """One batch, neither committed nor wound back."""
-    for name, rows in step.rows.items():
-        if rows.num_rows:
-            slot.feed(name, rows)
-    if step.last:
-        slot.end(step.newest)
-    else:
-        slot.advance(step.by_stream, step.watermark)
-    return tuples(slot.drain())
 
 
 def other_plan(rng: random.Random, slot: Slot) -> None:

@@ -8,9 +8,9 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,6 @@ from eddyline.engine import attach
 from eddyline.engine.attach import close, fingerprint, open_slot, save
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.slot import Slot
-from eddyline.engine.watermarks import Watermarks
 from eddyline.errors import InternalError, JobError
 from eddyline.query.model import Query
 from eddyline.settings import Settings
@@ -35,7 +34,8 @@ from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
 from eddyline.testing.run import bound as bound_case
 from eddyline.testing.run import expected_of
-from jobs import TIME, Job, Row, batch_of, bound, tuples
+from jobs import TIME, Row, batch_of, bound
+from slot_steps import Step, run, steps_of, with_tables
 
 W, S = "[RANGE 6 MICROSECONDS]", "[RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS]"
 QUERIES = {
@@ -81,10 +81,13 @@ def streams(name: str) -> list[str]:
     return [n for n in "abc" if f" {n} [" in QUERIES[name]]
 
 
+def columns(name: str) -> dict[str, pa.Schema]:
+    return dict.fromkeys(streams(name), COLUMNS) | ({"t": TABLE} if " t," in QUERIES[name] else {})
+
+
 @cache
 def query(name: str) -> Query:
-    columns = dict.fromkeys(streams(name), COLUMNS) | ({"t": TABLE} if " t," in QUERIES[name] else {})
-    return bound(QUERIES[name], dict.fromkeys(streams(name), LATENESS), ["t"], **columns)
+    return bound(QUERIES[name], dict.fromkeys(streams(name), LATENESS), ["t"], **columns(name))
 
 
 def some_rows(rng: random.Random, start: int, most: int = 12) -> list[Row]:
@@ -105,55 +108,17 @@ def some_rows(rng: random.Random, start: int, most: int = 12) -> list[Row]:
     ]
 
 
-@dataclass(frozen=True)
-class Step:
-    """A batch as a slot gets it; the last one has no rows and ends the streams."""
-
-    rows: dict[str, pa.RecordBatch]
-    by_stream: dict[str, int | None]
-    watermark: int | None
-    newest: int | None
-    last: bool = False
-
-
 def planned(name: str, seed: int, most: int = 12) -> tuple[list[Step], list[Row]]:
     """The batches of a run, and all rows that it must give."""
-    rng = random.Random(f"{name} {seed}")
-    tables = {"t": TABLE_ROWS} if " t," in QUERIES[name] else {}
-    columns = dict.fromkeys(streams(name), COLUMNS) | ({"t": TABLE} if tables else {})
-    job = Job(QUERIES[name], Settings(), dict.fromkeys(streams(name), LATENESS), tables, **columns)
-    watermarks, steps = Watermarks([s.stream for s in query(name).sources if s.stream.time]), []
-    for start in range(0, 56, 8):
-        rows = {n: some_rows(rng, start, most) for n in streams(name)}
-        job.feed(**rows)
-        watermarks.finish_batch({n: max(r[0] for r in some) for n, some in rows.items() if some}, ())
-        fed = {n: batch_of(COLUMNS, some) for n, some in rows.items()}
-        steps.append(Step(fed, watermarks.by_stream, watermarks.query, watermarks.newest))
-    assert job.engine.stats.rows_late == 0
-    steps.append(Step({}, {}, None, watermarks.newest, last=True))
-    return steps, job.expected()
+    rng, tables = random.Random(f"{name} {seed}"), {"t": TABLE_ROWS} if "t" in columns(name) else {}
+    some = partial(some_rows, rng, most=most)
+    return steps_of(QUERIES[name], columns(name), LATENESS, tables, range(0, 56, 8), some)
 
 
 def opened(folder: str, name: str, **options: object) -> Slot:
     """A slot, with its tables if it is new."""
     slot = open_slot(query(name), Settings(**{"check": True} | options), folder)
-    if slot.version == 0 and " t," in QUERIES[name] and not slot.state_rows:
-        slot.feed("t", batch_of(TABLE, TABLE_ROWS))
-        slot.take_in()
-        slot.commit(0)
-    return slot
-
-
-def run(slot: Slot, step: Step) -> list[Row]:
-    """One batch, neither committed nor wound back."""
-    for name, rows in step.rows.items():
-        if rows.num_rows:
-            slot.feed(name, rows)
-    if step.last:
-        slot.end(step.newest)
-    else:
-        slot.advance(step.by_stream, step.watermark)
-    return tuples(slot.drain())
+    return with_tables(slot, {"t": batch_of(TABLE, TABLE_ROWS)} if "t" in columns(name) else {})
 
 
 def visit(folder: str, name: str, size: int | None, committed: int, before: str, step: Step) -> list[Row]:

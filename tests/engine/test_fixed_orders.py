@@ -15,7 +15,7 @@ from eddyline.optimizer.costs import DEFAULTS
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from jobs import Row, bound, tuples
-from tests.engine.test_planner import BATCH, COLUMNS, RATES, SECOND, W, batches, engine_of, expected
+from tests.engine.test_planner import BATCH, COLUMNS, RATES, SECOND, W, batches, engine_of, expected, run_batch
 
 C, B, A = 1, 2, 4
 """Spans, in the order of FROM."""
@@ -70,13 +70,7 @@ def test_orders_go_from_process_to_process(tmp_path: Path) -> None:
     settings, rows, asked = Settings(router="fixed", optimizer="mjoin-init", reroute_every=1), list[Row](), []
     slot = open_slot(written(), settings, str(tmp_path))
     for number, batch in enumerate(batches()):
-        slot.replan()
-        for name, some in batch:
-            slot.feed(name, some)
-        watermark = (number + 1) * BATCH - SECOND // min(RATES.values())
-        slot.advance(dict.fromkeys(RATES, watermark), watermark)
-        rows += tuples(slot.drain())
-        slot.commit(number + 1)
+        rows += run_batch(slot, number, batch)
         asked.append({t.after[0] ^ B: t.tuples for t in slot.eddy.routes.entries[B, 0].steps})
         assert save(slot)
         close(slot)

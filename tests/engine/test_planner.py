@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -273,6 +273,18 @@ def test_a_batch_that_was_wound_back_changes_no_rate() -> None:
 # From process to process
 
 
+def run_batch(slot: Slot, number: int, batch: Sequence[tuple[str, pa.RecordBatch]]) -> list[Row]:
+    """One batch of a slot, planned before and committed."""
+    slot.replan()
+    for name, some in batch:
+        slot.feed(name, some)
+    watermark = (number + 1) * BATCH - SECOND // min(RATES.values())
+    slot.advance(dict.fromkeys(RATES, watermark), watermark)
+    rows = tuples(slot.drain())
+    slot.commit(number + 1)
+    return rows
+
+
 def visited(folder: Path, every: int) -> tuple[list[Row], list[str]]:
     """The same batches in a slot that is saved and opened again after every so many."""
     rows: list[Row] = []
@@ -288,13 +300,7 @@ def visited(folder: Path, every: int) -> tuple[list[Row], list[str]]:
             slot = open_slot(query(), settings, str(folder))
             assert slot.version == number and slot.planner is not None
             assert slot.planner.saved() == planned and shape(slot) == shapes[-1]
-        slot.replan()
-        for name, some in batch:
-            slot.feed(name, some)
-        watermark = (number + 1) * BATCH - SECOND // min(RATES.values())
-        slot.advance(dict.fromkeys(RATES, watermark), watermark)
-        rows += tuples(slot.drain())
-        slot.commit(number + 1)
+        rows += run_batch(slot, number, batch)
         shapes.append(shape(slot))
     close(slot)
     return sorted(rows, key=repr), shapes

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eddyline.engine.attach import close, open_slot, save
+from eddyline.engine.attach import close, open_slot
 from eddyline.engine.slot import Slot
 from eddyline.errors import SettingError
 from eddyline.migration.boxes import Box, boxes
@@ -19,8 +19,9 @@ from eddyline.plan.tree import Tree, parse_tree
 from eddyline.settings import Settings
 from eddyline.testing.eager import eager
 from jobs import Job, Row, bound
-from plan_world import S, options, planned, query, ready, run
+from plan_world import S, options, planned, query, ready
 from regions import check_regions
+from slot_steps import reopened, run, run_again
 
 STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving state", "parallel track"])
 TWO = ["(a b)", "((a)+ b)", "(a (b)+)", "((a)+ (b)+)"]
@@ -91,8 +92,7 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
             check_regions(slot, slot.arena)
             once = run(slot, step)
             if rng.random() < 0.3:
-                slot.wind_back()
-                assert run(slot, step) == once
+                run_again(slot, step, once)
             found += once
             slot.commit(number + 1)
     assert sorted(found, key=repr) == expected and expected
@@ -125,14 +125,11 @@ def test_it_goes_from_process_to_process(old: str, new: str, parallel: bool, tmp
                 slot.replan()
             once, course = run(slot, step), slot.course
             under_way += slot.migration is not None
-            assert save(slot)
-            close(slot)
-            slot = open_slot(query(name), settings, str(tmp_path))
+            slot = reopened(slot, tmp_path)
             assert slot.version == number and slot.course == course, "the state was lost"
             check_regions(slot, slot.arena)
             if rng.random() < 0.3:
-                slot.wind_back()
-                assert run(slot, step) == once
+                run_again(slot, step, once)
             found += once
             slot.commit(number + 1)
         assert under_way and slot.plan.tree == tree(name, new)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.attach import close, open_slot, save
+from eddyline.engine.attach import close, open_slot
 from eddyline.engine.slot import Slot
 from eddyline.migration import migration as module
 from eddyline.plan.tree import mjoin, parse_tree
@@ -20,8 +20,9 @@ from eddyline.routing.meta_queue import MetaQueue
 from eddyline.testing.eager import eager
 from eddyline.testing.trees import random_tree
 from jobs import Row
-from plan_world import LATENESS, QUERIES, options, planned, query, ready, run
+from plan_world import LATENESS, QUERIES, options, planned, query, ready
 from regions import check_regions
+from slot_steps import reopened, run, run_again, run_twice
 
 Serve = Callable[[MetaQueue], None]
 STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving state", "parallel track"])
@@ -53,11 +54,7 @@ def test_rows_are_the_same(name: str, size: int | None, parallel: bool) -> None:
                 else:
                     changed += bool(goes_on(slot))
                 check_regions(slot, slot.arena)
-                once = run(slot, step)
-                slot.wind_back()
-                assert run(slot, step) == once
-                found += once
-                slot.commit(slot.version + 1)
+                found += run_twice(slot, step)
         assert sorted(found, key=repr) == expected and expected
     assert changed >= 2
 
@@ -79,15 +76,12 @@ def test_it_goes_from_process_to_process(name: str, seed: int, parallel: bool, t
                 changed += bool(goes_on(slot))
             once = run(slot, step)
             moved = None if slot.migration is None else slot.migration.moved
-            assert save(slot)
-            close(slot)
-            slot = open_slot(query(name), settings, str(tmp_path))
+            slot = reopened(slot, tmp_path)
             assert slot.version == number, "the state was lost"
             assert moved == (None if slot.migration is None else slot.migration.moved)
             check_regions(slot, slot.arena)
             if rng.random() < 0.3:
-                slot.wind_back()
-                assert run(slot, step) == once
+                run_again(slot, step, once)
             found += once
             slot.commit(number + 1)
         close(slot)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eddyline.engine.attach import close, open_slot, save
+from eddyline.engine.attach import close, open_slot
 from eddyline.engine.slot import Slot
 from eddyline.migration.boxes import Box, boxes
 from eddyline.plan.plan import Probe, Select
@@ -19,8 +19,9 @@ from eddyline.plan.tree import Tree, parse_tree
 from eddyline.routing.eddy import Eddy
 from eddyline.testing.eager import eager
 from jobs import Row
-from plan_world import options, planned, query, run
+from plan_world import options, planned, query
 from regions import check_regions
+from slot_steps import reopened, run, run_again
 
 STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving state", "parallel track"])
 THREE = ["(a b c)", "((a b) c)", "((a b)! c)", "(a (b c))", "(a (b c)!)"]
@@ -86,8 +87,7 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
             check_regions(slot, slot.arena)
             once = run(slot, step)
             if rng.random() < 0.3:
-                slot.wind_back()
-                assert run(slot, step) == once
+                run_again(slot, step, once)
             found += once
             slot.commit(number + 1)
             if number > 2 and not step.last and slot.migration is None:
@@ -206,14 +206,11 @@ def test_it_goes_from_process_to_process(old: str, new: str, parallel: bool, tmp
                 slot.replan()
             once, course = run(slot, step), slot.course
             under_way += slot.migration is not None
-            assert save(slot)
-            close(slot)
-            slot = open_slot(query("four selections"), settings, str(tmp_path))
+            slot = reopened(slot, tmp_path)
             assert slot.version == number and slot.course == course, "the state was lost"
             check_regions(slot, slot.arena)
             if rng.random() < 0.3:
-                slot.wind_back()
-                assert run(slot, step) == once
+                run_again(slot, step, once)
             found += once
             slot.commit(number + 1)
         assert under_way and slot.plan.tree == tree(new)

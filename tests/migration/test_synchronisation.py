@@ -9,7 +9,8 @@ from eddyline.plan.tree import parse_tree
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.meta_queue import MetaQueue
 from jobs import Row, batch_of, bound, schema, tuples
-from plan_world import QUERIES, options, planned, query, ready, run
+from plan_world import QUERIES, options, planned, query, ready
+from slot_steps import run
 
 W = "[RANGE 2 MICROSECONDS]"
 COLUMNS = schema("k x")

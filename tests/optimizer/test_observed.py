@@ -123,6 +123,42 @@ def test_the_past_fades() -> None:
     assert observed.probes[1, 2].made / observed.probes[1, 2].tuples == pytest.approx(1.0, rel=0.02)
 
 
+def test_a_large_number_is_forgotten_at_once_when_it_is_clearly_another() -> None:
+    """A mean that fades would be ten times too high after four windows."""
+    observed = Observed(3)
+    for fan_out in (5.0, 0.1):
+        for _ in range(20):
+            observed.add(0.1, [0, 0, 0], {(1, 2): (1000, round(1000 * fan_out))}, 1.0)
+            found = observed.probes[1, 2]
+            assert found.made / found.tuples == pytest.approx(fan_out)
+
+
+def test_a_number_that_only_varies_is_averaged() -> None:
+    observed, means = Observed(3), []
+    for number in range(60):
+        observed.add(0.1, [0, 0, 0], {(1, 2): (1000, 80 + 40 * (number % 2)), (2, 4): (100, 5 * (number % 2))}, 1.0)
+        means.append([p.made / p.tuples for p in observed.probes.values()])
+    assert all(mean == [pytest.approx(0.1, rel=0.05), pytest.approx(0.025, rel=0.2)] for mean in means[20:])
+
+
+def test_a_probe_that_nobody_takes_is_believed_less_than_one_that_is_taken() -> None:
+    """Both decide a.k = b.k; the first one is of another plan, and of before the data changed."""
+    observed = probed([(1, 2)], [KEY_AB], [0.02])
+    for _ in range(40):
+        observed.add(0.1, [0, 0, 0], {(2, 1): (1000, round(1000 * 0.001 * HELD[0]))}, 1.0)
+    assert solved(observed, [KEY_AB]) == [pytest.approx(0.001, rel=0.05)]
+
+
+def test_a_few_tuples_that_are_often_asked_tell_little() -> None:
+    """c finds five times too much in (a b), of which there are twenty tuples."""
+    conditions, shares = [KEY_AB, KEY_BC], [2e-5, 0.001]
+    observed = probed([(1, 2), (2, 1), (0b011, 0b100)], conditions, shares, 1000)
+    many = round(5 * 10_000 * HELD[0] * HELD[1] * shares[0] * shares[1])
+    observed.add(0.0, [0, 0, 0], {(0b100, 0b011): (10_000, many)}, 1.0)
+    assert 0 < sum(observed.probes[key].made for key in ((1, 2), (2, 1))) < FEW + 30
+    assert solved(observed, conditions)[1] < 2.0 * shares[1]
+
+
 def test_without_windows_nothing_fades() -> None:
     observed = Observed(1)
     for _ in range(3):

@@ -26,7 +26,7 @@ from eddyline.spark.own_joins import run as run_own
 from eddyline.spark.session import session
 from eddyline.spark.tasks import count_task, turn_task
 
-ROUNDS = 2
+ROUNDS = 4
 BATCHES = (500_000, 1_000_000)
 """Rows of a batch: each side at its best."""
 FLOOR, TIMES = 0.7, 8.0

@@ -7,6 +7,11 @@ logarithms every probe that was taken is a linear equation in the selectivities,
 over all of them finds each, also of conditions that no probe decides alone. What no probe tells stays near a guess: a
 key has as many values as the larger side has rows.
 
+Data drifts. A probe that a batch shows to make clearly more or fewer tuples than before is taken to have always done
+so, because a mean that fades takes many windows to forget a large number. One that nobody takes any more, as after a
+change of the plan, is believed less with every window. And a probe of an intermediate SteM tells no more than that has
+tuples, however often it is asked.
+
 Selections are evaluated one by one, so what they let through and how long they took is counted. A probe of an
 intermediate SteM finds only what has passed the selections inside its span, which the equations take into account.
 """
@@ -33,6 +38,9 @@ MOST = 3000.0
 GUESS = 0.05
 """What the guess weighs beside a probe with FEW tuples."""
 
+OTHER, SURE = 1.5, 10.0
+"""What a probe makes is another number than before if it differs by this factor, and by so many standard deviations."""
+
 LEAST = 1e-12
 """No selectivity is taken for less."""
 
@@ -43,6 +51,24 @@ class Probed:
 
     tuples: float = 0.0
     made: float = 0.0
+    fresh: float = 1.0
+    """How much of it would not have faded since a tuple last took it."""
+
+    def fade(self, keep: float) -> None:
+        """Count less."""
+        self.tuples *= keep
+        self.made *= keep
+        self.fresh *= keep
+
+    def add(self, tuples: int, made: int) -> None:
+        """What a batch did."""
+        expected = self.made * tuples / self.tuples if self.tuples else 0.0
+        low, high = sorted((expected, float(made)))
+        if high > OTHER * low and high - low > SURE * math.sqrt(high):
+            self.made = self.tuples * made / tuples
+        self.tuples += tuples
+        self.made += made
+        self.fresh = 1.0
 
 
 @dataclass
@@ -86,12 +112,9 @@ class Observed:
         self.seconds = self.seconds * keep + seconds
         self.rows = [old * keep + new for old, new in zip(self.rows, rows, strict=True)]
         for probed in self.probes.values():
-            probed.tuples *= keep
-            probed.made *= keep
+            probed.fade(keep)
         for key, (tuples, made) in probes.items():
-            probed = self.probes.setdefault(key, Probed())
-            probed.tuples += tuples
-            probed.made += made
+            self.probes.setdefault(key, Probed()).add(tuples, made)
         for selected in self.selections.values():
             selected.tuples *= keep
             selected.passed *= keep
@@ -110,8 +133,13 @@ class Observed:
         """Tuples of a span that probes made per second; for a source its rate."""
         if not span & (span - 1):
             return self.rate(span.bit_length() - 1)
-        made = sum(p.made for (start, target), p in list(self.probes.items()) if start | target == span)
-        return made / self.seconds if self.seconds > 0 else 0.0
+        made = self._known(span)
+        return made / self.seconds if self.seconds > 0 and made < math.inf else 0.0
+
+    def _known(self, span: int) -> float:
+        """Tuples of a span that were seen to be made; infinite for a source, and if no probe makes them."""
+        made = [p.made for (start, target), p in list(self.probes.items()) if start | target == span]
+        return sum(made) if made else math.inf
 
     def told(self, condition: Condition) -> float:
         """Tuples whose probes said something about a condition."""
@@ -132,9 +160,10 @@ class Observed:
             equations.append([GUESS * (n == number) for n in range(len(conditions))])
             values.append(-GUESS * max(logs[s] for s in range(self.sources) if condition.span >> s & 1))
         for (span, target), probed in list(self.probes.items()):  # who explains may be another thread
-            if probed.tuples < FEW:
+            evidence = min(probed.tuples, self._known(target), MOST)
+            if evidence < FEW:
                 continue
-            weight = math.sqrt(min(probed.tuples, MOST) / FEW)
+            weight = math.sqrt(evidence / FEW) * probed.fresh**2
             here = [c.times(span | target) - c.times(span) for c in conditions]
             rows = sum(logs[s] for s in range(self.sources) if target >> s & 1)
             if target & (target - 1):
@@ -147,11 +176,11 @@ class Observed:
 
     def saved(self) -> Saved:
         """For another process."""
-        probes = [[*key, p.tuples, p.made] for key, p in self.probes.items()]
+        probes = [[*key, *astuple(p)] for key, p in self.probes.items()]
         return [self.seconds, self.rows, probes, [[n, *astuple(s)] for n, s in self.selections.items()]]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
         self.seconds, self.rows, probes, selections = saved
-        self.probes = {(span, target): Probed(tuples, made) for span, target, tuples, made in probes}
+        self.probes = {(span, target): Probed(*counts) for span, target, *counts in probes}
         self.selections = {number: Selected(*counts) for number, *counts in selections}
