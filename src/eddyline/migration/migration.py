@@ -232,7 +232,7 @@ class Migration:
 
     def free(self) -> None:
         """The old plan goes on."""
-        for part in (*self._views.values(), *self._own.values()):
+        for part in self._parts:
             part.free()
         self._stop()
 
@@ -240,6 +240,11 @@ class Migration:
         self._eddy.left_out, self._eddy.shared, self._eddy.old = None, (), None
 
     # With the slot
+
+    @property
+    def _parts(self) -> list[SteM]:
+        """What is here beside the SteMs of the running plan."""
+        return [*self._views.values(), *self._own.values()]
 
     def expire(self) -> None:
         """After its SteMs."""
@@ -250,12 +255,12 @@ class Migration:
         """After its SteMs."""
         self.batches += 1
         self._came_before = self._came
-        for part in (*self._views.values(), *self._own.values()):
+        for part in self._parts:
             part.commit()
 
     def wind_back(self) -> None:
         """Before its SteMs."""
-        for part in (*self._views.values(), *self._own.values()):
+        for part in self._parts:
             part.wind_back()
         self._came = self._came_before
         self._track.clear()
@@ -264,7 +269,7 @@ class Migration:
     @property
     def nbytes(self) -> int:
         """Bytes held beside what the running plan has."""
-        return sum(part.nbytes for part in (*self._views.values(), *self._own.values()))
+        return sum(part.nbytes for part in self._parts)
 
     @property
     def rows(self) -> int:
@@ -273,14 +278,14 @@ class Migration:
 
     def saved(self) -> Saved:
         """For another process, at the end of a batch."""
-        parts = [part.saved() for part in (*self._views.values(), *self._own.values())]
+        parts = [part.saved() for part in self._parts]
         counts = self.moved, self.batches, self.seconds, self.longest
         return {"plan": self.plan.text, "parallel": self.parallel, "first": self.first, "parts": parts, "did": counts,
                 "predicted": dict(self.predicted)}  # fmt: skip
 
     def restore(self, saved: Saved) -> None:
         """Go on where another process was."""
-        for part, of_part in zip((*self._views.values(), *self._own.values()), saved["parts"], strict=True):
+        for part, of_part in zip(self._parts, saved["parts"], strict=True):
             part.restore(of_part)
         self.moved, self.batches, self.seconds, self.longest = saved["did"]
         self.predicted = saved["predicted"]
