@@ -75,7 +75,7 @@ class Eddy:
         """While another eddy joins what is new: takes that away from what comes out of the operators in `shared`."""
         self.shared: Collection[int] = ()
         self.old: Old | None = None
-        """Then: which tuples it leaves."""
+        """Then: which tuples have an old row. Those that have none are no group with them."""
         self._foreign: set[int] = set()
         """The larger spans of which tuples were started that another eddy made."""
 
