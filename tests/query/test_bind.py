@@ -80,6 +80,12 @@ def test_bare_columns_of_several_sources() -> None:
     assert refused("SELECT id FROM s, t") == "column 'id' is in s and t; write s.id or t.id"
 
 
+def test_a_column_is_used_if_it_is_named_whatever_is_left_of_it() -> None:
+    """It breaks ties of ROWS windows."""
+    found = query("SELECT x + NULL, id FROM s [ROWS 2]")
+    assert isinstance(found.outputs[0].expr, Literal) and set(found.columns_of_source(0)) == {"x", "id"}
+
+
 def test_names_of_outputs() -> None:
     bound = query("SELECT a.id, b.id, a.id + 1, a.id AS id_1, count_ AS x, a.x AS count_ FROM s a, s b")
     assert [o.name for o in bound.outputs] == ["id", "id_2", "a.id + 1", "id_1", "x", "count_"]

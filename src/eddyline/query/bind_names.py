@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -21,6 +21,8 @@ class Scope:
 
     text: str
     sources: tuple[Source, ...]
+    named: set[Column] = field(default_factory=set)
+    """The columns that were asked for so far."""
 
     def place(self, node: exp.Expr) -> Place:
         """Where a node of the query stands."""
@@ -90,7 +92,9 @@ class Scope:
         if spelling is None:
             hint = did_you_mean(name, source.stream.schema.names)
             raise self.wrong(node, f"{shown(source.alias)[1:-1]} has no column {shown(name)}{hint}")
-        return Column(number, spelling, source.stream.schema.field(spelling).type)
+        column = Column(number, spelling, source.stream.schema.field(spelling).type)
+        self.named.add(column)
+        return column
 
     def _spelling(self, node: exp.Column, number: int, name: str) -> str | None:
         """How the schema of a source spells a name."""
