@@ -20,8 +20,9 @@ from eddyline.testing.trees import GROUPED, random_tree
 SLIDES = [1, 2, 5, 10]
 ROUTERS = ["auto", "fixed", "random", "lottery", "rank", "benefit"]
 SLOTS, GROUPS = [1, 2, 3, 8], [1, 7, 256]
-TREES = 0.4
-"""How many cases of three sources and more have a plan with intermediate SteMs."""
+TREES, GROUPING_TREES = 0.4, 0.8
+"""How many cases of three sources and more have a plan with intermediate SteMs, and of those in which operators can
+group."""
 
 AGGREGATES, AGGREGATES_MIGRATE = 0.4, 0.6
 """The shares of cases with aggregates; where plans change there are more, since group-bys move too."""
@@ -109,7 +110,7 @@ class _Generator:
             settings["pause_ms"] = rng.choice([0.0, 50.0])
             settings["execution"] = rng.choice(["unsynchronized", "unsynchronized", "semi", "total"])
             self._note("migrate")
-        if plans and rng.random() < TREES:
+        if plans and rng.random() < (GROUPING_TREES if groups else TREES):
             tree = random_tree(rng, places, [(i, j) for i, j, _ in edges], grouped=GROUPED if groups else 0.0)
             settings["plan"] = tree.text([a.name for a in aliases])
             self._note("tree", *(["grouped"] if any(t.grouped for t in tree.below()) else []))
