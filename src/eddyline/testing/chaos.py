@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,6 +63,8 @@ TREES = {
     "rows": ("mjoin", "((a b) t)", "(a (b t))"),
 }
 """Plans of the queries that have several."""
+COUNTS, SOON = (1, 2, 3, 5, 8), (1, 1, 2, 3)
+"""At which change of a folder a kill comes; soon after a start, when plans change."""
 _PAUSE = 0.0005
 
 
@@ -104,13 +106,13 @@ class Kill:
         return f"{self.victim}, {when}after {self.delay:.3f} s"
 
 
-def draw_kill(rng: random.Random, engine: str) -> Kill:
-    """A random kill; most are aimed."""
+def draw_kill(rng: random.Random, engine: str, counts: Sequence[int] = COUNTS) -> Kill:
+    """A random kill; most are aimed, at one of these changes of a folder."""
     victim = rng.choice(VICTIMS[engine])
     known = [m for m in MOMENTS if engine != "local" or "Spark" not in m]
     moment = rng.choice([*known, "a commit", "a staged file"]) if rng.random() < 0.85 else ""
     longest = rng.choice([0.0, 0.003, 0.03, 0.3]) if moment else 2.0 if engine == "local" else 12.0
-    return Kill(victim, moment, rng.choice([1, 2, 3, 5, 8]), rng.random() * longest)
+    return Kill(victim, moment, rng.choice(counts), rng.random() * longest)
 
 
 class Run:
@@ -300,7 +302,7 @@ class Chaos:
         """Kills while there are kills left, until the run cannot go on; whether that is so."""
         helpers = 0
         while self.kills < kills and run.running:
-            kill = draw_kill(rng, self.engine)
+            kill = draw_kill(rng, self.engine, SOON if self.migrate else COUNTS)
             if helpers == RETRIES:
                 kill = replace(kill, victim="driver")
             if run.wait_for(kill) and run.strike(kill, rng):
