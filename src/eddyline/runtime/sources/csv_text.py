@@ -3,7 +3,8 @@
 Without `multiLine` a line is a row whatever its quotes say, so a stray quote costs its own line and no other. With it
 a row ends at the first line break outside quotes. What counts as a quote is what counts for Arrow, which parses the
 rows afterwards: one at the start of a field opens, the next that is not doubled or escaped closes, all others are
-plain characters. The regular expressions here say just that; they are possessive, so one pass is all they ever take.
+plain characters. The regular expressions here say just that; nothing in them is tried twice, so
+one pass is all they ever take. (Atomic groups: a possessive group is matched wrongly by Python before 3.11.5.)
 """
 
 from __future__ import annotations
@@ -111,16 +112,16 @@ class CsvOptions:
 
     @cached_property
     def _rows(self) -> re.Pattern[bytes]:
-        return re.compile(rb"(?:%s)*+" % self._row.pattern)
+        return re.compile(rb"(?>(?:%s)*)" % self._row.pattern)
 
     @cached_property
     def _row(self) -> re.Pattern[bytes]:
         sep, quote, escape = (re.escape(c.encode()) for c in (self.sep, self.quote, self.escape))
         escaped = rb"|%s%s" % (escape, rb"[\s\S]" if self.multi_line else rb"[^\r\n]") if escape else b""
-        plain = rb"(?:[^%s%s\r\n]++%s)*+" % (sep, escape, escaped)
+        plain = rb"(?>(?:[^%s%s\r\n]++%s)*)" % (sep, escape, escaped)
         field = plain
         if quote:
             inside = rb"[^%s%s%s]++" % (quote, escape, b"" if self.multi_line else rb"\r\n")
-            closed = rb"%s(?:%s|%s%s%s)*+%s" % (quote, inside, quote, quote, escaped, quote)
+            closed = rb"%s(?>(?:%s|%s%s%s)*)%s" % (quote, inside, quote, quote, escaped, quote)
             field = rb"(?:%s%s|(?!%s)%s)" % (closed, plain, quote, plain)
-        return re.compile(rb"%s(?:%s%s)*+(?:\r\n|[\r\n])" % (field, sep, field))
+        return re.compile(rb"%s(?>(?:%s%s)*)(?:\r\n|[\r\n])" % (field, sep, field))
