@@ -35,7 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except OSError as error:
         silence(sys.stdout)
-        return status or _cannot_write(error)
+        status = status or _cannot_write(error)
+    try:
+        sys.stderr.flush()
+    except OSError:
+        silence(sys.stderr)
     return status
 
 
