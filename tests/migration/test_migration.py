@@ -60,6 +60,23 @@ def test_rows_are_the_same(name: str, size: int | None, parallel: bool) -> None:
 
 
 @STRATEGIES
+def test_a_state_that_lacks_keys_is_not_shared(parallel: bool) -> None:
+    """Both plans keep (b c); in one a asks it by b.k, in the other d by c.y."""
+    steps, expected = planned("four")
+    trees = [parse_tree(text, "abcd") for text in ("((a (b c)) d)", "(a ((b c) d))")]
+    slot, found, changed = Slot(query("four"), options(pause_ms=0.0)), list[Row](), 0
+    slot.set_plan(trees[0])
+    for step in steps:
+        if slot.migration is None:
+            slot.migrate(trees[slot.plan.tree == trees[0]], parallel)
+        else:
+            changed += bool(goes_on(slot))
+        found += run(slot, step)
+        slot.commit(slot.version + 1)
+    assert sorted(found, key=repr) == expected and changed
+
+
+@STRATEGIES
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ["four", "table", "selections", "slide of rows"])
 def test_it_goes_from_process_to_process(name: str, seed: int, parallel: bool, tmp_path: Path) -> None:
