@@ -24,7 +24,7 @@ def test_there_are_many() -> None:
     assert len(patches()) >= 15
 
 
-@pytest.mark.parametrize("patch", patches()[2::8], ids=lambda p: p.stem)  # without 10: a test may never end then
+@pytest.mark.parametrize("patch", patches()[1::8], ids=lambda p: p.stem)
 def test_a_planted_fault_is_noticed(patch: Path) -> None:
     assert noticed(patch) == ""
 

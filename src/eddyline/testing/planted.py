@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PATCHES = ROOT / "tests" / "migration" / "planted"
 _PATIENCE = 600.0
-"""Seconds, many times what it takes, after which a test that does not end has noticed: an index may be a circle now."""
+"""Seconds after which a test that does not end is stopped."""
 _CAUGHT = re.compile(r"^Caught by (\S+)$", re.MULTILINE)
 
 
@@ -52,7 +52,7 @@ def noticed(patch: Path) -> str:
                 command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=_PATIENCE
             )
         except subprocess.TimeoutExpired:
-            return ""
+            return f"the test did not end within {_PATIENCE:.0f} s"
     if ran.returncode == 1:  # some failed; anything else is no verdict
         return ""
     return "nobody noticed" if ran.returncode == 0 else f"the test did not run: {ran.stdout.strip()[-300:]}"
