@@ -50,7 +50,7 @@ def bind(script: Script, schema_of: SchemaOf) -> Query:
             "leave SLIDE out, or add GROUP BY or an aggregate"
         )
         raise wrong(script.text, window.place, message)
-    return Query(scope.sources, predicates, outputs, group, frozenset(scope.named))
+    return Query(scope.sources, predicates, outputs, group, scope.in_order())
 
 
 def _declared(script: Script) -> dict[str, Declaration]:

@@ -24,6 +24,10 @@ class Scope:
     named: set[Column] = field(default_factory=set)
     """The columns that were asked for so far."""
 
+    def in_order(self) -> tuple[Column, ...]:
+        """The columns that were asked for, in the same order in every process."""
+        return tuple(sorted(self.named, key=lambda column: (column.source, column.name)))
+
     def place(self, node: exp.Expr) -> Place:
         """Where a node of the query stands."""
         return place_at(self.text, self.offset(node))

@@ -81,8 +81,9 @@ class Query:
     predicates: tuple[Expr, ...]
     outputs: tuple[Output, ...]
     group: GroupBy | None = None
-    named: frozenset[Column] = frozenset()
-    """The columns that the text names: of some nothing is left in the expressions, as of x in x + NULL."""
+    named: tuple[Column, ...] = ()
+    """The columns that the text names, in an order of their own: of some nothing is left in the expressions, as of x in
+    x + NULL."""
 
     def __post_init__(self) -> None:
         if not self.sources or not self.outputs or all(s.stream.is_table for s in self.sources):
@@ -107,7 +108,7 @@ class Query:
     @property
     def columns(self) -> frozenset[Column]:
         """Every source column the query uses, time columns not included unless it names them."""
-        return self.named.union(c for e in self.expressions for c in columns_of(e))
+        return frozenset((*self.named, *(c for e in self.expressions for c in columns_of(e))))
 
     def columns_of_source(self, source: int) -> tuple[str, ...]:
         """The columns the query uses of one source, in the order of its schema: the tie-break of ROWS windows."""
