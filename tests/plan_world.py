@@ -5,17 +5,22 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from eddyline.engine.attach import close, open_slot
 from eddyline.engine.slot import Slot
+from eddyline.plan.tree import Tree
 from eddyline.query.model import Query
 from eddyline.query.udf import udf
 from eddyline.settings import Settings
+from eddyline.testing.eager import eager
 from eddyline.testing.trees import random_tree
 from jobs import Row, batch_of, bound, schema
-from slot_steps import Step, steps_of, with_tables
+from regions import check_regions
+from slot_steps import Step, reopened, run, run_again, steps_of, with_tables
 
 
 def register() -> None:
@@ -118,3 +123,30 @@ def options(**others: object) -> Settings:
 
 def other_plan(rng: random.Random, slot: Slot) -> None:
     slot.set_plan(random_tree(rng, len(slot.query.sources), slot.plan.edges))
+
+
+def change_from_process_to_process(name: str, old: Tree, new: Tree, parallel: bool, folder: Path) -> None:
+    """Saved after every batch, before it is committed; the next one goes on where it was, or winds back."""
+    steps, expected = planned(name)
+    aliases = [s.alias for s in query(name).sources]
+    rng, found, under_way = random.Random(old.text(aliases) + new.text(aliases)), list[Row](), 0
+    with eager(2):
+        slot = open_slot(query(name), options(pause_ms=0.0), str(folder))
+        slot.set_plan(old)
+        for number, step in enumerate(steps):
+            if number == 2:
+                slot.migrate(new, parallel)
+            elif slot.migration is not None:
+                slot.replan()
+            once, course = run(slot, step), slot.course
+            under_way += slot.migration is not None
+            slot = reopened(slot, folder)
+            assert slot.version == number and slot.course == course, "the state was lost"
+            check_regions(slot, slot.arena)
+            if rng.random() < 0.3:
+                run_again(slot, step, once)
+            found += once
+            slot.commit(number + 1)
+        assert under_way and slot.plan.tree == new
+        close(slot)
+    assert sorted(found, key=repr) == expected

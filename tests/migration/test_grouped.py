@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eddyline.engine.attach import close, open_slot
 from eddyline.engine.slot import Slot
 from eddyline.errors import SettingError
 from eddyline.migration.boxes import Box, boxes
@@ -19,9 +18,9 @@ from eddyline.plan.tree import Tree, parse_tree
 from eddyline.settings import Settings
 from eddyline.testing.eager import eager
 from jobs import Job, Row, bound
-from plan_world import S, options, planned, query, ready
+from plan_world import S, change_from_process_to_process, options, planned, query, ready
 from regions import check_regions
-from slot_steps import reopened, run, run_again
+from slot_steps import run, run_again
 
 STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving state", "parallel track"])
 TWO = ["(a b)", "((a)+ b)", "(a (b)+)", "((a)+ (b)+)"]
@@ -110,31 +109,8 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
     ids=["push-down", "merge", "another"],
 )
 def test_it_goes_from_process_to_process(old: str, new: str, parallel: bool, tmp_path: Path) -> None:
-    """Saved after every batch, before it is committed; the next one goes on where it was, or winds back."""
     name = "grouped and selected"
-    steps, expected = planned(name)
-    rng, found, under_way = random.Random(old + new), list[Row](), 0
-    with eager(2):
-        settings = options(pause_ms=0.0)
-        slot = open_slot(query(name), settings, str(tmp_path))
-        slot.set_plan(tree(name, old))
-        for number, step in enumerate(steps):
-            if number == 2:
-                slot.migrate(tree(name, new), parallel)
-            elif slot.migration is not None:
-                slot.replan()
-            once, course = run(slot, step), slot.course
-            under_way += slot.migration is not None
-            slot = reopened(slot, tmp_path)
-            assert slot.version == number and slot.course == course, "the state was lost"
-            check_regions(slot, slot.arena)
-            if rng.random() < 0.3:
-                run_again(slot, step, once)
-            found += once
-            slot.commit(number + 1)
-        assert under_way and slot.plan.tree == tree(name, new)
-        close(slot)
-    assert sorted(found, key=repr) == expected
+    change_from_process_to_process(name, tree(name, old), tree(name, new), parallel, tmp_path)
 
 
 def test_it_is_taken_back() -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eddyline.engine.attach import close, open_slot
 from eddyline.engine.slot import Slot
 from eddyline.migration.boxes import Box, boxes
 from eddyline.plan.plan import Probe, Select
@@ -19,9 +18,9 @@ from eddyline.plan.tree import Tree, parse_tree
 from eddyline.routing.eddy import Eddy
 from eddyline.testing.eager import eager
 from jobs import Row
-from plan_world import options, planned, query
+from plan_world import change_from_process_to_process, options, planned, query
 from regions import check_regions
-from slot_steps import reopened, run, run_again
+from slot_steps import run, run_again
 
 STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving state", "parallel track"])
 THREE = ["(a b c)", "((a b) c)", "((a b)! c)", "(a (b c))", "(a (b c)!)"]
@@ -192,27 +191,4 @@ def test_boxes() -> None:
     ids=["push-down", "pull-up", "both"],
 )
 def test_it_goes_from_process_to_process(old: str, new: str, parallel: bool, tmp_path: Path) -> None:
-    """Saved after every batch, before it is committed; the next one goes on where it was, or winds back."""
-    steps, expected = planned("four selections")
-    rng, found, under_way = random.Random(old + new), list[Row](), 0
-    with eager(2):
-        settings = options(pause_ms=0.0)
-        slot = open_slot(query("four selections"), settings, str(tmp_path))
-        slot.set_plan(tree(old))
-        for number, step in enumerate(steps):
-            if number == 2:
-                slot.migrate(tree(new), parallel)
-            elif slot.migration is not None:
-                slot.replan()
-            once, course = run(slot, step), slot.course
-            under_way += slot.migration is not None
-            slot = reopened(slot, tmp_path)
-            assert slot.version == number and slot.course == course, "the state was lost"
-            check_regions(slot, slot.arena)
-            if rng.random() < 0.3:
-                run_again(slot, step, once)
-            found += once
-            slot.commit(number + 1)
-        assert under_way and slot.plan.tree == tree(new)
-        close(slot)
-    assert sorted(found, key=repr) == expected
+    change_from_process_to_process("four selections", tree(old), tree(new), parallel, tmp_path)
