@@ -317,6 +317,10 @@ def test_spark_is_the_default_and_needs_java_and_pyspark(
     (said,) = done.stderr.splitlines()
     assert said.startswith("eddyline: Spark needs Java 17 or newer; type: ")
     assert said.endswith(", or use --engine local")
+    done = _eddyline("run", str(script), environ={"JAVA_HOME": str(script.parent)})
+    assert (done.returncode, done.stdout) == (2, "")
+    *_, said = done.stderr.splitlines()
+    assert said == "eddyline: Spark's JVM did not start; above is what it said (see JAVA_HOME and --conf)"
 
 
 def test_bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from eddyline.engine.planner import Planner
 from eddyline.faults import reach
 from eddyline.migration.migration import Migration
 from eddyline.plan.grouped import check
-from eddyline.plan.plan import Plan
+from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree, parse_tree, shape, ungrouped
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query, WindowKind
@@ -38,7 +38,7 @@ class Planned:
         asked = shape(settings.plan, [s.alias for s in sources])
         check(query, asked)
         self._wanted, tree = None if settings.plan == "auto" else asked, tree or asked
-        self.query, self.plan, self.errors = query, Plan(query, tree), ErrorCount()
+        self.query, self.plan, self.errors = query, plan_of(query, tree), ErrorCount()
         self.stems = [SteM(arena, layout) for layout in self.plan.layouts]
         """Those of the sources, then the intermediate ones."""
         self._clocks = {
@@ -156,7 +156,7 @@ class Planned:
         for stem in self.stems[len(base) :]:
             stem.free()
         self.stems[:] = base
-        self.plan = Plan(self.query)
+        self.plan = plan_of(self.query)
         self.eddy.change(self.plan)
         self.set_plan(tree)
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.kernels.jit import inlined, kernel
+from eddyline.kernels.jit import fetch, inlined, kernel
 
 NO_ROW = -1
 EMPTY = -2
+_AHEAD = 16
+"""So many rows before a key is inserted its slot is fetched."""
 _TOGETHER = 64
 """Tuples that are looked up together, before their chains are followed: so the loads of one do not wait for those of
 another."""
@@ -34,6 +36,7 @@ def build(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.i
     slots = table.size // 2
     new = 0
     for row in range(first, last):
+        fetch(table, 2 * _slot(keys[min(row + _AHEAD, last - 1)], slots))
         key = keys[row]
         p = _slot(key, slots)
         while True:
@@ -125,6 +128,8 @@ def probe(
     heads = np.empty(_TOGETHER, np.int64)
     while at < rows.size:
         stop = min(at + _TOGETHER, rows.size)
+        for i in range(at, stop):
+            fetch(table, 2 * _slot(keys[rows[i]], slots))
         for i in range(at, stop):
             key = keys[rows[i]]
             p = _slot(key, slots)

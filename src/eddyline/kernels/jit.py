@@ -18,6 +18,9 @@ if "NUMBA_CACHE_DIR" not in os.environ and not os.access(Path(__file__).parent, 
     )
 
 import numba  # noqa: E402
+from llvmlite import ir  # noqa: E402
+from numba.core.cgutils import get_or_insert_function  # noqa: E402
+from numba.extending import intrinsic  # noqa: E402
 
 
 def kernel(function: _F) -> _F:
@@ -30,3 +33,19 @@ def inlined(function: _F) -> _F:
     """A helper that disappears into the kernels that call it."""
     compiled: _F = numba.njit(cache=True, nogil=True, boundscheck=False, inline="always")(function)
     return compiled
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def fetch(typing: Any, array: Any, index: Any) -> Any:
+    """`fetch(array, index)` in a kernel: begin to load an element that is needed soon. Any index will do."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+        to_call = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(to_call, [place, word(0), word(3), word(1)])  # to read, keep it, data
+        return context.get_dummy_value()
+
+    return numba.void(array, index), code

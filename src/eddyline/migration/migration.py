@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.migration.boxes import boxes
-from eddyline.plan.plan import Plan
+from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree, state_of
 from eddyline.query.evaluate import ErrorCount
 from eddyline.routing.decisions import Decision
@@ -60,7 +60,7 @@ class Migration:
         """`stems` are those of the running plan; `first` says, by source, where new rows begin in a parallel track that
         another process began."""
         query, old = eddy.plan.query, eddy.plan
-        self.plan, self.parallel, self._eddy, self._stems = Plan(query, tree), parallel, eddy, stems
+        self.plan, self.parallel, self._eddy, self._stems = plan_of(query, tree), parallel, eddy, stems
         self.boxes = boxes(old.tree, tree, old.selections)
         self._sources = len(query.sources)
         self._streams = [s for s in range(self._sources) if not query.sources[s].stream.is_table]

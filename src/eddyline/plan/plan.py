@@ -19,7 +19,7 @@ In some trees tuples have weights (grouped.py): what is above is the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
@@ -105,7 +105,8 @@ class Operator:
 
 
 class Plan:
-    """The steps and SteMs of a query, in the shape of a tree: without one a multi-way join over all sources."""
+    """The steps and SteMs of a query, in the shape of a tree: without one a multi-way join over all sources. What is
+    found out about it is kept; see `plan_of`."""
 
     def __init__(self, query: Query, tree: Tree | None = None) -> None:
         self.query = query
@@ -138,6 +139,7 @@ class Plan:
             *(self._layout_between(n, tree) for n, tree in enumerate(self.materialised, len(query.sources))),
         )
         self._steps: dict[Signature, tuple[Step, ...]] = {}
+        self._linked: dict[int, dict[int, int]] = {}
 
     def _add_operator(self, tree: Tree) -> None:
         sources, done = len(self.query.sources), self.done[tree.span]
@@ -230,6 +232,12 @@ class Plan:
     def linked(self, operator: Operator) -> dict[int, int]:
         """For each child, by its bit, the others, as a mask of their bits, from which it can be probed by key or, if
         there are none, by anything that WHERE says about both."""
+        found = self._linked.get(operator.tree.span)
+        if found is None:
+            found = self._linked[operator.tree.span] = self._find_linked(operator)
+        return found
+
+    def _find_linked(self, operator: Operator) -> dict[int, int]:
         children = list(zip(operator.bits.values(), operator.spans, strict=True))
         found = {}
         for bit, span in children:
@@ -344,6 +352,12 @@ class Plan:
 
 def _covers(span: int, predicate: Expr) -> bool:
     return all(span >> s & 1 for s in sources_of(predicate))
+
+
+@lru_cache(maxsize=16)
+def plan_of(query: Query, tree: Tree | None = None) -> Plan:
+    """A plan that all who ask for it in this process share: every turn of a slot begins with one."""
+    return Plan(query, tree)
 
 
 def _sources(span: int) -> list[int]:

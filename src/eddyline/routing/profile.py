@@ -7,6 +7,8 @@ tuples on the route of now can tell. Samples fade with age: how fast is up to th
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,10 +49,10 @@ class Profile:
 
     def saved(self) -> Saved:
         """For another process."""
-        return [self.counts.tolist(), self.moments.tolist(), self.moment]
+        return [b64encode(self.counts.tobytes()).decode(), b64encode(self.moments.tobytes()).decode(), self.moment]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
         counts, moments, self.moment = saved
-        self.counts = np.array(counts, np.float64).reshape(len(moments), self.counts.shape[1])
-        self.moments = np.array(moments, np.int64)
+        self.moments = np.frombuffer(b64decode(moments), np.int64)
+        self.counts = np.frombuffer(b64decode(counts), np.float64).reshape(self.moments.size, self.counts.shape[1])

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from eddyline.errors import SettingError
@@ -56,8 +57,13 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _not_for_spark():
-        return builder.getOrCreate(), True
+    try:
+        with _not_for_spark():
+            return builder.getOrCreate(), True
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise SettingError("Spark's JVM did not start; above is what it said (see JAVA_HOME and --conf)") from None
 
 
 @contextlib.contextmanager

@@ -24,27 +24,46 @@ _ALIGNED = 64
 _TAIL = struct.Struct("<II8s")
 
 
+class _Parts:
+    """A file that is written to in memory: keeps what it is given, without copying it."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.given: list[bytes | pa.Buffer] = []
+        self.size = self.crc32 = 0
+
+    def write(self, data: bytes | pa.Buffer) -> int:
+        self.given.append(data)
+        self.size += len(data)
+        self.crc32 = zlib.crc32(data, self.crc32)
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+
 def written(
     sections: Sequence[tuple[str, Sequence[pa.RecordBatch]]], meta: Mapping[str, Any]
 ) -> list[bytes | pa.Buffer]:
-    """The parts of a file with these sections; all batches of a section have one schema."""
+    """The parts of a file with these sections; all batches of a section have one schema. They are the buffers of the
+    batches themselves, where these need no change."""
     parts: list[bytes | pa.Buffer] = [MAGIC]
     index, offset = [], len(MAGIC)
     for name, batches in sections:
         if not batches:
             continue
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batches[0].schema) as stream:
+        section = _Parts()
+        with pa.ipc.new_stream(pa.PythonFile(section, "w"), batches[0].schema) as stream:
             for batch in batches:
                 stream.write_batch(batch)
-        data = sink.getvalue()
         rows = sum(batch.num_rows for batch in batches)
         parts.append(bytes(-offset % _ALIGNED))
         offset += -offset % _ALIGNED
-        entry = {"name": name, "offset": offset, "length": data.size, "crc32": zlib.crc32(data), "rows": rows}
+        entry = {"name": name, "offset": offset, "length": section.size, "crc32": section.crc32, "rows": rows}
         index.append(entry)
-        parts.append(data)
-        offset += data.size
+        parts += section.given
+        offset += section.size
     footer = json.dumps({"sections": index, "meta": dict(meta)}).encode()
     return [*parts, footer, _TAIL.pack(len(footer), zlib.crc32(footer), END)]
 
