@@ -48,6 +48,8 @@ QUERIES = {
     "cycle": f"SELECT {OUT} FROM a {W}, b {W}, c [RANGE 5 MICROSECONDS] WHERE {EDGES} AND c.k = a.k",
     "ranges": f"SELECT {OUT} FROM a {W}, b {W}, c {W} WHERE a.x < b.x AND c.y BETWEEN b.y - 1 AND b.y + 1",
     "table": f"SELECT {OUT}, t.x AS w FROM a {W}, b {W}, c {W}, t WHERE {EDGES} AND t.k = a.k",
+    "tables": f"SELECT a.x, t.x AS y, u.x AS z, v.x AS w FROM a {W}, t, t AS u, t AS v WHERE a.k = t.k AND t.k = u.k "
+    "AND u.k = v.k",
     "rows": f"SELECT {OUT} FROM a [ROWS 6], b {W}, c {W} WHERE {EDGES}",
     "slide": f"SELECT a.s, COUNT(*) AS n, SUM(c.x) AS sum, window_end() AS e FROM a {S}, b {S}, c {S} WHERE {EDGES} "
     "GROUP BY a.s",

@@ -60,11 +60,19 @@ def test_rows_are_the_same(name: str, size: int | None, parallel: bool) -> None:
 
 
 @STRATEGIES
-def test_a_state_that_lacks_keys_is_not_shared(parallel: bool) -> None:
-    """Both plans keep (b c); in one a asks it by b.k, in the other d by c.y."""
-    steps, expected = planned("four")
-    trees = [parse_tree(text, "abcd") for text in ("((a (b c)) d)", "(a ((b c) d))")]
-    slot, found, changed = Slot(query("four"), options(pause_ms=0.0)), list[Row](), 0
+@pytest.mark.parametrize(
+    ("name", "aliases", "plans"),
+    [
+        # Both plans keep (b c); in one a asks it by b.k, in the other d by c.y.
+        ("four", "abcd", ("((a (b c)) d)", "(a ((b c) d))")),
+        # What tables give is there already, whatever comes.
+        ("tables", "atuv", ("(a ((t u) v))", "(a (t (u v)))")),
+    ],
+)
+def test_from_one_plan_to_the_other_and_back(name: str, aliases: str, plans: tuple[str, str], parallel: bool) -> None:
+    steps, expected = planned(name)
+    trees = [parse_tree(text, aliases) for text in plans]
+    slot, found, changed = ready(name, Slot(query(name), options(pause_ms=0.0))), list[Row](), 0
     slot.set_plan(trees[0])
     for step in steps:
         if slot.migration is None:

@@ -68,7 +68,9 @@ class Migration:
         self.first = list(first or new)
         """By source the first new row."""
         filtered = {span for b in self.boxes for span in b.filtered}
-        tops, leaves = {b.top for b in self.boxes} - filtered, {leaf for b in self.boxes for leaf in b.leaves}
+        streams = sum(1 << s for s in self._streams)
+        tops = {b.top for b in self.boxes if b.top & streams} - filtered  # tables give nothing new
+        leaves = {leaf for b in self.boxes for leaf in b.leaves}
         fresh = {span for b in self.boxes for span in b.fresh}
         held = {state_of(t): stem for t, stem in zip(old.materialised, stems[self._sources :], strict=True)}
         held |= {1 << s: stems[s] for s in range(self._sources)}
