@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from eddyline.engine import attach
@@ -150,6 +151,17 @@ class Home:
         `advanced`)."""
         return horizon(self.plan, self.watermarks(advanced), advanced.get("counted", {}))
 
+    def horizon_after(
+        self, decision: Decision, newest: Mapping[str, int], counted: Mapping[str, int | None]
+    ) -> dict[str, int]:
+        """By stream the time before which no row is needed once a batch is committed that has rows of these times: its
+        watermarks are then at least what these make of them. Where rows wait for the watermark, those of the batch are
+        all needed."""
+        watermarks = self.watermarks(decision.watermarks)
+        if not any(s.window.kind is WindowKind.ROWS for s in self.query.sources):
+            watermarks.finish_batch(newest, ())
+        return horizon(self.plan, watermarks, counted)
+
 
 def horizon(plan: Plan, watermarks: Watermarks, counted: Mapping[str, int | None]) -> dict[str, int]:
     """By stream the time before which no row is needed any more, when slots have advanced to these watermarks. A row is
@@ -234,8 +246,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     counts["expression_errors"] = counts.get("expression_errors", 0) + slot.errors.count - before
     reach("turn: results are staged")
     merged = tuple(decision.merge.get(str(number), ()))
-    least = home.horizon({**decision.watermarks, "counted": slot.counted()})
-    log_file = _log(home, number, name, logged, merged, least)
+    log_file = _log(home, decision, number, name, logged, slot.counted())
     reach("turn: rows are logged")
     small = _small(home, slot, name) if home.has_small_state else None
     reach("turn: small state is written")
@@ -321,33 +332,45 @@ def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) ->
 
 def _log(
     home: Home,
+    decision: Decision,
     number: int,
     name: str,
     logged: dict[str, list[pa.RecordBatch]],
-    merged: Sequence[str],
-    least: Mapping[str, int],
+    counted: Mapping[str, int | None],
 ) -> LogFile | None:
-    """The rows that came, and those of the segments that are made one with them, as far as they are still needed: not
-    older than `least` of their stream."""
+    """The rows that came, and those of the segments that are made one with them, as far as they are still needed when
+    the batch is committed."""
     times = {s.stream.name: s.stream.time for s in home.query.sources}
-    for old in merged:
+    newest = {
+        stream: max(int(event_times(batch.column(time)).max()) for batch in batches)
+        for stream, batches in logged.items()
+        if (time := times[stream]) is not None
+    }
+    least = home.horizon_after(decision, newest, counted)
+    for old in decision.merge.get(str(number), ()):
         segment = home.checkpoint.segment(old)
         for stream in segment.names:
-            for batch in segment.batches(stream):
-                if times[stream] is not None:
-                    batch = batch.filter(pa.array(event_times(batch.column(times[stream])) >= least[stream]))
-                if batch.num_rows:
-                    logged.setdefault(stream, []).insert(0, batch)
-    if not logged:
+            logged[stream] = [*segment.batches(stream), *logged.get(stream, ())]
+    kept: dict[str, list[pa.RecordBatch]] = {}
+    last: dict[str, int | None] = {}
+    for stream, batches in logged.items():
+        if (time := times[stream]) is not None:
+            batches = [some for batch in batches if (some := _not_before(batch, time, least[stream])).num_rows]
+        if batches:
+            kept[stream] = batches
+            last[stream] = None if time is None else max(int(event_times(b.column(time)).max()) for b in batches)
+    if not kept:
         return None
-    newest: dict[str, int | None] = {
-        stream: None if times[stream] is None else max(int(event_times(b.column(times[stream])).max()) for b in batches)
-        for stream, batches in logged.items()
-    }
-    sections = [(stream, _alike(batches)) for stream, batches in logged.items()]
+    sections = [(stream, _alike(batches)) for stream, batches in kept.items()]
     home.checkpoint.store.write(f"{LOG}/{name}", *written(sections, {"slot": number}))
-    rows = sum(batch.num_rows for batches in logged.values() for batch in batches)
-    return LogFile(f"{LOG}/{name}", number, rows, newest)
+    rows = sum(batch.num_rows for batches in kept.values() for batch in batches)
+    return LogFile(f"{LOG}/{name}", number, rows, last)
+
+
+def _not_before(batch: pa.RecordBatch, time: str, least: int) -> pa.RecordBatch:
+    """The rows that are not older; all, if that spares little: leaving some out is copying the others."""
+    keep = event_times(batch.column(time)) >= least
+    return batch if 2 * np.count_nonzero(keep) > keep.size else batch.filter(pa.array(keep))
 
 
 def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
