@@ -10,6 +10,8 @@ import pytest
 
 from eddyline.plan.explain import text
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
+from eddyline.plan.plan import plan_of as shared
+from eddyline.plan.tree import parse_tree
 from eddyline.query.model import Query
 from eddyline.query.udf import udf
 from jobs import bound
@@ -262,3 +264,16 @@ def test_tables_have_no_time_and_rows_windows_have_places() -> None:
         (True, False),
         (False, False),
     ]
+
+
+def test_a_plan_is_shared_by_those_who_have_the_query_itself() -> None:
+    """One that is equal may have another function of the same name."""
+    queries = []
+    for keeps in (True, False):
+        udf(returns=pa.bool_(), name="plan_keeps")(lambda x, keeps=keeps: x == x if keeps else x != x)
+        queries.append(bound("SELECT a.k FROM a, b WHERE a.k = b.k AND plan_keeps(b.k)", a="k", b="k"))
+    one, other = queries
+    tree = parse_tree("(b a)", "ab")
+    assert one == other and shared(one) is shared(one) and shared(one, tree) is shared(one, tree)
+    assert shared(one) is not shared(other) and shared(one).query is one and shared(other).query is other
+    assert shared(one, tree) is not shared(one)

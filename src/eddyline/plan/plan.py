@@ -354,10 +354,28 @@ def _covers(span: int, predicate: Expr) -> bool:
     return all(span >> s & 1 for s in sources_of(predicate))
 
 
-@lru_cache(maxsize=16)
 def plan_of(query: Query, tree: Tree | None = None) -> Plan:
-    """A plan that all who ask for it in this process share: every turn of a slot begins with one."""
-    return Plan(query, tree)
+    """A plan that all who ask for it with this query share: every turn of a slot begins with one. Not with one that is
+    equal: its functions may be others of the same name."""
+    return _plan_of(_This(query), tree)
+
+
+class _This:
+    """A query that is equal to itself alone."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _This) and other.query is self.query
+
+    def __hash__(self) -> int:
+        return id(self.query)
+
+
+@lru_cache(maxsize=16)
+def _plan_of(this: _This, tree: Tree | None) -> Plan:
+    return Plan(this.query, tree)
 
 
 def _sources(span: int) -> list[int]:
