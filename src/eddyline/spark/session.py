@@ -36,7 +36,7 @@ LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.
 """Where the master is local: nothing listens to the network."""
 _COLLECTOR = "-XX:+UseParallelGC"
 """There, too: the JVM shares its cores with Python, and has little to keep. The usual collector works beside it all the
-time, and every third batch or so took a third longer."""
+time, so some batches took much longer than others."""
 
 
 def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
