@@ -7,7 +7,7 @@ while it works for a task is not spoken of either: Spark has said why it ended t
 
 After every task PySpark looks for garbage among all objects of a worker, which with all modules that we need takes
 longer than a small task. What has lived through some tasks, mostly modules and compiled kernels, is therefore left out
-of that: it is looked at again after 1, 2, 4, 8, ... tasks, so that what it keeps for ever is bounded.
+of that; garbage among it goes when it is looked at again, after 1, 2, 4, 8, ... tasks.
 
 The session names this module as `spark.python.daemon.module`. It imports nothing that starts a thread: workers are
 forked from it.
