@@ -9,9 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from eddyline.engine.coordinator import Coordinator, Decision
+from eddyline.engine.home import RESULTS, Home, checkpoint_at
 from eddyline.engine.packing import Packer
 from eddyline.engine.parcel import Parcel
-from eddyline.engine.turn import RESULTS, Home, Turn, checkpoint_at, put_together, take_turn
+from eddyline.engine.turn import Turn, put_together, take_turn
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, FromPart, SelectParts, StreamDecl
 from eddyline.testing.run import bound

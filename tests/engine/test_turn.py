@@ -11,7 +11,7 @@ from durable_world import Row, World
 from eddyline import faults
 from eddyline.engine import turn as module
 from eddyline.engine.coordinator import Record
-from eddyline.engine.turn import horizon
+from eddyline.engine.home import horizon
 from eddyline.engine.watermarks import Watermarks
 from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from eddyline.engine.turn import checkpoint_at
+from eddyline.engine.home import checkpoint_at
 from eddyline.errors import JobError
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.job import prepare

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eddyline import faults
-from eddyline.engine.turn import RESULTS
+from eddyline.engine.home import RESULTS
 from eddyline.errors import InternalError, JobError
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.files import FileOptions

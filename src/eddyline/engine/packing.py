@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from eddyline.engine.coordinator import Decision
+from eddyline.engine.home import Home
 from eddyline.engine.parcel import Parcel, of_shipment
-from eddyline.engine.turn import Home
 from eddyline.faults import reach
 
 NO_TIME = "the event time is NULL or out of range"

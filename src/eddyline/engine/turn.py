@@ -11,177 +11,26 @@ before leaves none, and whoever comes next makes it again.
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from eddyline.engine import attach
 from eddyline.engine.coordinator import COMBINED, Decision, Record
+from eddyline.engine.home import RESULTS, Home
 from eddyline.engine.intake import event_times
 from eddyline.engine.parcel import Parcel, as_shipment
 from eddyline.engine.partial import combine
 from eddyline.engine.slot import Slot
-from eddyline.engine.split import Split
-from eddyline.engine.watermarks import Watermarks
-from eddyline.errors import JobError
+from eddyline.engine.split import Shipment, Split
 from eddyline.faults import reach
-from eddyline.plan.bounds import FOREVER
-from eddyline.plan.partition import partition
-from eddyline.plan.plan import Plan
-from eddyline.plan.tree import shape
 from eddyline.query.evaluate import ErrorCount
-from eddyline.query.model import Query, WindowKind
 from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look
-from eddyline.settings import Settings, size_text
-from eddyline.state.arena import remove
-from eddyline.state.log.commits import LOG, SMALL, Checkpoint, LogFile
+from eddyline.state.log.commits import LOG, SMALL, LogFile
 from eddyline.state.log.segment import written
-from eddyline.state.log.store import Store
-
-Stage = Callable[[str, str, Sequence[pa.RecordBatch]], str]
-"""(sink, name, rows) -> the file that has them; none if nobody wants them."""
-
-RESULTS = "results"
-
-
-class Keeper(Protocol):
-    """Keeps the state of slots between their turns."""
-
-    def open(self, number: int) -> Slot:
-        """The slot as it was left, or an empty one at version 0."""
-
-    def leave(self, number: int, slot: Slot) -> None:
-        """The turn is over."""
-
-    def drop(self, number: int, slot: Slot) -> None:
-        """The turn failed: the state is not to be used."""
-
-
-class Arenas:
-    """In arenas on the host, none larger than `limit`: the next turn may be taken by another process."""
-
-    def __init__(self, folder: str, make: Callable[[str, int], Slot], limit: int | None) -> None:
-        self._folder, self._make, self._limit = folder, make, limit
-
-    def open(self, number: int) -> Slot:
-        return self._make(f"{self._folder}/{number}", number)
-
-    def leave(self, number: int, slot: Slot) -> None:
-        try:
-            size = slot.arena.bytes
-            if self._limit is not None and size > self._limit:
-                raise JobError(
-                    f"slot {number} takes {size_text(size)}, more than arena_limit={size_text(self._limit)};"
-                    " a larger limit, more slots or smaller windows would do"
-                )
-            attach.save(slot)
-        finally:  # without its lock nobody could come next
-            attach.close(slot)
-
-    def drop(self, number: int, slot: Slot) -> None:
-        attach.close(slot)
-        with contextlib.suppress(JobError):
-            remove(f"{self._folder}/{number}")
-
-
-class InMemory:
-    """In this process."""
-
-    def __init__(self, make: Callable[[], Slot]) -> None:
-        self._slots: dict[int, Slot] = {}
-        self._make = make
-
-    def open(self, number: int) -> Slot:
-        return self._slots.pop(number, None) or self._make()
-
-    def leave(self, number: int, slot: Slot) -> None:
-        self._slots[number] = slot
-
-    def drop(self, number: int, slot: Slot) -> None:
-        pass
-
-
-class Home:
-    """What is the same in every turn. `arenas` is the folder of the arenas of this job on this host, None to keep slots
-    in this process."""
-
-    def __init__(
-        self, query: Query, settings: Settings, slots: int, checkpoint: Checkpoint, arenas: str | None, stage: Stage
-    ) -> None:
-        self.query, self.settings, self.slots, self.checkpoint, self.stage = query, settings, slots, checkpoint, stage
-        self.plan = Plan(query, shape(settings.plan, [s.alias for s in query.sources]))
-        self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
-        self.keeper: Keeper = (
-            InMemory(self._make) if arenas is None else Arenas(arenas, self._attach, settings.arena_limit)
-        )
-
-    def _make(self) -> Slot:
-        return Slot(self.query, self.settings, partial=self.partial)
-
-    def _attach(self, folder: str, number: int) -> Slot:
-        identity = f"slot {number} of {self.slots}, {self.settings.groups} groups"
-        return attach.open_slot(self.query, self.settings, folder, partial=self.partial, identity=identity)
-
-    @property
-    def partial(self) -> bool:
-        """Whether slots give partial aggregates: always where there are several, so that cells may be in any."""
-        return self.query.group is not None and self.slots > 1
-
-    @property
-    def has_small_state(self) -> bool:
-        """Whether there is state that rows cannot tell."""
-        return self.query.group is not None or any(s.window.kind is WindowKind.ROWS for s in self.query.sources)
-
-    def watermarks(self, saved: Mapping[str, Any] | None = None) -> Watermarks:
-        """The watermarks of the query's streams."""
-        streams = {s.stream.name: s.stream for s in self.query.sources if not s.stream.is_table}
-        made = Watermarks(list(streams.values()))
-        if saved is not None:
-            made.restore(saved)
-        return made
-
-    def horizon(self, advanced: Mapping[str, Any]) -> dict[str, int]:
-        """By stream the time before which no row is needed any more, when slots have advanced so far (a commit's
-        `advanced`)."""
-        return horizon(self.plan, self.watermarks(advanced), advanced.get("counted", {}))
-
-    def horizon_after(
-        self, decision: Decision, newest: Mapping[str, int], counted: Mapping[str, int | None]
-    ) -> dict[str, int]:
-        """By stream the time before which no row is needed once a batch is committed that has rows of these times: its
-        watermarks are then at least what these make of them. Where rows wait for the watermark, those of the batch are
-        all needed."""
-        watermarks = self.watermarks(decision.watermarks)
-        if not any(s.window.kind is WindowKind.ROWS for s in self.query.sources):
-            watermarks.finish_batch(newest, ())
-        return horizon(self.plan, watermarks, counted)
-
-
-def horizon(plan: Plan, watermarks: Watermarks, counted: Mapping[str, int | None]) -> dict[str, int]:
-    """By stream the time before which no row is needed any more, when slots have advanced to these watermarks. A row is
-    needed while it waits for the watermark, and then as long as a row to come may join with it: what time bounds say
-    and, for a source with a ROWS window, what it has `counted`."""
-    sources, by_stream = plan.query.sources, watermarks.by_stream
-    in_order = any(s.window.kind is WindowKind.ROWS for s in sources)
-    by_source = [
-        FOREVER if s.stream.is_table else watermarks.query if in_order else by_stream[s.stream.name] for s in sources
-    ]
-    found: dict[str, int] = {}
-    for number, source in enumerate(sources):
-        if not source.stream.is_table:
-            least = plan.graph.bounds.horizon(number, by_source)
-            if in_order:
-                gone = counted.get(str(number))
-                least = least if gone is None else max(least, gone)
-                least = -FOREVER if watermarks.query is None else min(least, watermarks.query)
-            found[source.stream.name] = min(least, found.get(source.stream.name, FOREVER))
-    return found
 
 
 @dataclass(frozen=True)
@@ -210,12 +59,13 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     before, counts, newest = slot.errors.count, dict[str, int](), dict[str, int]()
     begun, read = _seen(slot), Counter[str]()
     slot.replan()
+    shipments: list[Shipment] = []
     logged: dict[str, list[pa.RecordBatch]] = {}
     staged: dict[str, list[str]] = {}
     for parcel in parcels:
         if parcel.kind == "rows":
             shipment, log = as_shipment(parcel, number)
-            slot.receive(shipment)
+            shipments.append(shipment)
             if log.num_rows:
                 logged.setdefault(shipment.stream, []).append(log)
         elif parcel.kind == "counts":
@@ -230,6 +80,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
             file = home.stage(sink, f"{name}-{sink.replace(' ', '-')}-{len(files)}", [parcel.batch])
             files += [file] if file else []
     reach("turn: everything was received")
+    _receive(home, slot, shipments)
     watermarks = home.watermarks(decision.watermarks)
     if decision.kind == "end":
         slot.end(watermarks.newest)
@@ -257,6 +108,18 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
         did["estimated"] = estimate.as_json()
     more = told, error, state, dict(read), did, slot.course
     return Turn(Record(number, counts, staged, newest, log_file, merged, small, *more), partial)
+
+
+def _receive(home: Home, slot: Slot, shipments: Sequence[Shipment]) -> None:
+    """The oldest rows of each stream first, whichever task had them: then what is built while they are probed is seldom
+    too new for them."""
+
+    def oldest(shipment: Shipment) -> int:
+        time = home.split.streams[shipment.stream].time
+        return 0 if time is None else int(event_times(shipment.batch.column(time)).min())
+
+    for shipment in sorted(shipments, key=oldest):
+        slot.receive(shipment)
 
 
 def _seen(slot: Slot) -> Report:
@@ -388,8 +251,3 @@ def _small(home: Home, slot: Slot, name: str) -> str:
     meta = {"slot": int(name.split("-")[1]), "numbers": numbers}
     home.checkpoint.store.write(f"{SMALL}/{name}", *written(list(sections.items()), meta))
     return f"{SMALL}/{name}"
-
-
-def checkpoint_at(root: str) -> Checkpoint:
-    """The checkpoint in a folder, for those who only read and add."""
-    return Checkpoint(Store(root))

@@ -11,7 +11,7 @@ from typing import Any
 
 from eddyline.engine.coordinator import Record
 from eddyline.engine.estimate import Estimate, put_together
-from eddyline.engine.turn import Home
+from eddyline.engine.home import Home
 from eddyline.plan.explain import explain, warnings
 from eddyline.plan.tree import parse_tree
 from eddyline.routing.gathered import Gathered

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from eddyline.cql.script import Script, WindowClause, parse
 from eddyline.engine.coordinator import Coordinator, Decision, Record
-from eddyline.engine.turn import RESULTS, Home
+from eddyline.engine.home import RESULTS, Home
 from eddyline.errors import JobError
 from eddyline.query.model import Query
 from eddyline.runtime.account import Account

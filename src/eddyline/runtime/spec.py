@@ -17,8 +17,8 @@ import pyarrow as pa
 from eddyline.cql.declarations import Declaration
 from eddyline.cql.places import Place
 from eddyline.cql.script import Script, parse
+from eddyline.engine.home import RESULTS, Home, checkpoint_at
 from eddyline.engine.packing import NO_TIME
-from eddyline.engine.turn import RESULTS, Home, checkpoint_at
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.runtime.modules import import_all

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from eddyline.engine.turn import Home
+from eddyline.engine.home import Home
 from eddyline.errors import SettingError
 from eddyline.query.udf import Udf, registered, udf
 from eddyline.runtime.spec import Spec, home_of

@@ -15,9 +15,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from eddyline.engine.coordinator import Decision, Record
+from eddyline.engine.home import Home
 from eddyline.engine.packing import Packed, Packer
 from eddyline.engine.parcel import Parcel, packed, unpacked
-from eddyline.engine.turn import Home, put_together, take_turn
+from eddyline.engine.turn import put_together, take_turn
 from eddyline.faults import reach
 from eddyline.plan.partition import row_groups
 from eddyline.spark.functions import home_in_task

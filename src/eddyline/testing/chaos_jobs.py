@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eddyline.cql.script import parse
-from eddyline.engine.turn import checkpoint_at
+from eddyline.engine.home import checkpoint_at
 from eddyline.query.bind import bind
 from eddyline.testing.case import Batch, sql_type
 from eddyline.testing.compare import difference

@@ -27,9 +27,10 @@ import pyarrow as pa
 
 from eddyline import faults
 from eddyline.engine.coordinator import Coordinator, Decision, Publisher, Record
+from eddyline.engine.home import RESULTS, Home, checkpoint_at
 from eddyline.engine.packing import Packed, Packer
 from eddyline.engine.parcel import packed, unpacked
-from eddyline.engine.turn import RESULTS, Home, Turn, checkpoint_at, put_together, take_turn
+from eddyline.engine.turn import Turn, put_together, take_turn
 from eddyline.errors import EddylineError, InternalError, JobError
 from eddyline.plan.plan import Plan
 from eddyline.query.model import Query
