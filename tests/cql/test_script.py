@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from eddyline.cql.durations import parts_of, unit_of
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, place_at, shown
 from eddyline.cql.script import FromItem, Script, parse
+from eddyline.cql.units import parts_of, unit_of
 from eddyline.errors import ScriptError
 
 SECOND, MINUTE, HOUR, DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000

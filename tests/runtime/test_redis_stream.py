@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eddyline.cql.declarations import Declaration
+from eddyline.cql.declaration import Declaration
 from eddyline.cql.script import parse
 from eddyline.errors import JobError, ScriptError, SettingError
 from eddyline.runtime.job import prepare

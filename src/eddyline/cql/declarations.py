@@ -6,13 +6,12 @@ Python program declares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NoReturn
 
 import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
+from eddyline.cql.declaration import Declaration
 from eddyline.cql.durations import read_duration
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, shown
@@ -20,24 +19,6 @@ from eddyline.cql.tokens import Cursor, is_name, is_string
 from eddyline.cql.types import read_type
 
 KINDS = ("STREAM", "TABLE", "SINK")
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """One CREATE statement; `lateness` is in microseconds, option keys are lower case."""
-
-    kind: str
-    name: str
-    columns: tuple[tuple[str, pa.DataType], ...] | None
-    format: str
-    options: Mapping[str, str] = field(hash=False)
-    time: str | None
-    lateness: int
-    late_into: str | None
-    dead_into: str | None
-    place: Place
-    places: Mapping[str, Place] = field(default_factory=dict, hash=False, compare=False)
-    """Where `time`, `late` and `dead` are named."""
 
 
 def read_declaration(cursor: Cursor) -> Declaration:

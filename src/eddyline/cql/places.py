@@ -8,10 +8,12 @@ keeps a message one printable line whatever the script contains.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from sqlglot import exp
+from typing import TYPE_CHECKING
 
 from eddyline.errors import ScriptError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _LONGEST_SHOWN = 40
 

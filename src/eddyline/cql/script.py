@@ -17,7 +17,8 @@ from itertools import pairwise
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from eddyline.cql.declarations import Declaration, read_declaration
+from eddyline.cql.declaration import Declaration
+from eddyline.cql.declarations import read_declaration
 from eddyline.cql.dialect import parse_query
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, place_at, shown, wrong

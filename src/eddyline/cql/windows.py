@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
 
-from eddyline.cql.durations import read_duration, unit_of
+from eddyline.cql.durations import read_duration
 from eddyline.cql.places import Place
 from eddyline.cql.tokens import Cursor, is_name
+from eddyline.cql.units import unit_of
 
 _MOST_ROWS = 10**12
 

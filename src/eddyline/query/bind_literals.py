@@ -9,8 +9,8 @@ from decimal import Decimal
 import pyarrow as pa
 from sqlglot import exp
 
-from eddyline.cql.durations import LONGEST, MONTHS, amount, parts_of, unit_of
 from eddyline.cql.places import shown
+from eddyline.cql.units import LONGEST, MONTHS, amount, parts_of, unit_of
 from eddyline.query.bind_names import Scope
 from eddyline.query.expr import Literal
 

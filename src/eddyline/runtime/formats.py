@@ -6,7 +6,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
-from eddyline.cql.declarations import Declaration
+from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
 from eddyline.runtime.options import Options

@@ -13,7 +13,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
-from eddyline.cql.declarations import Declaration
+from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, wrong
 from eddyline.cql.script import Script, parse

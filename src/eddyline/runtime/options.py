@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from eddyline.cql.durations import MONTHS, amount, parts_of
 from eddyline.cql.names import did_you_mean
+from eddyline.cql.units import MONTHS, amount, parts_of
 from eddyline.errors import SettingError
 
 

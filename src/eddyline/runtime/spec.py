@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eddyline.cql.declarations import Declaration
+from eddyline.cql.declaration import Declaration
 from eddyline.cql.places import Place
 from eddyline.cql.script import Script, parse
 from eddyline.engine.home import RESULTS, Home, checkpoint_at

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from eddyline.cql.declarations import Declaration
+from eddyline.cql.declaration import Declaration
 from eddyline.errors import InternalError, SettingError
 from eddyline.runtime.formats import SINKS, open_sink, open_source
 from eddyline.runtime.job import Opener, SinkOpener

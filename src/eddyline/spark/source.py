@@ -81,7 +81,7 @@ class _Reading:
         self._tasks = int(options["tasks"])
 
     def _source(self, name: str) -> Any:
-        from eddyline.cql.declarations import Declaration
+        from eddyline.cql.declaration import Declaration
         from eddyline.cql.places import Place
         from eddyline.runtime.formats import open_source
         from eddyline.runtime.schemas import schema_of

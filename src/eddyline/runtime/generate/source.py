@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.cql.declarations import Declaration
+from eddyline.cql.declaration import Declaration
 from eddyline.errors import SettingError
 from eddyline.runtime.generate.columns import Rows, check, defaults, make
 from eddyline.runtime.generate.drift import Segment, segments

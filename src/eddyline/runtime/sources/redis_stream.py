@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.cql.declarations import Declaration
+from eddyline.cql.declaration import Declaration
 from eddyline.errors import SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.sources.columns import chunk_of

@@ -1,0 +1,28 @@
+"""A stream, table or sink as a CREATE statement declares it. Processes that only read need not know the grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from eddyline.cql.places import Place
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One CREATE statement; `lateness` is in microseconds, option keys are lower case."""
+
+    kind: str
+    name: str
+    columns: tuple[tuple[str, pa.DataType], ...] | None
+    format: str
+    options: Mapping[str, str] = field(hash=False)
+    time: str | None
+    lateness: int
+    late_into: str | None
+    dead_into: str | None
+    place: Place
+    places: Mapping[str, Place] = field(default_factory=dict, hash=False, compare=False)
+    """Where `time`, `late` and `dead` are named."""
