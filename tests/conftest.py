@@ -13,6 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from eddyline.testing import SHORT_LIVED
+
+os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 os.environ.pop("CI", None)  # with it pytest compares lists line by line, which for 10,000 rows takes hours
 START = datetime(2026, 1, 1)
 

@@ -27,7 +27,7 @@ from eddyline.spark.session import session
 from eddyline.spark.tasks import count_task, turn_task
 
 ROUNDS = 4
-BATCHES = (500_000, 1_000_000)
+BATCHES = (1_000_000, 2_000_000)
 """Rows of a batch: each side at its best."""
 FLOOR, TIMES = 0.7, 8.0
 SMALL_ROWS, SMALL_BAR = 1000, 1.5

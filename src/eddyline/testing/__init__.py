@@ -2,3 +2,6 @@
 
 Nothing in here is imported by the engine. The oracle needs DuckDB (`pip install eddyline[testing]`).
 """
+
+SHORT_LIVED = "-XX:TieredStopAtLevel=1"
+"""For a JVM that lives for some seconds or minutes: code that is compiled at once, and not well, costs less than it."""

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from eddyline.testing import SHORT_LIVED
 from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
 
 MOMENTS = {
@@ -136,7 +137,7 @@ class Run:
                 command += ["--conf", f"{name}={value}"]
             command += ["--set", f"arena_dir={ARENAS}"]
         if on_spark == "spark":
-            java = f"spark.driver.extraJavaOptions=-Djava.io.tmpdir={self._tmp}"
+            java = f"spark.driver.extraJavaOptions=-Djava.io.tmpdir={self._tmp} {SHORT_LIVED}"
             command += ["--conf", java, "--conf", "spark.log.level=OFF", "--conf", "spark.driver.memory=1g"]
         self._errors = (self._tmp / "stderr").open("w+b")
         self._process = subprocess.Popen(

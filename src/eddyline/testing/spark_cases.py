@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import signal
 import sys
 import tempfile
@@ -33,6 +34,7 @@ from eddyline.query.model import Query
 from eddyline.runtime.job import prepare
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import Settings
+from eddyline.testing import SHORT_LIVED
 from eddyline.testing.case import Batch, Case
 from eddyline.testing.fuzz import case_seed
 from eddyline.testing.generate import generate
@@ -206,6 +208,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.flush()
 
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the files of the case go as well
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
     spark, ours = session({"spark.log.level": "OFF"})
     try:
         report = Everywhere(given.seed, spark).run(indexes, given.cases, told)
