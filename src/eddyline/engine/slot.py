@@ -155,11 +155,11 @@ class Slot(Planned):
         work, stems = self.eddy.work, self._base_stems
         while left := sum(stem.stored - stem.rows for stem in stems):
             calls, passed, built = work.calls, int(work.passed[0]), 0
+            begin = self.eddy.clock()
             for source, rows in self._next_rows(left):
                 self.eddy.build(source, rows)
                 built += rows
-            begin = self.eddy.clock()
-            (self.eddy.flush if self._in_order else self.eddy.run)()
+                (self.eddy.flush if self._in_order else self.eddy.run)()
             calls = work.calls - calls + len(stems)
             self.input_batch.observe(built, calls, int(work.passed[0]) - passed)
             self._move_some(self.eddy.clock() - begin, built)
