@@ -134,16 +134,13 @@ class Home:
         `advanced`)."""
         return horizon(self.plan, self.watermarks(advanced), advanced.get("counted", {}))
 
-    def horizon_after(
-        self, decision: Decision, newest: Mapping[str, int], counted: Mapping[str, int | None]
-    ) -> dict[str, int]:
-        """By stream the time before which no row is needed once a batch is committed that has rows of these times: its
-        watermarks are then at least what these make of them. Where rows wait for the watermark, those of the batch are
-        all needed."""
+    def after(self, decision: Decision, newest: Mapping[str, int]) -> Watermarks:
+        """What watermarks will at least be once a batch is committed that has rows of these times. Where rows wait for
+        the watermark they are as they were: those of the batch are all needed."""
         watermarks = self.watermarks(decision.watermarks)
         if not counts_rows(self.query):
             watermarks.finish_batch(newest, ())
-        return horizon(self.plan, watermarks, counted)
+        return watermarks
 
 
 def counts_rows(query: Query) -> bool:

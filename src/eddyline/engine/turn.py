@@ -19,12 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.engine.coordinator import COMBINED, Decision, Record
-from eddyline.engine.home import RESULTS, Home
+from eddyline.engine.home import RESULTS, Home, horizon
 from eddyline.engine.intake import event_times
 from eddyline.engine.parcel import Parcel, as_shipment
 from eddyline.engine.partial import combine
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Shipment, Split
+from eddyline.engine.watermarks import Watermarks
 from eddyline.faults import reach
 from eddyline.query.evaluate import ErrorCount
 from eddyline.routing.gathered import snapshot
@@ -80,12 +81,11 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
             file = home.stage(sink, f"{name}-{sink.replace(' ', '-')}-{len(files)}", [parcel.batch])
             files += [file] if file else []
     reach("turn: everything was received")
-    _receive(home, slot, shipments)
-    watermarks = home.watermarks(decision.watermarks)
+    watermarks, after = home.watermarks(decision.watermarks), _receive(home, decision, slot, shipments)
     if decision.kind == "end":
         slot.end(watermarks.newest)
     else:
-        slot.advance(watermarks.by_stream, watermarks.query)
+        slot.advance(watermarks.by_stream, watermarks.query, after.by_stream)
     results = [batch for batch in slot.drain() if batch.num_rows]
     reach("turn: results are there")
     partial: list[pa.RecordBatch] = []
@@ -97,7 +97,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     counts["expression_errors"] = counts.get("expression_errors", 0) + slot.errors.count - before
     reach("turn: results are staged")
     merged = tuple(decision.merge.get(str(number), ()))
-    log_file = _log(home, decision, number, name, logged, slot.counted())
+    log_file = _log(home, decision, number, name, logged, horizon(home.plan, after, slot.counted()))
     reach("turn: rows are logged")
     small = _small(home, slot, name) if home.has_small_state else None
     reach("turn: small state is written")
@@ -110,16 +110,21 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     return Turn(Record(number, counts, staged, newest, log_file, merged, small, *more), partial)
 
 
-def _receive(home: Home, slot: Slot, shipments: Sequence[Shipment]) -> None:
+def _receive(home: Home, decision: Decision, slot: Slot, shipments: Sequence[Shipment]) -> Watermarks:
     """The oldest rows of each stream first, whichever task had them: then what is built while they are probed is seldom
-    too new for them."""
-
-    def oldest(shipment: Shipment) -> int:
-        time = home.split.streams[shipment.stream].time
-        return 0 if time is None else int(event_times(shipment.batch.column(time)).min())
-
-    for shipment in sorted(shipments, key=oldest):
+    too new for them. Returns what watermarks will at least be after the batch."""
+    came: list[tuple[int, Shipment]] = []
+    newest: dict[str, int] = {}
+    for shipment in shipments:
+        oldest, time = 0, home.split.streams[shipment.stream].time
+        if time is not None:
+            times = event_times(shipment.batch.column(time))
+            oldest, last = int(times.min()), int(times.max())
+            newest[shipment.stream] = max(last, newest.get(shipment.stream, last))
+        came.append((oldest, shipment))
+    for _, shipment in sorted(came, key=lambda item: item[0]):
         slot.receive(shipment)
+    return home.after(decision, newest)
 
 
 def _seen(slot: Slot) -> Report:
@@ -199,17 +204,11 @@ def _log(
     number: int,
     name: str,
     logged: dict[str, list[pa.RecordBatch]],
-    counted: Mapping[str, int | None],
+    least: Mapping[str, int],
 ) -> LogFile | None:
     """The rows that came, and those of the segments that are made one with them, as far as they are still needed when
-    the batch is committed."""
+    the batch is committed: from these times on."""
     times = {s.stream.name: s.stream.time for s in home.query.sources}
-    newest = {
-        stream: max(int(event_times(batch.column(time)).max()) for batch in batches)
-        for stream, batches in logged.items()
-        if (time := times[stream]) is not None
-    }
-    least = home.horizon_after(decision, newest, counted)
     for old in decision.merge.get(str(number), ()):
         segment = home.checkpoint.segment(old)
         for stream in segment.names:

@@ -34,6 +34,10 @@ LOCK = "lock"
 """The file in a folder that its owner holds; it says who that is."""
 
 
+_POPULATE_READ = 22
+"""MADV_POPULATE_READ, which Python has no name for yet."""
+
+
 class _Window:
     """Keeps a mapping alive for as long as an array looks through it."""
 
@@ -80,11 +84,12 @@ class Arena:
                 os.unlink(os.path.join(self.folder, str(region)))
         self.freed.append(region)
 
-    def map(self, region: int, first: int, last: int) -> tuple[NDArray[np.uint8], mmap.mmap]:
-        """Bytes first..last-1 of a region, as an array that is indexed by the offset *in the region*.
+    def map(self, region: int, first: int, last: int, shift: int = 0) -> tuple[NDArray[np.uint8], mmap.mmap]:
+        """Bytes first..last-1 of a region, as an array that is indexed by the offset *in the region*, plus `shift`.
 
-        `first` is a multiple of the page size. The array pretends to begin at offset 0; what lies before `first` is not
-        mapped and must not be touched. That is what lets rows keep their numbers for ever while the mapping moves on.
+        `first` is a multiple of the page size. The array pretends to begin `shift` bytes before the region; what lies
+        before `first` is not mapped and must not be touched. That is what lets rows keep their numbers for ever while
+        the mapping moves on.
         """
         if self._fd < 0:
             raise InternalError("the arena is closed")
@@ -97,7 +102,7 @@ class Arena:
             finally:
                 os.close(fd)
         address = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
-        return np.asarray(_Window(mapping, address - first, last)), mapping
+        return np.asarray(_Window(mapping, address - first - shift, last + shift)), mapping
 
     @property
     def bytes(self) -> int:
@@ -217,3 +222,10 @@ def punch(mapping: mmap.mmap, first: int, last: int) -> None:
     first, last = -(-first // page) * page, last // page * page
     if last > first:
         mapping.madvise(mmap.MADV_REMOVE, first, last - first)
+
+
+def touch(mapping: mmap.mmap) -> None:
+    """Have the pages of a mapping at hand, all at once: one by one, when they are written, takes several times as long.
+    A kernel that cannot do that will do it one by one."""
+    with contextlib.suppress(OSError):
+        mapping.madvise(_POPULATE_READ)

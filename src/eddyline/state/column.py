@@ -1,8 +1,10 @@
 """An append-only column of fixed-width values, indexed by absolute row number.
 
 Growing maps more of the file (nothing is copied, and views handed out before stay good: they look at the same pages);
-releasing punches holes behind the first row that is still needed. Invariant: `values[r]` may be read for
-`base <= r < rows`, where base is the row of the last release, and its value never changes until `truncate`.
+releasing punches holes behind the first row that is still needed. Where nearly all rows go at once, as after a batch
+that was longer than the windows, the few others move to the beginning of the file instead, and its pages are used
+again: new ones cost several times as much. Invariant: `values[r]` may be read for `base <= r < rows`, where base is the
+row of the last release, and its value never changes until `truncate`; views are good until the next release.
 """
 
 from __future__ import annotations
@@ -13,11 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.state.arena import Arena, punch
+from eddyline.state.arena import Arena, punch, touch
 from eddyline.state.shelf import Saved
 
 FIRST_ROWS = 1024
 """Rows mapped at first; each further mapping doubles the live part."""
+
+TURNOVER = 2
+"""Rows move if so many times as many go."""
+
+SMALL = 1 << 18
+"""Fewer bytes are not worth moving."""
 
 
 class Column:
@@ -30,20 +38,28 @@ class Column:
         self._mapping: mmap.mmap | None = None
         self._mapped_from = self._mapped_to = 0
         self._base = 0
+        self._origin = 0
+        """The row at the beginning of the file."""
+        self._used = 0
+        """Bytes from there on whose pages may be there, though rows have moved away from them."""
         self.rows = 0
         self.values: NDArray[Any] = np.empty(0 if width == 1 else (0, width), self._dtype)
 
     def reserve(self, rows: int) -> None:
         """Make room up to row number `rows`."""
-        if rows * self._row_bytes <= self._mapped_to:
-            return
-        page = mmap.PAGESIZE
-        first = self._base * self._row_bytes // page * page
-        want = max(2 * (rows - self._base), FIRST_ROWS) + self._base
-        last = -(-want * self._row_bytes // page) * page
-        window, self._mapping = self._arena.map(self._region, first, last)
+        if self._at(rows) > self._mapped_to:
+            self._map(max(2 * (rows - self._base), FIRST_ROWS) + self._base)
+
+    def _at(self, row: int) -> int:
+        """Where in the file a row begins."""
+        return (row - self._origin) * self._row_bytes
+
+    def _map(self, rows: int) -> None:
+        first, last = _page(self._at(self._base)), max(-_page(-self._at(rows)), self._used)
+        shift = self._origin * self._row_bytes
+        window, self._mapping = self._arena.map(self._region, first, last, shift)
         self._mapped_from, self._mapped_to = first, last
-        whole = window[: last // self._row_bytes * self._row_bytes].view(self._dtype)
+        whole = window[: (shift + last) // self._row_bytes * self._row_bytes].view(self._dtype)
         self.values = whole if self._width == 1 else whole.reshape(-1, self._width)
 
     def append(self, values: NDArray[Any]) -> None:
@@ -60,14 +76,31 @@ class Column:
     def release(self, row: int) -> None:
         """Rows below `row` will not be read again."""
         if self._mapping is not None and row > self._base:
-            first = max(self._base * self._row_bytes - mmap.PAGESIZE, self._mapped_from)
-            punch(self._mapping, first - self._mapped_from, row * self._row_bytes - self._mapped_from)
+            goes, stays = row - self._base, self.rows - row
+            if goes >= TURNOVER * stays and goes * self._row_bytes >= SMALL:
+                self._move(row)
+            else:
+                first = max(self._at(self._base) - mmap.PAGESIZE, self._mapped_from)
+                punch(self._mapping, first - self._mapped_from, self._at(row) - self._mapped_from)
+                if self._used:
+                    self.trim()
         self._base = max(self._base, row)
 
+    def _move(self, row: int) -> None:
+        """Rows from `row` on are all there is: to the beginning of the file. What was behind them is used again."""
+        before = self.values
+        self._used = max(self._used, -_page(-self._at(self.rows)))
+        self._base = self._origin = row
+        self._map(self.rows)
+        assert self._mapping is not None
+        touch(self._mapping)
+        self.values[row : self.rows] = before[row : self.rows]
+
     def trim(self) -> None:
-        """Give back what lies behind the last row, where rows were that are truncated."""
+        """Give back what lies behind the last row, where rows were that are truncated or have moved."""
         if self._mapping is not None:
-            punch(self._mapping, self.rows * self._row_bytes - self._mapped_from, self._mapped_to - self._mapped_from)
+            punch(self._mapping, self._at(self.rows) - self._mapped_from, self._mapped_to - self._mapped_from)
+            self._used = 0
 
     def free(self) -> None:
         """Give everything back; it cannot be used any more."""
@@ -77,11 +110,13 @@ class Column:
 
     def saved(self) -> Saved:
         """What another process must know of it."""
-        return {"rows": self.rows, "base": self._base, "region": self._region}
+        at = {"base": self._base, "origin": self._origin, "used": self._used}
+        return {"rows": self.rows, "region": self._region, **at}
 
     def restore(self, saved: Saved) -> None:
         """See the same rows in the same region, whatever was looked at before."""
-        self.rows, self._base, self._region = saved["rows"], saved["base"], saved["region"]
+        self.rows, self._region = saved["rows"], saved["region"]
+        self._base, self._origin, self._used = saved["base"], saved["origin"], saved["used"]
         self._mapping, self._mapped_from, self._mapped_to = None, 0, 0
         self.reserve(self.rows)
 
@@ -89,3 +124,8 @@ class Column:
     def nbytes(self) -> int:
         """Bytes held by rows that are not released."""
         return (self.rows - self._base) * self._row_bytes
+
+
+def _page(at: int) -> int:
+    """The beginning of the page that a byte is in."""
+    return at // mmap.PAGESIZE * mmap.PAGESIZE

@@ -134,8 +134,10 @@ class SteM:
         known = self._newest.rows
         blocks = self.stored // BLOCK - known
         if blocks and self.layout.timed:
-            newest = self._times[known * BLOCK : (known + blocks) * BLOCK].reshape(blocks, BLOCK).max(axis=1)
-            if known > self._committed.min_live // BLOCK:  # those before it were given back
+            first = max(known * BLOCK, self._committed.min_live)  # those before it were given back
+            starts = np.arange(known, known + blocks) * BLOCK - first
+            newest = np.maximum.reduceat(self._times[first : (known + blocks) * BLOCK], np.maximum(starts, 0))
+            if known > self._committed.min_live // BLOCK:
                 newest[0] = max(newest[0], self._newest.values[known - 1])
             self._newest.append(np.maximum.accumulate(newest))
 

@@ -1,8 +1,8 @@
 """Everything that waits for many rows before it adapts, made so eager that it happens in a case of a few dozen.
 
 Packets, thresholds, samples, new routes, new plans, the size of the input batch, what a SteM knows of the rows before a
-time, its sorted indexes: none of them may change a result, and with the sizes that are good for speed hardly any would
-be used by the small cases of the fuzzer. The constants are put back afterwards.
+time, its sorted indexes, where its rows lie: none of them may change a result, and with the sizes that are good for
+speed hardly any would be used by the small cases of the fuzzer. The constants are put back afterwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from eddyline.migration import migration
 from eddyline.optimizer import optimiser, timing, worth
 from eddyline.routing import eddy, scheduler, statistics
 from eddyline.routing.policies import auto, forks
-from eddyline.state import stem
+from eddyline.state import column, stem
 
 
 def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
@@ -34,6 +34,7 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
         (slot, {"RESULT_ROWS": size}),
         (migration, {"CHUNK": size}),
         (stem, {"BLOCK": max(1, size // 4), "TINY": size}),
+        (column, {"SMALL": 0}),
     ]
 
 
