@@ -18,6 +18,7 @@ from eddyline.state.probing import NO_BOUND, Limits, Matches
 from eddyline.state.stem import SteM
 from jobs import Job
 
+WAITS = 100
 JOIN = "SELECT a.k FROM a [RANGE 9 MICROSECONDS], b [RANGE 9 MICROSECONDS] WHERE a.k = b.k"
 
 
@@ -67,7 +68,7 @@ def with_fault(fault: type[SteM], check: bool, packet: int | None = None) -> Job
 
 
 def run_late_match(job: Job) -> list[tuple]:
-    """Rows of `a` are built, then rows of `b`, then both probe."""
+    """Rows of `a` are built, then rows of `b`, then both probe: a packet of WAITS tuples does not come together."""
     job.feed(b=[(1, 5)])
     rows = job.feed(a=[(1, 7)], b=[(2, 7)])
     assert [stem.rows for stem in job.engine.slot.stems] == [1, 2]
@@ -75,19 +76,19 @@ def run_late_match(job: Job) -> list[tuple]:
 
 
 def test_without_a_fault_a_queue_between_build_and_probe_changes_nothing() -> None:
-    assert run_late_match(Job(JOIN, a="k", b="k")) == [(7,)]
+    assert run_late_match(Job(JOIN, Settings(check=True, packet=WAITS, input_batch=100), a="k", b="k")) == [(7,)]
 
 
 def test_a_match_that_is_too_new_is_caught() -> None:
     """Without the bound the row would be found from both sides, and the result be there twice."""
-    assert len(run_late_match(with_fault(IgnoresBefore, check=False))) == 2
+    assert len(run_late_match(with_fault(IgnoresBefore, check=False, packet=WAITS))) == 2
     with pytest.raises(InternalError, match="too new"):
-        run_late_match(with_fault(IgnoresBefore, check=True))
+        run_late_match(with_fault(IgnoresBefore, check=True, packet=WAITS))
 
 
 def test_a_bound_that_is_one_build_too_late_is_caught() -> None:
     with pytest.raises(InternalError, match="components of a tuple started its probing"):
-        run_late_match(with_fault(CountsOneBuildTooMany, check=True))
+        run_late_match(with_fault(CountsOneBuildTooMany, check=True, packet=WAITS))
 
 
 def test_an_expired_match_is_caught() -> None:

@@ -40,11 +40,14 @@ def check_packet(packet: Packet, stems: Sequence[SteM], plan: Plan, foreign: Col
     wrong = (starters > 1) | (starters < (not larger))
     if wrong.any():
         raise InternalError(f"{starters[wrong][0]} components of a tuple started its probing")
+    if packet.size == 1:
+        return
     columns = list(components.values())
     order = np.lexsort(columns)
     same = np.ones(packet.size - 1, np.bool_)
     for rows in columns:
-        same &= np.diff(rows[order]) == 0
+        ordered = rows[order]
+        same &= ordered[1:] == ordered[:-1]
     if same.any():
         raise InternalError("a tuple is there twice")
 
