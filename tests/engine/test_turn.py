@@ -58,6 +58,29 @@ def test_a_turn_is_taken_again(tmp_path: Path, restored: list[int]) -> None:
     assert pairs(world) == [(1, 2), (3, 2)] and restored == [0]
 
 
+def test_rows_that_the_batch_itself_leaves_behind_expire_with_it(tmp_path: Path, restored: list[int]) -> None:
+    world = World(tmp_path, host=None)
+    decision, many = world.begin(), [(time, time) for time in range(1, 101)]
+    world.turn(decision, a=many, b=many)
+    slot = world.home.keeper.open(0)
+    assert [slot.stems[s].times.values[slot.stems[s].min_live] for s in (0, 1)] == [80, 80]
+    world.home.keeper.leave(0, slot)
+    world.coordinator.finish(
+        decision, [world.turn(decision, a=many, b=many).record]
+    )  # wound back: they are there again
+    world.batch(a=[(101, 100), (101, 79)])
+    assert pairs(world) == [(time, time) for time in range(1, 101)] + [(101, 100)] and restored == [0]
+
+
+def test_the_oldest_rows_come_first_whichever_task_had_them(tmp_path: Path) -> None:
+    world = World(tmp_path, host=None)
+    decision = world.begin()
+    tasks = [world.parcels(decision, a=[(time, 1)], b=[(time, 2)])[0] for time in (3, 1, 2)]
+    module.take_turn(world.home, decision, 0, "one", [parcel for task in tasks for parcel in task])
+    slot = world.home.keeper.open(0)
+    assert [list(slot.stems[s].times.values[:3]) for s in (0, 1)] == [[1, 2, 3], [1, 2, 3]]
+
+
 def test_lost_state_is_made_again(tmp_path: Path, restored: list[int]) -> None:
     world = World(tmp_path, host="one")
     world.batch(a=ONE)
