@@ -151,7 +151,8 @@ class Slot(Planned):
     def take_in(self) -> None:
         """Build what was fed and send it round the eddy, a slice whenever nothing else is to be done there, until all
         of it and all that came of it has gone through. A slice has the same share of every source, because sources that
-        are read side by side cover the same stretch of time."""
+        are read side by side cover the same stretch of time; the rows of one probe before those of the next are built,
+        which would only be too new for them."""
         work, stems = self.eddy.work, self._base_stems
         while left := sum(stem.stored - stem.rows for stem in stems):
             calls, passed, built = work.calls, int(work.passed[0]), 0
