@@ -9,13 +9,14 @@ import pytest
 
 from eddyline.kernels import hash_index as kernels
 
+BLOCK = 7
 NO_TIME = np.empty(0, np.int64)
 EXTREMES = np.array([0, -1, 1, -(2**63), 2**63 - 1, 2**62, -2, 2**32, -(2**32)])
 
 
 def empty_table(slots: int) -> np.ndarray:
-    table = np.zeros(2 * slots, np.int64)
-    table[1::2] = kernels.EMPTY
+    table = np.zeros((slots, 2), np.int64)
+    table[:, kernels.HEAD] = kernels.EMPTY
     return table
 
 
@@ -48,17 +49,43 @@ class Twin:
         return matches, too_new
 
 
-def probe_all(table, after, times, keys, rows, low, high, before, min_live, passed, room) -> list[tuple[int, int]]:
-    """Every match, the kernel called again and again with output arrays of `room`."""
-    found, at, chain = [], 0, kernels.EMPTY
+def probe_all(
+    table, after, times, keys, rows, low, high, before, min_live, passed, room, newest=NO_TIME, together=3
+) -> list[tuple[int, int]]:
+    """Every match, in order, the kernel called again and again with output arrays of `room`."""
+    low, high = (low, high) if low.size else (np.array([-(2**63)]), np.array([2**63 - 1]))
+    found, at, chains, waiting = [], 0, 0, np.full(2 * together + 1, -9)
     while at < rows.size:
-        out_tuple, out_row = np.full(room, -9), np.full(room, -9)
-        n, at, chain = kernels.probe(
-            table, after, times, keys, rows, low, high, before, min_live, passed, at, chain, out_tuple, out_row
-        )
-        assert n <= room and (out_tuple[n:] == -9).all()
+        out_tuple, out_row = np.full(room + 1, -9), np.full(room + 1, -9)
+        bounds = low, high, before, min_live, newest, BLOCK
+        to = out_tuple[:room], out_row[:room]
+        n, at, chains = kernels.probe(table, after, times, keys, rows, *bounds, passed, waiting[:-1], at, chains, *to)
+        assert all(type(number) is int for number in (n, at, chains))  # no float crept in
+        assert n <= room and chains <= together and out_tuple[room] == out_row[room] == waiting[-1] == -9
         found += zip(out_tuple[:n].tolist(), out_row[:n].tolist(), strict=True)
-    return found
+    return sorted(found, key=lambda match: (match[0], -match[1]))
+
+
+def newest_times(times: np.ndarray) -> np.ndarray:
+    """The newest time up to the end of each whole block of rows."""
+    return np.maximum.accumulate(times)[BLOCK - 1 :: BLOCK]
+
+
+def test_rows_of_blocks_that_are_too_old_are_not_looked_at() -> None:
+    """All rows have one key; those too new for the oldest tuple are counted, so what was looked at can be told."""
+    rows, passed = 10 * BLOCK, np.zeros(1, np.int64)
+    times, keys, table, after = np.arange(rows), np.zeros(rows, np.int64), empty_table(8), np.zeros(rows, np.int64)
+    kernels.build(table, after, keys, 0, rows)
+    low = np.array([rows - 5, 3, rows - 3])
+    args = (table, after, times, keys, np.array([0, 0, 0]), low, low, np.array([rows]), 0, passed, 1000)
+    expected = [(i, int(time)) for i, time in enumerate(low)]
+    for together, looked_at in ((3, 4 + rows - 4 + 2), (1, 4 + rows - 4 + 2)):
+        passed[0] = 0
+        assert probe_all(*args, newest_times(times), together) == expected
+        assert passed[0] == looked_at
+    after[: 9 * BLOCK] = 2**60  # would be read, far away, if the last tuple were not stopped before
+    low[1] = rows - 4
+    assert probe_all(*args, newest_times(times), 3) == [(0, rows - 5), (1, rows - 4), (2, rows - 3)]
 
 
 def random_keys(rng: np.random.Generator, n: int, kind: str) -> np.ndarray:
@@ -99,14 +126,20 @@ def test_builds_pops_and_rehashes_as_the_twin(kind: str, room: int) -> None:
                 assert kernels.rehash(old, table, floor) == live
                 used = live
                 twin.rows = defaultdict(list, {k: r for k, r in twin.rows.items() if r and r[-1] >= floor})
-            assert used == np.count_nonzero(table[1::2] != kernels.EMPTY)
+            assert used == np.count_nonzero(table[:, kernels.HEAD] != kernels.EMPTY)
             asked = rng.integers(0, n, 20)
             low = rng.integers(-25, 10, 20) if rng.random() < 0.7 else NO_TIME
             high = low + 15
             before = rng.integers(0, rows + 1, 20 if rng.random() < 0.6 else 1)
             min_live, passed = int(rng.integers(floor, rows + 1)), np.zeros(1, np.int64)
-            found = probe_all(table, after, times, keys, asked, low, high, before, min_live, passed, room)
-            assert (found, passed[0]) == twin.probe(keys, asked, times, low, high, before, min_live)
+            args, together = (table, after, times, keys, asked, low, high, before, min_live), int(rng.integers(1, 25))
+            found = probe_all(*args, passed, room, together=together)
+            expected, too_new = twin.probe(keys, asked, times, low, high, before, min_live)
+            assert (found, passed[0]) == (expected, too_new)
+            if low.size:
+                passed[0] = 0
+                assert probe_all(*args, passed, room, newest_times(times[:rows]), together) == expected
+                assert passed[0] <= too_new
 
 
 def test_no_tuples_and_an_empty_table() -> None:
@@ -123,14 +156,15 @@ def test_no_tuples_and_an_empty_table() -> None:
 def test_a_table_without_a_free_slot_to_spare_wraps_round() -> None:
     """Open addressing runs over the end of the table: 7 of 8 slots taken, whatever the keys."""
     rng, all_rows, passed = np.random.default_rng(3), np.arange(7), np.zeros(1, np.int64)
+    times = np.zeros(7, np.int64)
     for _ in range(200):
         keys = rng.integers(-(2**63), 2**63 - 1, 7)
         table, after, before = empty_table(8), np.zeros(7, np.int64), np.array([7])
         assert kernels.build(table, after, keys, 0, 7) == 7
-        found = probe_all(table, after, NO_TIME, keys, all_rows, NO_TIME, NO_TIME, before, 0, passed, 2)
+        found = probe_all(table, after, times, keys, all_rows, NO_TIME, NO_TIME, before, 0, passed, 2)
         assert found == [(i, i) for i in range(7)]
         kernels.pop(table, after, keys, 2, 7)
-        found = probe_all(table, after, NO_TIME, keys, all_rows, NO_TIME, NO_TIME, before, 0, passed, 2)
+        found = probe_all(table, after, times, keys, all_rows, NO_TIME, NO_TIME, before, 0, passed, 2)
         assert found == [(0, 0), (1, 1)]
 
 
@@ -151,7 +185,7 @@ def test_usual_keys_are_spread_over_the_table(keys: np.ndarray) -> None:
     """A hash that throws regular keys together makes every lookup a scan."""
     table, after = empty_table(2000), np.zeros(keys.size, np.int64)
     kernels.build(table, after, keys, 0, keys.size)
-    taken = table[1::2] != kernels.EMPTY
+    taken = table[:, kernels.HEAD] != kernels.EMPTY
     edges = np.flatnonzero(np.diff(np.concatenate([[False], taken, [False]]).astype(np.int8)))
     longest = int((edges[1::2] - edges[::2]).max())
     assert longest < 200

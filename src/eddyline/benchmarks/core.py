@@ -18,6 +18,8 @@ from eddyline.benchmarks import Result
 from eddyline.benchmarks.streams import Streams, query_over, run_engine, streams
 from eddyline.errors import InternalError
 from eddyline.kernels import hash_index
+from eddyline.state.hash_index import TOGETHER
+from eddyline.state.probing import NO_BOUND
 
 BATCH = 16384
 ROUNDS = 5
@@ -108,7 +110,7 @@ class _Side:
         self.ts, self.v, self.n, self.live = np.empty(rows, np.int64), np.empty(rows), 0, 0
         self.keys = {k: np.empty(rows, np.int64) for k in keys}
         self.after = {k: np.empty(rows, np.int64) for k in keys}
-        self.tables = {k: np.full(1 << 21, hash_index.EMPTY) for k in keys}
+        self.tables = {k: np.full((1 << 20, 2), hash_index.EMPTY) for k in keys}
 
     def build(self, batch: pa.RecordBatch) -> Ints:
         first, last = self.n, self.n + batch.num_rows
@@ -134,9 +136,12 @@ class _Side:
                 high,
                 np.array([self.n]),
                 self.live,
+                NO_BOUND,
+                1,
                 np.zeros(1, np.int64),
+                np.empty(2 * TOGETHER, np.int64),
                 0,
-                hash_index.EMPTY,
+                0,
                 which,
                 found,
             )

@@ -1,7 +1,7 @@
 """The chained hash index: key -> newest row, and from each row to the previous row of the same key.
 
-`table` holds slots of two words, key and head, side by side so that a lookup costs one cache line; a key's slot is
-its hash scaled to the number of slots (any number below 2**32), and open addressing goes to the next. A head is a row
+`table` holds slots of two words, KEY and HEAD, side by side so that a lookup costs one cache line; a key's slot is its
+hash scaled to the number of slots (any number below 2**32), and open addressing goes to the next. A head is a row
 number, NO_ROW for a key whose chain was popped empty, or EMPTY for a slot never used. Invariant: following `after`
 from a head visits the rows of that key in falling order, so a probe may stop at the first row below `min_live`, and
 popping the newest row of a key is `head = after[row]`.
@@ -12,85 +12,89 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.kernels.jit import fetch, inlined, kernel
+from eddyline.kernels.jit import at, count, fetch, inlined, kernel
 
+KEY, HEAD = 0, 1
 NO_ROW = -1
 EMPTY = -2
 _AHEAD = 16
 """So many rows before a key is inserted its slot is fetched."""
-_TOGETHER = 64
-"""Tuples that are looked up together, before their chains are followed: so the loads of one do not wait for those of
-another."""
 
 
 @inlined
-def _slot(key: int, slots: int) -> int:
+def _slot(key: int, table: NDArray[np.int64]) -> np.uint64:
     x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     low = (x ^ (x >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
-    return np.int64((low * np.uint64(slots)) >> np.uint64(32))  # type: ignore[return-value]
+    return (low * np.uint64(table.shape[0])) >> np.uint64(32)
+
+
+@inlined
+def _next(p: np.uint64, table: NDArray[np.int64]) -> np.uint64:
+    return p + at(1) if p + at(1) < at(table.shape[0]) else at(0)
+
+
+@inlined
+def _fetch(table: NDArray[np.int64], key: int) -> None:
+    fetch(table, at(2) * _slot(key, table))
 
 
 @kernel
 def build(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.int64], first: int, last: int) -> int:
     """Insert rows first..last-1, whose keys are keys[row]; returns how many keys were new to the table."""
-    slots = table.size // 2
     new = 0
-    for row in range(first, last):
-        fetch(table, 2 * _slot(keys[min(row + _AHEAD, last - 1)], slots))
+    for row in range(at(first), at(last)):
+        _fetch(table, keys[min(row + at(_AHEAD), at(last - 1))])
         key = keys[row]
-        p = _slot(key, slots)
+        p = _slot(key, table)
         while True:
-            head = table[2 * p + 1]
+            head = table[p, HEAD]
             if head == EMPTY:
-                table[2 * p] = key
-                table[2 * p + 1] = row
+                table[p, KEY] = key
+                table[p, HEAD] = row
                 after[row] = NO_ROW
                 new += 1
                 break
-            if table[2 * p] == key:
+            if table[p, KEY] == key:
                 after[row] = head
-                table[2 * p + 1] = row
+                table[p, HEAD] = row
                 break
-            p = p + 1 if p + 1 < slots else 0
+            p = _next(p, table)
     return new
 
 
 @kernel
 def pop(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.int64], first: int, last: int) -> None:
     """Undo `build` of rows first..last-1, newest first. Lowering the row count alone would splice chains of keys."""
-    slots = table.size // 2
     for row in range(last - 1, first - 1, -1):
-        p = _slot(keys[row], slots)
-        while table[2 * p] != keys[row] or table[2 * p + 1] == EMPTY:
-            p = p + 1 if p + 1 < slots else 0
-        table[2 * p + 1] = after[row]
+        p = _slot(keys[row], table)
+        while table[p, KEY] != keys[row] or table[p, HEAD] == EMPTY:
+            p = _next(p, table)
+        table[p, HEAD] = after[row]
 
 
 @kernel
 def live_keys(table: NDArray[np.int64], floor: int) -> int:
     """How many keys have a row at or above `floor`."""
     n = 0
-    for p in range(table.size // 2):
-        if table[2 * p + 1] >= floor and table[2 * p + 1] >= 0:
-            n += 1
+    for p in range(at(table.shape[0])):
+        n += (table[p, HEAD] >= floor) & (table[p, HEAD] >= 0)
     return n
 
 
 @kernel
 def rehash(old: NDArray[np.int64], new: NDArray[np.int64], floor: int) -> int:
     """Make `new` hold the keys of `old` that have a row at or above `floor`; returns how many there are."""
-    slots = new.size // 2
-    for p in range(slots):
-        new[2 * p + 1] = EMPTY
+    for i in range(at(new.shape[0])):
+        new[i, HEAD] = EMPTY
     n = 0
-    for i in range(old.size // 2):
-        head = old[2 * i + 1]
+    for i in range(at(old.shape[0])):
+        head = old[i, HEAD]
         if head >= floor and head >= 0:
-            p = _slot(old[2 * i], slots)
-            while new[2 * p + 1] != EMPTY:
-                p = p + 1 if p + 1 < slots else 0
-            new[2 * p] = old[2 * i]
-            new[2 * p + 1] = head
+            p = _slot(old[i, KEY], new)
+            while new[p, HEAD] != EMPTY:
+                p = _next(p, new)
+            new[p, KEY] = old[i, KEY]
+            new[p, HEAD] = head
             n += 1
     return n
 
@@ -106,59 +110,93 @@ def probe(
     high: NDArray[np.int64],
     before: NDArray[np.int64],
     min_live: int,
+    newest: NDArray[np.int64],
+    block: int,
     passed: NDArray[np.int64],
-    at: int,
-    chain: int,
+    waiting: NDArray[np.int64],
+    first: int,
+    chains: int,
     out_tuple: NDArray[np.int64],
     out_row: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Matches of the tuples at.. of a packet: min_live <= row < before[i], low[i] <= times[row] <= high[i].
+    """Matches of the tuples first.. of a packet: min_live <= row < before[i], low[i] <= times[row] <= high[i].
 
-    Tuple i has the key keys[rows[i]]; `low` and `high` are empty where time does not matter, `before` has one element
-    if it is the same for all tuples. `passed[0]` counts the rows passed over because they were too new. Returns the
-    number of matches and where to go on: (n, at, chain), finished when at == rows.size. `chain` is the row to look at
-    next, EMPTY to begin with a lookup.
+    Tuple i has the key keys[rows[i]]; `low`, `high` and `before` have one element if it is the same for all tuples.
+    `newest`, unless it is empty, has the newest time up to the end of each `block` of rows: chains are not followed to
+    those that are too old. `passed[0]` counts the rows passed over because they were too new. Returns the number of
+    matches and where to go on: (n, first, chains), finished when first == rows.size.
+
+    The chains of many tuples are followed side by side, a row of each at a time, and without branches that depend on
+    what is there: so the loads of one do not wait for those of another. `waiting` has, of so many `chains`, the tuples
+    and, in its other half, the rows to look at next.
     """
-    slots = table.size // 2
-    timed = low.size > 0
-    each = before.size > 1
-    end = before[0]
-    room = out_tuple.size
-    n = too_new = 0
-    heads = np.empty(_TOGETHER, np.int64)
-    while at < rows.size:
-        stop = min(at + _TOGETHER, rows.size)
-        for i in range(at, stop):
-            fetch(table, 2 * _slot(keys[rows[i]], slots))
-        for i in range(at, stop):
-            key = keys[rows[i]]
-            p = _slot(key, slots)
-            head = table[2 * p + 1]
-            if table[2 * p] != key or head == EMPTY:  # rarely: so the loop over keys goes straight on
-                while True:
-                    head = table[2 * p + 1]
-                    if head == EMPTY or table[2 * p] == key:
-                        break
-                    p = p + 1 if p + 1 < slots else 0
-            heads[i - at] = head
-        for i in range(at, stop):
-            row = heads[i - at]
-            if each:
-                end = before[i]
-            if chain != EMPTY:
-                row = chain
-                chain = EMPTY
-            while row >= min_live:
-                if row >= end or (timed and times[row] > high[i]):
-                    too_new += 1
-                elif not timed or times[row] >= low[i]:
-                    if n == room:
-                        passed[0] += too_new
-                        return n, i, row
-                    out_tuple[n] = i
-                    out_row[n] = row
-                    n += 1
-                row = after[row]
-        at = stop
+    together, room = waiting.size // 2, out_tuple.size
+    tuples, looked_at = waiting[:together], waiting[together:]
+    each_time, each_before = at(low.size > 1), at(before.size > 1)
+    n, too_new, oldest = at(0), 0, min_live
+    while first < rows.size:
+        stop = min(first + together, rows.size)
+        if newest.size:
+            least = low[at(first) * each_time]
+            for i in range(at(first) * each_time, at(stop) * each_time):
+                least = min(least, low[i])
+            oldest = max(min_live, block * _first_block(newest, min_live // block, least))
+        if not chains:
+            found = at(0)
+            for i in range(at(first), at(stop)):
+                _fetch(table, keys[at(rows[i])])
+            for i in range(at(first), at(stop)):
+                key = keys[at(rows[i])]
+                p = _slot(key, table)
+                head = table[p, HEAD]
+                if table[p, KEY] != key or head == EMPTY:  # rarely: so the loop over keys goes straight on
+                    while True:
+                        head = table[p, HEAD]
+                        if head == EMPTY or table[p, KEY] == key:
+                            break
+                        p = _next(p, table)
+                tuples[found] = i
+                looked_at[found] = head
+                found += at(head >= oldest)
+            chains = count(found)
+        while chains:
+            if count(n) == room:
+                passed[0] += too_new
+                return room, first, chains
+            some, left = min(chains, room - count(n)), at(0)
+            for c in range(at(some)):
+                fetch(times, looked_at[c])
+                fetch(after, looked_at[c])
+            for c in range(at(some)):
+                which, row = at(tuples[c]), looked_at[c]
+                time = times[at(row)]
+                is_new = (row >= before[which * each_before]) | (time > high[which * each_time])
+                too_new += is_new
+                out_tuple[n] = which
+                out_row[n] = row
+                n += at((not is_new) & (time >= low[which * each_time]))
+                row = after[at(row)]
+                tuples[left] = which
+                looked_at[left] = row
+                left += at(row >= oldest)
+            for c in range(at(some), at(chains)):
+                tuples[left] = tuples[c]
+                looked_at[left] = looked_at[c]
+                left += at(1)
+            chains = count(left)
+        first = stop
     passed[0] += too_new
-    return n, at, EMPTY
+    return count(n), first, 0
+
+
+@inlined
+def _first_block(newest: NDArray[np.int64], first: int, time: int) -> int:
+    """The first block, from `first` on, that has a row of this time or a newer one."""
+    last = newest.size
+    while first < last:
+        middle = (first + last) // 2
+        if newest[middle] < time:
+            first = middle + 1
+        else:
+            last = middle
+    return first

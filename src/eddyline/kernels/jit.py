@@ -18,6 +18,7 @@ if "NUMBA_CACHE_DIR" not in os.environ and not os.access(Path(__file__).parent, 
     )
 
 import numba  # noqa: E402
+import numpy as np  # noqa: E402
 from llvmlite import ir  # noqa: E402
 from numba.core.cgutils import get_or_insert_function  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
@@ -33,6 +34,17 @@ def inlined(function: _F) -> _F:
     """A helper that disappears into the kernels that call it."""
     compiled: _F = numba.njit(cache=True, nogil=True, boundscheck=False, inline="always")(function)
     return compiled
+
+
+at = np.uint64
+"""An index, in a kernel. Numba asks of every other whether it is negative, which may take longer than what is there.
+With other integers it makes floats: see `count`."""
+
+
+@inlined
+def count(index: np.uint64) -> int:
+    """An index as a number."""
+    return np.int64(index)  # type: ignore[return-value]
 
 
 @intrinsic  # type: ignore[untyped-decorator]

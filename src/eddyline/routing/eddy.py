@@ -282,8 +282,7 @@ class Eddy:
         if before.max() <= stem.min_live:
             return
         low, high = self._interval(traffic.within, packet)
-        first = stem.first_at(int(low.min())) if low.size and stem.layout.timed else stem.min_live
-        limits = Limits(low, high, before, first, LARGEST, self.work.passed)
+        limits = stem.limits(low, high, before, LARGEST, self.work.passed)
         for tuples, rows in self._matches(step, stem, packet, limits):
             if self._check:
                 check_matches(step.target, tuples, rows, limits)

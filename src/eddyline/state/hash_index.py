@@ -30,6 +30,13 @@ FULLEST = 0.75
 ROOMIEST = 1.2
 """A table with at most so many times the slots it should have is kept."""
 
+TOGETHER = 512
+"""Tuples whose chains are followed side by side."""
+
+Rows = NDArray[np.int64]
+
+_ANY_TIME = np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max])
+
 
 class HashIndex:
     """key -> newest row -> previous row of that key -> ..."""
@@ -40,7 +47,7 @@ class HashIndex:
         self._regions = arena.region(), arena.region()
         """That of the table of now, and the other one."""
         self._mapping: mmap.mmap | None = None
-        self._table = np.full(2, kernels.EMPTY)
+        self._table = np.full((1, 2), kernels.EMPTY)
         """A table with one slot until the first build, which finds it too small: a region is not written before it is
         known to be new."""
         self._used = 0
@@ -48,11 +55,11 @@ class HashIndex:
     def _use(self, regions: tuple[int, int], slots: int) -> None:
         """From now on the table is the one in the first of these regions."""
         window, self._mapping = self._arena.map(regions[0], 0, 16 * slots)
-        self._regions, self._table = regions, window.view(np.int64)
+        self._regions, self._table = regions, window.view(np.int64).reshape(-1, 2)
 
     def build(self, first: int, last: int, floor: int) -> None:
         """Insert rows first..last-1; rows below `floor` can never be asked for again."""
-        if self._used + last - first > FULLEST * self._table.size // 2:
+        if self._used + last - first > FULLEST * len(self._table):
             self._rebuild(int(kernels.live_keys(self._table, floor)) + last - first, floor)
         self._after.reserve(last)
         self._after.rows = last
@@ -61,7 +68,7 @@ class HashIndex:
     def _rebuild(self, keys: int, floor: int) -> None:
         """Make room for `keys` keys, in place if the table has about the right size: that spares touching new pages."""
         slots, old, mapping = max(SMALLEST, 2 * keys), self._table, self._mapping
-        if slots <= old.size // 2 <= ROOMIEST * slots:
+        if slots <= len(old) <= ROOMIEST * slots:
             self._used = int(kernels.rehash(old.copy(), old, floor))
             return
         self._use(self._regions[::-1], slots)
@@ -69,33 +76,20 @@ class HashIndex:
         if mapping is not None:
             punch(mapping, 0, _pages(old.nbytes))
 
-    def probe(
-        self, keys: NDArray[np.int64], rows: NDArray[np.int64], times: NDArray[np.int64], limits: Limits
-    ) -> Iterator[Matches]:
+    def probe(self, keys: Rows, rows: Rows, times: Rows, limits: Limits) -> Iterator[Matches]:
         """Matches for tuples with the keys keys[rows[i]]."""
-        table, after = self._table, self._after.values
+        table, after, before, min_live = self._table, self._after.values, limits.before, limits.min_live
+        low, high = (limits.low, limits.high) if limits.low.size else _ANY_TIME
+        newest, block, passed, waiting = limits.newest, limits.block, limits.passed, np.empty(2 * TOGETHER, np.int64)
 
-        def step(at: int, chain: int, out_tuple: NDArray[np.int64], out_row: NDArray[np.int64]) -> tuple[int, int, int]:
-            low, high, before, min_live = limits.low, limits.high, limits.before, limits.min_live
+        def step(first: int, chains: int, out_tuple: Rows, out_row: Rows) -> tuple[int, int, int]:
+            bounds = low, high, before, min_live, newest, block
             found: tuple[int, int, int] = kernels.probe(
-                table,
-                after,
-                times,
-                keys,
-                rows,
-                low,
-                high,
-                before,
-                min_live,
-                limits.passed,
-                at,
-                chain,
-                out_tuple,
-                out_row,
+                table, after, times, keys, rows, *bounds, passed, waiting, first, chains, out_tuple, out_row
             )
             return found
 
-        return chunks(step, rows.size, kernels.EMPTY, limits.room)
+        return chunks(step, rows.size, 0, limits.room)
 
     def pop(self, first: int) -> None:
         """Undo the build of the rows from number `first` on: those that came so far, if a build failed half way."""
@@ -116,7 +110,7 @@ class HashIndex:
 
     def saved(self) -> Saved:
         """What another process must know of it."""
-        slots = 0 if self._mapping is None else self._table.size // 2
+        slots = 0 if self._mapping is None else len(self._table)
         return {"after": self._after.saved(), "regions": self._regions, "slots": slots, "used": self._used}
 
     def restore(self, saved: Saved) -> None:

@@ -18,7 +18,8 @@ NO_BOUND: NDArray[np.int64] = np.empty(0, np.int64)
 class Limits(NamedTuple):
     """Rows that may match: built before the tuple that started the probing (`before`, one element if it is the same for
     all tuples), not expired (`min_live`), and within each tuple's time interval `low`..`high`. At most `room` matches
-    come in one piece. `passed[0]` counts the rows that were looked at and were too new."""
+    come in one piece. `passed[0]` counts the rows that were looked at and were too new. `newest` is, for each
+    `block` of rows, the newest time up to its end, if that is known: it may spare looking at older ones."""
 
     low: NDArray[np.int64]
     high: NDArray[np.int64]
@@ -26,6 +27,8 @@ class Limits(NamedTuple):
     min_live: int
     room: int
     passed: NDArray[np.int64]
+    newest: NDArray[np.int64] = NO_BOUND
+    block: int = 1
 
 
 Step = Callable[[int, int, NDArray[np.int64], NDArray[np.int64]], tuple[int, int, int]]

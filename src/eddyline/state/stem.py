@@ -217,6 +217,13 @@ class SteM:
 
     # Probe
 
+    def limits(self, low: Rows, high: Rows, before: Rows, room: int, passed: Rows) -> Limits:
+        """What a probe says of the rows that may match, and what is known here of their times."""
+        if not (low.size and self.layout.timed):
+            return Limits(low, high, before, self.min_live, room, passed)
+        newest = self._newest.values[: self._newest.rows]
+        return Limits(low, high, before, self.first_at(int(low.min())), room, passed, newest, BLOCK)
+
     def probe_key(self, on: tuple[Expr, ...], keys: NDArray[np.int64], rows: Rows, limits: Limits) -> Iterator[Matches]:
         """Rows whose key `on` equals keys[rows[i]] (by its code: see `same_key`)."""
         return self._hashed[on].probe(keys, rows, self._times, limits)

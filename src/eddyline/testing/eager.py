@@ -16,7 +16,7 @@ from eddyline.migration import migration
 from eddyline.optimizer import optimiser, timing, worth
 from eddyline.routing import eddy, scheduler, statistics
 from eddyline.routing.policies import auto, forks
-from eddyline.state import column, stem
+from eddyline.state import column, hash_index, stem
 
 
 def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
@@ -34,6 +34,7 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
         (slot, {"RESULT_ROWS": size}),
         (migration, {"CHUNK": size}),
         (stem, {"BLOCK": max(1, size // 4), "TINY": size}),
+        (hash_index, {"TOGETHER": max(1, size // 2)}),
         (column, {"SMALL": 0}),
     ]
 
