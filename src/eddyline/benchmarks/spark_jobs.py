@@ -22,7 +22,7 @@ from eddyline.spark.runner import SparkRunner
 from eddyline.spark.session import session
 from eddyline.spark.tasks import Task
 
-ROWS, FILES, WINDOW = 2_000_000, 40, 5
+ROWS, FILES, WINDOW = 4_000_000, 80, 5
 OWN_SHARE = 5
 """Spark's own joins read so many files of the FILES: they take long."""
 
