@@ -71,21 +71,18 @@ def newest_times(times: np.ndarray) -> np.ndarray:
     return np.maximum.accumulate(times)[BLOCK - 1 :: BLOCK]
 
 
-def test_rows_of_blocks_that_are_too_old_are_not_looked_at() -> None:
-    """All rows have one key; those too new for the oldest tuple are counted, so what was looked at can be told."""
+def test_chains_end_where_all_rows_before_are_too_old() -> None:
+    """All rows have one key; those of blocks that are too old would match if they were looked at."""
     rows, passed = 10 * BLOCK, np.zeros(1, np.int64)
     times, keys, table, after = np.arange(rows), np.zeros(rows, np.int64), empty_table(8), np.zeros(rows, np.int64)
     kernels.build(table, after, keys, 0, rows)
-    low = np.array([rows - 5, 3, rows - 3])
-    args = (table, after, times, keys, np.array([0, 0, 0]), low, low, np.array([rows]), 0, passed, 1000)
-    expected = [(i, int(time)) for i, time in enumerate(low)]
-    for together, looked_at in ((3, 4 + rows - 4 + 2), (1, 4 + rows - 4 + 2)):
+    newest, times[: 9 * BLOCK] = newest_times(times), rows - 4
+    low = np.array([rows - 4, rows - 5, rows - 3])
+    for together in (1, 2, 3):
         passed[0] = 0
-        assert probe_all(*args, newest_times(times), together) == expected
-        assert passed[0] == looked_at
-    after[: 9 * BLOCK] = 2**60  # would be read, far away, if the last tuple were not stopped before
-    low[1] = rows - 4
-    assert probe_all(*args, newest_times(times), 3) == [(0, rows - 5), (1, rows - 4), (2, rows - 3)]
+        args = (table, after, times, keys, np.zeros(3, np.int64), low, low, np.array([rows]), 0, passed, 1000)
+        assert probe_all(*args, newest, together) == list(enumerate(low.tolist()))
+        assert passed[0] == 3 + 4 + 2  # those that are too new are looked at
 
 
 def random_keys(rng: np.random.Generator, n: int, kind: str) -> np.ndarray:
