@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -78,11 +79,12 @@ class Job:
         settings: Settings | None = None,
         lateness: Mapping[str, int] | None = None,
         tables: Mapping[str, Sequence[Row]] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
         **columns: Columns,
     ) -> None:
         tables = tables or {}
         self.query = bound(select, lateness, tables, **columns)
-        self.engine = LocalEngine(self.query, settings or Settings(check=True))
+        self.engine = LocalEngine(self.query, settings or Settings(check=True), clock)
         self.schemas = {name: schema(text, name not in tables) for name, text in columns.items()}
         self._tables = {name: batch_of(self.schemas[name], rows) for name, rows in tables.items()}
         for name, batch in self._tables.items():

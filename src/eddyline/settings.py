@@ -57,6 +57,8 @@ class Settings:
     batch_rows_auto: bool = True
     """Make batches smaller than `batch_rows` while they take longer than `batch_seconds`."""
     batch_seconds: float = 1.0
+    idle_timeout: float | None = None
+    """Seconds that a silent stream may hold the watermark back; None: for ever."""
     at_end: str = "flush"
     trigger: float | None = None
     """Seconds between the starts of two micro-batches (Spark); None: as soon as there is something."""
@@ -136,14 +138,15 @@ def _batch_rows(text: str) -> Mapping[str, Any]:
     return {"batch_rows": _number(text, 1, 2**31 - 1), "batch_rows_auto": False}
 
 
-def _batch_seconds(text: str) -> Mapping[str, Any]:
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) <= 0:
-        raise _Wrong(f"{text!r} is not a number of seconds above 0")
-    return {"batch_seconds": float(text)}
+def _seconds(key: str, none: bool = True) -> Callable[[str], Mapping[str, Any]]:
+    def parse_seconds(text: str) -> Mapping[str, Any]:
+        if none and text == "none":
+            return {key: None}
+        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) <= 0:
+            raise _Wrong(f"{text!r} is not a number of seconds above 0")
+        return {key: float(text)}
 
-
-def _trigger(text: str) -> Mapping[str, Any]:
-    return {"trigger": None if text == "none" else _batch_seconds(text)["batch_seconds"]}
+    return parse_seconds
 
 
 def _pause(text: str) -> Mapping[str, Any]:
@@ -215,12 +218,14 @@ TABLE: tuple[Setting, ...] = (
     Setting("groups", "a number", "256", "partition groups in all, each of which is in one slot",
             lambda text: {"groups": _number(text, 1, 65536)}),
     Setting("batch_rows", "auto, a number of rows", "auto", "rows per micro-batch", _batch_rows),
-    Setting("batch_seconds", "a number of seconds", "1", "the longest batch batch_rows=auto aims at", _batch_seconds),
-    Setting("idle_timeout", "none, a time", "none", "how long a silent stream may hold the watermark back",
-            today="none"),
+    Setting("batch_seconds", "a number of seconds", "1", "the longest batch batch_rows=auto aims at",
+            _seconds("batch_seconds", none=False)),
+    Setting("idle_timeout", "none, a number of seconds", "none",
+            "how long a silent stream may hold the watermark back", _seconds("idle_timeout")),
     Setting("at_end", "flush, keep", "flush", "what waits when all streams ended; keep needs a checkpoint",
             _one_of("at_end", ("flush", "keep"), ())),
-    Setting("trigger", "none, a number of seconds", "none", "the time between two micro-batches, on Spark", _trigger),
+    Setting("trigger", "none, a number of seconds", "none", "the time between two micro-batches, on Spark",
+            _seconds("trigger")),
     Setting("pause_ms", "a number, none", "50", "the longest a migration may hold output back at a time", _pause),
     Setting("arena_dir", "host memory, a folder", "host memory", "where the state of slots lives, on Spark",
             lambda text: {"arena_dir": None if text == "host memory" else text}),

@@ -13,6 +13,7 @@ from eddyline.engine.home import RESULTS, Home, checkpoint_at
 from eddyline.engine.packing import Packer
 from eddyline.engine.parcel import Parcel
 from eddyline.engine.turn import Turn, put_together, take_turn
+from eddyline.engine.watermarks import Silence
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, FromPart, SelectParts, StreamDecl
 from eddyline.testing.run import bound
@@ -42,6 +43,7 @@ class World:
         slots: int = 1,
         host: str | None = "host",
         sink: MemorySink | None = None,
+        silence: Silence | None = None,
     ) -> None:
         sources = tuple(FromPart(name, name, window) for name, window in zip("ab", windows, strict=True))
         select = SelectParts(tuple(outputs), sources, ("a.k = b.k",), tuple(keys))
@@ -51,7 +53,8 @@ class World:
         arenas = None if host is None else str(folder / host)
         query = bound(case)
         self.home = Home(query, Settings(slots=slots), slots, self.checkpoint, arenas, self.sink.stage)
-        self.coordinator = Coordinator(self.checkpoint, self.home.watermarks, self.home.horizon, self.sink, slots)
+        home = self.home
+        self.coordinator = Coordinator(self.checkpoint, home.watermarks, home.horizon, self.sink, slots, silence)
 
     def begin(self, kind: str = "rows", ended: Sequence[str] = (), offsets: object = None) -> Decision:
         """The next batch."""

@@ -9,8 +9,10 @@ import pytest
 from durable_world import World
 
 from eddyline.engine.coordinator import MERGED, Record, least_counted, to_merge
+from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError
 from eddyline.state.log.commits import LogFile
+from eddyline.testing.clock import ManualClock
 from eddyline.testing.simulation import leftovers
 
 
@@ -41,13 +43,38 @@ def test_every_slot_has_to_tell_once(tmp_path: Path) -> None:
 def test_watermarks_move_when_a_batch_is_committed(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.batch(a=[(10, 1), (7, 1)], b=[(12, 1)])
-    assert world.coordinator.commit.watermarks == {"newest": {"a": 10, "b": 12}, "ended": [], "used": 10}
+    assert world.coordinator.commit.watermarks == {"newest": {"a": 10, "b": 12}, "ended": [], "idle": [], "used": 10}
     assert world.coordinator.commit.advanced["used"] is None
     decision = world.batch(a=[(8, 1)], ended=["a"])
     assert decision.watermarks["used"] == 10
     commit = world.coordinator.commit
-    assert commit.watermarks == {"newest": {"a": 10, "b": 12}, "ended": ["a"], "used": 12}
+    assert commit.watermarks == {"newest": {"a": 10, "b": 12}, "ended": ["a"], "idle": [], "used": 12}
     assert commit.counts["rows_late"] == 1 and commit.counts["rows_in"] == 4 and commit.advanced["used"] == 10
+
+
+def test_a_stream_that_is_idle_is_named_by_the_commit(tmp_path: Path) -> None:
+    clock = ManualClock()
+
+    def world() -> World:
+        return World(tmp_path, silence=Silence("ab", 30.0, clock))
+
+    first = world()
+    first.batch(a=[(0, 1)], b=[(0, 1)])
+    for time in (10, 20, 30, 40):
+        clock.advance(10.0)
+        first.batch(a=[(time, 1)])
+    assert first.coordinator.commit.watermarks == {
+        "newest": {"a": 40, "b": 0}, "ended": [], "idle": ["b"], "used": 40
+    }  # fmt: skip
+    first.batch(a=[(41, 1)])
+    slot = first.home.keeper.open(0)
+    assert slot.state_rows == 4  # of a from 20 on: the next of b is of 40 or newer
+    first.home.keeper.leave(0, slot)
+    later = world()  # whoever goes on waits anew, and begins where the watermark was
+    later.batch(b=[(39, 1), (40, 1)])
+    commit = later.coordinator.commit
+    assert commit.watermarks == {"newest": {"a": 41, "b": 40}, "ended": [], "idle": [], "used": 41}
+    assert commit.counts["rows_late"] == 2
 
 
 def test_results_of_a_batch_that_was_not_committed_are_forgotten(tmp_path: Path) -> None:

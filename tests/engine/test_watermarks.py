@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.watermarks import Watermarks
+from eddyline.engine.watermarks import Silence, Watermarks
 from eddyline.plan.bounds import FOREVER
 from eddyline.query.model import Stream
+from eddyline.settings import Settings
+from eddyline.testing.clock import ManualClock
 from jobs import TIME, Job
 
 SCHEMA = pa.schema([("ts", TIME)])
@@ -59,6 +63,55 @@ def test_times_before_1970() -> None:
     marks.finish_batch({"a": -10}, ())
     marks.finish_batch({"a": -20}, ())
     assert marks.query == -15 and marks.newest == -10
+
+
+def test_an_idle_stream_holds_nothing_back_and_the_watermark_never_falls() -> None:
+    marks = streams(a=0, b=2, c=0)
+    marks.finish_batch({"a": 10, "b": 4}, (), idle=["c"])
+    assert marks.query == 2 and marks.by_stream == {"a": 10, "b": 2, "c": 2}  # c never had a row
+    marks.finish_batch({"a": 12}, (), idle=["b", "c"])
+    assert marks.query == 12 and marks.by_stream == {"a": 12, "b": 12, "c": 12}
+    again = streams(a=0, b=2, c=0)
+    again.restore(json.loads(json.dumps(marks.saved())))
+    assert again.saved() == marks.saved() and marks.saved()["idle"] == ["b", "c"]
+    for come_back in (marks, again):
+        come_back.finish_batch({"b": 9, "c": 13}, ())
+        assert come_back.query == 12 and come_back.late_before("b") == 12 and come_back.late_before("c") == 13
+        come_back.finish_batch({"a": 20, "b": 16}, (), idle=["a", "b", "c"])
+        assert come_back.query == 12  # nobody is there to say how far the query is
+        come_back.finish_batch({}, ())
+        assert come_back.query == 13
+    old = {key: value for key, value in marks.saved().items() if key != "idle"}
+    again.restore(old)  # of a checkpoint from before there was such a thing
+    assert again.saved() == marks.saved() | {"idle": []}
+
+
+def test_silence_is_counted_between_the_beginnings_of_batches(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    silence = Silence(["a", "b"], 5.0, clock)
+    clock.advance(100.0)  # whatever went before the first batch does not count
+
+    def batch(waited: float, *heard: str, took: float = 0.0) -> set[str]:
+        clock.advance(waited)
+        silence.begin()
+        clock.advance(took)
+        return set(silence.after(heard))
+
+    assert batch(0.0, "a", took=4.5) == set()
+    assert batch(0.25, "a", took=60.0) == set()  # rows of b may have come meanwhile
+    assert batch(0.0, "a") == {"b"}
+    assert batch(1.0, "b") == set()
+    assert batch(5.0) == {"a", "b"}
+    assert [record.getMessage() for record in caplog.records] == [
+        "b is idle: no row for 5 s; it does not hold the watermark back",
+        "b is not idle any more",
+        "a is idle: no row for 5 s; it does not hold the watermark back",
+        "b is idle: no row for 5 s; it does not hold the watermark back",
+    ]
+    never = Silence(["a", "b"], None, clock)
+    clock.advance(1e9)
+    never.begin()
+    assert not never.after(())
 
 
 # On the engine
@@ -119,6 +172,21 @@ def test_an_idle_stream_holds_state_back() -> None:
     job.feed(b=[(92, 0)])
     assert job.engine.stats.state_rows == 2  # a at 90 may meet a b from 92 on, the b at 92 an a from 90 on
     assert job.feed(b=[(95, 90)]) == [(90,)]
+
+
+def test_with_a_timeout_an_idle_stream_holds_no_state_back() -> None:
+    clock = ManualClock()
+    select = "SELECT a.k FROM a [RANGE 5 MICROSECONDS], b [RANGE 5 MICROSECONDS] WHERE a.k = b.k"
+    job = Job(select, settings=Settings(idle_timeout=30.0), clock=clock, a="k", b="k")
+    for t in range(0, 100, 10):
+        job.feed(a=[(t, t)])
+        clock.advance(10.0)
+    assert job.engine.stats.state_rows == 1  # that at 90: the next of b may be of 90, too
+    assert job.feed(b=[(85, 90), (90, 90)]) == [(90,)]
+    assert late_rows(job) == [("b", pa.scalar(85, TIME).as_py(), 90)]
+    clock.advance(10.0)
+    job.feed(a=[(200, 0)])
+    assert job.engine.stats.state_rows == 2  # b is back: it holds that of a at 90 again
 
 
 def test_the_clock_of_one_alias_is_that_of_its_stream() -> None:

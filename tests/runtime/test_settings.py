@@ -89,7 +89,7 @@ def test_batch_rows() -> None:
         ("batch_rows=-5", "setting batch_rows (from --set): '-5' is not a whole number of at least 1"),
         ("batch_seconds=0", "setting batch_seconds (from --set): '0' is not a number of seconds above 0"),
         ("seed=x", "setting seed (from --set): 'x' is not a whole number of at least 0"),
-        ("idle_timeout=5 s", "setting idle_timeout (from --set) is not built yet; the only value is none"),
+        ("idle_timeout=5 s", "setting idle_timeout (from --set): '5 s' is not a number of seconds above 0"),
         ("groups=0", "setting groups (from --set): '0' is not a whole number of at least 1"),
         ("groups=65537", "setting groups (from --set): 65537 is too large; the largest is 65536"),
         ("slots=0", "setting slots (from --set): '0' is not a whole number of at least 1"),

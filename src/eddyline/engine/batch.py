@@ -19,7 +19,7 @@ import pyarrow as pa
 from eddyline.engine.partial import combine
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
-from eddyline.engine.watermarks import Watermarks
+from eddyline.engine.watermarks import Silence, Watermarks
 from eddyline.errors import InternalError
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.explain import explain
@@ -71,7 +71,9 @@ class LocalEngine:
         self._partial = query.group is not None and not self.partitioning.keeps_groups_whole(query)
         self.slots = [Slot(query, settings, clock=clock, partial=self._partial) for _ in range(self.partitioning.slots)]
         self._errors = ErrorCount()
-        self._watermarks = Watermarks([s for s in self._streams.values() if not s.is_table])
+        streams = [s for s in self._streams.values() if not s.is_table]
+        self._watermarks = Watermarks(streams)
+        self._silence = Silence([s.name for s in streams], settings.idle_timeout, clock)
         self.stats = RunStats()
         self._note_commit()
 
@@ -116,6 +118,7 @@ class LocalEngine:
     ) -> BatchResult:
         """Process a batch. `ended` are the streams this is the last batch of. With commit=False the batch can still be
         wound back; `commit` or `wind_back` must follow."""
+        self._silence.begin()
         for slot in self.slots:
             slot.replan()
         stats, newest = self.stats, dict[str, int]()
@@ -137,7 +140,7 @@ class LocalEngine:
                 newest[name] = max(split.newest, newest.get(name, split.newest))
             for shipment in split.shipments:
                 self.slots[shipment.slot].receive(shipment)
-        self._watermarks.finish_batch(newest, ended)
+        self._watermarks.finish_batch(newest, ended, self._silence.after(newest))
         for slot in self.slots:
             slot.advance(self._watermarks.by_stream, self._watermarks.query)
         return self._finish(late, dead, commit)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from eddyline.engine.watermarks import Watermarks
+from eddyline.engine.watermarks import Silence, Watermarks
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.plan.bounds import FOREVER
@@ -111,11 +111,12 @@ class Coordinator:
         horizon: Callable[[Mapping[str, Any]], Mapping[str, int]],
         publisher: Publisher,
         slots: int,
+        silence: Silence | None = None,
     ) -> None:
         """`streams` makes fresh watermarks; `horizon` says how old rows of each stream may be that are still needed,
-        when slots have advanced to these watermarks."""
+        when slots have advanced to these watermarks; `silence` which streams are idle, if any may be."""
         self._checkpoint, self._fresh, self._horizon, self._publisher = checkpoint, streams, horizon, publisher
-        self._slots = slots
+        self._slots, self._silence = slots, silence
         none = streams().saved()
         self.commit = checkpoint.last() or Commit(-1, None, none, {}, advanced=none, history=checkpoint.history)
         publisher.forget_after(self.commit.batch)
@@ -132,6 +133,8 @@ class Coordinator:
             raise JobError(
                 f"batch {batch} cannot follow commit {last.batch}: the checkpoint does not belong to these sources"
             )
+        if self._silence is not None:
+            self._silence.begin()
         merge = {str(slot): to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
         what = json.dumps([last.history, batch, kind, offsets, sorted(ended)], sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
@@ -153,7 +156,7 @@ class Coordinator:
         for record in records:
             for stream, time in record.newest.items():
                 newest[stream] = max(time, newest.get(stream, time))
-        watermarks.finish_batch(newest, decision.ended)
+        watermarks.finish_batch(newest, decision.ended, () if self._silence is None else self._silence.after(newest))
         counts = dict(last.counts)
         for record in records:
             for name, count in record.counts.items():

@@ -21,7 +21,7 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
-from eddyline.query.model import Query, WindowKind
+from eddyline.query.model import Query, Stream, WindowKind
 from eddyline.settings import Settings, size_text
 from eddyline.state.arena import remove
 from eddyline.state.log.commits import Checkpoint
@@ -121,10 +121,14 @@ class Home:
         """Whether there is state that rows cannot tell."""
         return self.query.group is not None or counts_rows(self.query)
 
+    @property
+    def streams(self) -> dict[str, Stream]:
+        """The query's streams, by name."""
+        return {s.stream.name: s.stream for s in self.query.sources if not s.stream.is_table}
+
     def watermarks(self, saved: Mapping[str, Any] | None = None) -> Watermarks:
         """The watermarks of the query's streams."""
-        streams = {s.stream.name: s.stream for s in self.query.sources if not s.stream.is_table}
-        made = Watermarks(list(streams.values()))
+        made = Watermarks(self.streams.values())
         if saved is not None:
             made.restore(saved)
         return made

@@ -1,16 +1,19 @@
 """Watermarks: how far each stream has come, seen from between two batches.
 
 They move only when a batch is finished, so that which rows are late depends on the cut into batches and on nothing
-else.
+else; and, where `idle_timeout` is set, on which streams were declared idle, which the commit of the batch says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from eddyline.plan.bounds import FOREVER
 from eddyline.query.model import Stream
+
+_log = logging.getLogger(__name__)
 
 
 class Watermarks:
@@ -20,15 +23,18 @@ class Watermarks:
         self._lateness = {s.name: s.lateness for s in streams}
         self._newest: dict[str, int] = {}
         self._ended: frozenset[str] = frozenset()
+        self._idle: frozenset[str] = frozenset()
         self._used: int | None = None
 
     def saved(self) -> dict[str, Any]:
         """All that is known, as plain data."""
-        return {"newest": dict(self._newest), "ended": sorted(self._ended), "used": self._used}
+        streams = {"ended": sorted(self._ended), "idle": sorted(self._idle)}
+        return {"newest": dict(self._newest), **streams, "used": self._used}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """What `saved` gave."""
         self._newest, self._ended, self._used = dict(saved["newest"]), frozenset(saved["ended"]), saved["used"]
+        self._idle = frozenset(saved.get("idle", ()))
 
     def late_before(self, stream: str) -> int | None:
         """Rows of the stream with a smaller time are late in the batch to come."""
@@ -39,18 +45,20 @@ class Watermarks:
         newest = self._newest.get(stream)
         return None if newest is None else newest - self._lateness[stream]
 
-    def finish_batch(self, newest: Mapping[str, int], ended: Collection[str]) -> None:
-        """A batch is done: `newest` are the largest times of its readable rows, `ended` the streams ending with it."""
+    def finish_batch(self, newest: Mapping[str, int], ended: Collection[str], idle: Collection[str] = ()) -> None:
+        """A batch is done: `newest` are the largest times of its readable rows, `ended` the streams ending with it. The
+        `idle` ones hold the query's watermark back no more; it never falls, also when they come back."""
         self._newest = self._newest | {s: max(time, self._newest.get(s, time)) for s, time in newest.items()}
         self._ended |= frozenset(ended)
-        going = [self._of(s) for s in self._lateness if s not in self._ended]
+        self._idle = frozenset(idle)
+        going = [self._of(s) for s in self._lateness if s not in self._ended | self._idle]
         known = [w for w in going if w is not None]
         if known and len(known) == len(going):
-            self._used = min(known)
+            self._used = min(known) if self._used is None else max(self._used, min(known))
 
     @property
     def query(self) -> int | None:
-        """The query's watermark: the least of its streams' that go on; None until each has had a row."""
+        """The query's watermark: the least of its streams' that go on; None until each has had a row, or is idle."""
         return self._used
 
     @property
@@ -62,3 +70,31 @@ class Watermarks:
     def newest(self) -> int | None:
         """The newest time of any readable row of any stream."""
         return max(self._newest.values(), default=None)
+
+
+class Silence:
+    """Which streams are idle: had no row in any batch that began within `timeout` seconds of the one in hand; None:
+    none ever is. So a stream is not idle for rows that came while a long batch ran."""
+
+    def __init__(self, streams: Iterable[str], timeout: float | None, clock: Callable[[], float]) -> None:
+        self._streams, self._timeout, self._clock = tuple(streams), timeout, clock
+        self._heard: dict[str, float] = {}
+        self._now = 0.0
+        self._idle: frozenset[str] = frozenset()
+
+    def begin(self) -> None:
+        """A batch begins."""
+        self._now = self._clock()
+
+    def after(self, heard: Iterable[str]) -> frozenset[str]:
+        """It had rows of these streams: who is idle. What changes is told."""
+        if self._timeout is None:
+            return self._idle
+        self._heard = dict.fromkeys(self._streams, self._now) | self._heard | dict.fromkeys(heard, self._now)
+        idle = frozenset(s for s, moment in self._heard.items() if self._now - moment >= self._timeout)
+        for stream in sorted(idle - self._idle):
+            _log.warning("%s is idle: no row for %g s; it does not hold the watermark back", stream, self._timeout)
+        for stream in sorted(self._idle - idle):
+            _log.warning("%s is not idle any more", stream)
+        self._idle = idle
+        return idle

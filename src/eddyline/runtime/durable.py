@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 from eddyline.cql.script import Script, WindowClause, parse
 from eddyline.engine.coordinator import Coordinator, Decision, Record
 from eddyline.engine.home import RESULTS, Home
+from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError
 from eddyline.query.model import Query
 from eddyline.runtime.account import Account
@@ -86,9 +88,11 @@ class Durable:
         for sink in self.sinks.values():
             if isinstance(sink, BatchFiles):
                 sink.check(begun)
-        slots = self.spec.slots
-        published = _Published(self.sinks)
-        self.coordinator = Coordinator(self.checkpoint, self.home.watermarks, self.home.horizon, published, slots)
+        home, published = self.home, _Published(self.sinks)
+        silence = Silence(home.streams, home.settings.idle_timeout, time.monotonic)
+        self.coordinator = Coordinator(
+            self.checkpoint, home.watermarks, home.horizon, published, self.spec.slots, silence
+        )
         if self.commit.finished:
             self.end()  # a run may have died before it came to that
         return self.coordinator
