@@ -7,8 +7,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming import StreamingQuery
 
 from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
+from eddyline.spark.runner import STARTS, SparkRunner
 from eddyline.testing.spark_cases import MODULES
 from tests.conftest import Ran, at
 
@@ -162,3 +165,26 @@ def test_nothing_is_left_in_host_memory(run_on_spark: Runs, files: Files, table:
     text = f"CREATE STREAM {files('a', table('v', (1, 1)))}; SELECT v, ts FROM a"
     assert run_on_spark(text).rows == [{"v": 1, "ts": at(1)}]
     assert not {p for p in set(host.glob("eddyline-*")) - before if p.exists() and not any(p.iterdir())}
+
+
+@pytest.mark.parametrize("late", [2, STARTS])
+def test_a_query_that_waited_in_vain_for_a_process_is_started_again(
+    run_on_spark: Runs, files: Files, table: Tables, late: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Spark does on a busy machine after ten seconds happens here at once; the query that comes next is real."""
+    real, left = SparkRunner._query, [late]
+
+    def query(self: SparkRunner, query: StreamingQuery, stop: Callable[[], bool]) -> Exception | None:
+        if not left[0]:
+            return real(self, query, stop)
+        left[0] -= 1
+        query.stop()
+        return PySparkException("[STREAM_FAILED] Query terminated: Python worker failed to connect back.")
+
+    monkeypatch.setattr(SparkRunner, "_query", query)
+    text = f"CREATE STREAM {files('a', table('v', (1, 1), (2, 2)))}; SELECT v FROM a"
+    if late < STARTS:
+        assert _sorted(run_on_spark(text).rows) == [(1,), (2,)]
+    else:
+        with pytest.raises(JobError, match="failed to connect back"):
+            run_on_spark(text)

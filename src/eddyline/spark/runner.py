@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import logging
 import os
 import re
 import tempfile
@@ -44,6 +45,12 @@ from eddyline.state.arena import remove_all
 
 FIRST_ROWS, MOST_ROWS = 1 << 19, 1 << 22
 """Rows of a batch to begin with, and at most: a batch has a fixed cost of some tenths of a second."""
+
+STARTS = 3
+"""How often a query is tried: Spark gives a Python process ten seconds to start, and no setting changes that."""
+_LATE = "Python worker failed to connect back"
+
+_log = logging.getLogger(__name__)
 
 
 class SparkRunner:
@@ -150,7 +157,21 @@ class SparkRunner:
         writer = rows.writeStream.foreachBatch(self._batch)
         if self._settings.trigger is not None:
             writer = writer.trigger(processingTime=f"{self._settings.trigger} seconds")
-        query = writer.option("checkpointLocation", f"{self._spec.checkpoint}/spark").start()
+        writer = writer.option("checkpointLocation", f"{self._spec.checkpoint}/spark")
+        for left in reversed(range(STARTS)):
+            failure = self._query(writer.start(), stop)
+            if self._error is not None:
+                raise self._error
+            if failure is None or self._ended or stop():
+                break
+            if _LATE not in str(failure) or not left:
+                raise failure
+            self._stopping = False
+            _log.warning("Spark waited in vain for a Python process, as on a busy machine: the query is started again")
+        return not self._ended
+
+    def _query(self, query: StreamingQuery, stop: Callable[[], bool]) -> Exception | None:
+        """Until Spark's query ends, or is to be stopped; why it failed, if it did."""
         if not self._follow:
             threading.Thread(target=self._await_all, args=(query,), daemon=True).start()
         try:
@@ -161,12 +182,7 @@ class SparkRunner:
                 pass
         finally:
             query.stop()
-        if self._error is not None:
-            raise self._error
-        failure = query.exception()
-        if failure is not None and not self._ended and not stop():
-            raise failure
-        return not self._ended
+        return query.exception()
 
     def _await_all(self, query: StreamingQuery) -> None:
         """The end, where no batch says that it is the last one: Spark's own sources are read, or there is nothing."""
