@@ -13,6 +13,7 @@ from eddyline.engine.batch import LocalEngine
 from eddyline.settings import Settings
 from eddyline.testing import clock, eager, reproduce, sources, timeline
 from eddyline.testing.case import Case
+from eddyline.testing.clock import ManualClock
 from eddyline.testing.compare import difference
 from eddyline.testing.fuzz import Report, case_seed, naive_of_checkout
 from eddyline.testing.generate import generate
@@ -83,7 +84,7 @@ def test_shrinking_keeps_what_fails_and_little_else() -> None:
     def fails(candidate: Case) -> bool:
         return any(rows.num_rows for batch in candidate.batches for _, rows in batch.rows)
 
-    small = shrink(case, fails, seconds=5)
+    small = shrink(case, fails, clock=ManualClock())
     assert small.row_count == 1
     assert len(small.select.sources) == 1 and not small.select.where and len(small.batches) == 1
 
@@ -111,7 +112,7 @@ def test_shrinking_leaves_the_settings_that_matter(needed: dict[str, set[object]
     def fails(candidate: Case) -> bool:
         return all(candidate.settings.get(name) in values for name, values in needed.items())
 
-    small = shrink(case, fails, seconds=5)
+    small = shrink(case, fails, clock=ManualClock())
     plain = {"router": "fixed", "packet": None, "input_batch": None, "reroute_every": 1000, "explore": 0.0, "seed": 0,
              "check": True, "eager": None, "slots": 1, "groups": 256, "durable": None}  # fmt: skip
     assert small.settings == {**plain, **left}

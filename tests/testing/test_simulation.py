@@ -16,6 +16,7 @@ from eddyline.engine.parcel import Parcel, as_shipment
 from eddyline.settings import Settings
 from eddyline.state.log.commits import LogFile
 from eddyline.testing.case import Case
+from eddyline.testing.clock import ManualClock
 from eddyline.testing.fuzz import case_seed
 from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
@@ -116,14 +117,15 @@ def test_a_mistake_is_noticed(mistake: Callable[[pytest.MonkeyPatch], None]) -> 
 
 def test_a_difference_that_only_the_protocol_shows_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     drops_a_logged_row(monkeypatch)
-    oracle = Oracle()
+    oracle, tries = Oracle(), ManualClock()
 
     def fails(case: Case) -> bool:
+        tries.advance(1.0)
         try:
             return wrong(run(case), expected_of(case, oracle)) is not None
         except Exception:
             return False
 
     case = next(c for c in map(durable, range(60)) if c.row_count < 300 and fails(c))
-    small = shrink(case, fails, seconds=4)
+    small = shrink(case, fails, seconds=100, clock=tries)
     assert small.row_count < case.row_count and small.settings["durable"] is not None

@@ -37,23 +37,23 @@ Fails = Callable[[Case], bool]
 """Whether a case still shows the difference; False too for a case that is no longer a valid script."""
 
 
-def shrink(case: Case, fails: Fails, seconds: float = 20.0) -> Case:
+def shrink(case: Case, fails: Fails, seconds: float = 20.0, clock: Callable[[], float] = time.monotonic) -> Case:
     """A smaller case that still fails, found within about so many seconds."""
-    deadline = time.monotonic() + seconds
+    deadline = clock() + seconds
     smaller = True
-    while smaller and time.monotonic() < deadline:
+    while smaller and clock() < deadline:
         smaller = False
         for step in (_fewer_parts, _simpler_run, _fewer_batches, _fewer_columns):
             progress = True
-            while progress and time.monotonic() < deadline:
+            while progress and clock() < deadline:
                 progress = False
                 for candidate in step(case):
-                    if time.monotonic() > deadline:
+                    if clock() > deadline:
                         break
                     if fails(candidate):
                         case, progress, smaller = candidate, True, True
                         break
-        case, fewer = _fewer_rows(case, fails, deadline)
+        case, fewer = _fewer_rows(case, fails, lambda: clock() > deadline)
         smaller |= fewer
     return case
 
@@ -165,13 +165,13 @@ def _with_batch(case: Case, at: int, batch: Batch) -> Case:
     return replace(case, batches=(*case.batches[:at], batch, *case.batches[at + 1 :]))
 
 
-def _fewer_rows(case: Case, fails: Fails, deadline: float) -> tuple[Case, bool]:
+def _fewer_rows(case: Case, fails: Fails, late: Callable[[], bool]) -> tuple[Case, bool]:
     """Leave out runs of rows: long runs first."""
     fewer, size = False, max(1, case.row_count // 2)
     while True:
         start = 0
         while start < case.row_count:
-            if time.monotonic() > deadline:
+            if late():
                 return case, fewer
             candidate = _without(case, start, start + size)
             if fails(candidate):
