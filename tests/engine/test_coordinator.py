@@ -59,7 +59,11 @@ def test_a_stream_that_is_idle_is_named_by_the_commit(tmp_path: Path) -> None:
         return World(tmp_path, silence=Silence("ab", 30.0, clock))
 
     first = world()
-    first.batch(a=[(0, 1)], b=[(0, 1)])
+    first.batch("load")
+    clock.advance(60.0)  # Spark was slow to begin
+    first.batch(a=[(0, 1)])
+    assert first.coordinator.commit.watermarks["idle"] == []
+    first.batch(b=[(0, 1)])
     for time in (10, 20, 30, 40):
         clock.advance(10.0)
         first.batch(a=[(time, 1)])
@@ -70,6 +74,9 @@ def test_a_stream_that_is_idle_is_named_by_the_commit(tmp_path: Path) -> None:
     slot = first.home.keeper.open(0)
     assert slot.state_rows == 4  # of a from 20 on: the next of b is of 40 or newer
     first.home.keeper.leave(0, slot)
+    commit, after = first.coordinator.commit, first.begin().after
+    first.coordinator.commit = replace(commit, watermarks={**commit.watermarks, "idle": []})
+    assert first.begin().after != after  # state of the one is not state of the other
     later = world()  # whoever goes on waits anew, and begins where the watermark was
     later.batch(b=[(39, 1), (40, 1)])
     commit = later.coordinator.commit

@@ -116,7 +116,7 @@ class Coordinator:
         """`streams` makes fresh watermarks; `horizon` says how old rows of each stream may be that are still needed,
         when slots have advanced to these watermarks; `silence` which streams are idle, if any may be."""
         self._checkpoint, self._fresh, self._horizon, self._publisher = checkpoint, streams, horizon, publisher
-        self._slots, self._silence = slots, silence
+        self._slots, self._silence = slots, silence or Silence((), None)
         none = streams().saved()
         self.commit = checkpoint.last() or Commit(-1, None, none, {}, advanced=none, history=checkpoint.history)
         publisher.forget_after(self.commit.batch)
@@ -133,10 +133,11 @@ class Coordinator:
             raise JobError(
                 f"batch {batch} cannot follow commit {last.batch}: the checkpoint does not belong to these sources"
             )
-        if self._silence is not None:
+        if kind == "rows":
             self._silence.begin()
         merge = {str(slot): to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
-        what = json.dumps([last.history, batch, kind, offsets, sorted(ended)], sort_keys=True)
+        idle = last.watermarks.get("idle", ())  # decided by the clock, and with it which rows are late
+        what = json.dumps([last.history, batch, kind, offsets, sorted(ended), idle], sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
         decision = Decision(
             batch, kind, offsets, last.watermarks, self._slots, merge, tuple(ended), last.history, after
@@ -156,7 +157,8 @@ class Coordinator:
         for record in records:
             for stream, time in record.newest.items():
                 newest[stream] = max(time, newest.get(stream, time))
-        watermarks.finish_batch(newest, decision.ended, () if self._silence is None else self._silence.after(newest))
+        idle = self._silence.after(newest) if decision.kind == "rows" else ()
+        watermarks.finish_batch(newest, decision.ended, idle)
         counts = dict(last.counts)
         for record in records:
             for name, count in record.counts.items():

@@ -7,11 +7,14 @@ else; and, where `idle_timeout` is set, on which streams were declared idle, whi
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from eddyline.plan.bounds import FOREVER
 from eddyline.query.model import Stream
+
+Clock = Callable[[], float]
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +51,7 @@ class Watermarks:
     def finish_batch(self, newest: Mapping[str, int], ended: Collection[str], idle: Collection[str] = ()) -> None:
         """A batch is done: `newest` are the largest times of its readable rows, `ended` the streams ending with it. The
         `idle` ones hold the query's watermark back no more; it never falls, also when they come back."""
-        self._newest = self._newest | {s: max(time, self._newest.get(s, time)) for s, time in newest.items()}
+        self._newest = self._newest | {s: max(when, self._newest.get(s, when)) for s, when in newest.items()}
         self._ended |= frozenset(ended)
         self._idle = frozenset(idle)
         going = [self._of(s) for s in self._lateness if s not in self._ended | self._idle]
@@ -76,7 +79,7 @@ class Silence:
     """Which streams are idle: had no row in any batch that began within `timeout` seconds of the one in hand; None:
     none ever is. So a stream is not idle for rows that came while a long batch ran."""
 
-    def __init__(self, streams: Iterable[str], timeout: float | None, clock: Callable[[], float]) -> None:
+    def __init__(self, streams: Iterable[str], timeout: float | None, clock: Clock = time.monotonic) -> None:
         self._streams, self._timeout, self._clock = tuple(streams), timeout, clock
         self._heard: dict[str, float] = {}
         self._now = 0.0

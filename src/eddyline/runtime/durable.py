@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -89,7 +88,7 @@ class Durable:
             if isinstance(sink, BatchFiles):
                 sink.check(begun)
         home, published = self.home, _Published(self.sinks)
-        silence = Silence(home.streams, home.settings.idle_timeout, time.monotonic)
+        silence = Silence(home.streams, home.settings.idle_timeout)
         self.coordinator = Coordinator(
             self.checkpoint, home.watermarks, home.horizon, published, self.spec.slots, silence
         )
