@@ -82,10 +82,10 @@ def cheapest(
     sets = 1 << modules
     reach = np.empty(sets)
     alive = np.empty((sets, n))
-    alive[0] = weights
     factor = np.ones(sets)
     total = 1e-300
-    for i in range(n):
+    for i in range(n):  # a row at once would compile for seconds: what to say if its length were another
+        alive[0, i] = weights[i]
         total += weights[i]
     reach[0] = 1.0
     for s in range(1, sets):
