@@ -18,7 +18,7 @@ from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sources.batches import BatchSource
 from eddyline.runtime.summary import Progress
 from eddyline.runtime.waiting import Waiting
-from eddyline.settings import Settings
+from eddyline.settings import Settings, from_mapping
 from tests.conftest import Ran, at
 
 Run = Callable[..., Ran]
@@ -47,11 +47,22 @@ def test_streams_are_read_side_by_side(run_script: Run) -> None:
     assert ran.summary.peak_state_rows < 3 * 1100
 
 
+def test_a_stream_that_is_ahead_of_the_others_is_not_idle(table: Table) -> None:
+    """Batches of a alone come while b, which was read up to a pair of rows and no further, waits for it."""
+    a = BatchSource(table("k", *((i, 0) for i in range(200))))
+    b = BatchSource(table("k", *((i + more, 0) for i in range(5, 200, 10) for more in (0.5, 0.6))))
+    given = {"a": Given(a, "ts"), "b": Given(b, "ts")}
+    text = "SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
+    settings = from_mapping({"batch_rows": 7, "idle_timeout": 0.0001})
+    summary = LocalRunner(prepare(text, given, CallbackSink(id)), settings).run()
+    assert (summary.rows_in, summary.rows_late, summary.rows_out) == (240, 0, 80)
+
+
 def test_watermarks_stay_close() -> None:
     job = prepare(_TWO.format(rows=2000), sink=CallbackSink(id))
     a, b = (StreamReader(i) for i in job.inputs)
     while not (a.ended or b.ended):
-        assert gather([a, b], 1100, Waiting()) <= 1100
+        assert gather([a, b], 1100, Waiting())[0] <= 1100
         if not (a.ended or b.ended):
             assert a.watermark is not None and b.watermark is not None
             assert abs(a.watermark - b.watermark) < 1_500_000
@@ -177,7 +188,7 @@ def test_failures_are_told_apart(table: Table) -> None:
 def test_limits_of_the_machine_are_no_bugs(
     table: Table, monkeypatch: pytest.MonkeyPatch, error: Exception, answer: str
 ) -> None:
-    def fail(*args: object) -> None:
+    def fail(*args: object, **named: object) -> None:
         raise error
 
     monkeypatch.setattr("eddyline.engine.batch.LocalEngine.batch", fail)
@@ -196,7 +207,7 @@ def test_state_without_an_end_is_in_the_summary(run_script: Run) -> None:
 
 
 def test_a_bug_is_called_a_bug(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eddyline.engine.batch.LocalEngine.batch", lambda *args: 1 // 0)
+    monkeypatch.setattr("eddyline.engine.batch.LocalEngine.batch", lambda *args, **named: 1 // 0)
     with pytest.raises(InternalError, match="ZeroDivisionError"):
         _run(table("k", (1, 1)))
 

@@ -134,6 +134,18 @@ def test_what_is_kept_at_the_end_goes_on(run_on_spark: Runs, files: Files, table
     assert sorted(row["n"] for row in run_on_spark(text, checkpoint).rows) == [1, 9]
 
 
+def test_a_stream_whose_rows_others_are_read_before_is_not_idle(
+    run_on_spark: Runs, files: Files, table: Tables
+) -> None:
+    a = [table("k", *[(i, 0) for i in range(n - 5, n + 5)]) for n in range(10, 80, 10)]
+    other = [table("k", *[(i, 0) for i in range(n, n + 40)]) for n in (0, 40)]
+    text = f"CREATE STREAM {files('a', *a)}; CREATE STREAM {files('ended', *other)};"
+    text += "SELECT a.ts FROM a [RANGE 2 SECONDS], ended [RANGE 2 SECONDS] WHERE a.k = ended.k"
+    ran = run_on_spark(text, batch_rows=1, idle_timeout=0.0001)
+    assert ran.summary.batches > len(a + other) and ran.summary.rows_in == 150
+    assert (ran.summary.rows_late, ran.summary.rows_out) == (0, 5 * 70)
+
+
 def test_an_empty_stream(run_on_spark: Runs, files: Files, table: Tables) -> None:
     empty = table("k v", (0, 0, 0)).slice(0, 0)
     text = f"CREATE STREAM {files('a', empty)}; SELECT k, COUNT(*) AS n FROM a GROUP BY k"
@@ -178,6 +190,7 @@ def test_a_query_that_waited_in_vain_for_a_process_is_started_again(
         if not left[0]:
             return real(self, query, stop)
         left[0] -= 1
+        self._stopping = True  # as the real one says when a query has ended
         query.stop()
         return PySparkException("[STREAM_FAILED] Query terminated: Python worker failed to connect back.")
 

@@ -113,12 +113,21 @@ class LocalEngine:
             slot.commit(slot.version)
         self._note_commit()
 
+    @property
+    def watermark(self) -> int | None:
+        """The query's."""
+        return self._watermarks.query
+
     def batch(
-        self, rows: Sequence[tuple[str, pa.RecordBatch]], ended: Collection[str] = (), commit: bool = True
+        self,
+        rows: Sequence[tuple[str, pa.RecordBatch]],
+        ended: Collection[str] = (),
+        commit: bool = True,
+        unread: Collection[str] = (),
     ) -> BatchResult:
-        """Process a batch. `ended` are the streams this is the last batch of. With commit=False the batch can still be
-        wound back; `commit` or `wind_back` must follow."""
-        self._silence.begin()
+        """Process a batch. `ended` are the streams this is the last batch of, `unread` those that may have rows that it
+        leaves for later. With commit=False the batch can still be wound back; `commit` or `wind_back` must follow."""
+        self._silence.begin(unread)
         for slot in self.slots:
             slot.replan()
         stats, newest = self.stats, dict[str, int]()
@@ -140,7 +149,7 @@ class LocalEngine:
                 newest[name] = max(split.newest, newest.get(name, split.newest))
             for shipment in split.shipments:
                 self.slots[shipment.slot].receive(shipment)
-        self._watermarks.finish_batch(newest, ended, self._silence.after(newest))
+        self._watermarks.finish_batch(newest, ended, self._silence.after)
         for slot in self.slots:
             slot.advance(self._watermarks.by_stream, self._watermarks.query)
         return self._finish(late, dead, commit)

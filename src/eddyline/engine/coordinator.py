@@ -122,8 +122,11 @@ class Coordinator:
         publisher.forget_after(self.commit.batch)
         checkpoint.collect(self.commit)
 
-    def begin(self, batch: int, kind: str, offsets: Any, ended: Sequence[str] = ()) -> Decision | None:
-        """What the batch is to do; None if it is committed already."""
+    def begin(
+        self, batch: int, kind: str, offsets: Any, ended: Sequence[str] = (), unread: Iterable[str] = ()
+    ) -> Decision | None:
+        """What the batch is to do; None if it is committed already. `ended` are the streams that it is the last batch
+        of; `unread` those that may have rows that it leaves for later."""
         last, offsets = self.commit, json.loads(json.dumps(offsets))
         if batch == last.batch and offsets == last.offsets:
             return None
@@ -134,9 +137,9 @@ class Coordinator:
                 f"batch {batch} cannot follow commit {last.batch}: the checkpoint does not belong to these sources"
             )
         if kind == "rows":
-            self._silence.begin()
+            self._silence.begin(unread)
         merge = {str(slot): to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
-        idle = last.watermarks.get("idle", ())  # decided by the clock, and with it which rows are late
+        idle = last.watermarks["idle"]  # decided by the clock, and with it which rows are late
         what = json.dumps([last.history, batch, kind, offsets, sorted(ended), idle], sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
         decision = Decision(
@@ -157,8 +160,10 @@ class Coordinator:
         for record in records:
             for stream, time in record.newest.items():
                 newest[stream] = max(time, newest.get(stream, time))
-        idle = self._silence.after(newest) if decision.kind == "rows" else ()
-        watermarks.finish_batch(newest, decision.ended, idle)
+        if decision.kind == "rows":
+            watermarks.finish_batch(newest, decision.ended, self._silence.after)
+        else:
+            watermarks.finish_batch(newest, decision.ended)
         counts = dict(last.counts)
         for record in records:
             for name, count in record.counts.items():

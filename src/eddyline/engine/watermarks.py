@@ -36,8 +36,8 @@ class Watermarks:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """What `saved` gave."""
-        self._newest, self._ended, self._used = dict(saved["newest"]), frozenset(saved["ended"]), saved["used"]
-        self._idle = frozenset(saved.get("idle", ()))
+        self._newest, self._used = dict(saved["newest"]), saved["used"]
+        self._ended, self._idle = frozenset(saved["ended"]), frozenset(saved["idle"])
 
     def late_before(self, stream: str) -> int | None:
         """Rows of the stream with a smaller time are late in the batch to come."""
@@ -48,12 +48,18 @@ class Watermarks:
         newest = self._newest.get(stream)
         return None if newest is None else newest - self._lateness[stream]
 
-    def finish_batch(self, newest: Mapping[str, int], ended: Collection[str], idle: Collection[str] = ()) -> None:
-        """A batch is done: `newest` are the largest times of its readable rows, `ended` the streams ending with it. The
-        `idle` ones hold the query's watermark back no more; it never falls, also when they come back."""
+    def finish_batch(
+        self,
+        newest: Mapping[str, int],
+        ended: Collection[str],
+        idle: Callable[[Iterable[str], Collection[str]], Iterable[str]] = lambda heard, ended: (),
+    ) -> None:
+        """A batch is done: `newest` are the largest times of its readable rows, `ended` the streams ending with it; who
+        is idle is asked (Silence.after). Those hold the query's watermark back no more; it never falls, also when they
+        come back."""
         self._newest = self._newest | {s: max(when, self._newest.get(s, when)) for s, when in newest.items()}
         self._ended |= frozenset(ended)
-        self._idle = frozenset(idle)
+        self._idle = frozenset(idle(newest, self._ended))
         going = [self._of(s) for s in self._lateness if s not in self._ended | self._idle]
         known = [w for w in going if w is not None]
         if known and len(known) == len(going):
@@ -76,28 +82,31 @@ class Watermarks:
 
 
 class Silence:
-    """Which streams are idle: had no row in any batch that began within `timeout` seconds of the one in hand; None:
-    none ever is. So a stream is not idle for rows that came while a long batch ran."""
+    """Which streams are idle: had no row to read in any batch that began within `timeout` seconds of the one in hand;
+    None: none ever is. So a stream is not idle for rows that came while a long batch ran, nor while it has rows and
+    others are read first."""
 
     def __init__(self, streams: Iterable[str], timeout: float | None, clock: Clock = time.monotonic) -> None:
         self._streams, self._timeout, self._clock = tuple(streams), timeout, clock
         self._heard: dict[str, float] = {}
-        self._now = 0.0
+        self._now, self._unread = 0.0, frozenset[str]()
         self._idle: frozenset[str] = frozenset()
 
-    def begin(self) -> None:
-        """A batch begins."""
-        self._now = self._clock()
+    def begin(self, unread: Iterable[str] = ()) -> None:
+        """A batch begins; it leaves rows that these streams may have for later."""
+        self._now, self._unread = self._clock(), frozenset(unread)
 
-    def after(self, heard: Iterable[str]) -> frozenset[str]:
-        """It had rows of these streams: who is idle. What changes is told."""
+    def after(self, heard: Iterable[str], ended: Collection[str] = ()) -> frozenset[str]:
+        """It had rows of these streams, and these have ended so far: who is idle. What changes is told."""
         if self._timeout is None:
             return self._idle
-        self._heard = dict.fromkeys(self._streams, self._now) | self._heard | dict.fromkeys(heard, self._now)
-        idle = frozenset(s for s, moment in self._heard.items() if self._now - moment >= self._timeout)
+        heard = dict.fromkeys(self._unread.union(heard), self._now)
+        self._heard = dict.fromkeys(self._streams, self._now) | self._heard | heard
+        quiet = (s for s, moment in self._heard.items() if self._now - moment >= self._timeout)
+        idle = frozenset(quiet).difference(ended)
         for stream in sorted(idle - self._idle):
             _log.warning("%s is idle: no row for %g s; it does not hold the watermark back", stream, self._timeout)
-        for stream in sorted(self._idle - idle):
+        for stream in sorted(self._idle.difference(idle, ended)):
             _log.warning("%s is not idle any more", stream)
         self._idle = idle
         return idle

@@ -87,9 +87,9 @@ class CheckpointedRunner(LocalRunner):
                     if chunk.dead is not None:
                         yield table.name, chunk.dead, False
 
-        self._batch("load", rows(), ())
+        self._batch("load", rows())
 
-    def _step(self, ended: Collection[str]) -> None:
+    def _step(self, ended: Collection[str], unread: Collection[str]) -> None:
         rows = []
         for reader in self._readers:
             ready, dead = reader.hand_over()
@@ -97,16 +97,23 @@ class CheckpointedRunner(LocalRunner):
             at = self._at[name]
             self._at[name] = [at[0] + sum(b.num_rows for b in ready), at[1] + sum(b.num_rows for b in dead)]
             rows += [*((name, batch, True) for batch in ready), *((name, batch, False) for batch in dead)]
-        self._batch("rows", iter(rows), () if self._settings.at_end == "keep" else ended)  # it may go on
+        ended = () if self._settings.at_end == "keep" else ended  # it may go on
+        self._batch("rows", iter(rows), ended, unread)
 
     def _end(self) -> None:
-        self._batch("end", iter(()), ())
+        self._batch("end", iter(()))
         self._durable.end()
 
-    def _batch(self, kind: str, rows: Iterator[tuple[str, pa.RecordBatch, bool]], ended: Collection[str]) -> None:
+    def _batch(
+        self,
+        kind: str,
+        rows: Iterator[tuple[str, pa.RecordBatch, bool]],
+        ended: Collection[str] = (),
+        unread: Collection[str] = (),
+    ) -> None:
         home = self._home
         offsets = {name: list(at) for name, at in self._at.items()}
-        decision = self._coordinator.begin(self._durable.commit.batch + 1, kind, offsets, sorted(ended))
+        decision = self._coordinator.begin(self._durable.commit.batch + 1, kind, offsets, sorted(ended), unread)
         assert decision is not None
         packer = Packer(home, decision, 0)
         parcels: dict[int, list[Parcel]] = {slot: [] for slot in range(decision.slots)}

@@ -87,8 +87,9 @@ class StreamReader:
             self._start = self._stop
 
 
-def gather(readers: Sequence[StreamReader], rows: int, waiting: Waiting) -> int:
-    """Takes about `rows` rows, in turns; the number taken. A stream that is silent is not asked again in this batch."""
+def gather(readers: Sequence[StreamReader], rows: int, waiting: Waiting) -> tuple[int, list[str]]:
+    """Takes about `rows` rows, in turns; how many, and the streams that may have more. One that is silent is not asked
+    again in this batch."""
     waiting.begin()
     step = max(1, rows // (_TURNS * len(readers)))
     asked = [r for r in readers if not r.ended]
@@ -100,7 +101,7 @@ def gather(readers: Sequence[StreamReader], rows: int, waiting: Waiting) -> int:
         total += taken
         if taken == 0:
             asked.remove(reader)
-    return total
+    return total, [reader.stream.name for reader in asked]
 
 
 def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

@@ -111,7 +111,8 @@ class LocalRunner:
     def _run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> bool:
         if not self._open():
             return False
-        waiting = Waiting(self._settings.batch_seconds if self._settings.batch_rows_auto else None, stop)
+        hurried = self._settings.batch_rows_auto or self._settings.idle_timeout is not None
+        waiting = Waiting(self._settings.batch_seconds if hurried else None, stop)
         for feed in self._feeds:
             feed.start(waiting.changed)
         self._load_tables(waiting)
@@ -121,11 +122,11 @@ class LocalRunner:
         while len(ended) < len(self._readers):
             if stop():
                 return True
-            taken = gather(self._readers, size.rows, waiting)
+            taken, unread = gather(self._readers, size.rows, waiting)
             if taken == 0 and stop():
                 return True
             now_ended = {r.stream.name for r in self._readers if r.ended} - ended
-            self._step(now_ended)
+            self._step(now_ended, unread)
             ended |= now_ended
             self._course.batches += 1
             self._check_memory()
@@ -135,10 +136,10 @@ class LocalRunner:
             self._end()
         return False
 
-    def _step(self, ended: Collection[str]) -> None:
-        """A batch of what the readers have taken; these streams end with it."""
+    def _step(self, ended: Collection[str], unread: Collection[str]) -> None:
+        """A batch of what the readers have taken; some streams end with it, some may have more rows already."""
         rows = [(reader.stream.name, batch) for reader in self._readers for batch in self._readable(reader)]
-        self._publish(self._engine.batch(rows, ended))
+        self._publish(self._engine.batch(rows, ended, unread=unread))
 
     def _end(self) -> None:
         """The streams have ended: flush."""
@@ -204,7 +205,6 @@ class LocalRunner:
     def progress(self) -> Progress:
         """Where the run is now; may be called from another thread."""
         stats = self._engine.stats
-        known = [r.watermark for r in self._readers if not r.ended]
         return Progress(
             rows_in=self._rows_in,
             rows_out=stats.rows_out,
@@ -214,7 +214,7 @@ class LocalRunner:
             memory_bytes=stats.memory_bytes,
             batches=self._course.batches,
             seconds=self._course.seconds,
-            watermark=min((w for w in known if w is not None), default=None) if None not in known else None,
+            watermark=self._engine.watermark,
             rows_by_stream=dict(self._read),
         )
 

@@ -1,8 +1,9 @@
 """How long a batch waits for rows that are not there yet.
 
 With `batch_rows=auto` a batch is handed over `batch_seconds` after its first row came, full or not. With a number it is
-handed over when it is full: the cut into batches, and with it which rows are late, is then the same every time. A stop
-asked for from outside ends every wait.
+handed over when it is full: the cut into batches, and with it which rows are late, is then the same every time; but not
+with `idle_timeout`, which would wait in vain for the rows of a silent stream. A stop asked for from outside ends every
+wait.
 """
 
 from __future__ import annotations

@@ -73,7 +73,8 @@ class SparkRunner:
         path, or in `functions` (spark/functions.py)."""
         self._turn = turn
         self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
-        self._frames = any(isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None)
+        streams = [isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None]
+        self._frames, self._native = any(streams), not all(streams)
         self._course = Course(time.perf_counter, began)
         slots = settings.slots or spark.sparkContext.defaultParallelism
         arenas = f"{(settings.arena_dir or _memory()).replace('{', '{{').replace('}', '}}')}/eddyline-{{name}}"
@@ -221,7 +222,8 @@ class SparkRunner:
                     raise self._durable.refused("one of them")
                 offsets = self._offsets(number)
                 reach("spark: offsets are known")
-                decision = self._coordinator.begin(number + 1, "rows", offsets)
+                ours: Any = json.loads(offsets[0]) if self._native else {"unread": ()}  # of the first part (_packed)
+                decision = self._coordinator.begin(number + 1, "rows", offsets, unread=ours["unread"])
                 if decision is not None:
                     begin, before = time.perf_counter(), self._account.counts["rows_in"]
                     self._finish(decision, self._turns(rows, number + 1))
@@ -230,7 +232,7 @@ class SparkRunner:
                         file.write(str(self._size.rows))
                 reach("spark: the batch is done")
                 if not self._frames and not self._follow:
-                    self._ended = json.loads(offsets[-1])["ended"]
+                    self._ended = ours["ended"]
             except BaseException as error:
                 self._error = error
                 raise

@@ -170,19 +170,22 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         )
 
     def initialOffset(self) -> dict[str, Any]:
-        return dict.fromkeys(self._known, "") | {name: {} for name in self._logs} | {"ended": False}
+        streams: dict[str, Any] = dict.fromkeys(self._known, "") | {name: {} for name in self._logs}
+        return {"streams": streams, "unread": [], "ended": False}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
-        """The next pieces: always of the stream that is furthest behind, until there are enough rows."""
+        """The next pieces: always of the stream that is furthest behind, until there are enough rows. `unread` are the
+        streams of which some are left."""
         if not self._pieces or self._follow:
             self._look()
         with open(self._rows_file, encoding="utf-8") as file:
             most = int(file.read())
         share = max(1, most // len(self._known))
-        logs = {name: log.plan(start[name], share) for name, log in self._logs.items()}
+        before = start["streams"]
+        logs = {name: log.plan(before[name], share) for name, log in self._logs.items()}
         most -= share * len(logs)
         pieces, rows = self._pieces, 0
-        at = {name: self._place(name, start[name]) for name in pieces}
+        at = {name: self._place(name, before[name]) for name in pieces}
         while going := [name for name in pieces if at[name] < len(pieces[name])]:
             name = min(going, key=lambda name: self._behind(name, at[name]))
             next_rows = pieces[name][at[name]].rows
@@ -192,7 +195,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
             at[name] += 1
         end = {name: _named(pieces[name][at[name] - 1]) if at[name] else "" for name in pieces}
         ended = not going and not self._follow and all(log.ended(logs[name]) for name, log in self._logs.items())
-        return end | logs | {"ended": ended}
+        return {"streams": end | logs, "unread": going, "ended": ended}
 
     def _behind(self, name: str, at: int) -> float:
         """How far a stream has come: by event time where that is known of all, else by the share that was read."""
@@ -203,11 +206,12 @@ class StreamFiles(_Reading, DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         if not self._pieces:
             self._look()
+        begin, until = start["streams"], end["streams"]
         chosen = []
         for name, pieces in self._pieces.items():
-            chosen += [(name, p) for p in pieces[self._place(name, start[name]) : self._place(name, end[name])]]
+            chosen += [(name, p) for p in pieces[self._place(name, begin[name]) : self._place(name, until[name])]]
         for name, log in self._logs.items():
-            chosen += [(name, p) for p in log.between(start[name], end[name])]
+            chosen += [(name, p) for p in log.between(begin[name], until[name])]
         return self._parts(chosen)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

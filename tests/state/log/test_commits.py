@@ -87,8 +87,8 @@ def test_a_checkpoint_of_something_else(changed: dict[str, object], sentence: st
 
 
 def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "FORMAT", 2)
-    with pytest.raises(SettingError, match="has format 1, this version 2"):
+    monkeypatch.setattr(commits, "FORMAT", 3)
+    with pytest.raises(SettingError, match="has format 2, this version 3"):
         checkpoint.open(ABOUT)
 
 
