@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 
 from eddyline.errors import InternalError, JobError, ScriptError
 from eddyline.runtime.job import Given, prepare
+from eddyline.runtime.python_source import PythonSource
 from eddyline.runtime.reading import StreamReader, gather
 from eddyline.runtime.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
@@ -218,3 +222,26 @@ def test_silent_streams(table: Table) -> None:
     rows: list[Any] = []
     summary = _run([batch, batch.slice(0, 0), batch], sink=lambda b: rows.extend(b["k"].to_pylist()))
     assert (rows, summary.rows_in, summary.batches) == ([1, 1], 2, 2)
+
+
+def test_a_stream_that_is_waited_for_in_vain_becomes_idle(table: Table) -> None:
+    """Also where batches have a number of rows; progress tells the watermark that the query uses."""
+    over = threading.Event()
+
+    def silent() -> Iterator[pa.RecordBatch]:
+        yield from table("k", (0, 0)).to_batches()
+        over.wait()
+
+    def going() -> Iterator[pa.RecordBatch]:
+        for second in itertools.takewhile(lambda _: not over.is_set(), itertools.count()):
+            yield from table("k", (second, 0)).to_batches()
+
+    def watch(progress: Progress) -> None:
+        if progress.watermark is not None and progress.watermark > at(0).replace(tzinfo=UTC).timestamp() * 1e6:
+            over.set()
+
+    given = {"a": Given(PythonSource(going()), "ts"), "b": Given(PythonSource(silent()), "ts")}
+    text = "SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
+    settings = from_mapping({"batch_rows": 7, "idle_timeout": 0.0001, "batch_seconds": 0.01})
+    summary = LocalRunner(prepare(text, given, CallbackSink(id)), settings).run(watch=watch)
+    assert over.is_set() and (summary.rows_late, summary.rows_out) == (0, 2)
