@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from eddyline.routing.decisions import Decision
     from eddyline.runtime.summary import Progress, Summary
 
-SHORT = 3
-"""Seconds of event time of the run that only warms everything up."""
+SHORT, SMALL = 3, 65536
+"""Seconds of event time of the run that only warms everything up, and the rows of its batches: there are several."""
 NAME = "eddyline-demo"
 """Of the picture and of the script."""
 
@@ -141,7 +141,7 @@ def command(options: argparse.Namespace) -> int:
 
 def _measured(seconds: int, engine: str, run: _Run, folder: str, stop: Stop) -> Demo:
     note("a short run first, which compiles and loads what is loaded once ...")
-    run(script(SHORT, f"{folder}/short"), Settings(), Ran(), stop)
+    run(script(SHORT, f"{folder}/short"), Settings(batch_rows=SMALL, batch_rows_auto=False), Ran(), stop)
     adaptive, fixed, until, own = Ran(), Ran(), seconds // 2, None
     if not stop():
         _watched(seconds, run, f"{folder}/adaptive", adaptive, stop)
@@ -259,7 +259,7 @@ def _own(seconds: int, until: int, folder: str, stop: Stop) -> Own | None:
     note(f"the first {until} s of the same rows once more, with Spark's own joins ...")
     for name in STREAMS:
         job = prepare(files_script(seconds, until, name, f"{folder}/files"))
-        runner = LocalRunner(job, Settings(batch_rows=65536, batch_rows_auto=False))
+        runner = LocalRunner(job, Settings(batch_rows=SMALL, batch_rows_auto=False))
         runner.run(lambda runner=runner: stop() or event_time(runner.progress()) >= until)  # type: ignore[misc]
     if stop():
         return None

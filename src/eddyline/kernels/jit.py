@@ -25,7 +25,8 @@ from numba.extending import intrinsic  # noqa: E402
 
 
 def kernel(function: _F) -> _F:
-    """Compile on first use for the types it is given."""
+    """Compile on first use for the types it is given. Arrays that cannot be written to, and those with gaps, are types
+    of their own, for which it is compiled again: for seconds."""
     compiled: _F = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
     return compiled
 

@@ -217,7 +217,7 @@ class Eddy:
             check_packet(packet, self._stems, self.plan, self._foreign)
         samples = self._router.sample(entry, packet.size)
         if samples:
-            spread = packet.take(slice(None, None, -(-packet.size // samples)))
+            spread = packet.take(np.arange(0, packet.size, -(-packet.size // samples)))
             self._show(entry, spread, self._router.late(entry))
         if entry.left <= 0:
             entry.chosen, entry.left = self._router.decide(entry), self._reroute_every

@@ -55,4 +55,5 @@ class Profile:
         """Go on from there."""
         counts, moments, self.moment = saved
         self.moments = np.frombuffer(b64decode(moments), np.int64)
-        self.counts = np.frombuffer(b64decode(counts), np.float64).reshape(self.moments.size, self.counts.shape[1])
+        columns = self.counts.shape[1]
+        self.counts = np.frombuffer(bytearray(b64decode(counts)), np.float64).reshape(self.moments.size, columns)
