@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from eddyline.routing.decisions import Decision
     from eddyline.runtime.summary import Progress, Summary
 
-SHORT, SMALL = 3, 65536
-"""Seconds of event time of the run that only warms everything up, and the rows of its batches: there are several."""
+SHORT, SMALL = 4, 65536
+"""Seconds of event time of the run that only warms everything up, and the rows of its batches: there are enough for a
+first look at the plan."""
 NAME = "eddyline-demo"
 """Of the picture and of the script."""
 
