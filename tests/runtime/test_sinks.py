@@ -97,7 +97,7 @@ def test_no_rows_is_an_empty_file(tmp_path: Path, format_: str) -> None:
 
 @pytest.mark.parametrize("rows", [1, 999, 1000, 40_000, 65_536])
 def test_no_file_has_more_rows_than_asked(tmp_path: Path, rows: int) -> None:
-    batch = pa.record_batch({"x": list(range(max(3000, rows // 20)))})
+    batch = pa.record_batch({"x": list(range(100 if rows == 1 else max(3000, rows // 20)))})
     sink = _sink(tmp_path, "parquet", batch.schema, rows_per_file=str(rows))
     for _ in range(3 if rows < 40_000 else 70):
         sink.write(batch)
