@@ -63,7 +63,8 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        with _not_for_spark():
+        # Executors of local-cluster would inherit that, and Spark ends them by SIGTERM when the driver is gone.
+        with contextlib.nullcontext() if master.startswith("local-cluster") else _not_for_spark():
             return builder.getOrCreate(), True
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
