@@ -58,6 +58,7 @@ def test_min_state_gives_binary_trees_and_products_are_never_worse(seed: int, so
     for shape in (plain, best):
         check(shape, sources)
         assert all(len(children) == 2 for children in shape.values())
+        assert pricing.cost(dict(reversed(shape.items()))) == pricing.cost(shape)
     assert all(m.link(*children)[2] for children in plain.values())
     assert pricing.cost(best).cpu <= pricing.cost(plain).cpu
     assert pricing.cost(best).memory <= pricing.cost(plain).memory

@@ -6,7 +6,7 @@ from math import isclose
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eddyline.optimizer import dominating as module
@@ -52,6 +52,7 @@ def test_without_limits_the_start_is_taken() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(SEEDS)
+@example(4_078_501_716)  # one tree is come to with its operators in different orders
 def test_dominating_plans_are_qualified_and_none_dominates_another(seed: int) -> None:
     drawn = draw.setting(Random(seed), 7)
     m, clock = Model(drawn.workload, DEFAULTS), ManualClock()

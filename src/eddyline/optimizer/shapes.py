@@ -9,6 +9,7 @@ tree is to price one or two of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import fsum
 from typing import NamedTuple
 
 from eddyline.optimizer.cost_model import Model
@@ -59,9 +60,9 @@ class Pricing:
         return known
 
     def cost(self, shape: Shape) -> Cost:
-        """Of a whole tree."""
+        """Of a whole tree, the same to the last bit in whichever order its operators are listed."""
         operators = [self.operator(children) for children in shape.values()]
-        return Cost(sum(o.cpu for o in operators), sum(o.memory for o in operators))
+        return Cost(fsum(o.cpu for o in operators), fsum(o.memory for o in operators))
 
     def change(self, old: Sequence[tuple[int, ...]], new: Sequence[tuple[int, ...]]) -> Cost:
         """By how much the cost changes if some operators are replaced by others."""
