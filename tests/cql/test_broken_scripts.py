@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from valid_scripts import DECLARED, QUERIES
 
@@ -11,6 +11,7 @@ from eddyline.cql.tokens import tokenize
 from eddyline.errors import ScriptError
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
+from tests.properties import examples
 
 SCRIPTS = [query + "\n;" + DECLARED for query in QUERIES]
 PIECES = [
@@ -149,27 +150,27 @@ def check(text: str) -> None:
         assert isinstance(query, Query) and query.schema is not None and hash(query.outputs) is not None
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text())
 def test_random_text(text: str) -> None:
     check(text)
     check("SELECT " + text + " FROM orders;" + DECLARED)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.binary())
 def test_random_bytes(data: bytes) -> None:
     check(data.decode("latin-1"))
     check(data.decode(errors="replace"))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.sampled_from(PIECES), max_size=15), st.sampled_from(["SELECT id FROM orders ", "SELECT ", ""]))
 def test_random_words(words: list[str], start: str) -> None:
     check(start + " ".join(words) + " FROM orders;" + DECLARED)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.sampled_from(SCRIPTS), st.data())
 def test_mutated_tokens(script: str, data: st.DataObject) -> None:
     spans = [(token.start, token.end + 1) for token in tokenize(script)]
@@ -183,7 +184,7 @@ def test_mutated_tokens(script: str, data: st.DataObject) -> None:
     check(script)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.sampled_from(SCRIPTS), st.data())
 def test_mutated_characters(script: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(script) - 1))

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.engine import attach
@@ -36,6 +36,7 @@ from eddyline.testing.run import bound as bound_case
 from eddyline.testing.run import expected_of
 from jobs import TIME, Row, batch_of, bound
 from slot_steps import Step, run, steps_of, with_tables
+from tests.properties import examples
 
 W, S = "[RANGE 6 MICROSECONDS]", "[RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS]"
 QUERIES = {
@@ -563,6 +564,6 @@ def travelled(seed: int, folder: Path) -> str | None:
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_random_queries_travel(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     assert travelled(case_seed(seed, 0), tmp_path_factory.mktemp("slots")) is None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.engine.intake import LARGEST_TIME, columns_for, event_times, take_in
 from eddyline.errors import JobError
 from eddyline.query.model import Stream
+from tests.properties import examples
 
 MICROS = pa.timestamp("us")
 SCHEMA = pa.schema([("ts", MICROS), ("k", pa.int64())])
@@ -29,7 +30,7 @@ def doors(batch: pa.RecordBatch, late_before: int | None, stream: Stream = STREA
 TIMES = st.none() | st.integers(-20, 20) | st.sampled_from([LARGEST_TIME, -LARGEST_TIME, LARGEST_TIME + 1, -(2**63)])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(TIMES, max_size=8), st.none() | st.integers(-21, 21), st.integers(0, 3))
 def test_by_one_door_each(times: list[int | None], late_before: int | None, cut: int) -> None:
     batch = batch_of(times).slice(cut)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.engine.parcel import Parcel, as_shipment, of_shipment, packed, unpacked
 from eddyline.engine.split import Logged, Shipment
+from tests.properties import examples
 
 ROWS = pa.record_batch({"k": pa.array([1, 2, 3]), "s": pa.array(["a", None, "c"]).dictionary_encode()})
 
@@ -41,7 +42,7 @@ def test_one_slot_builds_and_logs_everything() -> None:
     assert shipment.build is None and shipment.batch.equals(log) and log.to_pylist() == ROWS.to_pylist()
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.integers(0, 6).flatmap(
         lambda n: st.tuples(

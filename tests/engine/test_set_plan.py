@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.engine.attach import close, open_slot, save
@@ -46,6 +46,7 @@ from plan_world import (
 )
 from regions import check_regions
 from slot_steps import Step, run, run_twice
+from tests.properties import examples
 
 
 @pytest.mark.parametrize("router", ["auto", "random"])
@@ -301,7 +302,7 @@ def with_plans(seed: int) -> str | None:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_random_queries_with_random_plans(seed: int) -> None:
     assert with_plans(seed) is None
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.engine.slot import Slot
@@ -21,6 +21,7 @@ from eddyline.query.expr import Column, Expr
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from jobs import Row, batch_of, bound, schema
+from tests.properties import examples
 
 COLUMNS = "k x y:float s:words w:string"
 SHAPES = [
@@ -77,7 +78,7 @@ def results(query: Query, rows: list[list[Row]]) -> list[tuple[int, ...]]:
     return [n for at, n in enumerate(numbers) if all(m[at] for m in masks)]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.sampled_from(SHAPES), st.sampled_from([2, 3, 4, 8]), st.sampled_from([1, 7, 256]), st.randoms())
 def test_each_result_is_made_in_exactly_one_slot(where: str, slots: int, groups: int, rng: random.Random) -> None:
     """All components of a combination that WHERE lets through are together in one slot, and in one only."""

@@ -8,7 +8,7 @@ from math import inf
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from eddyline.migration.costs import Change, moving_state, parallel_track
 from eddyline.optimizer.cost_model import Model
@@ -18,6 +18,7 @@ from eddyline.optimizer.workload import Edge, Selection, Source, Workload
 from eddyline.plan.tree import Tree, mjoin
 from eddyline.testing.trees import random_tree
 from tests.optimizer.drawn import SEEDS, model
+from tests.properties import examples
 
 ROW, INDEX, COMPONENT, DELETE, PROBE, MATCH, INDEX_BYTES = 1, 10, 100, 1000, 10_000, 10**7, 4
 UNIT = Costs(ROW, INDEX, 20, COMPONENT, DELETE, PROBE, 1e5, 1e6, MATCH, INDEX_BYTES)
@@ -116,7 +117,7 @@ def test_a_state_of_tables_is_made_at_once_by_both() -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_whatever_the_numbers_are(seed: int) -> None:
     """Nothing is negative, nothing changes for nothing, at once is the least work, and both make the same states."""
     rng = Random(seed)

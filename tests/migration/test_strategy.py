@@ -8,7 +8,7 @@ from math import inf
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from eddyline.migration.boxes import boxes
 from eddyline.migration.strategy import Conditions, applied, choose_move
@@ -19,6 +19,7 @@ from eddyline.optimizer.workload import Edge, Source, Workload
 from eddyline.plan.tree import Tree, mjoin, parse_tree
 from eddyline.testing.trees import random_tree
 from tests.optimizer.drawn import SEEDS
+from tests.properties import examples
 
 LEFT = Tree((Tree((0, 1)), 2))
 FREE = Conditions("auto", 0.1, 0.0, None, (2.0, 2.0, 2.0), 0.0, 0.05)
@@ -86,7 +87,7 @@ def test_boxes_are_moved_together_if_there_is_room() -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_boxes_one_after_the_other_lead_to_the_same_plan(seed: int) -> None:
     rng = Random(seed)
     size = rng.randint(3, 8)

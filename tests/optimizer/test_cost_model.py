@@ -7,7 +7,7 @@ from itertools import combinations, product
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.optimizer.best_ordering import best_ordering
@@ -19,6 +19,7 @@ from eddyline.optimizer.shapes import Pricing, mjoin_shape
 from eddyline.optimizer.workload import Access, Edge, Selection, Source, Workload
 from eddyline.plan.tree import Tree, mjoin
 from tests.optimizer.drawn import SEEDS, model
+from tests.properties import examples
 
 UNIT = Costs(1, 10, 20, 100, 1000, 1e4, 1e5, 1e6, 1e7, 4)
 CHAIN = Workload(
@@ -107,6 +108,7 @@ def test_a_selection_is_put_off_until_few_tuples_are_left() -> None:
     assert m.selection_cpu(0b001, (4, 2)) == m.selection_cpu(0b001, (2, 4))
 
 
+@examples(100)
 @given(SEEDS, st.integers(3, 6))
 def test_selections_are_priced_whoever_orders(seed: int, sources: int) -> None:
     """What the algorithms say a plan costs is what the model says of its orders."""
@@ -140,6 +142,7 @@ def test_a_class_of_equal_columns_counts_once_between_spans() -> None:
     assert Model(alone, UNIT).independent and Model(alone, UNIT).live(0b111) == Model(CHAIN, UNIT).live(0b111)
 
 
+@examples(100)
 @given(SEEDS, st.integers(2, 6))
 def test_what_flows_in_comes_out(seed: int, sources: int) -> None:
     """Whatever splits a span, the tuples that its parts start together are all of it."""
@@ -152,7 +155,7 @@ def test_what_flows_in_comes_out(seed: int, sources: int) -> None:
         assert m.held(left) >= m.live(left) * (1 - 1e-9)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(SEEDS)
 def test_flows_beside_arrivals(seed: int) -> None:
     """Rows arrive evenly and join by keys drawn at random; tuples are counted when their last component comes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isclose
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.optimizer.best_ordering import best_ordering
@@ -12,6 +12,7 @@ from eddyline.optimizer.brute_force import all_trees, least_orders
 from eddyline.optimizer.exhaustive import exhaustive, partitions
 from eddyline.optimizer.plans import Cost, Limits
 from tests.optimizer.drawn import SEEDS, base, model
+from tests.properties import examples
 
 
 def front(costs: list[Cost]) -> list[Cost]:
@@ -23,7 +24,7 @@ def front(costs: list[Cost]) -> list[Cost]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SEEDS, st.integers(2, 6))
 def test_best_ordering_beside_all_orders(seed: int, sources: int) -> None:
     m = model(seed, sources)
@@ -32,7 +33,7 @@ def test_best_ordering_beside_all_orders(seed: int, sources: int) -> None:
     assert isclose(found.cpu, sum(m.order_cpu(*item) for item in found.orders.items()), rel_tol=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEEDS, st.integers(2, 5), st.booleans())
 def test_same_front_as_all_trees(seed: int, sources: int, wild: bool) -> None:
     m = model(seed, sources, wild=wild)
@@ -48,7 +49,7 @@ def test_same_front_as_all_trees(seed: int, sources: int, wild: bool) -> None:
         assert isclose(a.memory, b.memory, rel_tol=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEEDS, st.integers(2, 5), st.floats(0.8, 3), st.floats(0.8, 3))
 def test_early_filtering_loses_nothing(seed: int, sources: int, cpu: float, memory: float) -> None:
     m = model(seed, sources, wild=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isclose
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.optimizer.best_ordering import best_ordering
@@ -15,11 +15,12 @@ from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.workload import Edge, Source, Workload
 from tests.optimizer.drawn import SEEDS, base, model
+from tests.properties import examples
 
 SIZES = st.integers(2, 7)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(SEEDS, SIZES, st.sampled_from(["tree", "star"]), st.booleans())
 def test_best_of_all_connected_orders_of_a_tree(seed: int, sources: int, graph: str, wild: bool) -> None:
     m = model(seed, sources, graph, wild)
@@ -27,7 +28,7 @@ def test_best_of_all_connected_orders_of_a_tree(seed: int, sources: int, graph: 
     assert isclose(found.cpu, least_orders(m, base(sources), products=False), rel_tol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SEEDS)
 def test_children_may_be_intermediate(seed: int) -> None:
     m = model(seed, 7, "tree")
@@ -38,7 +39,7 @@ def test_children_may_be_intermediate(seed: int) -> None:
     assert isclose(found.cpu, least_orders(m, children, products=False), rel_tol=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(SEEDS, SIZES, st.booleans())
 def test_priced_as_the_model_does(seed: int, sources: int, cartesian: bool) -> None:
     m = model(seed, sources)
@@ -48,7 +49,7 @@ def test_priced_as_the_model_does(seed: int, sources: int, cartesian: bool) -> N
     assert isclose(found.cpu, sum(m.order_cpu(*item) for item in found.orders.items()), rel_tol=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(SEEDS, SIZES)
 def test_products_are_never_worse(seed: int, sources: int) -> None:
     m = model(seed, sources)
@@ -67,7 +68,7 @@ def test_figure_5_3() -> None:
     assert mjoin_ordering(m, base(3)).orders[2] == (4, 1)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEEDS, st.integers(2, 6))
 def test_corrections_are_priced(seed: int, sources: int) -> None:
     plain = model(seed, sources)

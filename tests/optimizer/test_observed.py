@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from eddyline.optimizer.conditions import Condition
 from eddyline.optimizer.observed import FEW, HALF_LIFE, Observed
 from eddyline.optimizer.workload import Access, Selection
+from tests.properties import examples
 
 KEY_AB, KEY_BC = Condition(0b011, Access.HASH, True), Condition(0b110, Access.HASH, True)
 KEY_ABC = Condition(0b111, Access.HASH, True)
@@ -53,6 +54,7 @@ def test_rates_are_rows_per_second_of_event_time() -> None:
     assert [observed.rate(i) for i in (0, 1)] == [pytest.approx(100.0), pytest.approx(30.0)]
 
 
+@examples(100)
 @given(st.floats(-4.0, -1.0), st.floats(-4.0, -1.0))
 def test_conditions_that_a_probe_decides_alone(one: float, other: float) -> None:
     conditions, shares = [KEY_AB, KEY_BC], [10.0**one, 10.0**other]

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import inf, isclose
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.optimizer import min_state as module
@@ -19,6 +19,7 @@ from eddyline.optimizer.state_removal import state_removal
 from eddyline.optimizer.state_selection import merged, state_selection
 from eddyline.plan.tree import Tree
 from tests.optimizer.drawn import SEEDS, model
+from tests.properties import examples
 
 
 def check(shape: Shape, sources: int) -> None:
@@ -28,7 +29,7 @@ def check(shape: Shape, sources: int) -> None:
     assert shape_of(tree) == shape
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(SEEDS, st.integers(3, 7), st.booleans())
 def test_min_state_is_best_for_stars(seed: int, sources: int, wild: bool) -> None:
     m = model(seed, sources, "star", wild)
@@ -37,7 +38,7 @@ def test_min_state_is_best_for_stars(seed: int, sources: int, wild: bool) -> Non
     assert isclose(pricing.cost(shape).memory, least_binary_memory(m), rel_tol=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEEDS, st.integers(3, 7))
 def test_large_stars_are_no_worse_than_the_greedy_choice(seed: int, sources: int) -> None:
     m = model(seed, sources, "star")
@@ -49,7 +50,7 @@ def test_large_stars_are_no_worse_than_the_greedy_choice(seed: int, sources: int
     assert found <= pricing.cost(contracted(m, products=False)).memory * (1 + 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SEEDS, st.integers(2, 8))
 def test_min_state_gives_binary_trees_and_products_are_never_worse(seed: int, sources: int) -> None:
     m = model(seed, sources)
@@ -64,7 +65,7 @@ def test_min_state_gives_binary_trees_and_products_are_never_worse(seed: int, so
     assert pricing.cost(best).memory <= pricing.cost(plain).memory
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SEEDS, st.integers(2, 8))
 def test_state_removal_ends_at_the_multi_way_join(seed: int, sources: int) -> None:
     pricing = Pricing(model(seed, sources))
@@ -78,7 +79,7 @@ def test_state_removal_ends_at_the_multi_way_join(seed: int, sources: int) -> No
         assert cost == pricing.cost(after)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEEDS, st.integers(3, 7))
 def test_state_removal_takes_the_state_that_costs_least_to_miss(seed: int, sources: int) -> None:
     pricing = Pricing(model(seed, sources, wild=False))
@@ -94,7 +95,7 @@ def test_state_removal_takes_the_state_that_costs_least_to_miss(seed: int, sourc
     assert ratios[chosen.cpu - old.cpu] == min(ratios.values())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SEEDS, st.integers(2, 8))
 def test_each_selected_state_saves_cpu(seed: int, sources: int) -> None:
     pricing = Pricing(model(seed, sources))
@@ -106,7 +107,7 @@ def test_each_selected_state_saves_cpu(seed: int, sources: int) -> None:
         assert cost.cpu < before.cpu * (1 + 1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SEEDS)
 def test_operator_merging_costs_nothing(seed: int) -> None:
     pricing = Pricing(model(seed, 5))
@@ -117,7 +118,7 @@ def test_operator_merging_costs_nothing(seed: int) -> None:
     assert pricing.cost(after).memory <= pricing.cost(shape).memory * (1 + 1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(SEEDS, st.integers(3, 6))
 def test_neighbours_are_trees(seed: int, sources: int) -> None:
     pricing = Pricing(model(seed, sources))

@@ -6,7 +6,7 @@ from math import isclose
 from random import Random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eddyline.optimizer import dominating as module
@@ -20,6 +20,7 @@ from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 from eddyline.plan.tree import mjoin
 from eddyline.testing.clock import ManualClock
 from tests.optimizer.drawn import SEEDS, model
+from tests.properties import examples
 
 
 def check(m: Model, plan: Planned) -> None:
@@ -28,7 +29,7 @@ def check(m: Model, plan: Planned) -> None:
     assert isclose(plan.cost.memory, priced.memory, rel_tol=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(SEEDS, st.integers(2, 6))
 def test_what_they_find_is_priced_right_and_exhaustive_search_finds_no_less(seed: int, sources: int) -> None:
     drawn = draw.setting(Random(seed), sources)
@@ -50,7 +51,7 @@ def test_without_limits_the_start_is_taken() -> None:
     assert all(len(op.children) == 2 for op in bjtree_init(m, Limits()).tree.below())
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(SEEDS)
 @example(4_078_501_716)  # one tree is come to with its operators in different orders
 def test_dominating_plans_are_qualified_and_none_dominates_another(seed: int) -> None:
@@ -71,7 +72,7 @@ def test_dominating_plans_are_qualified_and_none_dominates_another(seed: int) ->
         assert any(other.cost == plan.cost or other.cost.dominates(plan.cost) for other in long)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(SEEDS)
 def test_with_time_enough_it_comes_near_to_all_of_the_front(seed: int) -> None:
     drawn = draw.setting(Random(seed), 5)

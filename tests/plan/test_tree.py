@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from eddyline.errors import SettingError
 from eddyline.plan.tree import Tree, mjoin, parse_tree, passed, shape, span_of, weighted
 from eddyline.testing.trees import random_tree
+from tests.properties import examples
 
 ABC = ["a", "b", "c"]
 
@@ -74,6 +75,7 @@ def test_refused(text: str, answer: str) -> None:
     assert str(refused.value) == answer
 
 
+@examples(100)
 @given(st.integers(0, 10**9), st.integers(1, 9))
 def test_what_is_written_is_read_again(seed: int, sources: int) -> None:
     """Whatever the aliases are: those that are not plain stand in quotes."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from eddyline.errors import JobError, ScriptError
@@ -21,6 +21,7 @@ from eddyline.runtime.sources.csv import CsvSource
 from eddyline.runtime.sources.csv_text import CsvOptions
 from eddyline.runtime.sources.source import Wanted
 from tests.conftest import Ran, at
+from tests.properties import examples
 
 Run = Callable[..., Ran]
 Table = Callable[..., pa.Table]
@@ -267,7 +268,7 @@ def test_csv_a_quote_that_is_not_closed_costs_its_own_line(
 
 
 @given(st.text('ab,"\\\\\n\r', max_size=40), st.sampled_from(["", "\\"]), st.booleans())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_csv_no_line_vanishes(tmp_path: Path, text: str, escape: str, multi_line: bool) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(text.encode() + b"\nlast,row")

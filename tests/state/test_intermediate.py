@@ -21,6 +21,7 @@ from eddyline.state.probing import NO_BOUND, Limits
 from eddyline.state.stem import SteM
 from eddyline.state.view import View
 from regions import check_regions, taken
+from tests.properties import examples
 
 K0, S0, X0 = Name(0, "k", pa.int64()), Name(0, "s", pa.string()), Name(0, "x", pa.int64())
 K1, X1 = Name(1, "k", pa.int64()), Name(1, "x", pa.int64())
@@ -248,7 +249,7 @@ class Life(RuleBasedStateMachine):
             check_regions([*self.bases, self.stem], self.arena)
 
 
-LIFE = settings(max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+LIFE = examples(60, stateful_step_count=40, suppress_health_check=list(HealthCheck))
 TestLife = Life.TestCase
 TestLife.settings = LIFE
 

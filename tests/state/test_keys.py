@@ -9,10 +9,11 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.state import keys
+from tests.properties import examples
 
 NAN = float("nan")
 INTS = {8: [0, 1, -1, 127, -128], 16: [0, 1, -1, 2**15 - 1, -(2**15)], 32: [0, 1, -1, 2**31 - 1, -(2**31)]}
@@ -112,7 +113,7 @@ def test_hashed_types_have_no_order(type_: pa.DataType) -> None:
     assert not keys.has_order(type_)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.floats(), min_size=1, max_size=8))
 def test_floats_in_order(values: list[float]) -> None:
     codes = keys.in_order(pa.array(values, pa.float64()))

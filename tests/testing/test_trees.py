@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from eddyline.plan.tree import Tree, mjoin
 from eddyline.testing.trees import random_tree
+from tests.properties import examples
 
 
 def chain(sources: int) -> set[tuple[int, int]]:
     return {(i, i + 1) for i in range(sources - 1)}
 
 
+@examples(100)
 @given(st.integers(0, 10**9), st.integers(1, 12), st.data())
 def test_every_source_is_there_once(seed: int, sources: int, data: st.DataObject) -> None:
     pairs = st.tuples(st.integers(0, sources - 1), st.integers(0, sources - 1)).filter(lambda p: p[0] != p[1])

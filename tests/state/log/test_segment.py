@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.errors import JobError
 from eddyline.state.log.segment import END, MAGIC, Segment, written
+from tests.properties import examples
 
 ROWS = pa.record_batch({"k": pa.array([1, 2, None]), "s": pa.array(["a", None, "c"])})
 
@@ -40,7 +41,7 @@ def test_a_segment_without_sections() -> None:
     assert read(file([])).names == []
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.lists(st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=20), max_size=4))
 def test_any_numbers(batches: list[list[int | None]]) -> None:
     made = [pa.record_batch({"n": pa.array(values, pa.int64())}) for values in batches]
