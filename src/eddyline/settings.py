@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from sys import float_info
 from typing import Any
 
 from eddyline.errors import SettingError
@@ -104,6 +105,14 @@ def _number(text: str, least: int, most: int = 2**63 - 1) -> int:
     return int(text)
 
 
+def _decimal(text: str, what: str, most: float = float_info.max, zero: bool = False) -> float:
+    """A number above 0, or from 0 on, as a person or Python writes it."""
+    written = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", text, re.IGNORECASE)
+    if not written or not (0 < float(text) <= most or (zero and float(text) == 0)):
+        raise _Wrong(f"{text!r} is not {what}")
+    return float(text)
+
+
 def _packet(text: str) -> Mapping[str, Any]:
     return {"packet": None if text == "adaptive" else _number(text, 1, 2**31 - 1)}
 
@@ -113,9 +122,7 @@ def _input_batch(text: str) -> Mapping[str, Any]:
 
 
 def _explore(text: str) -> Mapping[str, Any]:
-    if not re.fullmatch(r"[0-9]*\.?[0-9]+", text) or float(text) > 1:
-        raise _Wrong(f"{text!r} is not a share from 0 to 1")
-    return {"explore": float(text)}
+    return {"explore": _decimal(text, "a share from 0 to 1", most=1.0, zero=True)}
 
 
 def _plan(text: str) -> Mapping[str, Any]:
@@ -125,11 +132,7 @@ def _plan(text: str) -> Mapping[str, Any]:
 
 
 def _cpu(text: str) -> Mapping[str, Any]:
-    if text == "none":
-        return {"cpu": None}
-    if not re.fullmatch(r"[0-9]*\.?[0-9]+", text) or float(text) == 0:
-        raise _Wrong(f"{text!r} is not none or a fraction of a core such as 0.5")
-    return {"cpu": float(text)}
+    return {"cpu": None if text == "none" else _decimal(text, "none or a fraction of a core such as 0.5")}
 
 
 def _batch_rows(text: str) -> Mapping[str, Any]:
@@ -140,19 +143,13 @@ def _batch_rows(text: str) -> Mapping[str, Any]:
 
 def _seconds(key: str, none: bool = True) -> Callable[[str], Mapping[str, Any]]:
     def parse_seconds(text: str) -> Mapping[str, Any]:
-        if none and text == "none":
-            return {key: None}
-        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) <= 0:
-            raise _Wrong(f"{text!r} is not a number of seconds above 0")
-        return {key: float(text)}
+        return {key: None if none and text == "none" else _decimal(text, "a number of seconds above 0")}
 
     return parse_seconds
 
 
 def _pause(text: str) -> Mapping[str, Any]:
-    if text != "none" and not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
-        raise _Wrong(f"{text!r} is not none or a number of milliseconds")
-    return {"pause_ms": None if text == "none" else float(text)}
+    return {"pause_ms": None if text == "none" else _decimal(text, "none or a number of milliseconds", zero=True)}
 
 
 def _port(text: str) -> Mapping[str, Any]:

@@ -49,11 +49,13 @@ def test_routers(router: str) -> None:
     assert parse([f"router={router}"]).router == router
 
 
-def test_packets_and_input_batches() -> None:
+def test_numbers() -> None:
     assert parse(["packet=1"]).packet == 1 and parse(["packet=adaptive"]).packet is None
     assert parse(["input_batch=7"]).input_batch == 7 and parse(["input_batch=auto"]).input_batch is None
     assert parse(["reroute_every=5"]).reroute_every == 5
     assert [parse([f"explore={text}"]).explore for text in ("0", "1", "0.5", ".25", "1.0")] == [0, 1, 0.5, 0.25, 1]
+    assert [parse([f"trigger={text}"]).trigger for text in ("2", "1e-06", "1E3", "none")] == [2, 1e-6, 1000, None]
+    assert [parse([f"pause_ms={text}"]).pause_ms for text in ("0", "2.5", "none")] == [0, 2.5, None]
 
 
 def test_batch_rows() -> None:
@@ -90,6 +92,7 @@ def test_batch_rows() -> None:
         ("batch_seconds=0", "setting batch_seconds (from --set): '0' is not a number of seconds above 0"),
         ("seed=x", "setting seed (from --set): 'x' is not a whole number of at least 0"),
         ("idle_timeout=5 s", "setting idle_timeout (from --set): '5 s' is not a number of seconds above 0"),
+        ("trigger=1e400", "setting trigger (from --set): '1e400' is not a number of seconds above 0"),
         ("groups=0", "setting groups (from --set): '0' is not a whole number of at least 1"),
         ("groups=65537", "setting groups (from --set): 65537 is too large; the largest is 65536"),
         ("slots=0", "setting slots (from --set): '0' is not a whole number of at least 1"),
