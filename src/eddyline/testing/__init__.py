@@ -3,5 +3,6 @@
 Nothing in here is imported by the engine. The oracle needs DuckDB (`pip install eddyline[testing]`).
 """
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1"
-"""For a JVM that lives for some seconds or minutes: code that is compiled at once, and not well, costs less than it."""
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""For a JVM that lives for some seconds or minutes: code that is compiled at once, and not well, costs less than to look
+at it longer; and that Spark's classes are well formed others have checked."""

@@ -49,7 +49,11 @@ PATIENCE = 300.0
 """Seconds after which a run that neither ends nor goes on is stuck."""
 RETRIES = 3
 """So many dead workers and executors a run must bear: Spark starts a task four times."""
-CLUSTER = {"spark.master": "local-cluster[2,1,1024]", "spark.executor.memory": "512m"}
+CLUSTER = {
+    "spark.master": "local-cluster[2,1,1024]",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": SHORT_LIVED,
+}
 """Two executors, each a process with one core."""
 ARENAS = "$SPARK_EXECUTOR_DIRS"
 """A folder of each executor, which goes with it."""
