@@ -4,5 +4,5 @@ Nothing in here is imported by the engine. The oracle needs DuckDB (`pip install
 """
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-"""For a JVM that lives for some seconds or minutes: code that is compiled at once, and not well, costs less than to look
-at it longer; and that Spark's classes are well formed others have checked."""
+"""For a JVM that lives for some seconds or minutes: code that is compiled at once, and not well, costs less than the
+time that it takes to do it well; and Spark's classes need not be verified each time."""
