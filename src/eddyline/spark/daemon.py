@@ -54,6 +54,7 @@ def prepare() -> None:
     from eddyline.kernels.scan import first_at_least
 
     first_at_least(np.empty(0, np.int64), 0, 0, 0)
+    os.register_at_fork(after_in_child=np.random.seed)  # else user functions of all workers would draw the same numbers
     gc.freeze()
 
 
