@@ -1,8 +1,8 @@
 """PySpark's daemon, whose workers know all that a task needs when they start, and leave quietly.
 
 Workers are forked from the daemon. PySpark's own imports nothing before that, since a process with threads must not be
-forked; so each worker would import the engine, for two seconds or more. Here the daemon has it, without any thread:
-the two libraries that start one when they are imported, NumPy's OpenBLAS and Arrow's jemalloc, are told not to.
+forked; so each worker would import the engine. Here the daemon has it, without any thread: the two libraries that start
+one when they are imported, NumPy's OpenBLAS and Arrow's jemalloc, are told not to.
 
 Spark ends an idle worker (after a minute, or with the session) by closing its socket. PySpark's worker takes that for
 an error of its task and writes it to the socket; with Unix sockets that fails at once, and the worker prints a
