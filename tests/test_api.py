@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import eddyline as el
+from eddyline.api import Run
 from eddyline.errors import JobError, ScriptError, SettingError
 from eddyline.testing.sources import ABORT, END, PAUSE, Abort, MarkedSource
 
@@ -174,6 +176,29 @@ def test_stop_does_not_wait_for_a_table(table: Table) -> None:
     summary = run.wait()
     assert summary is not None
     assert summary.stopped
+
+
+def test_half_a_table_is_not_kept(table: Table, tmp_path: Path) -> None:
+    data, slow = table("k", (1, 1), (2, 2)), _Slow(table("k", (1, 1)).schema)
+    found: list[int] = []
+
+    def start(rows: pa.Table | _Slow) -> Run:
+        query = el.query("SELECT t.k FROM s, t WHERE s.k = t.k", {"s": el.stream(data, time="ts")}, {"t": rows})
+        return query.start(lambda batch: found.extend(batch.column("k").to_pylist()), checkpoint=str(tmp_path / "c"))
+
+    first = start(slow)
+    slow.give(data.slice(0, 1).to_batches()[0])
+    time.sleep(0.1)
+    first.stop()
+    assert start(data).wait() is not None and found == [1, 2]
+
+
+def test_an_iterator_with_a_checkpoint(table: Table, tmp_path: Path) -> None:
+    data = table("k", (1, 1), (2, 2))
+    for batches in ((b for b in data.to_batches()), data.to_batches()):
+        query = el.query("SELECT k FROM s", {"s": el.stream(batches, time="ts")})
+        summary = query.start(sink=id, checkpoint=str(tmp_path)).wait()
+        assert summary is not None and summary.rows_in == 2
 
 
 def test_streams_that_wait_do_not_keep_the_interpreter() -> None:

@@ -138,8 +138,10 @@ class Query:
                 runner_of(self._sql, self._given, target, foreach_batch, parsed, checkpoint, follow, began), parsed
             )
         job = prepare(self._sql, self._given, target, parsed.seed, sys.stdout)
-        runner: Runner = LocalRunner(job, parsed, began=began)
-        if checkpoint is not None:
+        runner: Runner
+        if checkpoint is None:
+            runner = LocalRunner(job, parsed, began=began)
+        else:
             runner = CheckpointedRunner(job, self._sql, parsed, checkpoint, began=began)
         return Run(runner, parsed)
 

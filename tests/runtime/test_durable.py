@@ -13,12 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eddyline.engine import coordinator
 from eddyline.errors import EddylineError, JobError, SettingError
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.job import prepare
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.summary import Summary
 from eddyline.settings import Settings, from_mapping
+from eddyline.state.log.store import Store
 from eddyline.testing.simulation import leftovers
 
 SCRIPT = """
@@ -151,6 +153,63 @@ def test_layout_and_unused_columns_do_not_matter(data: Path) -> None:
     pq.write_table(old.append_column("more", pa.array(range(20))), data / "a" / "0.parquet")
     run(SCRIPT.replace("FROM", "\n   from").replace("SELECT", "select  "))
     assert leftovers("checkpoint") == []
+
+
+@pytest.mark.parametrize("columns", [["ts", "v", "k"], ["v", "k", "ts"]], ids=str)
+def test_columns_in_another_order(columns: list[str], data: Path) -> None:
+    run(checkpoint="another")
+    whole = results()
+    shutil.rmtree("out")
+    run(batches=5, batch_rows=3)
+    for name in "ab":
+        pq.write_table(pq.read_table(data / name / "0.parquet").select(columns), data / name / "0.parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coordinator, "MERGED", 2)
+        run(batch_rows=3)
+    assert results() == whole
+
+
+def test_a_stream_that_had_ended_refuses_new_rows(data: Path, table: Callable[..., pa.Table]) -> None:
+    pq.write_table(pq.read_table(data / "a" / "0.parquet").slice(0, 2), data / "a" / "0.parquet")
+    run(batches=4)
+    before = results()
+    pq.write_table(table("k v", (30, 0, "a30")), data / "a" / "1.parquet")
+    with pytest.raises(JobError, match="the job took a to be at its end; a has new rows, which need a new checkpoint"):
+        run()
+    (data / "a" / "1.parquet").unlink()
+    assert results() == before
+    run()
+
+
+def test_rows_that_were_read_must_stay(data: Path, table: Callable[..., pa.Table]) -> None:
+    run(at_end="keep")
+    before = results()
+    (data / "a" / "0.parquet").unlink()
+    pq.write_table(table("k v", (30, 0, "a30")), data / "a" / "1.parquet")
+    with pytest.raises(JobError, match="a has fewer rows than the job read of it before: those must stay"):
+        run(at_end="keep")
+    assert results() == before
+
+
+def test_another_run_that_was_faster(data: Path) -> None:
+    """Where a folder cannot be locked, two runs may have one checkpoint: who is behind must not publish."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "hold", lambda self: None)
+        chosen = from_mapping({"batch_rows": 5})
+        slow = CheckpointedRunner(prepare(SCRIPT), SCRIPT, chosen, "checkpoint")
+
+        def stop() -> bool:
+            if slow.progress().batches == 2:
+                run(batches=4, batch_rows=3)
+            return False
+
+        with pytest.raises(JobError, match="batch 3 was committed by another run of this job"):
+            slow.run(stop)
+    run()
+    found = results()
+    shutil.rmtree("out")
+    run(checkpoint="another")
+    assert found == results()
 
 
 def test_a_uri(data: Path) -> None:

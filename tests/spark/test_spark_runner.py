@@ -92,12 +92,14 @@ def _long_job(files: Files, table: Tables, out: Path) -> str:
     )
 
 
-def test_stopped_in_the_middle_it_goes_on_with_other_slots(
+def test_stopped_in_the_middle_it_goes_on_with_other_slots_and_files_elsewhere(
     run_on_spark: Runs, files: Files, table: Tables, tmp_path: Path
 ) -> None:
     text, checkpoint, out = _long_job(files, table, tmp_path / "out"), tmp_path / "checkpoint", tmp_path / "out"
     first = run_on_spark(text, checkpoint, lambda: len(list(out.glob("batch-*"))) >= 2, slots=2, batch_rows=10)
     assert first.summary.stopped and 20 <= first.summary.rows_in < 80
+    (tmp_path / "a").rename(tmp_path / "moved")
+    text = text.replace(f"'{tmp_path / 'a'}'", f"'{tmp_path}/moved/*.parquet'")
     second = run_on_spark(text, checkpoint, slots=3, batch_rows=30, router="random")
     pairs = sorted((v, w) for v in range(80) for w in range(80) if v % 4 == w % 4 and abs(v - w) <= 8)
     with duckdb.connect() as db:
@@ -107,7 +109,7 @@ def test_stopped_in_the_middle_it_goes_on_with_other_slots(
     again = run_on_spark(text, checkpoint)
     assert (again.summary.rows_out, again.summary.batches, again.summary.stopped) == (len(pairs), 0, False)
     more = table("k v", *[(i, i % 4, i) for i in range(80, 90)])
-    pq.write_table(more, tmp_path / "a" / "8.parquet")
+    pq.write_table(more, tmp_path / "moved" / "8.parquet")
     with pytest.raises(JobError, match=r"is finished: .* new rows, which need a new checkpoint"):
         run_on_spark(text, checkpoint)
     other = text.replace("8 SECONDS", "9 SECONDS")

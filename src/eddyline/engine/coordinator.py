@@ -186,6 +186,7 @@ class Coordinator:
             decision.after,
             {} if finished else {str(r.slot): r.plan for r in records if r.slot != COMBINED},
         )
+        self._checkpoint.expect(commit.batch)
         reach("before publish")
         self._publisher.publish(decision.batch, staged)
         reach("after publish")

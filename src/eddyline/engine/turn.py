@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from eddyline.engine.coordinator import COMBINED, Decision, Record
 from eddyline.engine.home import RESULTS, Home, horizon
-from eddyline.engine.intake import event_times
+from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.parcel import Parcel, as_shipment
 from eddyline.engine.partial import combine
 from eddyline.engine.slot import Slot
@@ -212,7 +212,12 @@ def _log(
     for old in decision.merge.get(str(number), ()):
         segment = home.checkpoint.segment(old)
         for stream in segment.names:
-            logged[stream] = [*segment.batches(stream), *logged.get(stream, ())]
+            alike = (
+                home.split.streams[stream],
+                home.split.needed[stream],
+            )  # the script may declare columns in another order
+            before = [columns_for(alike[0], batch, alike[1]) for batch in segment.batches(stream)]
+            logged[stream] = [*before, *logged.get(stream, ())]
     kept: dict[str, list[pa.RecordBatch]] = {}
     last: dict[str, int | None] = {}
     for stream, batches in logged.items():

@@ -71,9 +71,10 @@ class CheckpointedRunner(LocalRunner):
             raise SettingError(f"the checkpoint {self._durable.root} is of a job on Spark: go on with it there")
         self._at = at
         for reader in self._readers:
-            reader.feed.skip(*self._at[reader.stream.name])
-            if commit.finished and reader.feed.more():
-                raise self._durable.refused(reader.stream.name)
+            name = reader.stream.name
+            reader.feed.skip(*self._at[name])
+            if (commit.finished or name in commit.watermarks["ended"]) and reader.feed.more():
+                raise self._durable.refused(name)
         return not commit.finished
 
     def _load_tables(self, waiting: Waiting) -> None:
@@ -81,11 +82,10 @@ class CheckpointedRunner(LocalRunner):
             return
 
         def rows() -> Iterator[tuple[str, pa.RecordBatch, bool]]:
-            for table, feed in self._tables:
-                while waiting.until_ready(feed) and (chunk := feed.next()) is not None:
-                    yield table.name, chunk.rows, True
-                    if chunk.dead is not None:
-                        yield table.name, chunk.dead, False
+            for table, chunk in self._table_rows(waiting):
+                yield table.name, chunk.rows, True
+                if chunk.dead is not None:
+                    yield table.name, chunk.dead, False
 
         self._batch("load", rows())
 

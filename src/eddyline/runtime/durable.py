@@ -121,10 +121,10 @@ class Durable:
         for sink in self.sinks.values():
             sink.close(self.commit.batch)
 
-    @staticmethod
-    def refused(stream: str) -> JobError:
-        """What to raise when there are new rows for a job that is finished."""
-        return JobError(f"{FINISHED}; {stream} has new rows, which need a new checkpoint")
+    def refused(self, stream: str) -> JobError:
+        """What to raise when there are new rows of a stream that has ended for this job."""
+        what = FINISHED if self.commit.finished else f"the job took {stream} to be at its end"
+        return JobError(f"{what}; {stream} has new rows, which need a new checkpoint (or at_end=keep from the start)")
 
     def close(self) -> None:
         """The run is over."""

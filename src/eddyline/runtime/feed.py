@@ -55,6 +55,8 @@ class Feed:
             if few < rows.num_rows or dead is not None:
                 return Chunk(rows.slice(few), dead)
             chunk = self._next()
+        if self._skip_rows or self._skip_dead:
+            raise JobError(f"{self._input.name} has fewer rows than the job read of it before: those must stay")
         return chunk
 
     def more(self) -> bool:

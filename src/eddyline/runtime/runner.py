@@ -8,7 +8,7 @@ wait for rows: what was written is right and complete up to there, and what wait
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from eddyline.runtime.job import Input, Job
 from eddyline.runtime.metrics import Metrics
 from eddyline.runtime.reading import StreamReader, gather
 from eddyline.runtime.sinks.sink import Sink
-from eddyline.runtime.sources.source import dead_rows
+from eddyline.runtime.sources.source import Chunk, dead_rows
 from eddyline.runtime.summary import Course, Progress, Summary
 from eddyline.runtime.waiting import Waiting
 from eddyline.settings import Settings, size_text
@@ -50,6 +50,10 @@ class Runner(Protocol):
     @property
     def decisions(self) -> dict[str, int]:
         """Decisions taken so far, by kind."""
+
+
+class _Stopped(Exception):
+    """A stop was asked for while tables were read: half a table is none."""
 
 
 class LocalRunner:
@@ -115,7 +119,10 @@ class LocalRunner:
         waiting = Waiting(self._settings.batch_seconds if hurried else None, stop)
         for feed in self._feeds:
             feed.start(waiting.changed)
-        self._load_tables(waiting)
+        try:
+            self._load_tables(waiting)
+        except _Stopped:
+            return True
         size = BatchSize(self._settings)
         self._course.begin()
         ended: set[str] = set()
@@ -150,10 +157,19 @@ class LocalRunner:
         return [*(feed for _, feed in self._tables), *(reader.feed for reader in self._readers)]
 
     def _load_tables(self, waiting: Waiting) -> None:
+        for table, chunk in self._table_rows(waiting):
+            self._engine.load_table(table.name, chunk.rows)
+            self._dead(table, [] if chunk.dead is None else [chunk.dead])
+
+    def _table_rows(self, waiting: Waiting) -> Iterator[tuple[Input, Chunk]]:
+        """All rows of all tables; raises _Stopped at a stop before that."""
         for table, feed in self._tables:
-            while waiting.until_ready(feed) and (chunk := feed.next()) is not None:
-                self._engine.load_table(table.name, chunk.rows)
-                self._dead(table, [] if chunk.dead is None else [chunk.dead])
+            while waiting.until_ready(feed):
+                if (chunk := feed.next()) is None:
+                    break
+                yield table, chunk
+            else:
+                raise _Stopped
 
     def _readable(self, reader: StreamReader) -> list[pa.RecordBatch]:
         ready, dead = reader.hand_over()

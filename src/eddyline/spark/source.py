@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -165,9 +166,15 @@ class StreamFiles(_Reading, DataSourceStreamReader):
 
     def _place(self, name: str, offset: str) -> int:
         """How many pieces come no later than the one that is named."""
-        return (
-            bisect_right(self._pieces[name], _order(offset), key=lambda piece: _order(_named(piece))) if offset else 0
-        )
+        pieces = self._pieces[name]
+        return bisect_right(pieces, _order(offset), key=lambda p: _order(self._named(name, p))) if offset else 0
+
+    def _named(self, name: str, piece: Piece) -> str:
+        """The name of a piece in an offset: that of its file in the folder that is read, however that is written."""
+        from eddyline.runtime.sources.paths import folder_of
+
+        path = os.path.relpath(piece.path, folder_of(self._known[name][2]["path"])) if piece.path else ""
+        return f"{path}#{piece.group}"
 
     def initialOffset(self) -> dict[str, Any]:
         streams: dict[str, Any] = dict.fromkeys(self._known, "") | {name: {} for name in self._logs}
@@ -193,7 +200,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
                 break
             rows += next_rows
             at[name] += 1
-        end = {name: _named(pieces[name][at[name] - 1]) if at[name] else "" for name in pieces}
+        end = {name: self._named(name, pieces[name][at[name] - 1]) if at[name] else "" for name in pieces}
         ended = not going and not self._follow and all(log.ended(logs[name]) for name, log in self._logs.items())
         return {"streams": end | logs, "unread": going, "ended": ended}
 
@@ -226,11 +233,6 @@ class StreamFiles(_Reading, DataSourceStreamReader):
     def stop(self) -> None:
         for log in self._logs.values() if self._opened else ():
             log.close()
-
-
-def _named(piece: Piece) -> str:
-    """The name of a piece in an offset."""
-    return f"{piece.path}#{piece.group}"
 
 
 def _order(name: str) -> tuple[tuple[str, ...], int]:

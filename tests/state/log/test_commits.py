@@ -41,7 +41,7 @@ def test_a_commit_comes_back(checkpoint: Checkpoint) -> None:
 
 
 def test_the_newest_commit_is_the_last_by_number(checkpoint: Checkpoint) -> None:
-    for batch in (99_999_999, 100_000_000, 7):
+    for batch in (7, 99_999_999, 100_000_000):
         checkpoint.commit(replace(COMMIT, batch=batch))
     last = checkpoint.last()
     assert last is not None and last.batch == 100_000_000
@@ -87,8 +87,8 @@ def test_a_checkpoint_of_something_else(changed: dict[str, object], sentence: st
 
 
 def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "FORMAT", 3)
-    with pytest.raises(SettingError, match="has format 2, this version 3"):
+    monkeypatch.setattr(commits, "FORMAT", 4)
+    with pytest.raises(SettingError, match="has format 3, this version 4"):
         checkpoint.open(ABOUT)
 
 

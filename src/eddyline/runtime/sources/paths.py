@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ def files(path: str) -> list[Path]:
     if place.is_dir():
         return sorted(_below(place))
     if glob.has_magic(path):
-        given = next(i for i, part in enumerate(place.parts) if glob.has_magic(part))
+        given = len(folder_of(path).parts)
         matches = (Path(match) for match in glob.glob(path, recursive=True))
         shown = [match for match in matches if not any(map(_is_hidden, match.parts[given:]))]
         found = {file for match in shown for file in (_below(match) if match.is_dir() else [match])}
@@ -34,6 +35,14 @@ def files(path: str) -> list[Path]:
             raise SettingError(f"no file matches {path}")
         return sorted(found)
     raise SettingError(f"there is no file or folder {path}")
+
+
+def folder_of(path: str) -> Path:
+    """The folder below which all files of a path are: by their names in it they are known wherever it is."""
+    place = Path(path)
+    if glob.has_magic(path) and not place.exists():
+        return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), place.parts))
+    return place.parent if place.is_file() else place
 
 
 def filled(path: str, found: Sequence[Path], declared: bool) -> list[Path]:

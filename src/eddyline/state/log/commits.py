@@ -28,7 +28,7 @@ from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import UNFINISHED, Store
 
-FORMAT = 2
+FORMAT = 3
 LOG, SMALL, COMMITS, DECIDED, ABOUT = "log", "small", "commits", "decided", "checkpoint.json"
 
 
@@ -89,8 +89,16 @@ class Checkpoint:
 
     def last(self) -> Commit | None:
         """The newest commit."""
-        batches = [int(name) for name in self.store.names(COMMITS)]
-        return self.commit_of(max(batches)) if batches else None
+        newest = self._newest()
+        return None if newest < 0 else self.commit_of(newest)
+
+    def _newest(self) -> int:
+        return max(map(int, self.store.names(COMMITS)), default=-1)
+
+    def expect(self, batch: int) -> None:
+        """The batch is not committed yet; if it is, the job was lost to another run."""
+        if self._newest() >= batch:
+            raise JobError(f"batch {batch} was committed by another run of this job; only one may run at a time")
 
     def commit_of(self, batch: int) -> Commit:
         """The commit of a batch."""
@@ -108,12 +116,9 @@ class Checkpoint:
         return self._json(name) if self.store.exists(name) else None
 
     def commit(self, commit: Commit) -> None:
-        """The batch is done: this one write is what decides it. It is never written over: who finds it there has lost
-        the job to another run."""
-        name = f"{COMMITS}/{commit.batch:08}"
-        if self.store.exists(name):
-            raise JobError(f"batch {commit.batch} was committed by another run of this job; only one may run at a time")
-        self.store.write(name, sealed(asdict(commit)))
+        """The batch is done: this one write is what decides it. It is never written over."""
+        self.expect(commit.batch)
+        self.store.write(f"{COMMITS}/{commit.batch:08}", sealed(asdict(commit)))
 
     def collect(self, commit: Commit) -> None:
         """Delete what neither this commit nor a batch to come needs: older commits, what was decided up to it, files
