@@ -212,6 +212,16 @@ def test_another_run_that_was_faster(data: Path) -> None:
     assert found == results()
 
 
+def test_a_folder_with_results_of_another_job(data: Path) -> None:
+    run()
+    before = results()
+    other = SCRIPT.replace("'out'", "'other'")
+    run(other, "another", batches=2)
+    with pytest.raises(SettingError, match=r"out holds batch-\d+, but the newest commit .* is of batch 2"):
+        run(checkpoint="another")
+    assert results() == before
+
+
 def test_a_uri(data: Path) -> None:
     run(checkpoint=(data / "by uri").as_uri())
     assert leftovers("by uri") == [] and len(results()) > 20

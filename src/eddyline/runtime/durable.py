@@ -83,10 +83,10 @@ class Durable:
         self.checkpoint.store.hold()
         self.started = True
         self.checkpoint.open(about(self.spec, self.home.query))
-        begun = self.checkpoint.last() is not None
+        last = self.checkpoint.last()
         for sink in self.sinks.values():
             if isinstance(sink, BatchFiles):
-                sink.check(begun)
+                sink.check(None if last is None else last.batch)
         home, published = self.home, _Published(self.sinks)
         silence = Silence(home.streams, home.settings.idle_timeout)
         self.coordinator = Coordinator(

@@ -49,11 +49,20 @@ class BatchFiles:
     def __init__(self, options: FileOptions, schema: pa.Schema) -> None:
         self._options, self._schema, self._path = options, schema, options.path
 
-    def check(self, begun: bool) -> None:
-        """The folder can be made; results of others are not touched. `begun`: the checkpoint has commits."""
+    def check(self, last: int | None) -> None:
+        """The folder can be made; results of others are not touched. `last` is the batch of the newest commit: ours are
+        results up to the one after it."""
         if self._path.exists() and not self._path.is_dir():
             raise SettingError(f"{self._path} is a file; the path of a sink is a folder")
-        if begun or not self._path.is_dir():
+        if last is not None:
+            if foreign := sorted(folder.name for folder, batch in self._batches() if batch > last + 1):
+                raise SettingError(
+                    f"{self._path} holds {foreign[-1]}, but the newest commit of the checkpoint is of batch {last}:"
+                    " that is of another job, or the checkpoint is an old copy; remove what is newer,"
+                    " or choose another path"
+                )
+            return
+        if not self._path.is_dir():
             return
         there = [file for file in self._path.iterdir() if file.name != STAGED and not file.name.startswith(".")]
         if there and self._options.mode != "overwrite":
@@ -100,10 +109,15 @@ class BatchFiles:
             for there in self._path.iterdir():
                 _remove(there)
         if self._path.is_dir():
-            for there in self._path.glob(f"{_BATCH}*"):
-                if there.name[len(_BATCH) :].isdigit() and int(there.name[len(_BATCH) :]) > batch:
-                    _remove(there)
+            for folder, number in self._batches():
+                if number > batch:
+                    _remove(folder)
             self._tidy(1 << 62)
+
+    def _batches(self) -> list[tuple[Path, int]]:
+        """The folders of published batches, with their numbers."""
+        there = [(folder, folder.name[len(_BATCH) :]) for folder in self._path.glob(f"{_BATCH}*")]
+        return [(folder, int(number)) for folder, number in there if number.isdigit()]
 
     def close(self, batch: int) -> None:
         """The job is done: without any row there is one empty file, so that readers find the columns."""
