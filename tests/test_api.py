@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -199,6 +201,36 @@ def test_an_iterator_with_a_checkpoint(table: Table, tmp_path: Path) -> None:
         query = el.query("SELECT k FROM s", {"s": el.stream(batches, time="ts")})
         summary = query.start(sink=id, checkpoint=str(tmp_path)).wait()
         assert summary is not None and summary.rows_in == 2
+
+
+def test_a_function_that_is_defined_anew(table: Table, tmp_path: Path) -> None:
+    found: list[list[int]] = []
+    for times in (10, 1000):
+
+        @el.udf(returns="BIGINT")
+        def defined_anew(k: np.ndarray, times: int = times) -> np.ndarray:
+            return k * times
+
+        rows: list[int] = []
+        query = el.query("SELECT defined_anew(k) AS x FROM s", {"s": el.stream(table("k", (1, 1), (2, 2)), time="ts")})
+        query.start(lambda batch, rows=rows: rows.extend(batch["x"].to_pylist()), checkpoint=str(tmp_path / "c")).wait()
+        shutil.rmtree(tmp_path / "c")
+        found.append(rows)
+    assert found == [[10, 20], [1000, 2000]]
+
+
+def test_a_sink_can_stop_the_run(table: Table) -> None:
+    batches = [table("k", (second, second)).to_batches()[0] for second in range(50)]
+    started = threading.Event()
+
+    def enough(batch: pa.RecordBatch) -> None:
+        started.wait(30)
+        run.stop()
+
+    run = el.query("SELECT k FROM s", {"s": el.stream(batches, time="ts")}).start(enough, settings={"batch_rows": 1})
+    started.set()
+    summary = run.wait()
+    assert summary is not None and summary.stopped and summary.rows_in < 50
 
 
 def test_streams_that_wait_do_not_keep_the_interpreter() -> None:

@@ -161,7 +161,8 @@ class Run:
     def stop(self) -> None:
         """Ends the run after the batch in hand, and waits for that; not for a stream whose rows have not come."""
         self._stop.set()
-        self._thread.join()
+        if threading.current_thread() is not self._thread:  # a sink may ask for it, and cannot wait for itself
+            self._thread.join()
 
     def wait(self, timeout: float | None = None) -> Summary | None:
         """Waits for the end (at most `timeout` seconds); what the run did, None if it is still running. Raises its

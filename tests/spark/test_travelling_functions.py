@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 
 import eddyline as el
 from eddyline.errors import SettingError
+from eddyline.query.udf import called
 from eddyline.runtime.modules import import_all, texts
-from eddyline.spark.functions import by_value, called, carried, module_of
+from eddyline.spark.functions import by_value, carried, module_of
 from tests.conftest import Ran
 
 FILE = """

@@ -9,6 +9,7 @@ wrong type) stops the job with a sentence.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -146,6 +147,12 @@ def udf(*, returns: str | pa.DataType, name: str | None = None, arrays: str = "n
         return function
 
     return register
+
+
+def called(text: str) -> list[Udf]:
+    """The user functions whose names are in a script."""
+    words = set(re.findall(r"\w+", text.lower()))
+    return [function for name, function in _REGISTERED.items() if name in words]
 
 
 def registered() -> Mapping[str, Udf]:

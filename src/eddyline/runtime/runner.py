@@ -52,6 +52,9 @@ class Runner(Protocol):
         """Decisions taken so far, by kind."""
 
 
+NOWHERE = "at_end=keep needs --checkpoint: what is kept must be kept somewhere"
+
+
 class _Stopped(Exception):
     """A stop was asked for while tables were read: half a table is none."""
 
@@ -107,7 +110,7 @@ class LocalRunner:
     def _open(self) -> bool:
         """Everything is ready for rows; whether any are wanted."""
         if self._settings.at_end == "keep" and not self.keeps:
-            raise SettingError("at_end=keep needs --checkpoint: what is kept must be kept somewhere")
+            raise SettingError(NOWHERE)
         for sink in self._sinks:
             sink.open()
         return True

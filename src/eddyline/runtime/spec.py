@@ -21,6 +21,7 @@ from eddyline.engine.home import RESULTS, Home, checkpoint_at
 from eddyline.engine.packing import NO_TIME
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
+from eddyline.query.udf import Udf, called
 from eddyline.runtime.modules import import_all
 from eddyline.runtime.options import Options
 from eddyline.runtime.schemas import schema_of
@@ -104,12 +105,17 @@ def _giver(give: Callable[[str, int, Sequence[str]], None] | None, what: str) ->
     return lambda batch, files: None if give is None else give(what, batch, files)
 
 
-@lru_cache(maxsize=4)
 def home_of(text: str) -> tuple[Spec, Home]:
-    """The spec that `as_json` gave, and what its slots need; made once in a process."""
-    read = json.loads(text)
-    spec = Spec(**read)
+    """The spec that `as_json` gave, and what its slots need; made once in a process, and again for user functions that
+    were defined anew."""
+    spec = Spec(**json.loads(text))
     import_all(spec.modules, spec.files)
+    return _home_of(text, tuple(called(spec.text)))
+
+
+@lru_cache(maxsize=4)
+def _home_of(text: str, functions: tuple[Udf, ...]) -> tuple[Spec, Home]:
+    spec = Spec(**json.loads(text))
     query = spec.query
     sinks = spec.sinks(query)
     settings = Settings(**spec.settings)

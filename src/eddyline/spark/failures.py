@@ -28,12 +28,17 @@ def told_by_spark(error: BaseException) -> EddylineError:
         return told(error)
     text = str(error)
     if _TRACEBACK not in text:
-        lines = [line for line in text.splitlines() if not line.startswith(("\t", "An error occurred while calling"))]
-        cause = next((line for line in reversed(lines) if line.startswith("Caused by: ")), lines[0] if lines else "")
-        said = cause.removeprefix("Caused by: ").strip(": ")
-        return JobError(f"Spark stopped the job: {said or type(error).__name__}")
+        return JobError(f"Spark stopped the job: {first_line(error)}")
     raised = [m.groups() for m in _RAISED.finditer(text.split(_TRACEBACK)[-1]) if m[1] not in ("SQLSTATE", "File")]
     for name, message in raised:
         if name in _OURS:
             return _OURS[name](message)
     return JobError(f"a task failed: {': '.join(raised[0])}" if raised else "a task failed")
+
+
+def first_line(error: BaseException) -> str:
+    """The cause that Spark or its JVM names, without where it was."""
+    lines = str(error).splitlines()
+    lines = [line for line in lines if not line.startswith(("\t", "An error occurred while calling"))]
+    cause = next((line for line in reversed(lines) if line.startswith("Caused by: ")), lines[0] if lines else "")
+    return cause.removeprefix("Caused by: ").strip(": ") or type(error).__name__

@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from eddyline.cql.declaration import Declaration
-from eddyline.errors import InternalError, SettingError
+from eddyline.errors import InternalError, JobError, SettingError, said
 from eddyline.runtime.formats import SINKS, open_sink, open_source
 from eddyline.runtime.job import Opener, SinkOpener
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import Chunk, Source, Wanted
+from eddyline.spark.failures import first_line
 from eddyline.spark.source import NATIVE
 
 ENDLESS = ("rate", "rate-micro-batch", "socket")
@@ -44,7 +46,12 @@ class FrameSink:
 
     def take_files(self, batch: int, files: Sequence[str]) -> None:
         """The results of a batch."""
-        self._give(self._spark.read.parquet(*files), batch)
+        try:
+            self._give(self._spark.read.parquet(*files), batch)
+        except (PySparkException, Py4JError):
+            raise
+        except Exception as error:
+            raise JobError(f"foreach_batch raised {said(error)}") from error
 
     def check(self) -> None:
         pass
@@ -85,12 +92,12 @@ def opener(spark: SparkSession, follow: bool) -> Opener:
             return open_source(declaration, seed, follow)
         is_table = declaration.kind == "TABLE"
         reader = (spark.read if is_table else spark.readStream).format(declaration.format)
-        if declaration.columns is not None:
-            reader = reader.schema(from_arrow_schema(pa.schema([pa.field(n, t) for n, t in declaration.columns])))
         try:
+            if declaration.columns is not None:
+                reader = reader.schema(from_arrow_schema(pa.schema([pa.field(n, t) for n, t in declaration.columns])))
             frame = reader.options(**declaration.options).load()
-        except PySparkException as error:
-            raise SettingError(f"Spark cannot read '{declaration.format}': {str(error).splitlines()[0]}") from None
+        except (PySparkException, Py4JError) as error:
+            raise SettingError(f"Spark cannot read '{declaration.format}': {first_line(error)}") from None
         return FrameSource(frame, declaration.format in ENDLESS and not follow)
 
     return open_

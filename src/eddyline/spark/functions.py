@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import importlib.util
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -19,14 +18,8 @@ from pyspark import cloudpickle
 
 from eddyline.engine.home import Home
 from eddyline.errors import SettingError
-from eddyline.query.udf import Udf, registered, udf
+from eddyline.query.udf import Udf, called, udf
 from eddyline.runtime.spec import Spec, home_of
-
-
-def called(text: str) -> list[Udf]:
-    """The user functions whose names are in a script."""
-    words = set(re.findall(r"\w+", text.lower()))
-    return [function for name, function in registered().items() if name in words]
 
 
 def module_of(function: Udf) -> str | None:

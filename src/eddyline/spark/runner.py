@@ -12,6 +12,7 @@ import contextlib
 import functools
 import json
 import logging
+import math
 import os
 import re
 import tempfile
@@ -26,13 +27,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eddyline.engine.coordinator import Decision, Record
-from eddyline.errors import EddylineError
+from eddyline.errors import EddylineError, SettingError
 from eddyline.faults import reach
 from eddyline.routing.report import Report
 from eddyline.runtime.batch_size import BatchSize
 from eddyline.runtime.durable import Durable
 from eddyline.runtime.job import Input, Job
 from eddyline.runtime.metrics import Metrics
+from eddyline.runtime.runner import NOWHERE
 from eddyline.runtime.summary import Course, Progress, Summary
 from eddyline.settings import Settings
 from eddyline.spark.failures import told_by_spark
@@ -71,6 +73,8 @@ class SparkRunner:
     ) -> None:
         """`turn` is what slots do; a benchmark may have them do less. User functions are in `modules`, named or by
         path, or in `functions` (spark/functions.py)."""
+        if settings.at_end == "keep" and checkpoint is None:
+            raise SettingError(NOWHERE)
         self._turn = turn
         self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
         streams = [isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None]
@@ -157,7 +161,7 @@ class SparkRunner:
         rows = self._packed([i for i in self._job.inputs if i.time is not None], stream=True)
         writer = rows.writeStream.foreachBatch(self._batch)
         if self._settings.trigger is not None:
-            writer = writer.trigger(processingTime=f"{self._settings.trigger} seconds")
+            writer = writer.trigger(processingTime=f"{math.ceil(self._settings.trigger * 1000)} milliseconds")
         writer = writer.option("checkpointLocation", f"{self._spec.checkpoint}/spark")
         for left in reversed(range(STARTS)):
             failure = self._query(writer.start(), stop)

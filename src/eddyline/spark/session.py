@@ -11,10 +11,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from eddyline.errors import SettingError
+from eddyline.spark.failures import first_line
 from eddyline.spark.home import spark_home
 
 DEFAULTS = {
@@ -70,6 +72,8 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
         raise SettingError("Spark's JVM did not start; above is what it said (see JAVA_HOME and --conf)") from None
+    except Py4JError as error:
+        raise SettingError(f"Spark did not start: {first_line(error)}") from None
 
 
 @contextlib.contextmanager

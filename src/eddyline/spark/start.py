@@ -36,6 +36,10 @@ def runner_of(
         if sink is not None:
             raise SettingError("results go to a sink or to foreach_batch; leave one out")
         sink = FrameSink(spark, foreach_batch)
+    for name, one in given.items():
+        if isinstance(one.source, FrameSource) and one.source.frame.isStreaming != (one.time is not None):
+            wanted = "of spark.readStream" if one.time is not None else "that is not streaming"
+            raise SettingError(f"{name} needs a DataFrame {wanted}")
     opened = sink_opener(spark)
     job = prepare(text, given, sink, settings.seed, opener=opener(spark, follow), sink_opener=opened)
     modules, functions = carried(text)

@@ -1,0 +1,75 @@
+"""DataFrames as streams, tables and results, and what is refused of them."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, SparkSession
+
+import eddyline as el
+from eddyline.errors import JobError, ScriptError, SettingError
+from eddyline.runtime.job import prepare
+from eddyline.spark.frames import opener
+
+
+def _streaming(spark: SparkSession, folder: Path) -> DataFrame:
+    rows = "timestamp_seconds(id) AS ts, id AS k"
+    spark.range(0, 4, 1, 1).selectExpr(*rows.split(", ")).write.mode("overwrite").parquet(str(folder))
+    return spark.readStream.schema("ts timestamp, k bigint").parquet(str(folder))
+
+
+def test_what_is_a_stream_and_what_is_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    still, going = spark.range(3).selectExpr("current_timestamp() AS ts", "id AS k"), _streaming(spark, tmp_path / "a")
+    with pytest.raises(SettingError, match=r"s needs a DataFrame of spark\.readStream"):
+        el.query("SELECT k FROM s", {"s": el.stream(still, time="ts")}).start(sink=id)
+    with pytest.raises(SettingError, match="t needs a DataFrame that is not streaming"):
+        streams = {"s": el.stream(going, time="ts")}
+        el.query("SELECT s.k FROM s, t WHERE s.k = t.k", streams, {"t": going}).start(sink=id)
+    with pytest.raises(SettingError, match="at_end=keep needs --checkpoint"):
+        el.query("SELECT k FROM s", {"s": el.stream(going, time="ts")}).start(sink=id, settings={"at_end": "keep"})
+
+
+def test_what_foreach_batch_raises(spark: SparkSession, tmp_path: Path) -> None:
+    def fails(frame: DataFrame, batch: int) -> None:
+        raise ValueError("no more room")
+
+    query = el.query("SELECT k FROM s", {"s": el.stream(_streaming(spark, tmp_path / "a"), time="ts")})
+    with pytest.raises(JobError, match="foreach_batch raised ValueError: no more room"):
+        query.start(foreach_batch=fails, settings={"slots": 1}).wait()
+
+
+@pytest.mark.parametrize(
+    ("source", "answer"),
+    [
+        ("s (k BIGINT) USING kafak", "Spark cannot read 'kafak': .*kafak"),
+        ("s (k UINTEGER) USING orc", "'orc': .*uint32"),
+    ],
+)
+def test_what_spark_cannot_read(source: str, answer: str, spark: SparkSession) -> None:
+    text = f"CREATE STREAM {source} OPTIONS (path 'x') TIMESTAMP BY k; SELECT k FROM s"
+    with pytest.raises(ScriptError, match=answer):
+        prepare(text, out=io.StringIO(), opener=opener(spark, False))
+
+
+def test_a_function_that_is_defined_anew(spark: SparkSession, tmp_path: Path) -> None:
+    found: list[list[Any]] = []
+    for times in (10, 1000):
+
+        @el.udf(returns="BIGINT")
+        def defined_anew(k: NDArray[np.int64], times: int = times) -> NDArray[np.int64]:
+            return k * times
+
+        rows: list[int] = []
+        streams = {"s": el.stream(_streaming(spark, tmp_path / "a"), time="ts")}
+        el.query("SELECT defined_anew(k) AS x FROM s", streams).start(
+            lambda batch, rows=rows: rows.extend(batch["x"].to_pylist()), checkpoint=str(tmp_path / "c")
+        ).wait()
+        shutil.rmtree(tmp_path / "c")
+        found.append(sorted(rows))
+    assert found == [[0, 10, 20, 30], [0, 1000, 2000, 3000]]
