@@ -123,8 +123,6 @@ def command(options: argparse.Namespace) -> int:
             demo = _measured(seconds, options.engine, run, folder, stop.is_set)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    summary = demo.adaptive.summary
-    assert summary is not None
     if stop.is_set():
         note("stopped")
     else:
@@ -135,8 +133,8 @@ def command(options: argparse.Namespace) -> int:
             note(f"no picture: {error}")
             picture = None
         print(told(demo, out / f"{NAME}.sql", picture))
-    if options.json:
-        print(json.dumps(summary.as_dict()))
+    if options.json and demo.adaptive.summary is not None:
+        print(json.dumps(demo.adaptive.summary.as_dict()))
     return 0
 
 

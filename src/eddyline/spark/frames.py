@@ -27,6 +27,15 @@ ENDLESS = ("rate", "rate-micro-batch", "socket")
 """Formats that never end by themselves."""
 
 
+def as_spark_reads(path: str) -> str:
+    """A path of ours: without a scheme it is on this machine, whatever file system Spark has as its default.
+
+    >>> as_spark_reads("/x/y"), as_spark_reads("s3a://x/y")
+    ('file:/x/y', 's3a://x/y')
+    """
+    return path if "://" in path else f"file:{path}"
+
+
 class FrameSource:
     """A DataFrame as a source: its columns are known here, its rows are read by Spark."""
 
@@ -47,7 +56,7 @@ class FrameSink:
     def take_files(self, batch: int, files: Sequence[str]) -> None:
         """The results of a batch."""
         try:
-            self._give(self._spark.read.parquet(*files), batch)
+            self._give(self._spark.read.parquet(*map(as_spark_reads, files)), batch)
         except (PySparkException, Py4JError):
             raise
         except Exception as error:

@@ -38,7 +38,7 @@ from eddyline.runtime.runner import NOWHERE
 from eddyline.runtime.summary import Course, Progress, Summary
 from eddyline.settings import Settings
 from eddyline.spark.failures import told_by_spark
-from eddyline.spark.frames import FrameSource
+from eddyline.spark.frames import FrameSource, as_spark_reads
 from eddyline.spark.functions import travelling
 from eddyline.spark.listener import Listener
 from eddyline.spark.source import PACKED_DDL, source_of, sources_option
@@ -162,7 +162,7 @@ class SparkRunner:
         writer = rows.writeStream.foreachBatch(self._batch)
         if self._settings.trigger is not None:
             writer = writer.trigger(processingTime=f"{math.ceil(self._settings.trigger * 1000)} milliseconds")
-        writer = writer.option("checkpointLocation", f"{self._spec.checkpoint}/spark")
+        writer = writer.option("checkpointLocation", as_spark_reads(f"{self._spec.checkpoint}/spark"))
         for left in reversed(range(STARTS)):
             failure = self._query(writer.start(), stop)
             if self._error is not None:
