@@ -212,11 +212,8 @@ def _log(
     for old in decision.merge.get(str(number), ()):
         segment = home.checkpoint.segment(old)
         for stream in segment.names:
-            alike = (
-                home.split.streams[stream],
-                home.split.needed[stream],
-            )  # the script may declare columns in another order
-            before = [columns_for(alike[0], batch, alike[1]) for batch in segment.batches(stream)]
+            columns = home.split.needed[stream]  # they may have been in another order
+            before = [columns_for(home.split.streams[stream], batch, columns) for batch in segment.batches(stream)]
             logged[stream] = [*before, *logged.get(stream, ())]
     kept: dict[str, list[pa.RecordBatch]] = {}
     last: dict[str, int | None] = {}
