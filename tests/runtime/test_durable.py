@@ -71,6 +71,17 @@ def test_a_finished_job_that_is_run_again_does_nothing(data: Path) -> None:
     assert (again.rows_in, again.rows_out, again.batches) == (first.rows_in, first.rows_out, 0) and not again.stopped
 
 
+def test_a_finished_job_does_not_need_its_files(data: Path, table: Callable[..., pa.Table]) -> None:
+    text = SCRIPT.replace("STREAM a", "STREAM a (ts TIMESTAMP, k BIGINT, v VARCHAR)")
+    run(text)
+    before = results()
+    (data / "a" / "0.parquet").unlink()
+    assert run(text).batches == 0 and results() == before
+    pq.write_table(table("k v", (30, 0, "a30")), data / "a" / "1.parquet")
+    with pytest.raises(JobError, match="a has fewer rows than the job read of it before"):
+        run(text)
+
+
 def test_a_finished_job_refuses_new_data(data: Path, table: Callable[..., pa.Table]) -> None:
     run()
     before = results()

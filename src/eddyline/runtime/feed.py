@@ -6,7 +6,9 @@ are not.
 
 from __future__ import annotations
 
+import itertools
 import threading
+from collections.abc import Iterator
 
 from eddyline.errors import EddylineError, JobError, said
 from eddyline.runtime.job import Input
@@ -19,7 +21,7 @@ class Feed:
 
     def __init__(self, input_: Input) -> None:
         self._input = input_
-        self._chunks = input_.source.read(input_.wanted)
+        self._chunks: Iterator[Chunk] = input_.source.read(input_.wanted)
         self._thread: ReaderThread | None = None
         self._skip_rows = self._skip_dead = 0
 
@@ -60,7 +62,11 @@ class Feed:
         return chunk
 
     def more(self) -> bool:
-        """Whether there is a row; it is gone then."""
+        """Whether there is a row that was not read before; it is gone then. Of a source that was cleared nothing is."""
+        if (first := self._next()) is None:
+            self.skip(0, 0)
+            return False
+        self._chunks = itertools.chain([first], self._chunks)
         while (chunk := self.next()) is not None:
             if chunk.rows.num_rows or chunk.dead is not None:
                 return True
