@@ -233,6 +233,20 @@ def test_a_folder_with_results_of_another_job(data: Path) -> None:
     assert results() == before
 
 
+def test_a_checkpoint_folder_with_other_things(data: Path) -> None:
+    (data / "ck").mkdir()
+    (data / "ck" / "orders.csv").write_text("k\n1\n")
+    (data / "file").write_text("")
+    before = files(data)
+    with pytest.raises(
+        SettingError, match=r"ck is not empty and not a checkpoint \(it holds orders.csv\); choose a new"
+    ):
+        run(checkpoint="ck")
+    with pytest.raises(SettingError, match="cannot use .*file for a checkpoint"):
+        run(checkpoint="file")
+    assert files(data) == before and not (data / "out").exists()
+
+
 def test_a_uri(data: Path) -> None:
     run(checkpoint=(data / "by uri").as_uri())
     assert leftovers("by uri") == [] and len(results()) > 20

@@ -92,6 +92,24 @@ def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch)
         checkpoint.open(ABOUT)
 
 
+@pytest.mark.parametrize("there", ["0001.parquet", "2026/0001.parquet", ".git/config"])
+def test_a_folder_with_other_things(there: str, tmp_path: Path) -> None:
+    file = tmp_path / there
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("precious")
+    holds = there.split("/")[0]
+    with pytest.raises(
+        SettingError, match=rf"is not empty and not a checkpoint \(it holds {holds}\); choose a new or an"
+    ):
+        Checkpoint(Store(str(tmp_path))).open(ABOUT)
+    assert [f for f in tmp_path.rglob("*") if f.is_file()] == [file]
+
+
+def test_a_folder_in_which_a_first_run_died_at_once(tmp_path: Path) -> None:
+    (tmp_path / ".tmp-0123-checkpoint.json").write_text("half")
+    Checkpoint(Store(str(tmp_path))).open(ABOUT)
+
+
 def test_commits_without_what_they_are_of(checkpoint: Checkpoint, tmp_path: Path) -> None:
     checkpoint.commit(COMMIT)
     (tmp_path / "checkpoint.json").unlink()

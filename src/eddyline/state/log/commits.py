@@ -79,6 +79,11 @@ class Checkpoint:
         if not self.store.exists(ABOUT):
             if self.store.names(COMMITS):
                 raise JobError(f"the checkpoint {self.store.root} has commits, but its {ABOUT} is missing")
+            if foreign := self.store.foreign():
+                raise SettingError(
+                    f"{self.store.root} is not empty and not a checkpoint (it holds {foreign[0]});"
+                    " choose a new or an empty folder for the checkpoint"
+                )
             self.store.write(ABOUT, sealed({"format": FORMAT, "id": uuid.uuid4().hex, **about}))
             return
         known = self._json(ABOUT)

@@ -51,7 +51,10 @@ class Store:
         itself, so nothing is left of it. Only where files are local, and the file system has such locks."""
         if not self.local:
             return
-        os.makedirs(self._base, exist_ok=True)
+        try:
+            os.makedirs(self._base, exist_ok=True)
+        except OSError as error:
+            raise SettingError(f"cannot use {self.root} for a checkpoint: {_why(error)}") from None
         fd = os.open(self._base, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -117,12 +120,22 @@ class Store:
 
     def all_names(self, folder: str) -> list[str]:
         """All files in a folder, also those that somebody began."""
-        selector = pafs.FileSelector(self.path(folder), allow_not_found=True)
+        return sorted(info.base_name for info in self._listed(folder) if info.type == pafs.FileType.File)
+
+    def foreign(self) -> list[str]:
+        """Files and folders at the top that are not unfinished files of ours; in a new store these are somebody else's."""
+        found = self._listed("")
+        return sorted(info.base_name for info in found if not info.base_name.startswith(UNFINISHED))
+
+    def _listed(self, folder: str) -> list[pafs.FileInfo]:
+        """What a folder holds; nothing if there is no such folder."""
         try:
-            found = self._fs.get_file_info(selector)
+            found: list[pafs.FileInfo] = self._fs.get_file_info(
+                pafs.FileSelector(self.path(folder), allow_not_found=True)
+            )
+            return found
         except (pa.ArrowException, OSError) as error:
             raise JobError(f"cannot list {folder} under {self.root}: {_why(error)}") from error
-        return sorted(info.base_name for info in found if info.type == pafs.FileType.File)
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file."""
