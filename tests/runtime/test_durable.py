@@ -242,7 +242,7 @@ def test_a_checkpoint_folder_with_other_things(data: Path) -> None:
         SettingError, match=r"ck is not empty and not a checkpoint \(it holds orders.csv\); choose a new"
     ):
         run(checkpoint="ck")
-    with pytest.raises(SettingError, match="cannot use .*file for a checkpoint"):
+    with pytest.raises(SettingError, match=r"cannot use .*file for a checkpoint"):
         run(checkpoint="file")
     assert files(data) == before and not (data / "out").exists()
 

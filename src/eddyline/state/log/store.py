@@ -123,7 +123,7 @@ class Store:
         return sorted(info.base_name for info in self._listed(folder) if info.type == pafs.FileType.File)
 
     def foreign(self) -> list[str]:
-        """Files and folders at the top that are not unfinished files of ours; in a new store these are somebody else's."""
+        """Files and folders at the top but for unfinished files: in a new store they are of somebody else."""
         found = self._listed("")
         return sorted(info.base_name for info in found if not info.base_name.startswith(UNFINISHED))
 
