@@ -189,6 +189,88 @@ def test_csv_headers(in_tmp: Path, run_script: Run, header: str, text: str) -> N
     assert _rows(ran, "ts", "k", "x") == [(at(1), 1, 0.5)]
 
 
+@pytest.mark.parametrize(
+    ("options", "header"),
+    [
+        ("", "time,key,x"),
+        ("", "ts,k,amount"),
+        ("", "TS,K"),
+        ("", "x,k,t s,other"),
+        (", header 'true'", "ts,k,amount"),
+        (", header 'true'", "2026-01-01 00:00:01,1,0.5"),
+    ],
+)
+def test_csv_a_header_that_lacks_declared_columns_is_refused(
+    in_tmp: Path, run_script: Run, options: str, header: str
+) -> None:
+    Path("d").write_text(f"{header}\n2026-01-01 00:00:01,1,0.5\n")
+    text = _CSV.replace("'d'", "'d'" + options) + "SELECT k FROM s"
+    said = f"the header {header.replace(',', ', ')}, which lacks .*; declared are ts, k, x. .* or set header 'false'"
+    with pytest.raises(ScriptError, match=f"^line 1, column 15: d (seems to have|has) {said}"):
+        run_script(text)
+    Path("first").write_text("ts,k,x\n2026-01-01 00:00:01,1,0.5\n")
+    two_files = text.replace("'d'", "'[df]*'").replace("SELECT k", "SELECT k, x")
+    Path("d").rename("from")
+    with pytest.raises(JobError, match=f"^from (seems to have|has) {said}"):
+        run_script(two_files)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("1767225601000,one,0.5", "column ts: '1767225601000' is not a value of type timestamp[us]"),
+        ("16.11.2026,1,0.5", "column ts: '16.11.2026' is not a value of type timestamp[us]"),
+        ("yesterday,1,0.5", "column ts: 'yesterday' is not a value of type timestamp[us]"),
+        (",,", "the event time is NULL or out of range"),
+    ],
+)
+def test_csv_a_first_line_that_is_an_unreadable_row_is_no_header(
+    in_tmp: Path, run_script: Run, line: str, reason: str
+) -> None:
+    Path("d").write_text(f"{line}\n2026-01-01 00:00:01,1,0.5\n")
+    ran = run_script(_CSV.replace(";", f" {_GRAVE};") + "SELECT k FROM s")
+    assert (ran.rows, ran.summary.rows_dead, _reasons()) == ([{"k": 1}], 1, [reason])
+
+
+def test_csv_header_false_means_position(in_tmp: Path, run_script: Run) -> None:
+    Path("d").write_text("time,key,x\n2026-01-01 00:00:01,1,0.5\n")
+    ran = run_script(_CSV.replace("'d'", "'d', header 'false'") + "SELECT k FROM s")
+    assert (ran.rows, ran.summary.rows_dead) == ([{"k": 1}], 1)
+
+
+@pytest.mark.parametrize(("line", "is_data"), [("nm,city", False), ("nm,town", True), ("City,Name", False)])
+def test_csv_a_header_of_texts(in_tmp: Path, run_script: Run, line: str, is_data: bool) -> None:
+    Path("d").write_text("2026-01-01 00:00:01,1,0.5\n")
+    Path("t").write_text(f"{line}\nBonn,Ada\n")
+    text = _CSV + "CREATE TABLE t (name VARCHAR, city VARCHAR) USING csv OPTIONS (path 't'); SELECT name FROM s, t"
+    if line == "nm,city":
+        with pytest.raises(ScriptError, match="t seems to have the header nm, city, which lacks name;"):
+            run_script(text)
+        return
+    assert _rows(run_script(text), "name") == ([("Bonn",), ("nm",)] if is_data else [("Ada",)])
+
+
+def test_csv_a_header_with_a_column_twice_is_refused(in_tmp: Path, run_script: Run) -> None:
+    Path("d").write_text("ts,K,x,k,kK,KK\n2026-01-01 00:00:01,1,0.5,2,3,4\n")
+    assert run_script(_CSV + "SELECT k FROM s").rows == [{"k": 2}]
+    with pytest.raises(ScriptError, match="d names the column kk twice in its header ts, K, x, k, kK, KK"):
+        run_script(_CSV.replace("k BIGINT", "kk BIGINT") + "SELECT kk FROM s")
+    Path("d").write_text("ts,k,k\n2026-01-01 00:00:01,1,2\n")
+    with pytest.raises(ScriptError, match="d names the column k twice in its header"):
+        run_script("CREATE STREAM s USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT k FROM s")
+
+
+def test_csv_files_of_which_one_lacks_a_column_that_nobody_needs(in_tmp: Path, run_script: Run) -> None:
+    Path("d").mkdir()
+    Path("d/1").write_text("ts,k,x\n2026-01-01 00:00:01,1,0.5\n")
+    Path("d/2").write_text("K,ts\n2,2026-01-01 00:00:02\n")
+    assert _rows(run_script(_CSV + "SELECT k FROM s"), "k") == [(1,), (2,)]
+    undeclared = "CREATE STREAM s USING csv OPTIONS (path 'd') TIMESTAMP BY ts;"
+    assert _rows(run_script(undeclared + "SELECT k FROM s"), "k") == [(1,), (2,)]
+    with pytest.raises(JobError, match="d/2 has no column x; it has K, ts"):
+        run_script(undeclared + "SELECT k, x FROM s")
+
+
 def test_csv_types_are_inferred(in_tmp: Path, run_script: Run) -> None:
     Path("d").write_text("ts,k,x,name,flag\n2026-01-01 00:00:01.5,1,0.5,a b,true\n2026-01-01 00:00:02,2,1,,false\n")
     ran = run_script("CREATE STREAM s USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT * FROM s")

@@ -17,9 +17,9 @@ SOURCES = ("parquet", "csv", "json", "generate", "redis-stream")
 SINKS = ("parquet", "csv", "json", "print")
 
 
-def open_source(declaration: Declaration, seed: int, follow: bool = False) -> Source:
+def open_source(declaration: Declaration, seed: int, follow: bool = False, checked: bool = False) -> Source:
     """The source that a CREATE STREAM or CREATE TABLE names; SettingError if it cannot be. With `follow` one that can
-    wait for more rows does."""
+    wait for more rows does. A declaration that was `checked` before is not compared with the files again."""
     format_ = declaration.format
     if format_ not in SOURCES:
         raise SettingError(f"the local engine does not read '{format_}'{did_you_mean(format_, SOURCES)}")
@@ -36,7 +36,7 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False) -> So
     options = Options(format_, declaration.options)
     path = options.required("path", f"data/{declaration.name}")
     if format_ == "csv":
-        return _csv(path, declared, options)
+        return _csv(path, declared, options, checked)
     options.done()
     if format_ == "parquet":
         from eddyline.runtime.sources.parquet import ParquetSource
@@ -68,7 +68,7 @@ def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
     return FileSink(file_options, schema)
 
 
-def _csv(path: str, declared: pa.Schema | None, options: Options) -> Source:
+def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool) -> Source:
     from eddyline.runtime.sources.csv import CsvSource
     from eddyline.runtime.sources.csv_text import CsvOptions
 
@@ -86,7 +86,7 @@ def _csv(path: str, declared: pa.Schema | None, options: Options) -> Source:
         raise SettingError("without inferSchema the columns must be declared")
     options.done()
     _check_types("csv", declared)
-    return CsvSource(path, declared, layout)
+    return CsvSource(path, declared, layout, checked)
 
 
 def _check_types(format_: str, declared: pa.Schema | None) -> None:

@@ -68,7 +68,10 @@ def sources_option(spec: Spec, streams: Mapping[str, str | None]) -> str:
     known = {}
     for name, time in streams.items():
         d = declared[name.lower()]
-        known[name] = [d.kind, d.format, dict(d.options), spec.schemas[name.lower()], time, spec.settings["seed"]]
+        options = dict(d.options)
+        if d.format == "csv" and d.columns is None and options.get("header", "auto").lower() == "auto":
+            options["header"] = "true"  # tasks take the columns for declared ones, and these came from a header
+        known[name] = [d.kind, d.format, options, spec.schemas[name.lower()], time, spec.settings["seed"]]
     return json.dumps(known)
 
 
@@ -90,7 +93,7 @@ class _Reading:
         kind, format_, options, schema, time, seed = self._known[name]
         columns = tuple((field.name, field.type) for field in schema_of(schema))
         declaration = Declaration(kind, name, columns, format_, options, time, 0, None, None, Place(1, 1))
-        return open_source(declaration, seed, self._follow)
+        return open_source(declaration, seed, self._follow, checked=True)
 
     def _parts(self, pieces: Sequence[tuple[str, Piece]]) -> list[Part]:
         """About the same rows for every task."""

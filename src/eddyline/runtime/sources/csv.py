@@ -1,13 +1,14 @@
 """CSV files, a block at a time: everything is read as bytes first, so that a bad value costs one row and not a block.
 
 Options are Spark's: `header`, `sep` (or `delimiter`), `quote`, `escape`, `nullValue`, `multiLine`. `header` may also
-be `auto`, the default: with declared columns the first line is a header if it names them; without, it must be one.
+be `auto`, the default: with declared columns the first line is a header if it reads as one (csv_header.py); without,
+it must be one.
 A row that Arrow would not read as one row is dead: too many or too few columns, or a quote that is not closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow.csv as pcsv
 
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.sources.columns import chunk_of, inferred
+from eddyline.runtime.sources.csv_header import is_header, misfit, places, twice
 from eddyline.runtime.sources.csv_text import CsvOptions
 from eddyline.runtime.sources.paths import files, filled, whole_files, why
 from eddyline.runtime.sources.source import Chunk, Piece, Wanted, dead_rows, no_rows
@@ -23,15 +25,18 @@ from eddyline.runtime.sources.text import cast_or_null
 
 
 class CsvSource:
-    """Files with one schema: the declared one, or what the first block of the first file looks like."""
+    """Files with one schema: the declared one, or what the first block of the first file looks like. A declared one is
+    compared with the header of the first file, unless that was done elsewhere (`checked`)."""
 
     endless = False
 
-    def __init__(self, path: str, declared: pa.Schema | None, options: CsvOptions) -> None:
+    def __init__(self, path: str, declared: pa.Schema | None, options: CsvOptions, checked: bool = False) -> None:
         self._options = options
         self._declared = declared is not None
         self._files = filled(path, files(path), self._declared)
         self.schema = declared if declared is not None else self._infer(self._files[0])
+        if declared is not None and self._files and not checked:
+            self._check(self._files[0])
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """All rows, file after file."""
@@ -51,11 +56,9 @@ class CsvSource:
 
     def _read_file(self, path: Path, wanted: Wanted) -> Iterator[Chunk]:
         names, header = self._layout(path)
-        by_name = {name.lower(): name for name in names}
-        columns = {name: by_name.get(name.lower(), "") for name in wanted.columns}
-        for name, place in columns.items():
-            if names and not place:
-                raise JobError(f"{path} has no column {name}; it has {', '.join(names)}")
+        if names and (wrong := self._misfit(names, wanted.columns)):
+            raise JobError(f"{path} {wrong}")
+        columns = places(names, wanted.columns)
         for text, unclosed in self._texts(path, header):
             table, misfits = self._parse(text, names, columns.values())
             if not self._options.is_sound(text, table.num_rows + len(misfits)):
@@ -144,12 +147,34 @@ class CsvSource:
             misfits.clear()
             yield Chunk(no_rows(self.schema, wanted), dead_rows(self.schema, rows, reasons))
 
+    def _check(self, path: Path) -> None:
+        """Refuses declared columns that the header of a file does not name."""
+        try:
+            names, _ = self._layout(path)
+        except (pa.ArrowException, OSError) as error:
+            raise JobError(f"{path} cannot be read as csv: {why(error)}") from None
+        if names and (wrong := self._misfit(names, self.schema.names)):
+            raise SettingError(f"{path} {wrong}")
+
+    def _misfit(self, names: list[str], columns: Sequence[str]) -> str:
+        """Why columns cannot be found in a file whose columns have these names; "" if they can."""
+        if again := twice(names, columns):
+            return f"names the column {again} twice in its header {', '.join(names)}"
+        lacks = [name for name, place in places(names, columns).items() if not place]
+        if lacks and not self._declared:
+            return f"has no column {', '.join(lacks)}; it has {', '.join(names)}"
+        return misfit(names, self.schema.names, self._has_header) if lacks else ""
+
+    @property
+    def _has_header(self) -> bool:
+        """Whether every file must begin with a header."""
+        return self._options.header == "true" or (self._options.header == "auto" and not self._declared)
+
     def _layout(self, path: Path) -> tuple[list[str], bool]:
         """The names of a file's columns, and whether its first line is a header."""
         text = next((text for text, _ in self._options.blocks(path) if text.strip(b"\r\n")), b"").lstrip(b"\r\n")
-        header = self._options.header
         end = self._options.first_row(text)
-        if header == "true" or (header == "auto" and not self._declared):
+        if self._has_header:
             if text and not end:
                 raise JobError(f"{path} cannot be read as csv: its header has a quote that is not closed")
             return self._fields(text[:end]), True
@@ -159,8 +184,7 @@ class CsvSource:
         first = self._fields(text[:end])
         if not self._declared:
             return [f"_c{i}" for i in range(len(first))], False
-        found = {name.lower() for name in first}
-        if header == "auto" and {name.lower() for name in self.schema.names} <= found:
+        if self._options.header == "auto" and is_header(first, self.schema):
             return first, True
         return list(self.schema.names), False
 
@@ -181,6 +205,10 @@ class CsvSource:
             names, header = self._layout(path)
             if not names:
                 raise SettingError(f"{path} is empty, there are no columns to take from it; declare them")
+            if again := twice(names, names):
+                raise SettingError(
+                    f"{path} names the column {again} twice in its header; rename one, or declare others"
+                )
             text, _ = next(self._texts(path, header), (b"", []))
             rows, _ = self._options.split(text)
             convert = pcsv.ConvertOptions(null_values=[self._options.null_value], strings_can_be_null=True)

@@ -33,7 +33,7 @@ _ZONED = r":[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 
 def readable_type(type_: pa.DataType) -> bool:
     """Whether a column of this type can be read from text."""
-    return _is_text(type_) or any(matches(type_) for matches, _ in _SHAPES)
+    return is_text(type_) or any(matches(type_) for matches, _ in _SHAPES)
 
 
 def cast_text(values: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad | None]:
@@ -42,7 +42,7 @@ def cast_text(values: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad | Non
     >>> cast_text(pa.array(["1", "x", None]), pa.int64())[1]
     array([False,  True, False])
     """
-    if _is_text(type_):
+    if is_text(type_):
         return pc.cast(values, type_), None
     trimmed = pc.utf8_trim_whitespace(values)
     if pa.types.is_integer(type_):
@@ -101,7 +101,7 @@ def _misshapen(values: pa.Array, type_: pa.DataType) -> pa.Array:
     return wrong.fill_null(False)
 
 
-def _is_text(type_: pa.DataType) -> bool:
+def is_text(type_: pa.DataType) -> bool:
     return bool(
         pa.types.is_string(type_)
         or pa.types.is_large_string(type_)

@@ -1,0 +1,73 @@
+"""The first line of a csv file beside declared columns: is it a header, and does it name them?
+
+A header is matched by name, in any case. A file whose header lacks a declared column is refused: its columns are never
+taken by position, which would read one column as another. Only `header 'false'` means position.
+
+With `header 'auto'` the line is a header if it names every declared column. Otherwise it is data, unless it looks like
+a header of other columns. It looks like one if it could not be a readable row: every value at the place of a column
+that is not text is a word, and not a value of that column's type. (A number or a date in another notation is no word:
+such a line is an unreadable row, and its reason is told as that of any other.) Where all columns are text, one field
+that is the name of a declared column makes it a header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from eddyline.runtime.sources.text import cast_text, is_text
+
+
+def is_header(fields: Sequence[str], declared: pa.Schema) -> bool:
+    """Whether a line reads as a header, of these columns or of others.
+
+    >>> declared = pa.schema([("ts", pa.timestamp("us")), ("name", pa.string())])
+    >>> [is_header(fields, declared) for fields in (["time", "nm"], ["2026-01-01", "x"], ["1.2.26", "x"])]
+    [True, False, False]
+    """
+    if not missing(fields, declared.names):
+        return True
+    typed = [(f, c.type) for f, c in zip(fields, declared, strict=False) if f and not is_text(c.type)]
+    if not any(not is_text(column.type) for column in declared):
+        return len(missing(fields, declared.names)) < len(declared)
+    return bool(typed) and all(_is_word(f) and not _reads(f, type_) for f, type_ in typed)
+
+
+def missing(fields: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The columns that a header does not name."""
+    found = {field.lower() for field in fields}
+    return [name for name in names if name.lower() not in found]
+
+
+def places(fields: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """What columns are called in a header: by the same name, else in another case; "" if it does not name one."""
+    by_name = {field.lower(): field for field in reversed(fields)}
+    return {name: name if name in fields else by_name.get(name.lower(), "") for name in names}
+
+
+def twice(fields: Sequence[str], names: Sequence[str]) -> str:
+    """A column that a header names more than once; "" if there is none. A name in the same case wins over others.
+
+    >>> twice(["id", "ID"], ["id"]), twice(["id", "ID"], ["Id"]), twice(["id", "id"], ["id"])
+    ('', 'Id', 'id')
+    """
+    lower = [field.lower() for field in fields]
+    return next((n for n in names if fields.count(n) > 1 or (n not in fields and lower.count(n.lower()) > 1)), "")
+
+
+def misfit(fields: Sequence[str], declared: Sequence[str], certain: bool) -> str:
+    """Why a header is refused, to be put behind the name of its file; `certain` if the script says it has one."""
+    header = f"{'has' if certain else 'seems to have'} the header {', '.join(fields)}"
+    return (
+        f"{header}, which lacks {', '.join(missing(fields, declared))}; declared are {', '.join(declared)}. Columns are"
+        " found by name: declare them as the file names them, or set header 'false' if its first line is data"
+    )
+
+
+def _is_word(field: str) -> bool:
+    return field[0].isalpha() or field[0] == "_"
+
+
+def _reads(field: str, type_: pa.DataType) -> bool:
+    return cast_text(pa.array([field]), type_)[1] is None
