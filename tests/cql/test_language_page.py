@@ -38,7 +38,7 @@ SUM(DISTINCT id) ;; AVG(DISTINCT id) ;; SUM(SUM(id)) ;; * EXCLUDE (id) ;; * REPL
 * RENAME (id AS x) ;; orders.* EXCLUDE (id) ;; l[1] ;; l.x ;; [1, 2] ;; {'a': 1} ;; now() ;; current_date ;;
 random() ;; id = ANY (l) ;; (id, id) = (1, 2) ;; ts AT TIME ZONE 'UTC' ;; customer COLLATE nocase ;; ? ;; $1 ;;
 $x ;; @x ;; x -> x ;; id AS a, ts AS a ;; count(* EXCLUDE (id)) ;; f(id := 1) ;; SUM(id ORDER BY ts) ;;
-first(id)
+first(id) ;; today() ;; current_timestamp ;; uuid() ;; count_if(id > 1)
 """
 RESTS = """
 ORDER BY id ;; LIMIT 5 ;; OFFSET 5 ;; FETCH FIRST 5 ROWS ONLY ;; QUALIFY id = 1 ;; WINDOW w AS () ;;

@@ -31,4 +31,5 @@ QUERIES = [
        WHERE o.ts - p.ts BETWEEN INTERVAL '-5' SECOND AND INTERVAL '5 s' AND o.ts > TIMESTAMP '2024-01-01 00:00:00'
        AND p.day >= DATE '2024-02-29' AND o.ts + INTERVAL 5 MINUTES > p.ts AND o.id IS DISTINCT FROM p.id""",
     "INSERT INTO out SELECT coalesce(amount, 0) AS x, x + 1 AS y, /* two */ nullif(id, 3) FROM orders WHERE x > 5;",
+    "SELECT `o`.`id` AS `the id`, c.`odd name` FROM `orders` AS `o`, carriers AS c WHERE `the id` = c.id",
 ]

@@ -73,6 +73,9 @@ class _Parser(DuckDBParser):
 class _Dialect(DuckDB):
     Parser = _Parser
 
+    class Tokenizer(DuckDB.Tokenizer):
+        IDENTIFIERS: ClassVar = ['"', "`"]
+
 
 EDDYLINE = _Dialect()
 """What the script is tokenized and parsed with."""

@@ -12,17 +12,23 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eddyline.cql.places import place_at, shown, wrong
-from eddyline.cql.sources import FromItem
+from eddyline.cql.sources import SUBQUERY, FromItem
 from eddyline.cql.tokens import depth_change, is_quoted, is_word
 from eddyline.errors import ScriptError
 
 _QUERY = "a query is SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ..."
 _CLAUSES = {
-    "distinct": ("DISTINCT", "SELECT DISTINCT is not supported; write GROUP BY over the selected columns"),
-    "order": ("ORDER BY", "ORDER BY is not supported, the result has no end to sort; sort what the sink holds"),
+    "distinct": (
+        "DISTINCT",
+        "SELECT DISTINCT is not supported; write GROUP BY over the selected columns, as in SELECT a FROM s GROUP BY a",
+    ),
+    "order": (
+        "ORDER BY",
+        "ORDER BY is not supported, the result has no end to sort; leave it out, and sort what the sink holds",
+    ),
     "limit": ("LIMIT", "LIMIT is not supported, the result has no first rows; choose rows with WHERE or HAVING"),
     "offset": ("OFFSET", "OFFSET is not supported, the result has no first rows; choose rows with WHERE or HAVING"),
-    "qualify": ("QUALIFY", "QUALIFY is not supported; write GROUP BY with HAVING"),
+    "qualify": ("QUALIFY", "QUALIFY is not supported, like OVER; write GROUP BY with HAVING"),
     "windows": (
         "WINDOW",
         "WINDOW is not supported; write the window behind its stream, as in FROM s [RANGE 10 MINUTES]",
@@ -31,7 +37,11 @@ _CLAUSES = {
     "sample": ("USING", "samples are not supported; choose rows with WHERE, as in WHERE id % 10 = 0"),
 }
 _KNOWN = ("expressions", "from_", "joins", "where", "group", "having")
-_SET_OPERATIONS = (TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT)
+_SET_OPERATIONS = {
+    TokenType.UNION: "write one script per SELECT, each with a sink of its own",
+    TokenType.INTERSECT: "write a join, as in FROM s [RANGE 1 HOUR] AS a JOIN t [RANGE 1 HOUR] AS b ON a.id = b.id",
+    TokenType.EXCEPT: "a result needs a row of every stream; write one script per SELECT, and compare their sinks",
+}
 _OPENS = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.SELECT, TokenType.GROUP_BY)
 _OPERATORS = (
     TokenType.PLUS, TokenType.DASH, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE, TokenType.EQ, TokenType.NEQ,
@@ -66,9 +76,9 @@ def check_tokens(text: str, tokens: Sequence[Token]) -> None:
 def _wrong_token(text: str, index: int, token: Token, after: Token | None) -> str:
     type = token.token_type
     if type in _SET_OPERATIONS:
-        return f"{type.name} is not supported; write one script per SELECT, each with a sink of its own"
+        return f"{type.name} is not supported; {_SET_OPERATIONS[type]}"
     if type == TokenType.SELECT and index:
-        return "subqueries are not supported; name the streams in FROM and put their conditions in WHERE"
+        return SUBQUERY
     if type == TokenType.PIPE_GT:
         return f"the pipe |> is not supported; {_QUERY}"
     if type == TokenType.COMMA and (after is None or after.token_type in _LIST_ENDS):
@@ -134,7 +144,7 @@ def check_select(
                 text,
                 tokens,
                 "GROUP BY",
-                "ROLLUP, CUBE and GROUPING SETS are not supported; write one query per grouping",
+                "ROLLUP, CUBE and GROUPING SETS are not supported; write a script for each of the groupings",
             )
         if not group.expressions:
             raise _at_word(

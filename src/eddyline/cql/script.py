@@ -123,7 +123,16 @@ def _read_insert(cursor: Cursor) -> tuple[str, Place]:
 def _refuse_statement(cursor: Cursor, sink: str | None) -> None:
     token = cursor.token
     if is_word(token, "WITH"):
-        cursor.fail("WITH is not supported; write one SELECT over the streams themselves")
+        cursor.fail(
+            "WITH is not supported; write one SELECT over the streams themselves, or a script of its own "
+            "for the first query, whose sink the second script reads as a stream"
+        )
+    if is_word(token, "FROM"):
+        cursor.fail("a query begins with SELECT; write SELECT * FROM ...")
+    if is_word(token, "EXPLAIN"):
+        cursor.fail("EXPLAIN is no statement here; leave it out and run eddyline explain with the script")
+    if is_word(token, "SET"):
+        cursor.fail("settings are not in the script; give them to the run, as in eddyline run script.sql --set slots=4")
     if token is not None and token.token_type == TokenType.L_PAREN:
         cursor.fail("the query cannot be in brackets; begin it with SELECT")
     if sink is not None:

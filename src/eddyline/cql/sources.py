@@ -19,6 +19,10 @@ _ENDS = {
     TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET,
     TokenType.FETCH, TokenType.QUALIFY, TokenType.WINDOW, TokenType.TABLE_SAMPLE,
 }  # fmt: skip
+SUBQUERY = (
+    "subqueries are not supported; name the streams in FROM and put their conditions in WHERE, or let "
+    "the inner query be a script of its own, whose sink this one reads as a stream"
+)
 _RIGHT = "write JOIN ... ON, or a comma and the condition in WHERE"
 _OUTER = f"outer joins are not supported, only inner joins; {_RIGHT}"
 _JOINS = {
@@ -143,7 +147,7 @@ def _check_item(cursor: Cursor) -> None:
         )
     if token is not None and token.token_type == TokenType.L_PAREN:
         if after is not None and after.token_type in (TokenType.SELECT, TokenType.WITH):
-            cursor.fail("subqueries are not supported; name the streams in FROM and put their conditions in WHERE")
+            cursor.fail(SUBQUERY)
         cursor.fail(
             "brackets in FROM are not supported; write the streams one after another, with commas or JOIN ... ON"
         )
@@ -157,9 +161,7 @@ def _check_item(cursor: Cursor) -> None:
             "and tables, declared with CREATE STREAM or TABLE"
         )
     if after is not None and after.token_type == TokenType.DOT:
-        cursor.fail(
-            "streams and tables have simple names; write the name that CREATE gave, in double quotes if it has a dot"
-        )
+        cursor.fail("streams and tables have simple names; write the name that CREATE gave, in quotes if it has a dot")
 
 
 def _read_window(cursor: Cursor, before: WindowClause | None) -> WindowClause | None:

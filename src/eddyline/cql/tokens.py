@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from eddyline.cql.dialect import EDDYLINE
 from eddyline.cql.places import Place, place_at, shown, wrong
 
-_QUOTES = {"'": "'", '"': '"'}
+_QUOTES = {"'": "string", '"': "name in double quotes", "`": "name in backticks"}
 _TEXT = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
 _OPENS = {
     TokenType.L_PAREN: TokenType.R_PAREN,
@@ -51,8 +51,7 @@ def _unfinished(text: str) -> tuple[int, str]:
         elif text[at] in _QUOTES:
             end = text.find(text[at], at + 1)
             if end < 0:
-                kind = "string" if text[at] == "'" else "name in double quotes"
-                return at, f"this {kind} is never closed; end it with {text[at]}"
+                return at, f"this {_QUOTES[text[at]]} is never closed; end it with {text[at]}"
         else:
             end = at
         at = len(text) if end < 0 else end + 1
@@ -65,7 +64,7 @@ def is_word(token: Token | None, *words: str) -> bool:
 
 
 def is_quoted(token: Token) -> bool:
-    """A string, or a name in double quotes."""
+    """A string, or a name in quotes."""
     return token.token_type in (*_TEXT, TokenType.IDENTIFIER, TokenType.BYTE_STRING)
 
 
@@ -75,7 +74,7 @@ def is_string(token: Token | None) -> bool:
 
 
 def is_name(token: Token | None) -> bool:
-    """A token that can name something: a name in double quotes, or any word."""
+    """A token that can name something: a name in double quotes or backticks, or any word."""
     if token is None or token.token_type == TokenType.NUMBER:
         return False
     return token.token_type == TokenType.IDENTIFIER or (not is_quoted(token) and token.text.isidentifier())

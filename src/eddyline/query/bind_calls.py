@@ -9,7 +9,7 @@ from sqlglot import exp
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import shown
 from eddyline.query import functions
-from eddyline.query.bind_hints import AGGREGATES, OTHER_AGGREGATES, Clause, no_aggregate
+from eddyline.query.bind_hints import AGGREGATES, OTHER_AGGREGATES, UNSTEADY, Clause, no_aggregate
 from eddyline.query.bind_names import Scope
 from eddyline.query.expr import WINDOW_END, Aggregate, Expr
 from eddyline.query.functions.table import USER
@@ -40,11 +40,10 @@ def bind_function(binder: Binds, node: exp.Expr, clause: Clause) -> Expr:
     if name in AGGREGATES and name not in USER:
         return _aggregate(binder, node, AGGREGATES[name], clause)
     if name not in USER and name not in _names():
+        if name in UNSTEADY:
+            raise binder.scope.wrong(node, UNSTEADY[name])
         if name in OTHER_AGGREGATES:
-            raise binder.scope.wrong(
-                node,
-                f"there is no aggregate {shown(name)}; there are COUNT, SUM, MIN, MAX, AVG, STDDEV_SAMP and VAR_SAMP",
-            )
+            raise binder.scope.wrong(node, f"there is no aggregate {shown(name)}; {OTHER_AGGREGATES[name]}")
         hint = did_you_mean(name, [*_names(), *USER, *AGGREGATES, "window_end"])
         hint = hint if "did you mean" in hint else "; see docs/functions.md, or register one with el.udf"
         raise binder.scope.wrong(node, f"there is no function {shown(name)}{hint}")

@@ -8,16 +8,50 @@ from sqlglot import exp
 
 from eddyline.query.functions.aggregates import NAMES as AGGREGATES
 
-__all__ = ["AGGREGATES", "HINTS", "OTHER_AGGREGATES", "Clause", "no_aggregate"]
+__all__ = ["AGGREGATES", "HINTS", "OTHER_AGGREGATES", "UNSTEADY", "Clause", "no_aggregate"]
 
-OTHER_AGGREGATES = (
-    "any_value", "approx_count_distinct", "arg_max", "arg_min", "array_agg", "bit_and", "bit_or", "bit_xor",
-    "bool_and", "bool_or", "corr", "covar_pop", "covar_samp", "entropy", "favg", "first", "fsum", "group_concat",
-    "histogram", "kurtosis", "last", "list", "listagg", "mad", "max_by", "median", "min_by", "mode", "product",
-    "quantile", "quantile_cont", "quantile_disc", "regr_slope", "sem", "skewness", "stddev_pop", "string_agg",
-    "var_pop",
+_NONE = (
+    "approx_count_distinct", "array_agg", "bit_and", "bit_or", "bit_xor", "corr", "covar_pop", "covar_samp", "entropy",
+    "favg", "fsum", "group_concat", "histogram", "kurtosis", "list", "listagg", "mad", "median", "mode", "product",
+    "quantile", "quantile_cont", "quantile_disc", "regr_slope", "sem", "skewness", "string_agg",
 )  # fmt: skip
-"""What DuckDB has and Eddyline has not."""
+_NO_ORDER = "the rows of a group have no order; write MIN(x) or MAX(x)"
+OTHER_AGGREGATES = {
+    **dict.fromkeys(_NONE, f"there are {', '.join(dict.fromkeys(AGGREGATES.values())).upper()}"),
+    **dict.fromkeys(("any_value", "first", "last", "first_value", "last_value", "arbitrary"), _NO_ORDER),
+    **dict.fromkeys(
+        ("arg_max", "max_by", "arg_min", "min_by"),
+        "write MAX or MIN, and join the stream with the result in a second script",
+    ),
+    **dict.fromkeys(("count_if", "countif"), "write COUNT(CASE WHEN x > 0 THEN 1 END)"),
+    **dict.fromkeys(("bool_and", "every"), "write MIN(x > 0), since FALSE is less than TRUE"),
+    **dict.fromkeys(("bool_or", "some"), "write MAX(x > 0), since TRUE is greater than FALSE"),
+    "stddev_pop": "write STDDEV_SAMP(x) * sqrt((COUNT(x) - 1) / COUNT(x))",
+    "var_pop": "write VAR_SAMP(x) * (COUNT(x) - 1) / COUNT(x)",
+}
+"""Aggregates of other systems, and what to write instead."""
+
+_WHEN = "a result must not depend on when it is computed"
+_MOMENT = f"{_WHEN}; write the time column, or window_end() with an aggregate"
+_DAY = f"{_WHEN}; write the day of the time column, as in CAST(ts AS DATE)"
+_CHANCE = "a result must not depend on chance; choose rows by their values, as in WHERE id % 10 = 0"
+_UNIQUE = "a result must not depend on chance; make a key of columns, as in a.id || '-' || b.id"
+_NOW = """
+    now current_timestamp localtimestamp get_current_timestamp transaction_timestamp sysdate systimestamp getdate
+    proctime current_row_timestamp unix_timestamp current_time localtime get_current_time current_localtimestamp
+    current_localtime
+"""
+UNSTEADY = {
+    name: f"{name} is not supported, {why}"
+    for names, why in (
+        (_NOW, _MOMENT),
+        ("today current_date curdate", _DAY),
+        ("random rand randn setseed", _CHANCE),
+        ("uuid gen_random_uuid uuidv4 uuidv7 nextval currval monotonically_increasing_id", _UNIQUE),
+    )
+    for name in names.split()
+}
+"""Functions whose value depends on more than their arguments."""
 HINTS: dict[type[exp.Expr], str] = {
     exp.Window: (
         "OVER is not supported; write GROUP BY, and the window behind its stream, "

@@ -9,10 +9,9 @@ from sqlglot import exp
 from eddyline.cql.names import did_you_mean, same
 from eddyline.cql.places import Place, place_at, shown, start_of, wrong
 from eddyline.errors import ScriptError
+from eddyline.query.bind_hints import UNSTEADY
 from eddyline.query.expr import Column
 from eddyline.query.model import Source
-
-_NO_NOW = ("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp")
 
 
 @dataclass(frozen=True)
@@ -76,19 +75,16 @@ class Scope:
     def unknown(self, node: exp.Column) -> ScriptError:
         """The error for a bare name that means nothing."""
         name = node.name
-        if name.lower() in _NO_NOW:
-            return self.wrong(
-                node,
-                f"{name.lower()} is not supported, a result must not depend "
-                "on when it is computed; use the time column",
-            )
+        if name.lower() in UNSTEADY:
+            return self.wrong(node, UNSTEADY[name.lower()])
         if any(same(s.alias, name) for s in self.sources):
             return self.wrong(
                 node, f"{shown(name)} is a whole row; write {_plain(name)}.column, or {_plain(name)}.* for all of them"
             )
         known = [field.name for source in self.sources for field in source.stream.schema]
-        quotes = "; a string is written in single quotes" if node.this.args.get("quoted") else did_you_mean(name, known)
-        return self.wrong(node, f"there is no column {shown(name)}{quotes}")
+        quoted = self.text[self.offset(node)] == '"'
+        hint = "; a string is written in single quotes" if quoted else did_you_mean(name, known)
+        return self.wrong(node, f"there is no column {shown(name)}{hint}")
 
     def _in_source(self, node: exp.Column, number: int, name: str) -> Column:
         spelling = self._spelling(node, number, name)
