@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -316,7 +319,7 @@ def test_marked_sources(table: Table) -> None:
         (lambda t: el.stream(t, "ts", timedelta(seconds=-1)), SettingError, "negative"),
         (lambda t: el.stream(5, time="ts"), SettingError, "a stream is an iterable of pyarrow record batches, a table"),
         (lambda t: el.stream(t, time=5), SettingError, "time is the name of the column"),
-        (lambda t: el.stream(t, time="ts", schema={"k": int}), SettingError, "schema is a pyarrow schema, not dict"),
+        (lambda t: el.stream(t, time="ts", schema={"k": int}), SettingError, "schema is a pyarrow schema, not a dict"),
         (lambda t: el.query("SELECT k FROM s", tables={"s": 5}), SettingError, "not int"),
         (lambda t: el.stream([], time="ts"), JobError, "needs a schema"),
     ],
@@ -335,10 +338,80 @@ def test_import_is_light() -> None:
 
 
 def test_the_package_and_the_function_share_a_name() -> None:
+    import eddyline.query.model as also
     from eddyline.query import model
 
-    assert callable(el.query)
-    assert el.query.model is model  # type: ignore[attr-defined]
+    assert el.query.model is model is also  # type: ignore[attr-defined]
     assert {"query", "stream", "udf", "errors"} <= set(dir(el))
     with pytest.raises(AttributeError):
         _ = el.nothing  # type: ignore[attr-defined]
+
+
+def test_help() -> None:
+    told = pydoc.render_doc(el.query, renderer=pydoc.plaintext)
+    assert "function query in module eddyline\n\nquery(sql: 'str', streams: " in told
+    assert "A query over streams and tables from Python" in told and "PACKAGE CONTENTS" not in told
+    assert list(inspect.signature(el.query).parameters) == ["sql", "streams", "tables"]
+    assert inspect.getdoc(el.query) == inspect.cleandoc(el.query.__doc__ or "")
+
+
+def test_wait_and_stop_after_an_interrupt(table: Table) -> None:
+    """The run is in the middle of a batch all the time; a wait that was interrupted does not make it seem over."""
+    busy, go_on, main = threading.Event(), threading.Event(), threading.main_thread().ident or 0
+
+    def sink(rows: pa.RecordBatch) -> None:
+        busy.set()
+        go_on.wait(60)
+
+    def interrupt() -> None:
+        busy.wait(60)
+        time.sleep(0.2)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    run = el.query("SELECT k FROM s", {"s": el.stream(table("k", (1, 1)), time="ts")}).start(sink)
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        run.wait()
+    before = time.monotonic()
+    assert run.wait(0.3) is None and time.monotonic() - before >= 0.3
+    threading.Timer(0.3, go_on.set).start()
+    run.stop()
+    assert go_on.is_set() and run.wait(0) is not None
+
+
+def test_a_sink_cannot_wait_for_its_run(table: Table) -> None:
+    started = threading.Event()
+
+    def sink(rows: pa.RecordBatch) -> None:
+        started.wait(60)
+        run.wait()
+
+    run = el.query("SELECT k FROM s", {"s": el.stream(table("k", (1, 1)), time="ts")}).start(sink)
+    started.set()
+    with pytest.raises(SettingError, match="cannot be waited for by its own sink"):
+        run.wait(60)
+
+
+def test_wrong_arguments_are_not_shown_whole(table: Table) -> None:
+    data = table("name", (1, "a secret"), (2, "another"))
+    streams = {"s": el.stream(data, time="ts")}
+    calls: list[Callable[[], object]] = [
+        lambda: el.query("SELECT name FROM s", streams).start(sink=data),  # type: ignore[arg-type]
+        lambda: el.query("SELECT name FROM s", {"s": data}),
+        lambda: el.query("SELECT name FROM s", streams).start(settings={"router": data}),
+        lambda: el.query("SELECT name FROM s", streams).start(settings=data),
+        lambda: el.query("SELECT name FROM s", streams).start(checkpoint=data),  # type: ignore[arg-type]
+        lambda: el.query("SELECT name FROM s", data),
+        lambda: el.query("SELECT name FROM s", streams, data),
+        lambda: el.query(data),  # type: ignore[arg-type]
+        lambda: el.stream(data, time=data),
+        lambda: el.stream(data, time="ts", lateness=data),
+        lambda: el.stream(data, time="ts", schema=data),
+        lambda: el.udf(returns="BIGINT", arrays=data),  # type: ignore[arg-type]
+        lambda: el.udf(returns=data),
+    ]
+    for call in calls:
+        with pytest.raises(SettingError) as refused:
+            call()
+        assert "secret" not in str(refused.value) and "\n" not in str(refused.value)
+        assert "a Table" in str(refused.value)

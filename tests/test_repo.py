@@ -32,9 +32,9 @@ def test_examples_in_docstrings(name: str) -> None:
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("name", ["query", "stream"])
+@pytest.mark.parametrize("name", ["query", "stream", "udf"])
 def test_public_names_have_an_example(name: str) -> None:
-    assert ">>>" in (getattr(importlib.import_module("eddyline.api"), name).__doc__ or "")
+    assert ">>>" in (getattr(eddyline, name).__doc__ or "")
 
 
 def test_files_are_small() -> None:

@@ -11,33 +11,54 @@ quick.
 
 from __future__ import annotations
 
-import types
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import eddyline.query as _query_package
-
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eddyline import errors as errors
-    from eddyline.api import query as query
+    from eddyline.api import Query, Stream
     from eddyline.api import stream as stream
     from eddyline.query.udf import udf as udf
+    from eddyline.runtime.sources.batches import Batches
 
 __version__ = "0.1.0"
 __all__ = ["errors", "query", "stream", "udf"]
 
 _PLACES = {"stream": "eddyline.api", "udf": "eddyline.query.udf"}
 
-
-class _QueryPackage(types.ModuleType):
-    """`eddyline.query` is both the package with what was asked and the function that asks: calling it is
-    `api.query`."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return import_module("eddyline.api").query(*args, **kwargs)
+# The function `query` has the name of a package. Python makes a package an attribute of its parent when it is first
+# imported; so that is done here, before the function takes the name.
+import_module("eddyline.query")
 
 
-_query_package.__class__ = _QueryPackage
+def query(sql: str, streams: Mapping[str, Stream] | None = None, tables: Mapping[str, Batches] | None = None) -> Query:
+    """A query over streams and tables from Python, or a whole script with declarations of its own.
+
+    `streams` are made by `el.stream`; `tables` are read whole. Nothing is read before `start`, which gives a run.
+
+    >>> import datetime, pyarrow as pa, eddyline as el
+    >>> def batch(key, *seconds):
+    ...     times = [datetime.datetime(2026, 1, 1, 0, 0, s) for s in seconds]
+    ...     return pa.record_batch({"ts": times, key: [s % 10 for s in seconds]})
+    >>> orders = el.stream([batch("id", 1, 2, 13)], time="ts")
+    >>> payments = el.stream([batch("order_id", 3, 33)], time="ts")
+    >>> rows = []
+    >>> run = el.query(
+    ...     "SELECT o.id FROM orders [RANGE 15 SECONDS] o, payments [RANGE 15 SECONDS] p WHERE o.id = p.order_id",
+    ...     streams={"orders": orders, "payments": payments},
+    ... ).start(sink=lambda result: rows.extend(result.to_pylist()))
+    >>> run.wait().rows_out, rows
+    (1, [{'id': 3}])
+    """
+    from eddyline.api import Query
+
+    return Query(sql, streams or {}, tables or {})
+
+
+query.__dict__ = sys.modules["eddyline.query"].__dict__  # so `eddyline.query.model` is the module
 
 
 def __getattr__(name: str) -> Any:

@@ -49,3 +49,17 @@ def said(error: BaseException) -> str:
     'ValueError: no more'
     """
     return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+
+
+def shown(value: object) -> str:
+    """A wrong argument, for a message: a short text or number as it is written, all else by its type. It may be any
+    amount of data.
+
+    >>> shown(5), shown("soon"), shown([1, 2]), shown("x" * 100)
+    ('5', "'soon'", 'a list', 'a str')
+    """
+    written = repr(value) if value is None or isinstance(value, str | int | float) else ""
+    if 0 < len(written) <= 60:
+        return written
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"

@@ -15,11 +15,13 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Number
+from os import PathLike
 from pathlib import Path
 from sys import float_info
 from typing import Any
 
-from eddyline.errors import SettingError
+from eddyline.errors import SettingError, shown
 
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -275,6 +277,9 @@ def from_mapping(values: Mapping[str, object]) -> Settings:
     >>> from_mapping({"router": "random", "packet": 64}).packet
     64
     """
+    for key, value in values.items():
+        if not (value is None or isinstance(value, str | Number | PathLike)):
+            raise SettingError(f"setting {shown(key)}: a value is a text or a number, not {shown(value)}")
     return _build({_known(key, "settings"): (_text(value), "settings") for key, value in values.items()})
 
 

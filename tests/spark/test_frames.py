@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +74,23 @@ def test_a_function_that_is_defined_anew(spark: SparkSession, tmp_path: Path) ->
         shutil.rmtree(tmp_path / "c")
         found.append(sorted(rows))
     assert found == [[0, 10, 20, 30], [0, 1000, 2000, 3000]]
+
+
+def test_foreach_batch_can_stop_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    """It holds the batch that a stop from outside waits for."""
+    started, batches = threading.Event(), list[int]()
+
+    def enough(frame: DataFrame, batch: int) -> None:
+        assert started.wait(60)
+        batches.append(batch)
+        run.stop()
+
+    _streaming(spark, tmp_path / "a")
+    _streaming(spark, tmp_path / "b")
+    frame = spark.readStream.schema("ts timestamp, k bigint").option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/*")
+    run = el.query("SELECT k FROM s", {"s": el.stream(frame, time="ts")}).start(
+        foreach_batch=enough, settings={"slots": 1}, follow=True
+    )
+    started.set()
+    summary = run.wait(120)
+    assert summary is not None and summary.stopped and len(batches) == 1

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eddyline.errors import JobError, SettingError
+from eddyline.errors import JobError, SettingError, shown
 from eddyline.query import types as t
 from eddyline.query.expr import Call, Expr, Value
 from eddyline.query.functions import names
@@ -125,8 +125,10 @@ def udf(*, returns: str | pa.DataType, name: str | None = None, arrays: str = "n
     >>> registered()["distance"].returns
     DataType(double)
     """
-    if arrays not in ("numpy", "arrow"):
-        raise SettingError(f"arrays={arrays!r}: a user function takes 'numpy' or 'arrow' arrays")
+    if not isinstance(arrays, str) or arrays not in ("numpy", "arrow"):
+        raise SettingError(f"a user function takes 'numpy' or 'arrow' arrays, not {shown(arrays)}")
+    if not isinstance(returns, str | pa.DataType):
+        raise SettingError(f"returns is a type of SQL or of pyarrow, not {shown(returns)}")
     try:
         type = t.logical(t.arrow_type(returns) if isinstance(returns, str) else returns)
     except t.TypeMismatch as error:

@@ -1,0 +1,42 @@
+"""Which threads run functions of the user on behalf of a run: they must not wait for that run, since it waits for
+them. On Spark, that is the thread in which Spark calls back for each batch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Inside:
+    """The threads of one run.
+
+    >>> inside = Inside()
+    >>> inside.here(), inside.calling(inside.here)()
+    (False, True)
+    """
+
+    def __init__(self) -> None:
+        self._depth = threading.local()
+
+    def here(self) -> bool:
+        """Whether this thread is inside such a function now."""
+        return getattr(self._depth, "now", 0) > 0
+
+    def calling(self, function: Callable[P, R]) -> Callable[P, R]:
+        """The function, with its thread known while it runs."""
+
+        @wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            before = getattr(self._depth, "now", 0)
+            self._depth.now = before + 1
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self._depth.now = before
+
+        return called

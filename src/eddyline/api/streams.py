@@ -1,0 +1,63 @@
+"""Streams that a Python program hands over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from eddyline.errors import SettingError, shown
+from eddyline.runtime.job import Given
+from eddyline.runtime.options import duration
+from eddyline.runtime.python_source import PythonSource
+from eddyline.runtime.sources.batches import Batches
+from eddyline.runtime.sources.source import Source
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Record batches with a time column; made by `el.stream`."""
+
+    given: Given
+
+
+def source_of(batches: Any, schema: pa.Schema | None = None) -> Source:
+    """The source of what a program hands over as a stream or a table."""
+    if type(batches).__module__.startswith("pyspark.sql."):  # asked without importing Spark
+        from eddyline.spark.frames import FrameSource
+
+        return FrameSource(batches)
+    return PythonSource(batches, schema)
+
+
+def stream(
+    batches: Batches | Any, time: str, lateness: str | timedelta = "0 s", schema: pa.Schema | None = None
+) -> Stream:
+    """A stream of pyarrow record batches (an iterable of them, a table, a reader), or a streaming DataFrame of Spark.
+
+    `time` names the column of event times; `lateness` says how far rows may come out of order, a timedelta or a text
+    such as '5 seconds'. The schema is that of the first batch, which is asked for at once, unless it is given. Tables
+    and lists are read anew by every run; an iterator (a generator, a reader) can be read by one.
+
+    >>> import datetime, pyarrow as pa, eddyline as el
+    >>> batch = pa.record_batch({"ts": [datetime.datetime(2026, 1, 1)], "x": [1]})
+    >>> clicks = el.stream([batch], time="ts", lateness="2 s")
+    """
+    if not isinstance(time, str):
+        raise SettingError(f"time is the name of the column of event times, not {shown(time)}")
+    if not (schema is None or isinstance(schema, pa.Schema)):
+        raise SettingError(f"schema is a pyarrow schema, not {shown(schema)}")
+    return Stream(Given(source_of(batches, schema), time, _lateness(lateness)))
+
+
+def _lateness(value: object) -> int:
+    """In microseconds."""
+    if isinstance(value, str):
+        return duration(value, "lateness")
+    if not isinstance(value, timedelta):
+        raise SettingError(f"lateness is a timedelta or a text such as '5 seconds', not {shown(value)}")
+    if value < timedelta(0):
+        raise SettingError("lateness cannot be negative")
+    return value // timedelta(microseconds=1)
