@@ -115,7 +115,7 @@ VALUES: dict[pa.DataType, Sequence[Any]] = {
         *map(D, ("0", "1.5", "-2.25", "9999999999999999999999999999.9999999999", "-0.0000000001")),
     ],
     t.STRING: _TEXTS,
-    t.BINARY: [None, b"", b"a", b"\x00\xff"],
+    t.BINARY: [None, b"", b"a", b"\x00\xff", b"\x00", "né😀".encode(), b'{"a": "\\\\"}', b"\xed\xa0\x80", b"\xc0\x80"],
     t.DATE: [None, *_DAYS],
     t.TIMESTAMP: [None, *_MOMENTS],
     t.TIMESTAMPTZ: [None, *_MOMENTS[:6]],

@@ -224,3 +224,15 @@ def test_aggregate_types() -> None:
     ):
         with pytest.raises(TypeMismatch):
             make()
+
+
+@pytest.mark.parametrize("type", [pa.binary(), pa.large_binary(), pa.dictionary(pa.int32(), pa.binary())])
+def test_bytes_are_cast_as_utf_8_and_what_is_none_is_counted(type: pa.DataType) -> None:
+    texts = ['{"name": "Zoë \\ 日本"}', "plain", None, '{"name": "Zoë \\ 日本"}']
+    data = pa.array([None if text is None else text.encode() for text in texts], pa.binary()).cast(type)
+    column = Column(0, "b", type)
+    assert run(cast(column, t.STRING), b=data) == (texts, 0)
+    assert run(call("decode", [column]), b=data) == (texts, 0)
+    broken = pa.array([b"ok", b"\xff", None, b"\xff"], pa.binary()).cast(type)
+    assert run(cast(column, t.STRING), b=broken) == (["ok", None, None, None], 2)
+    assert run(cast(column, t.STRING, try_=True), b=broken) == (["ok", None, None, None], 0)

@@ -111,3 +111,14 @@ def test_a_self_join_and_a_table(oracle: Oracle) -> None:
     given = {"s": rows((1, 1, 1), (2, 1, 2))}
     query = "SELECT a.x, b.x, d.x FROM s [RANGE 0 SECONDS] AS a, s [RANGE 0 SECONDS] AS b, d WHERE d.k = a.k"
     assert ask(oracle, query, given, table=rows((None, 1, 7))) == [(1, 1, 7), (2, 2, 7)]
+
+
+def test_bytes_cast_to_text_are_decoded(oracle: Oracle) -> None:
+    schema = pa.schema([("ts", pa.timestamp("us")), ("v", pa.binary())])
+    given = pa.record_batch([pa.array([1, 2], pa.timestamp("us")), pa.array(["é\\".encode(), b"\xff"])], schema=schema)
+    script = parse(
+        "CREATE STREAM s USING memory TIMESTAMP BY ts;"
+        "SELECT CAST(s.v AS VARCHAR), length(v::TEXT), (v)::VARCHAR || '!' FROM s"
+    )
+    found = oracle.expected(script, lambda _: schema, [Batch((("s", given),))])
+    assert [c.to_pylist() for c in found.table.columns] == [["é\\", None], [2, None], ["é\\!", None]]

@@ -24,6 +24,7 @@ _KINDS: dict[str, pa.DataType] = {
     "D": t.DATE,
     "t": t.TIMESTAMP,
     "v": t.INTERVAL,
+    "B": t.BINARY,
 }
 _BY_TYPE = {type: kind for kind, type in _KINDS.items()}
 _UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "month", "quarter", "year")
@@ -77,7 +78,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "strftime({D}, '%d %B %y')", "dayname({D})", "monthname({t})", "CAST({i} AS VARCHAR)", "CAST({m} AS VARCHAR)",
         "CAST({D} AS VARCHAR)", "CAST({t} AS VARCHAR)", "CAST({b} AS VARCHAR)", "coalesce({s}, {w})",
         "nullif({s}, {w})", "greatest({s}, {s})", "least({s}, {w})", "if({b}, {s}, {s})",
-        "CASE {s} WHEN {w} THEN {s} ELSE {w} END",
+        "CASE {s} WHEN {w} THEN {s} ELSE {w} END", "decode({B})",
     ),
     "D": (
         "{D} + {k}", "{D} - {k}", "last_day({D})", "last_day({t})", "CAST({t} AS DATE)", "CAST(lower({s}) AS DATE)",
@@ -95,6 +96,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "{t} - {t}", "{t} - {D}", "{v} + {v}", "{v} - {v}", "-{v}", "coalesce({v}, {v})", "INTERVAL '3' HOUR",
         "INTERVAL '-5' SECOND", "nullif({v}, {v})", "CASE WHEN {b} THEN {v} END",
     ),
+    "B": ("encode({s})", "coalesce({B}, {B})", "CASE WHEN {b} THEN {B} ELSE {B} END"),
 }  # fmt: skip
 """By the kind of the result. Holes: the kinds, n any number but UBIGINT, c any number, k a small whole number, w a
 word, p a LIKE pattern, u a unit of time."""
@@ -187,6 +189,8 @@ class _Writer:
             return self.rng.choice(("TRUE", "FALSE"))
         if kind == "s":
             return self.rng.choice(_WORDS)
+        if kind == "B":
+            return f"encode({self.rng.choice(_WORDS)})"
         if kind == "v":
             return f"INTERVAL '{number}' MINUTE"
         if kind == "D":

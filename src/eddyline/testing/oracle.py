@@ -218,8 +218,8 @@ class _Text:
                 return found
             if is_call(part, "window_end"):
                 return exp.maybe_parse("make_timestamp(__end)", dialect="duckdb")
-            duration = self.names.duration_abs(part)
-            return None if duration is None else attempt(duration, replace)
+            ours = self.names.duration_abs(part) or self.names.decoded(part)
+            return None if ours is None else attempt(ours, replace)
 
         return attempt(node, replace)
 

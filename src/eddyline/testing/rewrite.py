@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 from sqlglot import exp
 
+from eddyline.query.types import logical
+
 CAN_FAIL = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.DPipe, exp.Bracket, exp.Func)
 NEVER_FAILS = (exp.Case, exp.If, exp.And, exp.Or, exp.TryCast, exp.Predicate)
 DIVIDES = ("mod", "fmod", "divide")
@@ -107,6 +109,19 @@ class Names:
         if isinstance(node, exp.Add | exp.Sub):
             return self.is_instant(node.this) and isinstance(node.expression, exp.Interval)
         return isinstance(node, exp.Cast) and node.to.sql("duckdb").startswith("TIMESTAMP")
+
+    def is_blob(self, node: exp.Expr) -> bool:
+        """Whether an expression is of bytes, as far as the text tells."""
+        found = self.find(node) if isinstance(node, exp.Column) else None
+        if found is not None:
+            return logical(self.schemas[found[0]].field(found[1]).type) == pa.binary()
+        return self.is_blob(node.this) if isinstance(node, exp.Paren) else is_call(node, "encode")
+
+    def decoded(self, node: exp.Expr) -> exp.Expr | None:
+        """CAST(blob AS VARCHAR), which is no decoding in DuckDB, as decode(blob); None for any other node."""
+        if isinstance(node, exp.Cast) and node.to.is_type("varchar", "text") and self.is_blob(node.this):
+            return exp.Anonymous(this="decode", expressions=[node.this.copy()])
+        return None
 
     def duration_abs(self, node: exp.Expr) -> exp.Expr | None:
         """ABS(t - u) of two timestamps, which DuckDB does not have, as a CASE; None for any other node."""

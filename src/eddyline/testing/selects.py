@@ -61,6 +61,8 @@ def _keys(rng: random.Random, aliases: Sequence[Alias]) -> list[str]:
         ref = alias.ref(column)
         if rng.random() < 0.2 and pa.types.is_integer(type_):
             ref = rng.choice([f"{ref} % 3", f"({ref} + 1) * 2", f"{ref} > 4", f"CAST({ref} AS VARCHAR)"])
+        if rng.random() < 0.5 and pa.types.is_binary(type_):
+            ref = f"CAST({ref} AS VARCHAR)"
         keys += [ref] if ref not in keys else []
     return keys
 

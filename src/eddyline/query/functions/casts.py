@@ -224,7 +224,10 @@ def _resolve(name: str) -> Resolve:
     return resolve
 
 
-_DOC = "As another type, if it has such a value. Floats are rounded half to even, decimals half away from zero."
+_DOC = (
+    "As another type, if it has such a value. Floats are rounded half to even, decimals half away from zero; "
+    "a BLOB is decoded as by `decode` (where DuckDB writes `\\xC3\\xA9` for é)."
+)
 
 FUNCTIONS = (
     Function("cast", "Casts", "CAST(a AS type), a::type", "the type", _DOC, _resolve("cast")),

@@ -1,4 +1,4 @@
-"""Characters and their numbers in Unicode. A batch has few different ones: each is looked up once."""
+"""Characters, their numbers in Unicode and their bytes. A batch has few different ones: each is looked up once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from eddyline.query import types as t
 from eddyline.query.expr import Expr, Partial, Value
 from eddyline.query.functions.build import coerce, count, is_null, make, refuse
 from eddyline.query.functions.strings import entry, strings
+from eddyline.query.functions.writing import decoded
 
 
 def _ascii(args: tuple[Expr, ...], variant: str) -> Expr:
@@ -44,7 +45,21 @@ def _is_character(code: int) -> bool:
     return 0 <= code < 0x110000 and not 0xD800 <= code < 0xE000
 
 
+def _decode(args: tuple[Expr, ...], variant: str) -> Expr:
+    count("decode", args, 1)
+    if t.logical(args[0].type) != t.BINARY and not is_null(args[0]):
+        raise refuse("decode", args, "a BLOB")
+    return make("decode", [coerce(args[0], t.BINARY)], t.STRING, decoded)
+
+
+def _encode(args: tuple[Expr, ...], variant: str) -> Expr:
+    count("encode", args, 1)
+    return make("encode", strings("encode", args), t.BINARY, lambda args, rows: args[0].cast(t.BINARY))
+
+
 FUNCTIONS = (
     entry("ascii", "ascii(a)", "The number of the first character in Unicode; 0 if there is none.", _ascii, "INTEGER"),
     entry("chr", "chr(n)", "The character of a number in Unicode.", _chr),
+    entry("decode", "decode(a)", "The text that the bytes of a BLOB are in UTF-8.", _decode),
+    entry("encode", "encode(a)", "The bytes of a text in UTF-8.", _encode, "BLOB"),
 )

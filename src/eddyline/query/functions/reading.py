@@ -1,7 +1,7 @@
 """Strings read as values, as DuckDB's CAST reads them.
 
 The plain spelling of a value goes through Arrow's parsers, whole column at once; what is left (spaces, exponents,
-underscores, short dates, zones) is read by `_slow`, one distinct string at a time.
+underscores, short dates, zones) is read in Python, one distinct string at a time.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from calendar import monthrange
 from collections.abc import Callable, Sequence
 from datetime import date
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.query import types as t
 from eddyline.query.expr import Kernel, Partial, Value
+from eddyline.query.functions.distinct import Unreadable, by_distinct
 
 SPACE = " \t\n\v\f\r"
 _DIGITS = r"\d+(?:_\d+)*"
@@ -42,10 +42,6 @@ _PLAIN = {
     "timestamp": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$",
 }
 """What Arrow reads as DuckDB does, if it reads it at all."""
-
-
-class _Unreadable(Exception):
-    """A string that is no value of the type."""
 
 
 def reader(target: pa.DataType) -> Kernel | None:
@@ -78,25 +74,9 @@ def _kernel(target: pa.DataType, plain: str, slow: Callable[[str], object]) -> K
                     return text.cast(target)
                 except pa.ArrowInvalid:
                     pass
-        return _slow(text, target, slow)
+        return by_distinct(text, target, slow)
 
     return kernel
-
-
-def _slow(text: pa.Array, target: pa.DataType, read: Callable[[str], object]) -> pa.Array | Partial:
-    codes = text.dictionary_encode()
-    failed: list[bool] = []
-    values: list[Any] = []
-    for string in codes.dictionary.to_pylist():
-        try:
-            values.append(read(string))
-            failed.append(False)
-        except _Unreadable:
-            values.append(None)
-            failed.append(True)
-    result = pa.array(values, target).take(codes.indices)
-    count = pc.sum(pa.array(failed, pa.bool_()).take(codes.indices)).as_py() or 0
-    return Partial(result, count) if count else result
 
 
 def _integer(text: str, low: int, high: int) -> int:
@@ -107,22 +87,22 @@ def _integer(text: str, low: int, high: int) -> int:
         number = _number(text)
         if low == 0 and text.startswith("-"):
             if number:
-                raise _Unreadable
+                raise Unreadable
             value = 0
         else:
             value = int(number.to_integral_value(context=_EXACT))
     if not low <= value <= high:
-        raise _Unreadable
+        raise Unreadable
     return value
 
 
 def _number(text: str) -> Decimal:
     if not _NUMBER.fullmatch(text):
-        raise _Unreadable
+        raise Unreadable
     number = Decimal(text.replace("_", ""))
     if number and not -400 < number.adjusted() < 400:
         if number.adjusted() > 0:
-            raise _Unreadable
+            raise Unreadable
         return Decimal(0)
     return number
 
@@ -131,7 +111,7 @@ def _float(text: str) -> float:
     text = text.strip(SPACE)
     if _NUMBER.fullmatch(text) or _SPECIAL.fullmatch(text):
         return float(text)
-    raise _Unreadable
+    raise Unreadable
 
 
 def _decimal(text: str, target: pa.DataType) -> Decimal:
@@ -139,9 +119,9 @@ def _decimal(text: str, target: pa.DataType) -> Decimal:
     try:
         number = number.quantize(Decimal(1).scaleb(-target.scale), context=_EXACT)
     except InvalidOperation as error:
-        raise _Unreadable from error
+        raise Unreadable from error
     if abs(number) >= Decimal(10) ** (target.precision - target.scale):
-        raise _Unreadable
+        raise Unreadable
     return number
 
 
@@ -149,7 +129,7 @@ def _boolean(text: str) -> bool:
     low = text.lower()
     if low in _TRUE or low in _FALSE:
         return low in _TRUE
-    raise _Unreadable
+    raise Unreadable
 
 
 def _day(found: re.Match[str]) -> int:
@@ -157,7 +137,7 @@ def _day(found: re.Match[str]) -> int:
     year, month, day = int(found["y"]), int(found["m"]), int(found["d"])
     year = 1 - year if found["bc"] else year
     if len(found["y"]) > 7 or not 1 <= month <= 12 or not 1 <= day <= monthrange(2000 + year % 400, month)[1]:
-        raise _Unreadable
+        raise Unreadable
     return date(2000 + year % 400, month, day).toordinal() - _EPOCH + (year // 400 - 5) * _DAYS_OF_400_YEARS
 
 
@@ -166,31 +146,31 @@ def _time(found: re.Match[str]) -> int:
     hour, minute, second = int(found["H"]), int(found["M"] or 0), int(found["S"] or 0)
     micro = int((found["f"] or "")[:6].ljust(6, "0"))
     if minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second or micro)):
-        raise _Unreadable
+        raise Unreadable
     return ((hour * 60 + minute) * 60 + second) * 1_000_000 + micro
 
 
 def _date(text: str) -> int:
     found = _DAY_ONLY.fullmatch(text) or _MOMENT.fullmatch(text)
     if not found:
-        raise _Unreadable
+        raise Unreadable
     if found.re is _MOMENT:
         _time(found)
     days = _day(found)
     if not -(2**31) < days < 2**31 - 1:
-        raise _Unreadable
+        raise Unreadable
     return days
 
 
 def _timestamp(text: str, zoned: bool) -> int:
     found = _MOMENT.fullmatch(text)
     if not found:
-        raise _Unreadable
+        raise Unreadable
     moment = _day(found) * _DAY
     if found["H"] is not None:
         moment += _time(found) - (_offset(found["zone"]) if zoned else 0)
     if not t.EARLIEST <= moment <= t.LATEST:
-        raise _Unreadable
+        raise Unreadable
     return moment
 
 
@@ -208,5 +188,5 @@ def _clock(text: str) -> int:
         return _timestamp(text, False) % _DAY
     time = _time(found)
     if time >= _DAY:
-        raise _Unreadable
+        raise Unreadable
     return time

@@ -1,5 +1,6 @@
 """Values written as strings, in DuckDB's spelling; types with a spelling that is not ours (FLOAT, INTERVAL) are left
-out."""
+out. BLOB is decoded as UTF-8, as by decode(): DuckDB's own spelling of bytes (`\\xC3\\xA9`) is of no use to anyone who
+reads text from a queue."""
 
 from __future__ import annotations
 
@@ -12,9 +13,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.query import types as t
-from eddyline.query.expr import Kernel, Value
+from eddyline.query.expr import Kernel, Partial, Value
 from eddyline.query.functions import calendar
 from eddyline.query.functions.arrays import nulls_of, to_numpy
+from eddyline.query.functions.distinct import Unreadable, by_distinct
 
 _FIRST_DAY, _YEAR_10000 = -719_162, 2_932_897
 """Between them every year has four digits, and Arrow's spelling is DuckDB's."""
@@ -30,9 +32,26 @@ def writer(source: pa.DataType) -> Kernel | None:
         return _decimal
     if source == t.DATE:
         return _date
+    if source == t.BINARY:
+        return decoded
     if pa.types.is_timestamp(source):
         return _zoned if t.is_zoned(source) else _timestamp
     return None
+
+
+def decoded(args: Sequence[Value], rows: int) -> pa.Array | Partial:
+    """Bytes as the text that they are in UTF-8. What is no UTF-8 cannot be computed."""
+    try:
+        return args[0].cast(t.STRING)
+    except pa.ArrowInvalid:
+        return by_distinct(args[0], t.STRING, _utf8)
+
+
+def _utf8(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise Unreadable from error
 
 
 def _double(args: Sequence[Value], rows: int) -> pa.Array:
