@@ -114,7 +114,7 @@ class Names:
         """Whether an expression is of bytes, as far as the text tells."""
         found = self.find(node) if isinstance(node, exp.Column) else None
         if found is not None:
-            return logical(self.schemas[found[0]].field(found[1]).type) == pa.binary()
+            return bool(logical(self.schemas[found[0]].field(found[1]).type) == pa.binary())
         return self.is_blob(node.this) if isinstance(node, exp.Paren) else is_call(node, "encode")
 
     def decoded(self, node: exp.Expr) -> exp.Expr | None:
