@@ -70,8 +70,8 @@ class World:
         for stream, values in streams.items():
             for slot, parcel in packer.rows(stream, rows(*values)):
                 found[slot].append(parcel)
-        slot, counts = packer.finish()
-        found[slot].append(counts)
+        for slot, counts in packer.finish():
+            found[slot].append(counts)
         return found
 
     def turn(self, decision: Decision, slot: int = 0, **streams: Sequence[Row]) -> Turn:

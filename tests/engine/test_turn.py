@@ -232,4 +232,15 @@ def test_records_say_what_was_done(tmp_path: Path) -> None:
     record: Record = world.turn(world.begin(), a=[(0, 1), (2, 1)], b=TWO).record
     assert record.counts["rows_late"] == 1 and record.counts["rows_used"] == 2 and record.newest == {"a": 2, "b": 2}
     assert record.log is not None and record.log.rows == 2 and record.log.newest == {"a": 2, "b": 2}
-    assert list(record.staged) == ["late a"] and record.small is not None and record.counted == {"1": None}
+    assert list(record.staged) == ["late a", "results"]  # behind the watermark after this batch
+    assert record.small is not None and record.counted == {"1": None}
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_what_a_batch_releases_leaves_with_it(slots: int, tmp_path: Path) -> None:
+    """A result waits for a watermark only as long as rows have not moved it, whichever slot had those rows."""
+    world = World(tmp_path, ("ROWS 3", "ROWS 3"), slots=slots)
+    world.batch(a=[(1, 1), (2, 2)], b=[(1, 1), (2, 2)])
+    assert [row[2] for row in world.results] == [1]
+    world.batch(a=[(9, 3)], b=[(9, 3)])
+    assert sorted(row[2] for row in world.results) == [1, 2]

@@ -67,9 +67,9 @@ def test_times_before_1970() -> None:
 
 def test_an_idle_stream_holds_nothing_back_and_the_watermark_never_falls() -> None:
     marks = streams(a=0, b=2, c=0)
-    marks.finish_batch({"a": 10, "b": 4}, (), idle=lambda heard, ended: "c")
+    marks.finish_batch({"a": 10, "b": 4}, (), quiet="c")
     assert marks.query == 2 and marks.by_stream == {"a": 10, "b": 2, "c": 2}  # c never had a row
-    marks.finish_batch({"a": 12}, (), idle=lambda heard, ended: "bc")
+    marks.finish_batch({"a": 12}, (), quiet="abc")
     assert marks.query == 12 and marks.by_stream == {"a": 12, "b": 12, "c": 12}
     again = streams(a=0, b=2, c=0)
     again.restore(json.loads(json.dumps(marks.saved())))
@@ -77,9 +77,9 @@ def test_an_idle_stream_holds_nothing_back_and_the_watermark_never_falls() -> No
     for come_back in (marks, again):
         come_back.finish_batch({"b": 9, "c": 13}, ())
         assert come_back.query == 12 and come_back.late_before("b") == 12 and come_back.late_before("c") == 13
-        come_back.finish_batch({"a": 20, "b": 16}, (), idle=lambda heard, ended: "abc")
+        come_back.finish_batch({}, (), quiet="abc")
         assert come_back.query == 12  # nobody is there to say how far the query is
-        come_back.finish_batch({}, ())
+        come_back.finish_batch({"a": 20, "b": 16}, ())
         assert come_back.query == 13
 
 
@@ -90,9 +90,10 @@ def test_silence_is_counted_between_the_beginnings_of_batches(caplog: pytest.Log
 
     def batch(waited: float, *heard: str, took: float = 0.0, unread: str = "", ended: str = "") -> set[str]:
         clock.advance(waited)
-        silence.begin(unread)
+        idle = set(silence.begin(unread)).difference(heard, ended)
         clock.advance(took)
-        return set(silence.after(heard, ended))
+        silence.after(heard, idle, ended)
+        return idle
 
     assert batch(0.0, "a", took=4.5) == set()
     assert batch(0.25, "a", took=60.0) == set()  # rows of b may have come meanwhile
@@ -110,8 +111,7 @@ def test_silence_is_counted_between_the_beginnings_of_batches(caplog: pytest.Log
     ]
     never = Silence(["a", "b"], None, clock)
     clock.advance(1e9)
-    never.begin()
-    assert not never.after(())
+    assert not never.begin() and not never.begin()
 
 
 # On the engine

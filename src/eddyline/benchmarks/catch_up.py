@@ -96,8 +96,8 @@ def _batch(home: Home, coordinator: Coordinator, number: int, data: Streams, row
         part = rows * number // BATCHES, rows * (number + 1) // BATCHES
         for slot, parcel in packer.rows(stream, batch.slice(part[0], part[1] - part[0])):
             parcels[slot].append(parcel)
-    slot, counts = packer.finish()
-    parcels[slot].append(counts)
+    for slot, counts in packer.finish():
+        parcels[slot].append(counts)
     records = [take_turn(home, decision, slot, "fill", mine).record for slot, mine in parcels.items()]
     coordinator.finish(decision, records)
 

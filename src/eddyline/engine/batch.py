@@ -127,7 +127,7 @@ class LocalEngine:
     ) -> BatchResult:
         """Process a batch. `ended` are the streams this is the last batch of, `unread` those that may have rows that it
         leaves for later. With commit=False the batch can still be wound back; `commit` or `wind_back` must follow."""
-        self._silence.begin(unread)
+        quiet = self._silence.begin(unread)
         for slot in self.slots:
             slot.replan()
         stats, newest = self.stats, dict[str, int]()
@@ -149,7 +149,8 @@ class LocalEngine:
                 newest[name] = max(split.newest, newest.get(name, split.newest))
             for shipment in split.shipments:
                 self.slots[shipment.slot].receive(shipment)
-        self._watermarks.finish_batch(newest, ended, self._silence.after)
+        self._watermarks.finish_batch(newest, ended, quiet)
+        self._silence.after(newest, self._watermarks.idle, self._watermarks.ended)
         for slot in self.slots:
             slot.advance(self._watermarks.by_stream, self._watermarks.query)
         return self._finish(late, dead, commit)

@@ -51,6 +51,8 @@ class Decision:
     """The history of the commit that it begins at."""
     after: str = ""
     """The history that its commit ends."""
+    quiet: tuple[str, ...] = ()
+    """Streams that were silent for too long when it began: those without a row in it are idle after it."""
 
 
 @dataclass(frozen=True)
@@ -136,14 +138,12 @@ class Coordinator:
             raise JobError(
                 f"batch {batch} cannot follow commit {last.batch}: the checkpoint does not belong to these sources"
             )
-        if kind == "rows":
-            self._silence.begin(unread)
+        quiet = self._silence.begin(unread) if kind == "rows" else []
         merge = {str(slot): to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
-        idle = last.watermarks["idle"]  # decided by the clock, and with it which rows are late
-        what = json.dumps([last.history, batch, kind, offsets, sorted(ended), idle], sort_keys=True)
+        what = json.dumps([last.history, batch, kind, offsets, sorted(ended), quiet], sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
         decision = Decision(
-            batch, kind, offsets, last.watermarks, self._slots, merge, tuple(ended), last.history, after
+            batch, kind, offsets, last.watermarks, self._slots, merge, tuple(ended), last.history, after, tuple(quiet)
         )
         reach("before decide")
         self._checkpoint.decide(batch, asdict(decision))
@@ -160,10 +160,8 @@ class Coordinator:
         for record in records:
             for stream, time in record.newest.items():
                 newest[stream] = max(time, newest.get(stream, time))
-        if decision.kind == "rows":
-            watermarks.finish_batch(newest, decision.ended, self._silence.after)
-        else:
-            watermarks.finish_batch(newest, decision.ended)
+        watermarks.finish_batch(newest, decision.ended, decision.quiet)
+        self._silence.after(newest, watermarks.idle, watermarks.ended)
         counts = dict(last.counts)
         for record in records:
             for name, count in record.counts.items():
@@ -172,7 +170,7 @@ class Coordinator:
         for record in sorted(records, key=lambda r: r.slot):
             for sink, files in record.staged.items():
                 staged.setdefault(sink, []).extend(files)
-        advanced = {**decision.watermarks, "counted": least_counted([r.counted for r in records])}
+        advanced = {**watermarks.saved(), "counted": least_counted([r.counted for r in records])}
         finished = decision.kind == "end"  # then nobody needs any state
         commit = Commit(
             decision.batch,

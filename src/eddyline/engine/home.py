@@ -139,11 +139,9 @@ class Home:
         return horizon(self.plan, self.watermarks(advanced), advanced.get("counted", {}))
 
     def after(self, decision: Decision, newest: Mapping[str, int]) -> Watermarks:
-        """What watermarks will at least be once a batch is committed that has rows of these times. Where rows wait for
-        the watermark they are as they were: those of the batch are all needed."""
+        """The watermarks after a batch whose readable rows have these newest times."""
         watermarks = self.watermarks(decision.watermarks)
-        if not counts_rows(self.query):
-            watermarks.finish_batch(newest, ())
+        watermarks.finish_batch(newest, decision.ended, decision.quiet)
         return watermarks
 
 

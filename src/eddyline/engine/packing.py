@@ -1,7 +1,8 @@
 """The split as a process of its own does it: chunks of a stream in, parcels for slots out.
 
-Counts, and the newest time of each stream, go to one slot, which tells them on; late and dead rows go to the slot whose
-turn it is, which stages them. So a task needs no way to the driver but its rows.
+Counts go to one slot, which tells them on; late and dead rows go to the slot whose turn it is, which stages them. So a
+task needs no way to the driver but its rows. The newest time of each stream goes to every slot: together they say what
+the watermarks are after the batch, so every slot gives what these release in the batch itself, and all agree.
 """
 
 from __future__ import annotations
@@ -61,9 +62,11 @@ class Packer:
         self._counts["rows_dead"] += batch.num_rows
         yield self._slot, Parcel("dead", {"stream": stream, "reason": None}, batch)
 
-    def finish(self) -> Packed:
-        """What was counted."""
+    def finish(self) -> Iterator[Packed]:
+        """What was counted, and the newest times."""
         reach("split: everything is packed")
         errors = {"expression_errors": self._home.split.errors.count - self._errors}
-        head = {"counts": self._counts | errors, "newest": self._newest, "read": dict(self._read)}
-        return self._slot, Parcel("counts", head)
+        counted = {"counts": self._counts | errors, "read": dict(self._read)}
+        for slot in range(self._decision.slots):
+            if self._newest or slot == self._slot:
+                yield slot, Parcel("counts", {"newest": self._newest} | (counted if slot == self._slot else {}))

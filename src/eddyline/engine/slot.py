@@ -196,14 +196,8 @@ class Slot(Planned):
 
     # Time
 
-    def advance(
-        self,
-        watermarks: Mapping[str, int | None],
-        query_watermark: int | None,
-        after: Mapping[str, int | None] | None = None,
-    ) -> None:
-        """The batch is complete, and no row below these times will come any more; and none below those of `after`, if
-        they are given, once it is committed."""
+    def advance(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
+        """The batch is complete, and no row below these times will come any more."""
         begin = self._cpu()
         if self._waiting and query_watermark is not None:
             self._release(query_watermark)
@@ -213,7 +207,7 @@ class Slot(Planned):
             self._results.advance(query_watermark)
         self._watermark = query_watermark
         self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
-        self._expire(after or watermarks)
+        self._expire(watermarks)
         if self.planner is not None and not self.plan.grouped:
             took = self._spent + self._cpu() - begin
             self.planner.watch(watermarks, self._base_stems, self.eddy, self.peak_bytes, took)

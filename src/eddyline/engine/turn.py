@@ -25,7 +25,6 @@ from eddyline.engine.parcel import Parcel, as_shipment
 from eddyline.engine.partial import combine
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Shipment, Split
-from eddyline.engine.watermarks import Watermarks
 from eddyline.faults import reach
 from eddyline.query.evaluate import ErrorCount
 from eddyline.routing.gathered import snapshot
@@ -70,7 +69,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
             if log.num_rows:
                 logged.setdefault(shipment.stream, []).append(log)
         elif parcel.kind == "counts":
-            for what, count in parcel.head["counts"].items():
+            for what, count in parcel.head.get("counts", {}).items():
                 counts[what] = counts.get(what, 0) + count
             for stream, when in parcel.head["newest"].items():
                 newest[stream] = max(when, newest.get(stream, when))
@@ -81,11 +80,12 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
             file = home.stage(sink, f"{name}-{sink.replace(' ', '-')}-{len(files)}", [parcel.batch])
             files += [file] if file else []
     reach("turn: everything was received")
-    watermarks, after = home.watermarks(decision.watermarks), _receive(home, decision, slot, shipments)
+    after = home.after(decision, newest)
+    _receive(home, slot, shipments)
     if decision.kind == "end":
-        slot.end(watermarks.newest)
+        slot.end(after.newest)
     else:
-        slot.advance(watermarks.by_stream, watermarks.query, after.by_stream)
+        slot.advance(after.by_stream, after.query)
     results = [batch for batch in slot.drain() if batch.num_rows]
     reach("turn: results are there")
     partial: list[pa.RecordBatch] = []
@@ -110,21 +110,16 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     return Turn(Record(number, counts, staged, newest, log_file, merged, small, *more), partial)
 
 
-def _receive(home: Home, decision: Decision, slot: Slot, shipments: Sequence[Shipment]) -> Watermarks:
+def _receive(home: Home, slot: Slot, shipments: Sequence[Shipment]) -> None:
     """The oldest rows of each stream first, whichever task had them: then what is built while they are probed is seldom
-    too new for them. Returns what watermarks will at least be after the batch."""
-    came: list[tuple[int, Shipment]] = []
-    newest: dict[str, int] = {}
-    for shipment in shipments:
-        oldest, time = 0, home.split.streams[shipment.stream].time
-        if time is not None:
-            times = event_times(shipment.batch.column(time))
-            oldest, last = int(times.min()), int(times.max())
-            newest[shipment.stream] = max(last, newest.get(shipment.stream, last))
-        came.append((oldest, shipment))
-    for _, shipment in sorted(came, key=lambda item: item[0]):
+    too new for them."""
+
+    def oldest(shipment: Shipment) -> int:
+        time = home.split.streams[shipment.stream].time
+        return 0 if time is None else int(event_times(shipment.batch.column(time)).min())
+
+    for shipment in sorted(shipments, key=oldest):
         slot.receive(shipment)
-    return home.after(decision, newest)
 
 
 def _seen(slot: Slot) -> Report:

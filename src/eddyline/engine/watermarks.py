@@ -48,18 +48,14 @@ class Watermarks:
         newest = self._newest.get(stream)
         return None if newest is None else newest - self._lateness[stream]
 
-    def finish_batch(
-        self,
-        newest: Mapping[str, int],
-        ended: Collection[str],
-        idle: Callable[[Iterable[str], Collection[str]], Iterable[str]] = lambda heard, ended: (),
-    ) -> None:
-        """A batch is done: `newest` are the largest times of its readable rows, `ended` the streams ending with it; who
-        is idle is asked (Silence.after). Those hold the query's watermark back no more; it never falls, also when they
-        come back."""
+    def finish_batch(self, newest: Mapping[str, int], ended: Collection[str], quiet: Collection[str] = ()) -> None:
+        """A batch is done: `newest` are the largest times of its readable rows, `ended` the streams ending with it,
+        `quiet` those that were silent for too long when it began (Silence.begin). A quiet stream that had no row in the
+        batch either is idle: it holds the query's watermark back no more. The watermark never falls, also when the
+        stream comes back."""
         self._newest = self._newest | {s: max(when, self._newest.get(s, when)) for s, when in newest.items()}
         self._ended |= frozenset(ended)
-        self._idle = frozenset(idle(newest, self._ended))
+        self._idle = frozenset(quiet).difference(newest, self._ended)
         going = [self._of(s) for s in self._lateness if s not in self._ended | self._idle]
         known = [w for w in going if w is not None]
         if known and len(known) == len(going):
@@ -76,37 +72,47 @@ class Watermarks:
         return {s: FOREVER if s in self._ended else self.late_before(s) for s in self._lateness}
 
     @property
+    def idle(self) -> frozenset[str]:
+        """Streams that are idle."""
+        return self._idle
+
+    @property
+    def ended(self) -> frozenset[str]:
+        """Streams that have ended."""
+        return self._ended
+
+    @property
     def newest(self) -> int | None:
         """The newest time of any readable row of any stream."""
         return max(self._newest.values(), default=None)
 
 
 class Silence:
-    """Which streams are idle: had no row to read in any batch that began within `timeout` seconds of the one in hand;
-    None: none ever is. So a stream is not idle for rows that came while a long batch ran, nor while it has rows and
+    """Which streams are quiet: had no row to read in any batch that began within `timeout` seconds of the one in hand;
+    None: none ever is. So a stream is not quiet for rows that came while a long batch ran, nor while it has rows and
     others are read first."""
 
     def __init__(self, streams: Iterable[str], timeout: float | None, clock: Clock = time.monotonic) -> None:
         self._streams, self._timeout, self._clock = tuple(streams), timeout, clock
         self._heard: dict[str, float] = {}
-        self._now, self._unread = 0.0, frozenset[str]()
+        self._now = 0.0
         self._idle: frozenset[str] = frozenset()
 
-    def begin(self, unread: Iterable[str] = ()) -> None:
-        """A batch begins; it leaves rows that these streams may have for later."""
-        self._now, self._unread = self._clock(), frozenset(unread)
-
-    def after(self, heard: Iterable[str], ended: Collection[str] = ()) -> frozenset[str]:
-        """It had rows of these streams, and these have ended so far: who is idle. What changes is told."""
+    def begin(self, unread: Iterable[str] = ()) -> list[str]:
+        """A batch begins, and leaves rows that the `unread` streams may have for later: the quiet streams. What the
+        batch does may depend on them, so they are part of what is decided for it."""
+        self._now = self._clock()
+        self._heard = dict.fromkeys(self._streams, self._now) | self._heard | dict.fromkeys(unread, self._now)
         if self._timeout is None:
-            return self._idle
-        heard = dict.fromkeys(self._unread.union(heard), self._now)
-        self._heard = dict.fromkeys(self._streams, self._now) | self._heard | heard
-        quiet = (s for s, moment in self._heard.items() if self._now - moment >= self._timeout)
-        idle = frozenset(quiet).difference(ended)
-        for stream in sorted(idle - self._idle):
+            return []
+        return sorted(s for s, moment in self._heard.items() if self._now - moment >= self._timeout)
+
+    def after(self, heard: Iterable[str], idle: Collection[str], ended: Collection[str] = ()) -> None:
+        """The batch had rows of these streams; these are idle (Watermarks.idle), and these have ended so far. The log
+        says what has changed."""
+        self._heard |= dict.fromkeys(heard, self._now)
+        for stream in sorted(set(idle) - self._idle):
             _log.warning("%s is idle: no row for %g s; it does not hold the watermark back", stream, self._timeout)
         for stream in sorted(self._idle.difference(idle, ended)):
             _log.warning("%s is not idle any more", stream)
-        self._idle = idle
-        return idle
+        self._idle = frozenset(idle)

@@ -121,7 +121,7 @@ class CheckpointedRunner(LocalRunner):
         def packed() -> Iterator[Packed]:
             for name, batch, readable in rows:
                 yield from (packer.rows if readable else packer.dead)(name, batch)
-            yield packer.finish()
+            yield from packer.finish()
 
         for slot, parcel in packed():
             parcels[slot].append(parcel)

@@ -126,7 +126,7 @@ class _Reading:
                         yield from packer.dead(name, chunk.dead)
                     if chunk.rows.num_rows:
                         yield from packer.rows(name, chunk.rows)
-            yield packer.finish()
+            yield from packer.finish()
 
         yield from as_rows(parcels())
         reach("spark: pieces are read")

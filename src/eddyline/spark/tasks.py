@@ -77,7 +77,7 @@ def split_task(spec: str, stream: str, batch: int | None) -> Task:
         def parcels() -> Iterator[Packed]:
             for rows in batches:
                 yield from packer.rows(stream, rows)
-            yield packer.finish()
+            yield from packer.finish()
 
         yield from as_rows(parcels())
         reach("spark: a split is done")
@@ -124,7 +124,7 @@ def count_task(spec: str, batch: int) -> Task:
         context = TaskContext.get()
         assert context is not None
         parcels = [unpacked(blob.as_buffer()) for rows in batches for blob in rows.column("blob")]
-        counts = {"rows_in": sum(p.head["counts"]["rows_in"] for p in parcels if p.kind == "counts")}
+        counts = {"rows_in": sum(p.head["counts"]["rows_in"] for p in parcels if "counts" in p.head)}
         counts["rows_shipped"] = sum(p.batch.num_rows for p in parcels if p.kind == "rows")
         yield pa.record_batch([pa.array([Record(context.partitionId(), counts, {}).as_json()])], names=["record"])
 

@@ -229,7 +229,7 @@ class Simulation:
         for task, (stream, batch) in enumerate(self._rng.sample(rows, len(rows))):
             packer = Packer(home, decision, task)
             found += packer.rows(stream, batch)
-            found.append(packer.finish())
+            found += packer.finish()
         parcels: Parcels = {slot: [] for slot in range(decision.slots)}
         for slot, parcel in found:
             parcels[slot].append(packed(parcel))

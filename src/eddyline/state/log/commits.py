@@ -53,7 +53,7 @@ class Commit:
     log: tuple[LogFile, ...] = ()
     small: tuple[str, ...] = ()
     advanced: Mapping[str, Any] = field(default_factory=dict)
-    """How far slots have given results and forgotten rows: the watermarks before the batch, and what ROWS windows have
+    """How far slots have given results and forgotten rows: the watermarks after the batch, and what ROWS windows have
     counted (engine/turn.py)."""
     finished: bool = False
     """The streams have ended, and all was flushed."""
