@@ -44,8 +44,8 @@ def test_join_with_a_table(table: Table) -> None:
     assert run.decisions() == summary.decisions
 
 
-def test_print_is_the_default(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
-    el.query("SELECT k FROM s", {"s": el.stream(table("k", (1, 42)), time="ts")}).start().wait()
+def test_print(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+    el.query("SELECT k FROM s", {"s": el.stream(table("k", (1, 42)), time="ts")}).start("print").wait()
     assert capsys.readouterr().out == " k\n--\n42\n"
 
 

@@ -71,7 +71,7 @@ def test_rows_and_seconds_between_batches() -> None:
     assert (ran.rate(0, 4), ran.rate(4, 8), ran.rate(8, 9)) == (100, 100, 0)
     assert [ran.route(event) for event in (1, 4, 7, 8, 20)] == ["", "p -> a", "p -> a", "p -> b", "p -> b"]
     assert ran.come_to == 8.0 and Ran().come_to == 0.0
-    assert event_time(Progress(watermark=START + 1_500_000)) == 1.5 and event_time(Progress()) == 0.0
+    assert event_time(Progress(watermark_us=START + 1_500_000)) == 1.5 and event_time(Progress()) == 0.0
 
 
 def test_what_is_told_is_what_was_measured() -> None:

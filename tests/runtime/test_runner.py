@@ -237,7 +237,7 @@ def test_a_stream_that_is_waited_for_in_vain_becomes_idle(table: Table) -> None:
             yield from table("k", (second, 0)).to_batches()
 
     def watch(progress: Progress) -> None:
-        if progress.watermark is not None and progress.watermark > at(0).replace(tzinfo=UTC).timestamp() * 1e6:
+        if progress.watermark is not None and progress.watermark > at(0).replace(tzinfo=UTC):
             over.set()
 
     given = {"a": Given(PythonSource(going()), "ts"), "b": Given(PythonSource(silent()), "ts")}

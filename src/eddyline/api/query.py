@@ -9,13 +9,16 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from html import escape
 from typing import Any
 
 import pyarrow as pa
 
+from eddyline.api import notebook
 from eddyline.api.inside import Inside
 from eddyline.api.run import Run
-from eddyline.api.streams import Stream, source_of
+from eddyline.api.streams import Stream, described, source_of
+from eddyline.cql.script import parse
 from eddyline.errors import SettingError, shown
 from eddyline.plan.explain import explain
 from eddyline.plan.partition import partition
@@ -26,6 +29,7 @@ from eddyline.runtime.job import Given, prepare
 from eddyline.runtime.job import explain as bind_only
 from eddyline.runtime.runner import LocalRunner, Runner
 from eddyline.runtime.sinks.callback import CallbackSink
+from eddyline.runtime.sinks.kept import KeptSink
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.batches import Batches
 from eddyline.settings import Settings, from_mapping
@@ -49,6 +53,14 @@ class Query:
         self._given = {name: given.given for name, given in streams.items()}
         self._given |= {name: Given(source_of(batches)) for name, batches in tables.items()}
 
+    def __repr__(self) -> str:
+        over = ", ".join(self._given) or "what the script declares"
+        return f"<Query {notebook.one_line(self._sql)!r} over {over}>"
+
+    def _repr_html_(self) -> str:
+        known = {name: described(given) for name, given in self._given.items()}
+        return f"<pre>{escape(self._sql)}</pre>{notebook.table(known)}"
+
     def explain(self, settings: Mapping[str, object] | None = None) -> str:
         """The plan, in text; with `slots` among the settings also which rows go to which of them."""
         query, parsed = bind_only(self._sql, self._given), _settings(settings)
@@ -62,13 +74,16 @@ class Query:
         settings: Mapping[str, object] | None = None,
         foreach_batch: Callable[[Any, int], object] | None = None,
         follow: bool = False,
+        engine: str | None = None,
     ) -> Run:
         """Starts the query in a thread of its own.
 
-        `sink` is called with each record batch of results; None or "print" prints them (unless the query says INSERT
-        INTO). A query over an iterator, such as a generator, can be started once. With a `checkpoint`, a folder, the
-        query goes on where it was when it is started again; rows that were given to `sink` after the last commit are
-        given again. On Spark, `foreach_batch(df, batch)` gets the results of each batch as a DataFrame, and `follow`
+        `sink` is called with each record batch of results, or is "print". Without a sink the run keeps its results for
+        you (`run.to_arrow()`, `run.to_pandas()`, `for batch in run`), unless the query says INSERT INTO. A query over
+        an iterator, such as a generator, can be started once. With a `checkpoint`, a folder, the query goes on where it
+        was when it is started again; rows that were given to `sink` after the last commit are given again. `engine` is
+        "spark" or "local": by default Spark if a stream or table is a DataFrame of Spark, on the session of that, else
+        this process. On Spark, `foreach_batch(df, batch)` gets the results of each batch as a DataFrame, and `follow`
         goes on for ever; else the run ends when all that the sources have now is processed.
         """
         began = time.perf_counter()
@@ -78,24 +93,43 @@ class Query:
             raise SettingError(f"a checkpoint is the path of a folder, not {shown(checkpoint)}")
         checkpoint = None if checkpoint is None else os.fspath(checkpoint)
         parsed = _settings(settings)
-        inside = Inside()
+        spark = self._on_spark(engine)
+        if not spark and (foreach_batch is not None or follow):
+            raise SettingError('foreach_batch and follow are for streams of Spark, or engine="spark"')
+        inside, kept = Inside(), None
         target: Sink | None = CallbackSink(inside.calling(sink)) if callable(sink) else None
-        frames = [given.source for given in self._given.values() if hasattr(given.source, "frame")]
-        if not frames and (foreach_batch is not None or follow):
-            raise SettingError("foreach_batch and follow are for streams of Spark")
-        if frames:
-            from eddyline.spark.start import runner_of
-
+        if sink is None and foreach_batch is None and parse(self._sql).insert_into is None:
+            target = kept = KeptSink()
+        if spark:
+            runner_of = _of_spark()
             each = None if foreach_batch is None else inside.calling(foreach_batch)
             on_spark = runner_of(self._sql, self._given, target, each, parsed, checkpoint, follow, began)
-            return Run(on_spark, parsed, inside)
+            return Run(on_spark, parsed, inside, kept)
         job = prepare(self._sql, self._given, target, parsed.seed, sys.stdout)
         runner: Runner
         if checkpoint is None:
             runner = LocalRunner(job, parsed, began=began)
         else:
             runner = CheckpointedRunner(job, self._sql, parsed, checkpoint, began=began)
-        return Run(runner, parsed, inside)
+        return Run(runner, parsed, inside, kept)
+
+    def _on_spark(self, engine: object) -> bool:
+        frames = [name for name, given in self._given.items() if hasattr(given.source, "frame")]
+        if engine is None:
+            return bool(frames)
+        if not isinstance(engine, str) or engine not in ("spark", "local"):
+            raise SettingError(f"engine is 'spark' or 'local', not {shown(engine)}")
+        if engine == "local" and frames:
+            raise SettingError(f"{frames[0]} is a DataFrame of Spark, which engine='local' does not read")
+        return engine == "spark"
+
+
+def _of_spark() -> Callable[..., Runner]:
+    try:
+        from eddyline.spark.start import runner_of
+    except ModuleNotFoundError as error:
+        raise SettingError(f"Spark needs PySpark ({error}); type: pip install 'eddyline[spark]'") from None
+    return runner_of
 
 
 def _settings(given: object) -> Settings:

@@ -22,6 +22,18 @@ class Stream:
 
     given: Given
 
+    def __repr__(self) -> str:
+        return f"<Stream {described(self.given)}>"
+
+
+def described(given: Given) -> str:
+    """The columns, and how the rows are ordered."""
+    columns = ", ".join(f"{field.name} {field.type}" for field in given.source.schema)
+    if given.time is None:
+        return columns
+    late = f", lateness {timedelta(microseconds=given.lateness)}" if given.lateness else ""
+    return f"{columns}; time {given.time}{late}"
+
 
 def source_of(batches: Any, schema: pa.Schema | None = None) -> Source:
     """The source of what a program hands over as a stream or a table."""

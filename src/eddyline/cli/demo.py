@@ -179,7 +179,7 @@ def _watched(seconds: int, run: _Run, out: str, ran: Ran, stop: Stop) -> None:
 
 def event_time(progress: Progress) -> float:
     """Seconds of event time that all streams have come to."""
-    return 0.0 if progress.watermark is None else max(0.0, (progress.watermark - START) / 1e6)
+    return 0.0 if progress.watermark_us is None else max(0.0, (progress.watermark_us - START) / 1e6)
 
 
 @contextlib.contextmanager
@@ -232,7 +232,7 @@ def _follow(runner: _Job, ran: Ran, stop: Stop, view: object) -> None:
     def watch(progress: Progress) -> None:
         nonlocal known
         report = runner.report()
-        event = ran.come_to if progress.watermark is None else event_time(progress)
+        event = ran.come_to if progress.watermark_us is None else event_time(progress)
         route = report.routes[WATCHED]
         words = [report.query.sources[WATCHED].alias, *(short_step(c.step, report.query) for c, _ in route.steps)]
         ran.marks.append(Mark(progress.rows_in, progress.seconds, event, " -> ".join(words)))

@@ -204,7 +204,7 @@ def _head(now: Look, then: Look) -> list[Line]:
     ]
     second = [
         f"state {progress.state_rows:,} rows, {progress.memory_bytes / 1e6:,.1f} MB",
-        f"watermark {moment(progress.watermark)}",
+        f"watermark {moment(progress.watermark_us)}",
         f"input batch {now.report.input_batch:,}",
         *odd,
     ]

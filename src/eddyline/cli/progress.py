@@ -50,7 +50,7 @@ def line(progress: Progress) -> str:
         f"{rate:,.0f} rows/s",
         f"{progress.rows_out:,} out",
         f"state {progress.state_rows:,} rows, {progress.memory_bytes / 1e6:,.1f} MB",
-        f"watermark {moment(progress.watermark)}",
+        f"watermark {moment(progress.watermark_us)}",
     ]
     parts += [f"{progress.rows_late:,} late"] if progress.rows_late else []
     parts += [f"{progress.rows_dead:,} dead"] if progress.rows_dead else []

@@ -85,7 +85,7 @@ class Account:
             memory_bytes=self._state["bytes"],
             batches=self._course.batches,
             seconds=self._course.seconds,
-            watermark=self._commit().watermarks["used"],
+            watermark_us=self._commit().watermarks["used"],
             rows_by_stream=dict(self._read),
         )
 

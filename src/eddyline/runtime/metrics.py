@@ -30,7 +30,7 @@ def text(progress: Progress, more: Mapping[str, float]) -> str:
     """
     lines = []
     for name, (kind, help_) in _KINDS.items():
-        value = getattr(progress, name)
+        value = progress.watermark_us if name == "watermark" else getattr(progress, name)
         if value is not None:
             lines += [f"# HELP eddyline_{name} {help_}", f"# TYPE eddyline_{name} {kind}"]
             lines.append(f"eddyline_{name} {value / 1e6 if name == 'watermark' else value}")

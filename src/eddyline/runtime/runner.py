@@ -35,6 +35,10 @@ class Runner(Protocol):
 
     warnings: list[str]
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the results."""
+
     def run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> Summary:
         """Runs to the end of the streams, or until `stop()` says so; `watch` is told after every batch."""
 
@@ -213,6 +217,11 @@ class LocalRunner:
     def _rows_in(self) -> int:
         return self._engine.stats.rows_in + self._unreadable
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the results."""
+        return self._job.query.schema
+
     def explain(self) -> str:
         """The plan, and what was measured on it so far."""
         return self._engine.explain()
@@ -233,7 +242,7 @@ class LocalRunner:
             memory_bytes=stats.memory_bytes,
             batches=self._course.batches,
             seconds=self._course.seconds,
-            watermark=self._engine.watermark,
+            watermark_us=self._engine.watermark,
             rows_by_stream=dict(self._read),
         )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A look at a run; `watermark` is the query's, in microseconds since the epoch (None: not known yet)."""
+    """A look at a run."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -19,9 +20,24 @@ class Progress:
     memory_bytes: int = 0
     batches: int = 0
     seconds: float = 0.0
-    watermark: int | None = None
+    watermark_us: int | None = None
+    """The query's watermark, in microseconds since 1970, UTC; None: not known yet."""
     rows_by_stream: Mapping[str, int] = field(default_factory=dict)
     """Rows read of each stream, dead and late ones too."""
+
+    @property
+    def watermark(self) -> datetime | None:
+        """The query's watermark, in UTC; None: not known yet.
+
+        >>> print(Progress(watermark_us=1_500_000).watermark, Progress(watermark_us=1 << 60).watermark)
+        1970-01-01 00:00:01.500000+00:00 9999-12-31 23:59:59.999999+00:00
+        """
+        if self.watermark_us is None:
+            return None
+        try:
+            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.watermark_us)
+        except OverflowError:
+            return (datetime.max if self.watermark_us > 0 else datetime.min).replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -47,16 +63,16 @@ class Summary:
     """Whether it was stopped before its streams ended; then nothing that waited for a watermark was flushed."""
     decisions: Mapping[str, int] = field(default_factory=dict)
     """How many were taken, by kind."""
-    plan: str = ""
-    routes: Sequence[Mapping[str, Any]] = ()
+    plan: str = field(default="", repr=False)
+    routes: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     """The route of each source at the end."""
-    steps: Sequence[Mapping[str, Any]] = ()
+    steps: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     """What each step did to the tuples of each signature."""
-    packets: Sequence[Mapping[str, Any]] = ()
+    packets: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     """How large packets were, and how long tuples waited, in each meta-queue."""
     input_batch: int = 0
     """How many rows were taken in at a time at the end."""
-    decisions_log: Sequence[Mapping[str, Any]] = ()
+    decisions_log: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     """The last decisions, oldest first."""
     warnings: tuple[str, ...] = ()
     """Sources whose state can never expire."""

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -268,6 +269,11 @@ class SparkRunner:
         self._watch(self.progress())
 
     # Telling
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the results."""
+        return self._job.query.schema
 
     def progress(self) -> Progress:
         """Where the run is now."""

@@ -29,9 +29,10 @@ def runner_of(
     follow: bool,
     began: float,
 ) -> SparkRunner:
-    """A runner for a query over DataFrames, on their session."""
-    frame = next(g.source.frame for g in given.values() if isinstance(g.source, FrameSource))
-    spark = frame.sparkSession
+    """A runner for a query over DataFrames, on their session; without any, on the session that there is, or on one that
+    stays for later queries."""
+    frames = [g.source.frame for g in given.values() if isinstance(g.source, FrameSource)]
+    spark = frames[0].sparkSession if frames else session({})[0]
     if foreach_batch is not None:
         if sink is not None:
             raise SettingError("results go to a sink or to foreach_batch; leave one out")
