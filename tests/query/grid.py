@@ -102,6 +102,7 @@ _TEXTS = [
     "0000-01-01",
 ]
 
+NESTED = pa.struct([("a", t.INT64), ("B c", t.STRING), ("n", pa.struct([("m", pa.timestamp("ms")), ("d", t.DOUBLE)]))])
 VALUES: dict[pa.DataType, Sequence[Any]] = {
     t.BOOL: [None, True, False],
     **{type: _integers(type) for type in t.INTEGERS},
@@ -120,6 +121,13 @@ VALUES: dict[pa.DataType, Sequence[Any]] = {
     t.TIMESTAMP: [None, *_MOMENTS],
     t.TIMESTAMPTZ: [None, *_MOMENTS[:6]],
     t.INTERVAL: [None, *(timedelta(microseconds=v) for v in (0, 1, -1, 86_400_000_000, -3_600_000_001, 10**15))],
+    NESTED: [
+        None,
+        {},
+        {"a": 1, "B c": "x"},
+        {"a": -7, "n": {"m": _MOMENTS[2], "d": 1.5}},
+        {"B c": "é", "n": {"d": NAN}},
+    ],
 }
 
 

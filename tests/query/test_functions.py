@@ -9,11 +9,11 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from grid import VALUES, Case, col, differences, lit, table
+from grid import NESTED, VALUES, Case, col, differences, lit, table
 
 from eddyline.query import functions
 from eddyline.query import types as t
-from eddyline.query.expr import Column
+from eddyline.query.expr import columns_of
 from eddyline.query.types import TypeMismatch
 
 FULL = "EDDYLINE_FULL" in os.environ
@@ -317,8 +317,20 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
 }
 
 
+def fields() -> Iterator[Case]:
+    for name in ("a", "A", "b C"):
+        yield Case("struct_extract", (col(NESTED),), f'a."{name}"', name)
+        yield Case("struct_extract", (col(NESTED), lit(name)), f"struct_extract(a, '{name}')")
+    inner = functions.call("struct_extract", [col(NESTED)], "n")
+    for name, type in (("d", ""), ("m", "::TIMESTAMP")):  # there it is one of milliseconds
+        yield Case("struct_extract", (inner,), f"(a.n.{name}){type}", name)
+
+
+CASES["struct_extract"] = fields
+
+
 def columns(case: Case) -> pa.Table:
-    used = {a.name: a.type for a in case.args if isinstance(a, Column)}
+    used = {c.name: c.type for a in case.args for c in columns_of(a)}
     return table(tuple(used[n] for n in "abc" if n in used) or (t.BOOL,))
 
 

@@ -39,6 +39,12 @@ def data(rng: random.Random) -> pa.Table:
     return pa.table(columns)
 
 
+def columns_of(table: pa.Table) -> list[tuple[str, pa.DataType]]:
+    """The columns as SQL writes them, and the fields of structs."""
+    columns = [(f"s.{f.name}", f.type) for f in table.schema if f.name != "ts"]
+    return columns + [(f'{c}."{f.name}"', f.type) for c, type in columns if pa.types.is_struct(type) for f in type]
+
+
 def bound(texts: list[str], schema: pa.Schema) -> list[Expr]:
     items = ", ".join(f"{text} AS r{i}" for i, text in enumerate(texts))
     script = parse(f"CREATE STREAM s USING parquet OPTIONS (path 'x') TIMESTAMP BY ts; SELECT {items} FROM s")
@@ -56,7 +62,7 @@ def test_random_expressions_as_duckdb() -> None:
     drawn: set[str] = set()
     for _ in range(20):
         table = data(rng)
-        columns = [(f"s.{f.name}", f.type) for f in table.schema if f.name != "ts"]
+        columns = columns_of(table)
         texts = [random_expr(rng, rng.choice(WANTED), columns, rng.randint(1, 3)) for _ in range(25)]
         CONNECTION.register("s", table)
         env: dict[Expr, pa.Array] = {Column(0, n, table[n].type): table[n].combine_chunks() for n in table.column_names}
@@ -75,7 +81,7 @@ def test_templates_draw_every_function() -> None:
     """A function without a template would never be fuzzed."""
     rng = random.Random(3)
     table = data(rng)
-    columns = [(f"s.{f.name}", f.type) for f in table.schema]
+    columns = columns_of(table)
     assert {"pi"} | _drawn(rng, columns, table.schema) >= {f.name for f in functions.table()} - {
         "not like",
         "not ilike",

@@ -108,7 +108,7 @@ def check_lists(text: str, tokens: Sequence[Token]) -> None:
     """Refuse the brackets that are left when the windows are out: they would make or open lists."""
     for index, token in enumerate(tokens):
         if token.token_type == TokenType.L_BRACKET:
-            message = "lists and structs cannot be made or opened here; select them whole"
+            message = "lists cannot be made or opened here; select them whole (a field of a struct is written s.field)"
             if is_word(tokens[index + 1], "RANGE", "ROWS", "UNBOUNDED"):
                 message = "a window stands behind its stream, as in FROM s [RANGE 30 MINUTES] AS a"
             raise wrong(text, place_at(text, token.start), message)

@@ -98,10 +98,25 @@ class Binder:
         assert isinstance(node, exp.Column)
         if isinstance(node.this, exp.Star):
             raise self.scope.wrong(node, HINTS[exp.Star])
-        found = self.scope.column(node)
-        if found is not None:
-            return found
-        name = node.name.lower()
+        found, fields = self.scope.column(node)
+        if found is None:
+            return self._fields(self._item(node, clause), fields)
+        return self._fields(found, fields)
+
+    def _fields(self, struct: Expr, fields: Sequence[str]) -> Expr:
+        for name in fields:
+            struct = functions.call("struct_extract", [struct], name)
+        return struct
+
+    def field(self, node: exp.Expr, clause: Clause) -> Expr:
+        """A field of a struct in brackets, or one very deep in a struct."""
+        if not isinstance(node.expression, exp.Identifier):
+            raise self.scope.wrong(node, HINTS[exp.Dot])
+        return self._fields(self.bind(node.this, clause), [node.expression.name])
+
+    def _item(self, node: exp.Column, clause: Clause) -> Expr:
+        """What an item of SELECT is, by the name that AS gave it."""
+        name = node.parts[0].name.lower()
         if name not in self.aliases or name in self._open:
             raise self.scope.unknown(node)
         self._open.append(name)
@@ -258,5 +273,6 @@ _HANDLERS: dict[type[exp.Expr], Handler] = {
     exp.Cast: Binder.cast,
     exp.TryCast: Binder.cast,
     exp.Extract: Binder.extract,
+    exp.Dot: Binder.field,
     exp.Anonymous: bind_function,
 }

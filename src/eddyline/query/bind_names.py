@@ -39,13 +39,21 @@ class Scope:
         """The error for a message about a node."""
         return wrong(self.text, self.place(node), message)
 
-    def column(self, node: exp.Column) -> Column | None:
-        """The column that a node means; None for a bare name that no source has."""
-        if node.args.get("db") is not None or node.args.get("catalog") is not None:
-            raise self.wrong(node, "a column has at most two names; write alias.column")
-        name = node.name
-        if node.table:
-            return self._in_source(node, self.source(node.args["table"]), name)
+    def column(self, node: exp.Column) -> tuple[Column | None, list[str]]:
+        """The column that a node means, None for a name that no source has, and the fields to take of it: of
+        `alias.column.field` or `column.field`. What can be read as `alias.column` is."""
+        first, *rest = node.parts
+        fields = [part.name for part in rest]
+        number = next((n for n, source in enumerate(self.sources) if same(source.alias, first.name)), None)
+        if fields and number is not None and self._spelling(node, number, fields[0]):
+            return self._in_source(node, number, fields[0]), fields[1:]
+        found = self._bare(node, first.name)
+        if fields and number is not None and found is None:
+            return self._in_source(node, number, fields[0]), fields[1:]
+        return found, fields
+
+    def _bare(self, node: exp.Column, name: str) -> Column | None:
+        """The column that a name without an alias means; None if no source has it."""
         found = [number for number in range(len(self.sources)) if self._spelling(node, number, name)]
         if len(found) > 1:
             aliases = [_plain(self.sources[number].alias) for number in found]
@@ -73,8 +81,11 @@ class Scope:
         return [Column(number, field.name, field.type) for field in self.sources[number].stream.schema]
 
     def unknown(self, node: exp.Column) -> ScriptError:
-        """The error for a bare name that means nothing."""
-        name = node.name
+        """The error for a name that means nothing."""
+        first, *rest = node.parts
+        if rest:
+            self.source(first)
+        name = first.name
         if name.lower() in UNSTEADY:
             return self.wrong(node, UNSTEADY[name.lower()])
         if any(same(s.alias, name) for s in self.sources):

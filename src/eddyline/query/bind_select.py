@@ -46,8 +46,13 @@ def items_of(scope: Scope, select: exp.Select, texts: Sequence[str]) -> list[Ite
         elif isinstance(node, exp.Aliases):
             raise scope.wrong(node, "an item of SELECT has one name; write x AS name")
         else:
-            items.append(Item(node.name if isinstance(node, exp.Column) else text, False, node))
+            items.append(Item(_short(node) or text, False, node))
     return items
+
+
+def _short(node: exp.Expr) -> str:
+    """The last name of a column or of a field; empty for anything else."""
+    return node.expression.name if isinstance(node, exp.Dot) else node.name if isinstance(node, exp.Column) else ""
 
 
 def _star(scope: Scope, node: exp.Expr, star: exp.Star) -> Iterator[Item]:
@@ -160,8 +165,7 @@ def _ungrouped(expr: Expr, keys: Sequence[Expr]) -> Column | None:
 
 def _place_of_column(scope: Scope, node: exp.Expr, column: Column) -> Place:
     """Where a node mentions a column: the first such name outside aggregates, as far as the tree shows it."""
-    named = [n for n in node.find_all(exp.Column) if n.name.lower() == column.name.lower()]
-    named = [n for n in named if not n.table or scope.source(n.args["table"]) == column.source]
+    named = [n for n in node.find_all(exp.Column) if scope.column(n)[0] == column]
     calls = [n.find_ancestor(exp.Anonymous) for n in named]
     outside = [n for n, call in zip(named, calls, strict=True) if call is None or call.name.lower() not in AGGREGATES]
     return min((scope.place(n) for n in outside or named), default=scope.place(node))

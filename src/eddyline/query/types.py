@@ -2,7 +2,8 @@
 
 A *logical* type is one that functions know: dictionaries and the other layouts of strings are strings, every timestamp
 is in microseconds. Everything else (lists, structs, ...) is opaque: it can be selected, counted and tested for NULL
-only. Kernels see timestamps without their zone, as instants in UTC; the zone lives in the type of the expression alone.
+only, and a struct gives its fields. Kernels see timestamps without their zone, as instants in UTC; the zone lives in
+the type of the expression alone.
 """
 
 from __future__ import annotations

@@ -221,4 +221,7 @@ def value(rng: random.Random, aliases: Sequence[Alias], depth: int, type_: pa.Da
 
 
 def _plain(aliases: Sequence[Alias]) -> list[tuple[str, pa.DataType]]:
-    return [(a.ref(c), t) for a in aliases for c, t in a.columns.items() if not is_opaque(t)]
+    """The values of some streams that functions take: columns, and the fields of structs."""
+    columns = [(a.ref(c), t) for a in aliases for c, t in a.columns.items()]
+    fields = [(f"{text}.{f.name}", f.type) for text, t in columns if pa.types.is_struct(t) for f in t]
+    return [(text, t) for text, t in (*columns, *fields) if not is_opaque(t)]

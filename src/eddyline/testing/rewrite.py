@@ -76,15 +76,24 @@ class Names:
         self.schemas = schemas
 
     def find(self, column: exp.Column) -> tuple[str, str] | None:
-        """Alias and column as declared; None if it is no column of FROM."""
-        found = [
-            (alias, name)
-            for alias, schema in self.schemas.items()
-            if not column.table or column.table.lower() == alias.lower()
-            for name in schema.names
-            if name.lower() == column.name.lower()
-        ]
-        return found[0] if len(found) == 1 else None
+        """Alias and column as declared; None if it is no column of FROM, or a field of one."""
+        found = self.path(column)
+        return found[:2] if found is not None and not found[2] else None
+
+    def path(self, column: exp.Column) -> tuple[str, str, list[str]] | None:
+        """Alias, column, and the fields of it that are named after it."""
+        parts = [part.name for part in column.parts]
+        for skip in (1, 0) if len(parts) > 1 else (0,):
+            found = [
+                (alias, name, parts[skip + 1 :])
+                for alias, schema in self.schemas.items()
+                if not skip or parts[0].lower() == alias.lower()
+                for name in schema.names
+                if name.lower() == parts[skip].lower()
+            ]
+            if len(found) == 1:
+                return found[0]
+        return None
 
     def qualify(self, node: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
         """The expression with every column written alias.column; other names are those of SELECT items."""
@@ -92,10 +101,14 @@ class Names:
         def one(part: exp.Expr) -> exp.Expr:
             if not isinstance(part, exp.Column):
                 return part
-            found = self.find(part)
+            found = self.path(part)
             if found is None:
                 return exp.paren(named[part.name.lower()].copy()) if part.name.lower() in named else part
-            return exp.column(exp.to_identifier(found[1], quoted=True), exp.to_identifier(found[0], quoted=True))
+            alias, name, fields = found
+            value: exp.Expr = exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(alias, quoted=True))
+            for field in fields:
+                value = exp.Dot(this=exp.paren(value), expression=exp.to_identifier(field, quoted=True))
+            return value
 
         return node.transform(one)
 

@@ -11,6 +11,7 @@ from eddyline.query.functions import (
     comparison,
     conditional,
     dates,
+    fields,
     logic,
     maths,
     padding,
@@ -19,6 +20,19 @@ from eddyline.query.functions import (
 )
 from eddyline.query.functions.table import Function
 
-_MODULES = (arithmetic, comparison, logic, conditional, casts, maths, strings, padding, characters, patterns, dates)
+_MODULES = (
+    arithmetic,
+    comparison,
+    logic,
+    conditional,
+    casts,
+    maths,
+    strings,
+    padding,
+    characters,
+    patterns,
+    dates,
+    fields,
+)
 
 TABLE: Mapping[str, Function] = {f.name: f for module in _MODULES for f in module.FUNCTIONS}
