@@ -317,10 +317,10 @@ def test_marked_sources(table: Table) -> None:
         (lambda t: el.stream(t, time="ts", lateness="soon"), SettingError, "lateness is a length of time"),
         (lambda t: el.stream(t, time="ts", lateness=5), SettingError, "lateness is a timedelta or a text such as '5 s"),
         (lambda t: el.stream(t, "ts", timedelta(seconds=-1)), SettingError, "negative"),
-        (lambda t: el.stream(5, time="ts"), SettingError, "a stream is an iterable of pyarrow record batches, a table"),
+        (lambda t: el.stream(5, time="ts"), SettingError, "a stream or a table is a pyarrow table"),
         (lambda t: el.stream(t, time=5), SettingError, "time is the name of the column"),
         (lambda t: el.stream(t, time="ts", schema={"k": int}), SettingError, "schema is a pyarrow schema, not a dict"),
-        (lambda t: el.query("SELECT k FROM s", tables={"s": 5}), SettingError, "not int"),
+        (lambda t: el.query("SELECT k FROM s", tables={"s": 5}), SettingError, "not 5"),
         (lambda t: el.stream([], time="ts"), JobError, "needs a schema"),
     ],
 )

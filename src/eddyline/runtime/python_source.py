@@ -6,34 +6,41 @@ reader) can be read once; a second run over it would see what the first one left
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 
-from eddyline.errors import JobError, SettingError
-from eddyline.runtime.sources.batches import Batches, BatchSource
+from eddyline.errors import JobError, shown
+from eddyline.runtime.sources.batches import ArrowStream, Batches, BatchSource, as_batches
 from eddyline.runtime.sources.source import Chunk, Wanted
 
 _IN_MEMORY = (pa.Table, pa.RecordBatch, list, tuple)
 
 
 class PythonSource:
-    """Record batches from Python. `may_block` says that asking for the next batch may take any time."""
+    """Record batches from Python. `may_block` says that asking for the next batch may take any time; `ends` says that
+    they do end: of an iterator nobody knows that."""
 
     endless = False
 
     def __init__(self, batches: Batches, schema: pa.Schema | None = None) -> None:
-        if not isinstance(batches, (*_IN_MEMORY, Iterable)):
-            raise SettingError(
-                f"a stream is an iterable of pyarrow record batches, a table or a reader, not {type(batches).__name__}"
-            )
-        self._batches = batches
-        self._first: BatchSource | None = BatchSource(batches, schema)
+        self._batches = as_batches(batches)
+        self._first: BatchSource | None = BatchSource(self._batches, schema)
         self.schema: pa.Schema = self._first.schema
-        self.may_block = not isinstance(batches, _IN_MEMORY)
+        self.may_block = not isinstance(self._batches, _IN_MEMORY)
+        self.ends = isinstance(self._batches, (*_IN_MEMORY, ArrowStream))
+        self.kind = shown(batches)
+        """What it is, for a message."""
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """The batches from the start; JobError if they were read before and cannot be read again."""
+        return self._source().read(wanted)
+
+    def raw(self, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+        """As `read`, each batch in the types that it has."""
+        return self._source().raw(wanted)
+
+    def _source(self) -> BatchSource:
         source, self._first = self._first, None
         if source is None:
             if isinstance(self._batches, Iterator):
@@ -42,4 +49,4 @@ class PythonSource:
                     " make a new el.stream of a new iterator, or of a list or a table"
                 )
             source = BatchSource(self._batches, self.schema)
-        return source.read(wanted)
+        return source

@@ -22,6 +22,7 @@ from eddyline.engine.packing import NO_TIME
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.query.udf import Udf, called
+from eddyline.runtime.handed_over import folder_of
 from eddyline.runtime.modules import import_all
 from eddyline.runtime.options import Options
 from eddyline.runtime.schemas import schema_of
@@ -63,10 +64,10 @@ class Spec:
         """The script, with what is given from outside declared."""
         script = parse(self.text)
         start = Place(1, 1)
-        extra = tuple(
-            Declaration("TABLE" if time is None else "STREAM", name, None, "given", {}, time, late, None, None, start)
-            for name, (time, late) in self.given.items()
-        )
+        extra = []
+        for name, (time, late) in self.given.items():
+            kind, path = "TABLE" if time is None else "STREAM", folder_of(self.checkpoint, name)
+            extra.append(Declaration(kind, name, None, "parquet", {"path": path}, time, late, None, None, start))
         return Script(**{**script.__dict__, "declarations": (*script.declarations, *extra)})
 
     def schema(self, name: str) -> pa.Schema:

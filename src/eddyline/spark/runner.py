@@ -33,8 +33,10 @@ from eddyline.faults import reach
 from eddyline.routing.report import Report
 from eddyline.runtime.batch_size import BatchSize
 from eddyline.runtime.durable import Durable
+from eddyline.runtime.handed_over import hand_over
 from eddyline.runtime.job import Input, Job
 from eddyline.runtime.metrics import Metrics
+from eddyline.runtime.python_source import PythonSource
 from eddyline.runtime.runner import NOWHERE
 from eddyline.runtime.summary import Course, Progress, Summary
 from eddyline.settings import Settings
@@ -124,6 +126,9 @@ class SparkRunner:
             self._spark.dataSource.register(source_of(self._name))
         self._finished = self._durable.commit.finished  # then only whether there are new rows is to be seen
         self._follow = self._follow and not self._finished
+        for i in self._job.inputs:
+            if isinstance(i.source, PythonSource):
+                hand_over(self._spec.checkpoint, i, anew=self._coordinator.commit.batch < 0)
         self._course.begin()
         self._load_tables()
         stopped = self._stream(stop)

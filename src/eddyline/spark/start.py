@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from eddyline.cql.script import parse
 from eddyline.errors import SettingError
 from eddyline.runtime.job import Given, prepare
+from eddyline.runtime.python_source import PythonSource
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.settings import Settings
 from eddyline.spark.frames import FrameSink, FrameSource, opener, sink_opener
@@ -41,10 +42,26 @@ def runner_of(
         if isinstance(one.source, FrameSource) and one.source.frame.isStreaming != (one.time is not None):
             wanted = "of spark.readStream" if one.time is not None else "that is not streaming"
             raise SettingError(f"{name} needs a DataFrame {wanted}")
+        if isinstance(one.source, PythonSource):
+            _check_ends(name, one.source, checkpoint)
     opened = sink_opener(spark)
     job = prepare(text, given, sink, settings.seed, opener=opener(spark, follow), sink_opener=opened)
     modules, functions = carried(text)
     return SparkRunner(job, text, settings, spark, checkpoint, modules, began, follow, functions=functions)
+
+
+def _check_ends(name: str, source: PythonSource, checkpoint: str | None) -> None:
+    """Rows of Python are written to the checkpoint before the job begins."""
+    if not source.ends:
+        raise SettingError(
+            f"{name} is {source.kind}, which may never end; on Spark, rows of Python are a pyarrow table, a list of"
+            " record batches or a DataFrame (all of the rows: pa.Table.from_batches(...))"
+        )
+    if checkpoint is not None and "://" in checkpoint:
+        raise SettingError(
+            f"{name} comes from Python, so the checkpoint must be a folder that is mounted, not {checkpoint}; or make"
+            " a DataFrame of Spark of it"
+        )
 
 
 @contextmanager

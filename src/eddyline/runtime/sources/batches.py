@@ -1,18 +1,63 @@
-"""Record batches from Python: any iterable of them, a table, a reader."""
+"""Record batches from Python: any iterable of them, a table, a reader, and what has Arrow's stream interface."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from eddyline.errors import JobError
+from eddyline.errors import JobError, SettingError, said, shown
 from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.source import Chunk, Wanted
 
-Batches: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
+Batches: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch] | Any
+"""Any: a DataFrame of pandas or polars, or anything else with `__arrow_c_stream__`."""
+
+_FRAME = "pandas."
+
+
+class ArrowStream:
+    """What has Arrow's stream interface, read from its beginning each time."""
+
+    def __init__(self, made_by: Any) -> None:
+        self._made_by = made_by
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self.reader())
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Its batches, and their schema."""
+        try:
+            return pa.RecordBatchReader.from_stream(self._made_by)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise SettingError(f"{shown(self._made_by)} cannot be read as Arrow: {said(error)}") from None
+
+
+def as_batches(given: Batches) -> pa.Table | pa.RecordBatch | ArrowStream | Iterable[pa.RecordBatch]:
+    """What a program hands over, as batches; SettingError if it is nothing of the kind."""
+    if isinstance(given, pa.Table | pa.RecordBatch | list | tuple | Iterator):
+        return given
+    if type(given).__module__.startswith(_FRAME) and hasattr(given, "reset_index") and hasattr(given, "columns"):
+        return _of_pandas(given)
+    if hasattr(given, "__arrow_c_stream__"):
+        return ArrowStream(given)
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | dict):
+        raise SettingError(
+            "a stream or a table is a pyarrow table, a DataFrame of pandas, polars or Spark, or an iterable of pyarrow"
+            f" record batches, not {shown(given)}"
+        )
+    return given
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    """The columns, and the levels of the index that have names."""
+    named = [name for name in frame.index.names if name is not None]
+    try:
+        return pa.Table.from_pandas(frame.reset_index(named) if named else frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise SettingError(f"the DataFrame of pandas cannot be read as Arrow: {said(error)}") from None
 
 
 class BatchSource:
@@ -21,8 +66,11 @@ class BatchSource:
     endless = False
 
     def __init__(self, batches: Batches, schema: pa.Schema | None = None) -> None:
+        batches = as_batches(batches)
         if isinstance(batches, pa.RecordBatch):
             batches = pa.Table.from_batches([batches])
+        if isinstance(batches, ArrowStream):
+            batches = batches.reader()
         known = getattr(batches, "schema", None)
         if schema is None and isinstance(known, pa.Schema):
             schema = known
@@ -42,11 +90,15 @@ class BatchSource:
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """The batches, each with the wanted columns in the types of the schema."""
+        for batch in self.raw(wanted):
+            yield chunk_of(self.schema, wanted, dict(zip(wanted.columns, batch.columns, strict=True)), batch.num_rows)
+
+    def raw(self, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+        """The batches, each with the wanted columns in the types that it has."""
         for batch in self._batches:
             if not isinstance(batch, pa.RecordBatch):
                 raise JobError(f"a stream yields pyarrow record batches, not {type(batch).__name__}")
             missing = [name for name in wanted.columns if name not in batch.schema.names]
             if missing:
                 raise JobError(f"a batch has no column {missing[0]}; it has {', '.join(batch.schema.names)}")
-            raw = {name: batch.column(name) for name in wanted.columns}
-            yield chunk_of(self.schema, wanted, raw, batch.num_rows)
+            yield batch.select(list(wanted.columns)).replace_schema_metadata()

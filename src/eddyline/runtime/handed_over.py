@@ -1,0 +1,62 @@
+"""Rows that a Python program hands over to a job on Spark: parquet files in its checkpoint, which tasks read.
+
+Files are written before the job reads, keep the types that the rows have, and never change: a job that goes on finds
+the rows it read before under the same names. Of a stream that is handed over again, rows after those that are written
+are new ones, and get files of their own; that is how the local engine goes on with it, too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eddyline.errors import JobError
+from eddyline.runtime.job import Input
+from eddyline.runtime.python_source import PythonSource
+from eddyline.runtime.sources.paths import why
+
+_GROUP_ROWS = 1 << 16
+"""Rows of a row group, which is what one task reads."""
+
+
+def folder_of(checkpoint: str, name: str) -> str:
+    """Where the rows of a stream or table are."""
+    return f"{checkpoint}/given/{quote(name.lower(), safe='')}"
+
+
+def hand_over(checkpoint: str, stream: Input, anew: bool) -> None:
+    """Writes the rows that are not there yet; all of them if the job begins `anew`."""
+    assert isinstance(stream.source, PythonSource)
+    folder = Path(folder_of(checkpoint, stream.name))
+    try:
+        if anew:
+            shutil.rmtree(folder, ignore_errors=True)
+        elif stream.time is None:
+            return  # a table was read whole when the job began
+        folder.mkdir(parents=True, exist_ok=True)
+        there = sorted(folder.glob("*.parquet"))
+        rows = _after(stream, sum(pq.read_metadata(file).num_rows for file in there))
+        for number, (schema, alike) in enumerate(itertools.groupby(rows, lambda batch: batch.schema), len(there)):
+            fresh, file = folder / f".{number:05}.parquet", folder / f"{number:05}.parquet"
+            pq.write_table(pa.Table.from_batches(list(alike), schema), fresh, row_group_size=_GROUP_ROWS)
+            fresh.rename(file)
+    except (pa.ArrowException, OSError) as error:
+        raise JobError(f"the rows of {stream.name} cannot be handed over to Spark: {why(error)}") from None
+
+
+def _after(stream: Input, written: int) -> Iterator[pa.RecordBatch]:
+    """The rows after so many."""
+    assert isinstance(stream.source, PythonSource)
+    for batch in stream.source.raw(stream.wanted):
+        few = min(written, batch.num_rows)
+        written -= few
+        if few < batch.num_rows:
+            yield batch.slice(few)
+    if written:
+        raise JobError(f"{stream.name} has fewer rows than the job read of it before: those must stay")
