@@ -457,7 +457,7 @@ def test_static_tables(in_tmp: Path, run_script: Run, table: Table) -> None:
     [
         (
             "USING kafka OPTIONS (topic 't')",
-            "the local engine does not read 'kafka'; there is parquet, csv, json, generate, redis-stream",
+            "the local engine does not read 'kafka'; --engine spark does",
         ),
         ("USING parquet", "parquet needs an option path, as in OPTIONS (path 'data/s')"),
         ("USING parquet OPTIONS (pth 'x', path 'd')", "parquet has no option 'pth'; did you mean 'path'?"),

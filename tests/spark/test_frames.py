@@ -48,7 +48,7 @@ def test_what_foreach_batch_raises(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "answer"),
     [
-        ("s (k BIGINT) USING kafak", "Spark cannot read 'kafak': .*kafak"),
+        ("s (k BIGINT) USING kafak", "Spark cannot read 'kafak'; did you mean 'kafka'"),
         ("s (k UINTEGER) USING orc", "'orc': .*uint32"),
     ],
 )

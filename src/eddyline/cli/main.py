@@ -99,15 +99,21 @@ def _parser() -> argparse.ArgumentParser:
     _settings(run)
     run.add_argument("--json", action="store_true", help="print a summary as one JSON object, last")
     run.add_argument("--progress", action="store_true", help="show a progress line even if stderr is not a terminal")
-    run.add_argument(
-        "--engine", default="spark", metavar="spark|local", help="spark (default), or local: in this process"
-    )
     run.add_argument("--checkpoint", metavar="DIR", help="a folder, from which the job goes on if it is run again")
     run.add_argument("--follow", action="store_true", help="wait for more rows for ever (on Spark)")
     run.add_argument("--live", action="store_true", help="show rates, routes and decisions while it runs, on stderr")
-    run.add_argument("--conf", action="append", default=[], metavar="SPARK_KEY=VALUE", help="a setting of Spark")
 
-    explain = commands.add_parser("explain", help="show the plan of a script")
+    validate = commands.add_parser(
+        "validate",
+        help="check a script without running it",
+        description="Check everything that can be checked without reading a row: the script, its settings, sources,"
+        " sinks and query, for the chosen engine. Starts no JVM.",
+    )
+    validate.add_argument("script", metavar="SCRIPT.sql")
+    _settings(validate)
+    validate.add_argument("--checkpoint", metavar="DIR", help="check also that this checkpoint is of the script's job")
+
+    explain = commands.add_parser("explain", help="show the plan of a script", description="Show the plan of a script.")
     explain.add_argument("script", metavar="SCRIPT.sql")
     _settings(explain)
 
@@ -138,6 +144,11 @@ def _seconds(text: str) -> int:
 
 
 def _settings(parser: argparse.ArgumentParser) -> None:
+    """What every command that takes a script has: the engine, settings, functions."""
+    parser.add_argument(
+        "--engine", default="spark", metavar="spark|local", help="spark (default), or local: in this process"
+    )
+    parser.add_argument("--conf", action="append", default=[], metavar="SPARK_KEY=VALUE", help="a setting of Spark")
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE", help="a setting")
     parser.add_argument("--config", metavar="FILE.toml", help="settings in an [eddyline] table")
     parser.add_argument(

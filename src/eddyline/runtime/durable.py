@@ -7,24 +7,22 @@ Settings may change from one run to the next: results do not depend on them.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eddyline.cql.script import Script, WindowClause, parse
+from eddyline.cql.script import parse
 from eddyline.engine.coordinator import Coordinator, Decision, Record
 from eddyline.engine.home import RESULTS, Home
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError
-from eddyline.query.model import Query
 from eddyline.runtime.account import Account
+from eddyline.runtime.check import about
 from eddyline.runtime.job import Job
 from eddyline.runtime.modules import is_path, texts
 from eddyline.runtime.schemas import schema_text
@@ -82,7 +80,7 @@ class Durable:
         """Begin, or go on from the newest commit; nobody else may do so until `close`."""
         self.checkpoint.store.hold()
         self.started = True
-        self.checkpoint.open(about(self.spec, self.home.query))
+        self.checkpoint.open(about(self.spec.script, self.home.query, self.home.settings.groups))
         last = self.checkpoint.last()
         for sink in self.sinks.values():
             if isinstance(sink, BatchFiles):
@@ -160,30 +158,6 @@ class _Published:
     def forget_after(self, batch: int) -> None:
         for sink in self._sinks.values():
             sink.forget_after(batch)
-
-
-def about(spec: Spec, query: Query) -> dict[str, Any]:
-    """What a checkpoint is of: the streams with the columns that are read, the query with its windows, the groups."""
-    streams: dict[str, dict[str, Any]] = {}
-    for number, source in enumerate(query.sources):
-        columns = {name: str(source.stream.schema.field(name).type) for name in query.columns_of_source(number)}
-        known = streams.setdefault(source.stream.name, {})
-        known |= columns | {"time": source.stream.time, "lateness": source.stream.lateness}
-    return {
-        "stream": {name: json.dumps(columns, sort_keys=True) for name, columns in streams.items()},
-        "query": _query_text(spec.script),
-        "groups": spec.settings["groups"],
-    }
-
-
-def _query_text(script: Script) -> str:
-    """The query, however it is laid out."""
-    windows = ", ".join(f"{s.alias} {_window(s.window)}" for s in script.sources)
-    return f"{script.select.sql()} over {windows}"
-
-
-def _window(window: WindowClause | None) -> str:
-    return "" if window is None else f"{window.kind} {window.size} {window.slide or ''}".strip()
 
 
 def _digest(root: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TextIO
 
 import pyarrow as pa
@@ -16,13 +17,16 @@ from eddyline.runtime.sources.source import Source
 SOURCES = ("parquet", "csv", "json", "generate", "redis-stream")
 SINKS = ("parquet", "csv", "json", "print")
 
+OF_SPARK = ("avro", "binaryfile", "delta", "hudi", "iceberg", "jdbc", "kafka", "orc", "rate", "socket", "text", "xml")
+"""Some formats that Spark knows, itself or with a connector."""
+
 
 def open_source(declaration: Declaration, seed: int, follow: bool = False, checked: bool = False) -> Source:
     """The source that a CREATE STREAM or CREATE TABLE names; SettingError if it cannot be. With `follow` one that can
     wait for more rows does. A declaration that was `checked` before is not compared with the files again."""
     format_ = declaration.format
     if format_ not in SOURCES:
-        raise SettingError(f"the local engine does not read '{format_}'{did_you_mean(format_, SOURCES)}")
+        raise SettingError(f"the local engine does not read '{format_}'{_instead(format_, SOURCES)}")
     if format_ == "generate":
         from eddyline.runtime.generate.source import GenerateSource
 
@@ -52,7 +56,7 @@ def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
     """The sink that a CREATE SINK names, for rows of this schema; SettingError if it cannot be."""
     format_ = declaration.format
     if format_ not in SINKS:
-        raise SettingError(f"the local engine does not write '{format_}'{did_you_mean(format_, SINKS)}")
+        raise SettingError(f"the local engine does not write '{format_}'{_instead(format_, SINKS)}")
     options = Options(format_, declaration.options)
     if format_ == "print":
         from eddyline.runtime.sinks.print_rows import PrintSink
@@ -66,6 +70,15 @@ def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
     file_options = FileOptions.read(format_, options)
     check_columns(format_, schema)
     return FileSink(file_options, schema)
+
+
+def _instead(format_: str, known: Sequence[str]) -> str:
+    """The end of a sentence about a format that the local engine does not know.
+
+    >>> _instead("kafka", SOURCES), _instead("parket", SOURCES)
+    ('; --engine spark does', "; did you mean 'parquet'?")
+    """
+    return "; --engine spark does" if format_ in OF_SPARK else did_you_mean(format_, known)
 
 
 def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool) -> Source:

@@ -17,7 +17,7 @@ from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, wrong
 from eddyline.cql.script import Script, parse
-from eddyline.errors import SettingError
+from eddyline.errors import EddylineError, SettingError
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.runtime.formats import open_sink, open_source
@@ -30,6 +30,10 @@ Opener = Callable[[Declaration, int], Source]
 """The source of a declaration, with a seed for everything random."""
 SinkOpener = Callable[[Declaration, pa.Schema, TextIO], Sink]
 """The sink of a declaration, for rows of a schema."""
+
+
+class ColumnsUnknown(EddylineError):
+    """An opener raises it for a source whose columns it cannot know yet."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +115,34 @@ def prepare(
     return Job(query, tuple(inputs), result)
 
 
-def explain(text: str, given: Mapping[str, Given] | None = None, seed: int = 0) -> Query:
+def explain(
+    text: str, given: Mapping[str, Given] | None = None, seed: int = 0, opener: Opener = open_source
+) -> Query:
     """The bound query of a script; its sinks are not looked at."""
-    return _Catalog(_with_given(parse(text), given or {}), given or {}, seed).bind()
+    return _Catalog(_with_given(parse(text), given or {}), given or {}, seed, opener).bind()
+
+
+def check_without_columns(
+    text: str, seed: int = 0, opener: Opener = open_source, sink_opener: SinkOpener = open_sink
+) -> tuple[str, ...]:
+    """Checks what needs no columns of the sources that `opener` cannot know yet (it raises ColumnsUnknown): the other
+    sources, and the sinks by their options and folders. Returns the names of those sources."""
+    script = parse(text)
+    catalog, unknown = _Catalog(script, {}, seed, opener), []
+    declared = {d.name.lower(): d for d in script.declarations if d.kind != "SINK"}
+    named = dict.fromkeys(item.stream.lower() for item in script.sources)
+    read = [declared[name] for name in named if name in declared]
+    for declaration in read:
+        try:
+            catalog.source(declaration.name)
+        except ColumnsUnknown:
+            unknown.append(declaration.name)
+    sinks = _Sinks(script, sys.stdout, read, sink_opener)
+    for name, place in [(script.insert_into, script.insert_place)] + [
+        (into, d.place) for d in read for into in (d.late_into, d.dead_into)
+    ]:
+        sinks.open(name, pa.schema([]), place)
+    return tuple(unknown)
 
 
 class _Catalog:

@@ -18,6 +18,7 @@ from eddyline.errors import JobError, SettingError
 from eddyline.plan.explain import warnings
 from eddyline.routing.report import Report
 from eddyline.runtime.batch_size import BatchSize
+from eddyline.runtime.check import NOWHERE
 from eddyline.runtime.failures import told
 from eddyline.runtime.feed import Feed
 from eddyline.runtime.job import Input, Job
@@ -54,9 +55,6 @@ class Runner(Protocol):
     @property
     def decisions(self) -> dict[str, int]:
         """Decisions taken so far, by kind."""
-
-
-NOWHERE = "at_end=keep needs --checkpoint: what is kept must be kept somewhere"
 
 
 class _Stopped(Exception):

@@ -15,16 +15,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from eddyline.cql.declaration import Declaration
+from eddyline.cql.names import did_you_mean
 from eddyline.errors import InternalError, JobError, SettingError, said
-from eddyline.runtime.formats import SINKS, open_sink, open_source
+from eddyline.runtime.formats import OF_SPARK, SINKS, SOURCES, open_sink, open_source
 from eddyline.runtime.job import Opener, SinkOpener
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import Chunk, Source, Wanted
+from eddyline.spark.checks import ENDLESS, is_native
+from eddyline.spark.connectors import advice
 from eddyline.spark.failures import first_line
-from eddyline.spark.source import NATIVE
-
-ENDLESS = ("rate", "rate-micro-batch", "socket")
-"""Formats that never end by themselves."""
 
 
 def as_spark_reads(path: str) -> str:
@@ -86,18 +85,31 @@ def sink_opener(spark: SparkSession) -> SinkOpener:
             return open_sink(declaration, schema, out)
 
         def write(frame: DataFrame, batch: int) -> None:
-            frame.write.format(declaration.format).options(**declaration.options).mode("append").save()
+            try:
+                frame.write.format(declaration.format).options(**declaration.options).mode("append").save()
+            except (PySparkException, Py4JError) as error:
+                if why := _unknown(declaration.format, error):
+                    raise SettingError(f"Spark cannot write '{declaration.format}'{why}") from None
+                raise
 
         return FrameSink(spark, write)
 
     return open_
 
 
+def _unknown(format_: str, error: BaseException) -> str:
+    """What to do if Spark says that it does not know a format; nothing if it says something else."""
+    if "DATA_SOURCE_NOT_FOUND" not in str(error):
+        return ""
+    known = advice(format_)
+    return f": {known}" if known else did_you_mean(format_, (*SOURCES, *OF_SPARK))
+
+
 def opener(spark: SparkSession, follow: bool) -> Opener:
     """How sources are opened on Spark: files by our own readers, all else by Spark."""
 
     def open_(declaration: Declaration, seed: int) -> Source:
-        if declaration.format in NATIVE and not (declaration.format == "generate" and follow):
+        if is_native(declaration, follow):
             return open_source(declaration, seed, follow)
         is_table = declaration.kind == "TABLE"
         reader = (spark.read if is_table else spark.readStream).format(declaration.format)
@@ -106,7 +118,8 @@ def opener(spark: SparkSession, follow: bool) -> Opener:
                 reader = reader.schema(from_arrow_schema(pa.schema([pa.field(n, t) for n, t in declaration.columns])))
             frame = reader.options(**declaration.options).load()
         except (PySparkException, Py4JError) as error:
-            raise SettingError(f"Spark cannot read '{declaration.format}': {first_line(error)}") from None
+            why = _unknown(declaration.format, error) or f": {first_line(error)}"
+            raise SettingError(f"Spark cannot read '{declaration.format}'{why}") from None
         return FrameSource(frame, declaration.format in ENDLESS and not follow)
 
     return open_

@@ -32,12 +32,12 @@ from eddyline.errors import EddylineError, SettingError
 from eddyline.faults import reach
 from eddyline.routing.report import Report
 from eddyline.runtime.batch_size import BatchSize
+from eddyline.runtime.check import NOWHERE
 from eddyline.runtime.durable import Durable
 from eddyline.runtime.handed_over import hand_over
 from eddyline.runtime.job import Input, Job
 from eddyline.runtime.metrics import Metrics
 from eddyline.runtime.python_source import PythonSource
-from eddyline.runtime.runner import NOWHERE
 from eddyline.runtime.summary import Course, Progress, Summary
 from eddyline.settings import Settings
 from eddyline.spark.failures import told_by_spark

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from eddyline.runtime.spec import Spec
 
 PACKED_DDL = "slot int, blob binary"
-NATIVE = ("parquet", "csv", "json", "generate", "redis-stream")
-"""Formats that are read here, without the JVM."""
 
 
 @dataclass

@@ -8,7 +8,6 @@ from typing import TextIO
 
 from pyspark.sql import DataFrame
 
-from eddyline.cql.script import parse
 from eddyline.errors import SettingError
 from eddyline.runtime.job import Given, prepare
 from eddyline.runtime.python_source import PythonSource
@@ -76,7 +75,6 @@ def on_spark(
     follow: bool = False,
 ) -> Iterator[SparkRunner]:
     """A runner, and a session for as long as it is used; one that was there before stays."""
-    parse(text)  # what is wrong with the text is known before Spark is started
     spark, ours = session(conf)
     try:
         job = prepare(text, seed=settings.seed, out=out, opener=opener(spark, follow), sink_opener=sink_opener(spark))

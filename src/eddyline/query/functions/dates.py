@@ -109,10 +109,8 @@ def _from_moment(name: str, function: Callable[[Values], Values | tuple[Values, 
 
 
 def _named(name: str, index: Callable[[Values], Values], words: Sequence[str]) -> Resolve:
-    known = pa.array(words)
-
     def kernel(args: Sequence[Value], rows: int) -> pa.Array:
-        return known.take(from_numpy(index(to_numpy(args[0])), t.INT64, nulls_of(args)))
+        return pa.array(words).take(from_numpy(index(to_numpy(args[0])), t.INT64, nulls_of(args)))
 
     def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
         count(name, args, 1)
@@ -158,8 +156,8 @@ def _number(index: Callable[[Values], Values], width: int) -> Callable[[pa.Array
 
 
 def _word(index: Callable[[Values], Values], words: Sequence[str]) -> Callable[[pa.Array], pa.Array]:
-    known = pa.array(words)
-    return lambda moments: known.take(pa.array(index(to_numpy(moments))))
+    # No array at import: Arrow imports pandas, if it is installed, for the first one that it makes.
+    return lambda moments: pa.array(words).take(pa.array(index(to_numpy(moments))))
 
 
 def _year(moments: pa.Array) -> pa.Array:

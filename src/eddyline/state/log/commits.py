@@ -76,6 +76,12 @@ class Checkpoint:
 
     def open(self, about: Mapping[str, Any]) -> None:
         """Begin it, or go on with it; `about` is what it is of, and one of something else is refused (SettingError)."""
+        self.check(about)
+        if not self.store.exists(ABOUT):
+            self.store.write(ABOUT, sealed({"format": FORMAT, "id": uuid.uuid4().hex, **about}))
+
+    def check(self, about: Mapping[str, Any]) -> None:
+        """Refuses a checkpoint that `open` would refuse; writes nothing."""
         if not self.store.exists(ABOUT):
             if self.store.names(COMMITS):
                 raise JobError(f"the checkpoint {self.store.root} has commits, but its {ABOUT} is missing")
@@ -84,7 +90,6 @@ class Checkpoint:
                     f"{self.store.root} is not empty and not a checkpoint (it holds {foreign[0]});"
                     " choose a new or an empty folder for the checkpoint"
                 )
-            self.store.write(ABOUT, sealed({"format": FORMAT, "id": uuid.uuid4().hex, **about}))
             return
         known = self._json(ABOUT)
         known.pop("id", None)

@@ -1,0 +1,64 @@
+"""A script checked for the engine that is to run it: no row is read, no JVM is started, no kernel is compiled."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TextIO
+
+from eddyline.cli.inputs import import_udfs, script_text, settings_of
+from eddyline.errors import SettingError
+from eddyline.runtime.job import Job
+from eddyline.settings import Settings
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A script that is right as far as can be told; without a job only Spark knows the columns of the sources that
+    `unknown` names."""
+
+    text: str
+    settings: Settings
+    job: Job | None
+    unknown: tuple[str, ...] = ()
+
+
+def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
+    """Checks what the command line names: script, settings, functions, sources, sinks, query, checkpoint. Raises the
+    error to tell."""
+    conf = check_options(options)
+    settings = settings_of(options)
+    text = script_text(options.script)
+    import_udfs(options.udf)
+    follow = getattr(options, "follow", False)
+    if options.engine == "local":
+        from eddyline.runtime.job import prepare
+
+        known = Checked(text, settings, prepare(text, seed=settings.seed, out=out))
+    else:
+        from eddyline.spark.checks import check as check_for_spark
+
+        job, unknown = check_for_spark(text, settings.seed, conf, follow, out)
+        known = Checked(text, settings, job, unknown)
+    if known.job is not None:
+        from eddyline.runtime.check import check_checkpoint, check_settings
+
+        check_settings(known.job.query, settings, options.checkpoint)
+        if options.checkpoint is not None:
+            check_checkpoint(text, known.job.query, settings, options.checkpoint)
+    return known
+
+
+def check_options(options: argparse.Namespace) -> dict[str, str]:
+    """Refuses options that do not go together; the settings of Spark."""
+    if options.engine not in ("local", "spark"):
+        raise SettingError(f"--engine is local or spark, not '{options.engine}'")
+    for pair in options.conf:
+        if "=" not in pair:
+            raise SettingError(f"--conf {pair}: it is SPARK_KEY=VALUE")
+    local = options.engine == "local"
+    if options.conf and local:
+        raise SettingError("--conf is for --engine spark")
+    if getattr(options, "follow", False) and local:
+        raise SettingError("--follow with --engine local is not built yet")
+    return dict(pair.split("=", 1) for pair in options.conf)

@@ -1,0 +1,35 @@
+"""`eddyline validate`: what can be checked without reading a row, for the engine that would run the script."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from eddyline.cli.checked import check
+from eddyline.cql.declaration import Declaration
+from eddyline.cql.script import parse
+
+
+def command(options: argparse.Namespace) -> int:
+    """Says what was checked; raises what is wrong."""
+    known = check(options)
+    script = parse(known.text)
+    engine = "Spark" if options.engine == "spark" else "the local engine"
+    declared = [d for d in script.declarations if d.name not in known.unknown]
+    parts = [_count(declared, kind) for kind in ("stream", "table", "sink") if _count(declared, kind)]
+    parts += ["the settings"] if known.job is None else ["the query", "the settings"]
+    parts += [f"the checkpoint {options.checkpoint}"] if options.checkpoint and known.job is not None else []
+    text = f"{options.script} is right for {engine}; checked: {', '.join(parts)}"
+    if known.job is None:
+        names, it = ", ".join(known.unknown), "it" if len(known.unknown) == 1 else "them"
+        text += (
+            f"; not checked: {names} and the query, because only Spark knows the columns"
+            f" (declare them, as in CREATE STREAM {known.unknown[0]} (ts TIMESTAMP, ...), to check {it} too)"
+        )
+    print(text)
+    return 0
+
+
+def _count(declared: Sequence[Declaration], kind: str) -> str:
+    number = sum(d.kind.lower() == kind for d in declared)
+    return f"{number} {kind}{'s' if number > 1 else ''}" if number else ""

@@ -1,0 +1,119 @@
+"""What is known of a script for Spark before a JVM is there: most mistakes are told in a second or two.
+
+Formats that we read ourselves are opened. Of the formats that Spark reads, the columns are known if the script declares
+them, or if the format has columns of its own; then the query is bound. Otherwise only Spark knows them, and the query
+is checked once it is there. Nothing here imports pyspark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TextIO
+
+import pyarrow as pa
+
+from eddyline.cql.declaration import Declaration
+from eddyline.errors import InternalError, SettingError
+from eddyline.runtime.formats import SINKS, SOURCES, open_sink, open_source
+from eddyline.runtime.job import ColumnsUnknown, Job, Opener, check_without_columns, prepare
+from eddyline.runtime.sinks.sink import Sink
+from eddyline.runtime.sources.source import Chunk, Source, Wanted
+from eddyline.spark.connectors import check_connector
+
+ENDLESS = ("rate", "rate-micro-batch", "socket")
+"""Formats that never end by themselves."""
+
+_MOMENT = pa.timestamp("us", "UTC")
+_FIXED = {
+    "kafka": pa.schema(
+        [
+            *(("key", pa.binary()), ("value", pa.binary()), ("topic", pa.string()), ("partition", pa.int32())),
+            *(("offset", pa.int64()), ("timestamp", _MOMENT), ("timestampType", pa.int32())),
+        ]
+    ),
+    "rate": pa.schema([("timestamp", _MOMENT), ("value", pa.int64())]),
+    "rate-micro-batch": pa.schema([("timestamp", _MOMENT), ("value", pa.int64())]),
+}
+"""Formats whose columns Spark has fixed."""
+_MORE_COLUMNS = ("includeheaders",)
+"""Options that add to them."""
+
+
+class SparkReads:
+    """A stream or table that Spark will read: its columns are known, its rows are not here."""
+
+    def __init__(self, schema: pa.Schema, endless: bool) -> None:
+        self.schema, self.endless = schema, endless
+
+    def read(self, wanted: Wanted) -> Iterator[Chunk]:
+        raise InternalError("Spark reads these rows")
+
+
+class SparkWrites:
+    """A sink that Spark will write to."""
+
+    def check(self) -> None:
+        """Spark will."""
+
+    def open(self) -> None:
+        raise InternalError("Spark writes these rows")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        raise InternalError("Spark writes these rows")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def abandon(self) -> None:
+        """Nothing is open."""
+
+
+def is_native(declaration: Declaration, follow: bool) -> bool:
+    """Whether we read it ourselves."""
+    if declaration.format == "generate" and follow and declaration.kind == "STREAM":
+        raise SettingError("generate cannot be followed: it makes all its rows at once; leave out --follow")
+    return declaration.format in SOURCES
+
+
+def opener(conf: Mapping[str, str], follow: bool) -> Opener:
+    """Opens sources as far as that goes without Spark; ColumnsUnknown where only Spark knows the columns."""
+
+    def open_(declaration: Declaration, seed: int) -> Source:
+        format_ = declaration.format
+        if is_native(declaration, follow):
+            return open_source(declaration, seed, follow)
+        check_connector(format_, conf)
+        endless = format_ in ENDLESS and not follow
+        fixed = _FIXED.get(format_)
+        if fixed is not None and declaration.columns is not None:
+            raise SettingError(f"{format_} has columns of its own ({', '.join(fixed.names)}): leave out the list")
+        if declaration.columns is not None:
+            return SparkReads(pa.schema([pa.field(name, type_) for name, type_ in declaration.columns]), endless)
+        if fixed is None or any(option in declaration.options for option in _MORE_COLUMNS):
+            raise ColumnsUnknown(f"only Spark knows the columns of {declaration.name}")
+        return SparkReads(fixed, endless)
+
+    return open_
+
+
+def open_spark_sink(conf: Mapping[str, str], declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
+    """A sink, as far as it can be opened without Spark."""
+    if declaration.format in SINKS:
+        return open_sink(declaration, schema, out)
+    check_connector(declaration.format, conf)
+    return SparkWrites()
+
+
+def check(
+    text: str, seed: int, conf: Mapping[str, str], follow: bool, out: TextIO | None = None
+) -> tuple[Job | None, tuple[str, ...]]:
+    """Checks a script for Spark; ScriptError when it is wrong. The job, whose sources may not be here; or the names of
+    sources whose columns only Spark knows."""
+
+    def write(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
+        return open_spark_sink(conf, declaration, schema, out)
+
+    try:
+        return prepare(text, seed=seed, out=out, opener=opener(conf, follow), sink_opener=write), ()
+    except ColumnsUnknown:
+        return None, check_without_columns(text, seed, opener(conf, follow), write)

@@ -1,0 +1,68 @@
+"""Connectors that Spark does not bring along: whether one is there, and how to get it.
+
+Whether the jar is there is looked up only where we know all places it could come from: the installation of PySpark,
+with nothing that adds to it. Elsewhere Spark will say so itself, and `advice` is added to what it says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from eddyline.errors import SettingError
+
+_PACKAGES = {
+    "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}",
+    "avro": "org.apache.spark:spark-avro_2.13:{spark}",
+    "delta": "io.delta:delta-spark_2.13:VERSION",
+    "iceberg": "org.apache.iceberg:iceberg-spark-runtime-{minor}_2.13:VERSION",
+    "hudi": "org.apache.hudi:hudi-spark{minor}-bundle_2.13:VERSION",
+}
+_ADDS = ("jars", "classpath", "packages")
+"""Words in the names of Spark's settings that add jars."""
+_ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_CLASSPATH", "SPARK_DIST_CLASSPATH")
+"""Variables that change where Spark takes jars or settings from."""
+
+
+def advice(format_: str) -> str:
+    """What to do if Spark does not know a format; nothing if we do not know either."""
+    package = _PACKAGES.get(format_)
+    if package is None:
+        return ""
+    spark = _spark_version()
+    named = package.format(spark=spark, minor=".".join(spark.split(".")[:2]))
+    return f"'{format_}' needs a connector: add --conf spark.jars.packages={named}, or --conf spark.jars=FILE.jar"
+
+
+def check_connector(format_: str, conf: Mapping[str, str]) -> None:
+    """Refuses (SettingError) a format whose connector is certainly missing."""
+    package = _PACKAGES.get(format_)
+    local = conf.get("spark.master", "local").startswith("local")
+    if package is None or not local or any(name in os.environ for name in _ELSEWHERE):
+        return
+    if any(word in key.lower() for key in conf for word in _ADDS):
+        return
+    jars, artifact = _installed_jars(), package.split(":")[1].split("{")[0].split("_")[0]
+    if jars is not None and not any(jar.startswith(artifact) for jar in jars):
+        raise SettingError(advice(format_))
+
+
+@lru_cache(maxsize=1)
+def _installed_jars() -> tuple[str, ...] | None:
+    """Names of the jars of the installed PySpark; None where settings beside it may name more, or there is none."""
+    spec = find_spec("pyspark")
+    home = None if spec is None or spec.origin is None else Path(spec.origin).parent
+    if home is None or not (home / "jars").is_dir() or (home / "conf" / "spark-defaults.conf").exists():
+        return None
+    return tuple(jar.name for jar in (home / "jars").iterdir())
+
+
+def _spark_version() -> str:
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        return "VERSION"

@@ -1,0 +1,127 @@
+"""Scripts are checked before anything is started: `validate`, `explain` and `run` know mistakes without a JVM."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eddyline.cli.main import main
+
+_STREAM = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING {format} OPTIONS (path 'in') TIMESTAMP BY ts;\n"
+_SINK = "CREATE SINK out USING parquet OPTIONS (path 'out');\n"
+_INSERT = "INSERT INTO out SELECT k FROM s [RANGE 1 MINUTE];"
+_UNDECLARED = "CREATE STREAM s USING orc OPTIONS (path 'in') TIMESTAMP BY ts;\n" + _SINK + _INSERT
+_KAFKA = (
+    "CREATE STREAM s USING kafka OPTIONS (kafka.bootstrap.servers 'x:9092', subscribe 't') TIMESTAMP BY timestamp;\n"
+    "SELECT partition FROM s [RANGE 1 MINUTE];"
+)
+_CONNECTOR = ["--conf", "spark.jars=connector.jar"]
+
+
+@pytest.fixture(autouse=True)
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests fail if a JVM is asked for: there is none."""
+    for name in ("JAVA_HOME", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+
+
+def _written(folder: Path, text: str) -> str:
+    (folder / "job.sql").write_text(text)
+    return "job.sql"
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "said"),
+    [
+        (
+            _STREAM.format(format="orc") + _SINK + _INSERT,
+            [],
+            "job.sql is right for Spark; checked: 1 stream, 1 sink, the query, the settings\n",
+        ),
+        (_KAFKA, _CONNECTOR, "job.sql is right for Spark; checked: 1 stream, the query, the settings\n"),
+        (
+            _UNDECLARED,
+            [],
+            "job.sql is right for Spark; checked: 1 sink, the settings; not checked: s and the query, because only"
+            " Spark knows the columns (declare them, as in CREATE STREAM s (ts TIMESTAMP, ...), to check it too)\n",
+        ),
+        (
+            "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 3) TIMESTAMP BY ts; SELECT k FROM s",
+            ["--engine", "local"],
+            "job.sql is right for the local engine; checked: 1 stream, the query, the settings\n",
+        ),
+    ],
+)
+def test_what_was_checked(
+    text: str, more: list[str], said: str, in_tmp: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", _written(in_tmp, text), *more]) == 0
+    assert capsys.readouterr().out == said
+    assert sorted(path.name for path in in_tmp.iterdir()) == ["job.sql"]
+
+
+_ORC = _STREAM.format(format="orc")
+
+
+@pytest.mark.parametrize("command", ["validate", "run"])
+@pytest.mark.parametrize(
+    ("text", "more", "answer"),
+    [
+        (_ORC + "SELECT kk FROM s;", [], "line 2, column 8: there is no column 'kk'"),
+        (_KAFKA, [], "'kafka' needs a connector: add --conf spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10"),
+        (_KAFKA.replace("s USING", "s (k BIGINT) USING"), _CONNECTOR, "kafka has columns of its own (key, value"),
+        (_KAFKA.replace("partition", "partitio"), _CONNECTOR, "no column 'partitio'; did you mean 'partition'?"),
+        (_UNDECLARED.replace("path 'out'", "path 'in/out'"), [], "the path 'in/out' is, contains or lies in 'in'"),
+        (_UNDECLARED.replace("path 'out'", "pth 'out'"), [], "parquet needs an option path"),
+        (_ORC + "SELECT k FROM s;", ["--set", "plan=(s t)"], "plan=(s t): "),
+        (_ORC + "SELECT k FROM s;", ["--set", "at_end=keep"], "at_end=keep needs --checkpoint"),
+        (_STREAM.format(format="parquet") + "SELECT k FROM s;", [], "line 1, column 15: "),
+        (_KAFKA, ["--engine", "local"], "the local engine does not read 'kafka'; --engine spark does"),
+    ],
+)
+def test_what_is_wrong_is_known_without_a_jvm(
+    command: str, text: str, more: list[str], answer: str, in_tmp: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, _written(in_tmp, text), *more]) == 2
+    said = capsys.readouterr()
+    assert answer in said.err.splitlines()[0]
+    assert not said.out
+
+
+def test_a_checkpoint_of_another_job(in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stream = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 3) TIMESTAMP BY ts;\n"
+    _written(in_tmp, stream + "SELECT k FROM s")
+    assert main(["run", "job.sql", "--engine", "local", "--checkpoint", "ck"]) == 0
+    before = sorted(in_tmp.rglob("*"))
+    assert main(["validate", "job.sql", "--checkpoint", "ck"]) == 0
+    assert "the checkpoint ck" in capsys.readouterr().out
+    _written(in_tmp, stream + "SELECT k + 1 AS k FROM s")
+    assert main(["validate", "job.sql", "--checkpoint", "ck"]) == 2
+    assert "does not fit: query was" in capsys.readouterr().err
+    assert sorted(in_tmp.rglob("*")) == before
+
+
+def test_explain_for_the_engine_that_would_run_it(in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", _written(in_tmp, _ORC + "SELECT k FROM s;")]) == 0
+    assert "stream s" in capsys.readouterr().out
+    assert main(["explain", _written(in_tmp, _UNDECLARED)]) == 2
+    wanted = "eddyline: only Spark knows the columns of s; declare them in the script to see its plan\n"
+    assert capsys.readouterr().err == wanted
+    assert main(["explain", "job.sql", "--engine", "local"]) == 2
+    assert "the local engine does not read 'orc'; --engine spark does" in capsys.readouterr().err
+
+
+def test_checks_import_neither_pyspark_nor_compiled_kernels(in_tmp: Path) -> None:
+    """Each of these takes as long to import as all else together."""
+    text = _ORC + "SELECT kk FROM s;"
+    code = (
+        "import sys; from eddyline.cli.main import main; main(['run', sys.argv[1]]);"
+        "print([name for name in ('pyspark', 'numba', 'pandas') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, _written(in_tmp, text)], capture_output=True, text=True)
+    assert "no column 'kk'" in ran.stderr
+    assert ran.stdout == "[]\n"
