@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from eddyline.cql.places import place_at, shown, wrong
 from eddyline.cql.sources import SUBQUERY, FromItem
 from eddyline.cql.tokens import depth_change, is_quoted, is_word
+from eddyline.cql.windows import CALLS
 from eddyline.errors import ScriptError
 
 _QUERY = "a query is SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ..."
@@ -109,7 +110,7 @@ def check_lists(text: str, tokens: Sequence[Token]) -> None:
     for index, token in enumerate(tokens):
         if token.token_type == TokenType.L_BRACKET:
             message = "lists cannot be made or opened here; select them whole (a field of a struct is written s.field)"
-            if is_word(tokens[index + 1], "RANGE", "ROWS", "UNBOUNDED"):
+            if is_word(tokens[index + 1], "RANGE", "ROWS", "UNBOUNDED", *CALLS):
                 message = "a window stands behind its stream, as in FROM s [RANGE 30 MINUTES] AS a"
             raise wrong(text, place_at(text, token.start), message)
 

@@ -11,7 +11,7 @@ is called in two places only (its tokenizer, its parser), and both turn anything
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from sqlglot import exp
@@ -25,6 +25,7 @@ from eddyline.cql.places import Place, place_at, shown, wrong
 from eddyline.cql.refusals import check_lists, check_select, check_tokens
 from eddyline.cql.sources import FromItem, find_from, read_sources
 from eddyline.cql.tokens import Cursor, check_brackets, depth_change, is_quoted, is_word, tokenize
+from eddyline.cql.window_calls import read_group_windows
 from eddyline.cql.windows import WindowClause
 
 __all__ = ["Declaration", "FromItem", "Place", "Script", "WindowClause", "parse"]
@@ -89,6 +90,11 @@ def _read_query(cursor: Cursor) -> Script:
     tokens = list(cursor.tokens[cursor.at :])
     check_tokens(cursor.text, tokens)
     sources, tokens = read_sources(cursor.text, tokens)
+    tokens, window = read_group_windows(cursor.text, tokens, len(sources))
+    if window is not None:
+        if sources[0].window is not None:
+            raise wrong(cursor.text, window.place, "the stream has a window already; leave one of the two out")
+        sources = (replace(sources[0], window=window),)
     check_lists(cursor.text, tokens)
     items = _item_texts(cursor.text, tokens)
     select = check_select(cursor.text, tokens, parse_query(cursor.text, tokens), sources, items)

@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from eddyline.cql.places import Place, place_at, shown, wrong
 from eddyline.cql.tokens import Cursor, depth_change, is_name, is_string, is_word
+from eddyline.cql.window_calls import is_call, read_call
 from eddyline.cql.windows import WindowClause, read_window
 
 _ENDS = {
@@ -122,10 +123,15 @@ def _check_condition(cursor: Cursor, join: str) -> None:
 
 def _read_item(cursor: Cursor, kept: list[Token]) -> FromItem:
     place = cursor.place()
-    _check_item(cursor)
-    kept.append(cursor.take())
-    stream = alias = kept[-1].text
-    window = _read_window(cursor, None)
+    window = None
+    if is_call(cursor):
+        name, window = read_call(cursor)
+    else:
+        _check_item(cursor)
+        name = cursor.take()
+    kept.append(name)
+    stream = alias = name.text
+    window = _read_window(cursor, window)
     said_as = cursor.match("AS")
     if said_as:
         kept.append(cursor.tokens[cursor.at - 1])

@@ -1,4 +1,5 @@
-"""Windows: `[RANGE 30 MINUTES]`, `[ROWS 1000]`, `[UNBOUNDED]`, each optionally with `SLIDE 1 MINUTE`."""
+"""Windows: `[RANGE 30 MINUTES]`, `[ROWS 1000]`, `[UNBOUNDED]`, each optionally with `SLIDE 1 MINUTE`; and short for a
+RANGE with a SLIDE `[TUMBLE 1 MINUTE]` and `[HOP 1 MINUTE, 10 MINUTES]`."""
 
 from __future__ import annotations
 
@@ -8,10 +9,11 @@ from sqlglot.tokenizer_core import TokenType
 
 from eddyline.cql.durations import read_duration
 from eddyline.cql.places import Place
-from eddyline.cql.tokens import Cursor, is_name
+from eddyline.cql.tokens import Cursor, is_name, is_word
 from eddyline.cql.units import unit_of
 
 _MOST_ROWS = 10**12
+CALLS = ("TUMBLE", "HOP")
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class WindowClause:
     size: int
     slide: int | None
     place: Place
+    time: str | None = None
+    """The time column, where the window names it: it must be that of the stream."""
 
 
 def read_window(cursor: Cursor) -> WindowClause:
@@ -39,6 +43,11 @@ def read_window(cursor: Cursor) -> WindowClause:
         kind, size = "ROWS", _read_rows(cursor)
     elif cursor.match("UNBOUNDED"):
         kind = "UNBOUNDED"
+    elif is_word(cursor.token, *CALLS):
+        window = hopping(cursor, cursor.take().text.upper(), place)
+        if not cursor.match_type(TokenType.R_BRACKET):
+            cursor.expected("']' to end the window")
+        return window
     else:
         cursor.expected("a window such as [RANGE 30 MINUTES], [ROWS 1000] or [UNBOUNDED]")
     slide = None
@@ -51,6 +60,26 @@ def read_window(cursor: Cursor) -> WindowClause:
     if not cursor.match_type(TokenType.R_BRACKET):
         cursor.expected("SLIDE or ']' to end the window" if slide is None else "']' to end the window")
     return WindowClause(kind, size, slide, place)
+
+
+def hopping(cursor: Cursor, kind: str, place: Place) -> WindowClause:
+    """The lengths of a TUMBLE, or the slide and the length of a HOP."""
+    lengths: list[int] = []
+    for what in ("a TUMBLE",) if kind == "TUMBLE" else ("the slide of a HOP", "the length of a HOP"):
+        if lengths and not cursor.match_type(TokenType.COMMA):
+            cursor.expected("',' and the length, as in [HOP 1 MINUTE, 10 MINUTES], the slide first")
+        at = cursor.at
+        lengths.append(
+            read_duration(cursor, what, f"[{kind} {'1 MINUTE' if kind == 'TUMBLE' else '1 MINUTE, 10 MINUTES'}]")
+        )
+        if not lengths[-1]:
+            cursor.at = at
+            cursor.fail(f"{what} cannot be 0; write it as in 1 MINUTE")
+    slide, size = lengths[0], lengths[-1]
+    if slide > size:
+        cursor.at = at
+        cursor.fail("the slide of a HOP comes first and is at most its length; write [HOP 1 MINUTE, 10 MINUTES]")
+    return WindowClause("RANGE", size, slide, place)
 
 
 def _read_rows(cursor: Cursor) -> int:

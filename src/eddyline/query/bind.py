@@ -125,7 +125,13 @@ def _sources(script: Script, declared: Mapping[str, Declaration], schema_of: Sch
         name = declaration.name.lower()
         if name not in streams:
             streams[name] = _stream(script, declaration, schema_of(declaration))
-        clause = item.window
+        clause, time = item.window, streams[name].time
+        if clause is not None and clause.time is not None and time is not None and not same(clause.time, time):
+            message = (
+                f"the windows of {shown(item.stream)} go by its time column, which is {shown(time)}; "
+                f"write the window behind it, as in FROM {shown(item.stream)[1:-1]} [TUMBLE 1 MINUTE]"
+            )
+            raise wrong(script.text, clause.place, message)
         window = Window(WindowKind(clause.kind), clause.size) if clause is not None else Window()
         sources.append(Source(item.alias, streams[name], window))
     if all(source.stream.is_table for source in sources):

@@ -1,18 +1,28 @@
-"""Calls: functions of the table and of the user, aggregates, window_end()."""
+"""Calls: functions of the table and of the user, aggregates, window_end() and window_start()."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
+import pyarrow as pa
 from sqlglot import exp
 
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import shown
 from eddyline.query import functions
-from eddyline.query.bind_hints import AGGREGATES, OTHER_AGGREGATES, UNSTEADY, Clause, no_aggregate
+from eddyline.query.bind_hints import (
+    AGGREGATES,
+    OTHER_AGGREGATES,
+    UNSTEADY,
+    WINDOW_CALLS,
+    WINDOW_ENDS,
+    Clause,
+    no_aggregate,
+)
 from eddyline.query.bind_names import Scope
-from eddyline.query.expr import WINDOW_END, Aggregate, Expr
+from eddyline.query.expr import WINDOW_END, Aggregate, Expr, Literal
 from eddyline.query.functions.table import USER
+from eddyline.query.model import WindowKind
 
 _IGNORED = ("safe", "typed", "coalesce")
 """Flags that sqlglot sets for its own translations; they change nothing in DuckDB's dialect."""
@@ -31,23 +41,40 @@ def bind_function(binder: Binds, node: exp.Expr, clause: Clause) -> Expr:
     """A call: an aggregate, window_end(), or a function of the table or of the user."""
     only(binder.scope, node, "this", "expressions")
     name = node.name.lower()
-    if name == "window_end":
+    if name in WINDOW_ENDS:
         if node.expressions:
-            raise binder.scope.wrong(node, "window_end takes no argument; write window_end()")
-        if clause.window_end:
-            raise binder.scope.wrong(node, f"window_end() cannot be used here, {clause.window_end}")
-        return WINDOW_END
+            raise binder.scope.wrong(node, f"{name} takes no argument; write {name}()")
+        return window_end(binder.scope, node, name, clause)
     if name in AGGREGATES and name not in USER:
         return _aggregate(binder, node, AGGREGATES[name], clause)
     if name not in USER and name not in _names():
         if name in UNSTEADY:
             raise binder.scope.wrong(node, UNSTEADY[name])
+        if name in WINDOW_CALLS:
+            raise binder.scope.wrong(node, f"{name} is no function here; {WINDOW_CALLS[name]}")
         if name in OTHER_AGGREGATES:
             raise binder.scope.wrong(node, f"there is no aggregate {shown(name)}; {OTHER_AGGREGATES[name]}")
-        hint = did_you_mean(name, [*_names(), *USER, *AGGREGATES, "window_end"])
+        hint = did_you_mean(name, [*_names(), *USER, *AGGREGATES, *WINDOW_ENDS])
         hint = hint if "did you mean" in hint else "; see docs/functions.md, or register one with el.udf"
         raise binder.scope.wrong(node, f"there is no function {shown(name)}{hint}")
     return functions.call(name, [binder.bind(arg, clause) for arg in node.expressions])
+
+
+def window_end(scope: Scope, node: exp.Expr, name: str, clause: Clause) -> Expr:
+    """window_end() or window_start(), or a bare name that means it."""
+    if clause.window_end:
+        raise scope.wrong(node, f"{name}() cannot be used here, {clause.window_end}")
+    if name == "window_end":
+        return WINDOW_END
+    windows = {source.window for source in scope.sources if not source.stream.is_table}
+    window = windows.pop()
+    if windows or window.kind is not WindowKind.RANGE:
+        message = (
+            "window_start() needs windows of one length, a RANGE behind every stream; write window_end(), "
+            "and what is to be taken off, as in window_end() - INTERVAL '1' MINUTE"
+        )
+        raise scope.wrong(node, message)
+    return functions.call("-", [WINDOW_END, Literal(window.size, pa.duration("us"))])
 
 
 def _aggregate(binder: Binds, node: exp.Expr, name: str, clause: Clause) -> Aggregate:

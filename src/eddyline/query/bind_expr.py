@@ -16,8 +16,8 @@ from sqlglot import exp
 from eddyline.cql.places import shown
 from eddyline.cql.types import arrow_type
 from eddyline.query import bind_literals, functions
-from eddyline.query.bind_calls import bind_function, only
-from eddyline.query.bind_hints import HINTS, Clause
+from eddyline.query.bind_calls import bind_function, only, window_end
+from eddyline.query.bind_hints import HINTS, WINDOW_ENDS, Clause
 from eddyline.query.bind_names import Scope
 from eddyline.query.expr import Expr, Literal
 from eddyline.query.functions.casts import literal as cast_literal
@@ -117,6 +117,8 @@ class Binder:
     def _item(self, node: exp.Column, clause: Clause) -> Expr:
         """What an item of SELECT is, by the name that AS gave it."""
         name = node.parts[0].name.lower()
+        if name in WINDOW_ENDS and name not in self.aliases and len(node.parts) == 1:
+            return window_end(self.scope, node, name, clause)
         if name not in self.aliases or name in self._open:
             raise self.scope.unknown(node)
         self._open.append(name)

@@ -8,7 +8,16 @@ from sqlglot import exp
 
 from eddyline.query.functions.aggregates import NAMES as AGGREGATES
 
-__all__ = ["AGGREGATES", "HINTS", "OTHER_AGGREGATES", "UNSTEADY", "Clause", "no_aggregate"]
+__all__ = [
+    "AGGREGATES",
+    "HINTS",
+    "OTHER_AGGREGATES",
+    "UNSTEADY",
+    "WINDOW_CALLS",
+    "WINDOW_ENDS",
+    "Clause",
+    "no_aggregate",
+]
 
 _NONE = (
     "approx_count_distinct", "array_agg", "bit_and", "bit_or", "bit_xor", "corr", "covar_pop", "covar_samp", "entropy",
@@ -85,6 +94,16 @@ HINTS: dict[type[exp.Expr], str] = {
     exp.RespectNulls: "RESPECT NULLS is not supported; aggregates leave NULLs out",
     exp.Concat: "two strings in a row; write || between them",
 }
+
+
+WINDOW_ENDS = ("window_end", "window_start")
+_BEHIND = "write the window behind its stream, as in FROM s [TUMBLE 1 MINUTE] or [HOP 1 MINUTE, 10 MINUTES]"
+WINDOW_CALLS = {
+    **dict.fromkeys(("tumble", "hop", "session", "cumulate", "session_window"), _BEHIND),
+    **dict.fromkeys(("tumble_start", "hop_start"), "write window_start()"),
+    **dict.fromkeys(("tumble_end", "hop_end", "tumble_rowtime", "hop_rowtime", "window_time"), "write window_end()"),
+}
+"""Names that other systems have for windows, and what to write instead."""
 
 
 @dataclass(frozen=True)

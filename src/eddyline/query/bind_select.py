@@ -17,11 +17,10 @@ from eddyline.query import functions
 from eddyline.query.bind_expr import Binder
 from eddyline.query.bind_hints import AGGREGATES, Clause
 from eddyline.query.bind_names import Scope
-from eddyline.query.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal, walk
+from eddyline.query.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal, sources_of, walk
 from eddyline.query.model import GroupBy, Output
 
 _NO_SLIDE = "no window here has a SLIDE; write one, as in FROM s [RANGE 10 MINUTES SLIDE 1 MINUTE]"
-_KEY = "every row of the result belongs to one window anyway; leave it out of GROUP BY"
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def bind_outputs(
 ) -> tuple[tuple[Output, ...], GroupBy | None]:
     """The outputs, and the grouping of an aggregate query; `exprs` are the expressions of the items."""
     scope = binder.scope
-    keys = _keys(binder, select, items)
+    keys = _keys(binder, select, items, slide)
     having = select.args.get("having")
     condition = binder.condition(having.this, _clause("HAVING", slide)) if having is not None else None
     read = [*exprs, *([condition] if condition is not None else [])]
@@ -101,15 +100,20 @@ def bind_outputs(
     return outputs, GroupBy(keys or (), aggregates, condition, slide)
 
 
-def _keys(binder: Binder, select: exp.Select, items: Sequence[Item]) -> tuple[Expr, ...] | None:
+def _keys(binder: Binder, select: exp.Select, items: Sequence[Item], slide: int | None) -> tuple[Expr, ...] | None:
+    """The keys of GROUP BY, without those that are one for all rows of a window; None if there is no GROUP BY."""
     group = select.args.get("group")
     if group is None:
         return None
-    clause = Clause("GROUP BY", False, _KEY)
+    clause = Clause("GROUP BY", False, "" if slide is not None else _NO_SLIDE)
     keys: list[Expr] = []
     for node in group.expressions:
         item = _position(binder.scope, node, items)
         keys.append(binder.bind(node, clause) if item is None else item.column or binder.bind(item.node, clause))
+        if WINDOW_END in walk(keys[-1]):
+            if sources_of(keys[-1]):
+                raise binder.scope.wrong(node, "a key with window_end() reads no columns; write two keys")
+            keys.pop()
     return tuple(dict.fromkeys(keys))
 
 

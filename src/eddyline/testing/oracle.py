@@ -22,7 +22,7 @@ from sqlglot import exp
 from eddyline.cql.script import Declaration, FromItem, Script
 from eddyline.testing.case import Batch
 from eddyline.testing.lateness import NEVER, Sorted, micros, sort_out
-from eddyline.testing.rewrite import Names, attempt, is_aggregate, is_call
+from eddyline.testing.rewrite import Names, attempt, is_aggregate, is_call, window_end
 from eddyline.testing.udfs import MACROS
 
 SchemaOf = Callable[[str], pa.Schema]
@@ -130,11 +130,12 @@ class _Text:
         conditions += [select.args["where"].this] if select.args.get("where") else []
         self.where = [self.names.qualify(c, named) for c in conditions]
         group = select.args.get("group")
-        self.keys = [self._key(e, named) for e in (group.expressions if group else [])]
+        keys = [self._key(e, named) for e in (group.expressions if group else [])]
+        self.keys = [key for key in keys if window_end(key) is None]
         having = select.args.get("having")
         self.having = self.names.qualify(having.this, named) if having else None
         aggregates = any(is_aggregate(node) for e in self.outputs for node in e.walk())
-        self.grouped = bool(self.keys or aggregates or having)
+        self.grouped = bool(group or aggregates or having)
         self.scaled: list[int] = []
         self.used = self._used()
 
@@ -216,8 +217,11 @@ class _Text:
             found = known(part)
             if found is not None:
                 return found
-            if is_call(part, "window_end"):
-                return exp.maybe_parse("make_timestamp(__end)", dialect="duckdb")
+            end = window_end(part)
+            if end is not None:
+                sizes = {item.window.size for item in self.items if item.window is not None}
+                start = f" - {sizes.pop()}" if end == "window_start" else ""
+                return exp.maybe_parse(f"make_timestamp(__end{start})", dialect="duckdb")
             ours = self.names.duration_abs(part) or self.names.decoded(part)
             return None if ours is None else attempt(ours, replace)
 

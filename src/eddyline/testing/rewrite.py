@@ -64,6 +64,13 @@ def is_call(node: exp.Expr, *names: str) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in names
 
 
+def window_end(node: exp.Expr) -> str | None:
+    """`window_end` or `window_start` if a node is that, as a call or as a name that no column has."""
+    bare = isinstance(node, exp.Column) and not node.table
+    name = node.name.lower() if bare or isinstance(node, exp.Anonymous) else ""
+    return name if name in ("window_end", "window_start") else None
+
+
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is a call of an aggregate."""
     return is_call(node, *AGGREGATES)

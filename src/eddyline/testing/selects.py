@@ -39,6 +39,10 @@ def grouped_select(
     outputs = [k for k in keys if rng.random() < 0.9]
     outputs += [_aggregate(rng, aliases, note) for _ in range(rng.randint(0 if outputs else 1, 4))]
     outputs += ["window_end()"] if slide and rng.random() < 0.8 else []
+    if slide and rng.random() < 0.3:
+        ranges = {s.window.split(" SLIDE")[0] for s in sources if s.window}
+        alike = len(ranges) == 1 and all(s.window.startswith("RANGE") for s in sources)
+        outputs += ["window_start()"] if alike else ["window_end"]
     having = None
     if rng.random() < 0.25:
         note("having")
@@ -46,6 +50,9 @@ def grouped_select(
     if keys and outputs[: len(keys)] == keys and rng.random() < 0.15:
         note("group by position or name")
         keys = [rng.choice([str(i + 1), f"o{i}"]) for i in range(len(keys))]
+    if slide and keys and rng.random() < 0.15:
+        note("group by window_end")
+        keys.append("window_end()")
     return SelectParts(_named(outputs), tuple(sources), tuple(where), tuple(keys), having, joined=rng.random() < 0.15)
 
 
