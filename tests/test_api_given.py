@@ -13,7 +13,7 @@ import eddyline as el
 from eddyline.errors import SettingError
 
 Table = Callable[..., pa.Table]
-SQL = "SELECT s.k, t.name FROM s, t WHERE s.k = t.id"
+SQL = "SELECT s.k, s.kind, t.name FROM s, t WHERE s.k = t.id"
 
 
 class Exported:
@@ -22,6 +22,11 @@ class Exported:
     def __init__(self, table: pa.Table) -> None:
         fields = [(f.name, pa.string_view() if f.type == pa.string() else f.type) for f in table.schema]
         self._table = table.cast(pa.schema(fields))
+        for at, field in enumerate(fields):  # and of categories, dictionaries of such views
+            if field[0] == "kind":
+                kinds = pa.array(["odd", "even"], pa.string_view())
+                codes = pa.array([0, 1] * table.num_rows, pa.uint32()).slice(0, table.num_rows)
+                self._table = self._table.set_column(at, "kind", pa.DictionaryArray.from_arrays(codes, kinds))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self._table.__arrow_c_stream__(requested_schema)
@@ -29,9 +34,10 @@ class Exported:
 
 @pytest.mark.parametrize("hand_over", [lambda t: t, pa.Table.to_pandas, Exported, lambda t: t.to_reader()])
 def test_streams_and_tables(table: Table, hand_over: Callable[[pa.Table], Any]) -> None:
-    rows, names = table("k name", (1, 1, "x"), (2, 2, "y"), (3, 3, "z")), pa.table({"id": [1, 3], "name": ["a", "b"]})
+    rows = table("k kind", (1, 1, "odd"), (2, 2, "even"), (3, 3, "odd"))
+    names = pa.table({"id": [1, 3], "name": ["a", "b"]})
     query = el.query(SQL, {"s": el.stream(hand_over(rows), time="ts")}, {"t": hand_over(names)})
-    expected = [{"k": 1, "name": "a"}, {"k": 3, "name": "b"}]
+    expected = [{"k": 1, "kind": "odd", "name": "a"}, {"k": 3, "kind": "odd", "name": "b"}]
     assert query.start().to_arrow().to_pylist() == expected
     if not isinstance(hand_over(rows), pa.RecordBatchReader):
         assert query.start().to_arrow().to_pylist() == expected  # they are read anew

@@ -29,8 +29,8 @@ def test_arrow_and_pandas_beside_dataframes(spark: SparkSession, table: Table, t
     clicks = table("k", *((second, second % 3) for second in range(12)))
     views = table("k", *((second, second % 2) for second in range(12)))
     names = pa.table({"id": pa.array([0, 1], pa.uint16()), "price": [Decimal("1.50"), None]})
-    titles = pa.table({"title": ["zero", "one"], "t": pa.array([0, 1], pa.int8())})
-    sql = """SELECT c.ts, v.ts AS seen, price, title FROM clicks [RANGE 2 SECONDS] c,
+    titles = pa.table({"title": ["zero", "one"], "t": pa.array([0, 1], pa.int8()), "kind": ["odd", "even"]})
+    sql = """SELECT c.ts, v.ts AS seen, price, title, kind FROM clicks [RANGE 2 SECONDS] c,
              views [RANGE 3 SECONDS] v, names, titles
              WHERE c.k = v.k AND c.k = id AND v.k = t"""
     spark.createDataFrame(clicks.to_pandas()).write.parquet(str(tmp_path / "clicks"))

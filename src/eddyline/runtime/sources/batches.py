@@ -86,7 +86,7 @@ class BatchSource:
                 raise JobError(f"a stream yields pyarrow record batches, not {type(first).__name__}")
             schema = first.schema
             self._batches = itertools.chain([first], self._batches)
-        self.schema = schema.remove_metadata()
+        self.schema = pa.schema([pa.field(field.name, _readable(field.type)) for field in schema])
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """The batches, each with the wanted columns in the types of the schema."""
@@ -101,4 +101,20 @@ class BatchSource:
             missing = [name for name in wanted.columns if name not in batch.schema.names]
             if missing:
                 raise JobError(f"a batch has no column {missing[0]}; it has {', '.join(batch.schema.names)}")
-            yield batch.select(list(wanted.columns)).replace_schema_metadata()
+            arrays = [batch.column(name) for name in wanted.columns]
+            arrays = [a if _readable(a.type) == a.type else _readably(a) for a in arrays]
+            yield pa.RecordBatch.from_arrays(arrays, list(wanted.columns))
+
+
+def _readable(type_: pa.DataType) -> pa.DataType:
+    """The type that a column is read in: with plain values where it has a dictionary of views, as polars makes of
+    categories. Arrow can neither decode nor write such dictionaries."""
+    if pa.types.is_dictionary(type_) and str(type_.value_type).endswith("_view"):
+        plain = pa.string() if pa.types.is_string_view(type_.value_type) else pa.binary()
+        return pa.dictionary(pa.int32(), plain)
+    return type_
+
+
+def _readably(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    type_ = _readable(array.type)
+    return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), array.dictionary.cast(type_.value_type))
