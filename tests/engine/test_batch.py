@@ -40,7 +40,7 @@ def test_every_row_is_used_late_or_dead() -> None:
         fed += sum(map(len, batch.values()))
         assert job.last is not None
         late += sum(rows.num_rows for _, rows in job.last.late)
-        dead += sum(rows.num_rows for _, rows, reason in job.last.dead if "event time" in reason)
+        dead += sum(rows.num_rows for _, rows, reasons in job.last.dead if "event time" in reasons[0].as_py())
         stats = job.engine.stats
         assert stats.rows_in == fed == stats.rows_used + stats.rows_late + stats.rows_dead
         assert (stats.rows_late, stats.rows_dead, stats.rows_out) == (late, dead, out)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from durable_world import World, rows
 
-from eddyline.engine.packing import NO_TIME, Packer
+from eddyline.engine.intake import NO_TIME
+from eddyline.engine.packing import REASON, Packer
 
 
 @pytest.mark.parametrize("slots", [1, 3])
@@ -22,7 +23,7 @@ def test_rows_are_used_late_or_dead_and_counted(slots: int, tmp_path: Path) -> N
     assert all(p.head["newest"] == {"a": 130} for _, p in parcels["counts"])
     (counts,) = (p for _, p in parcels["counts"] if "counts" in p.head)
     assert to == 5 % slots and late.head == {"stream": "a"} and late.batch.column("k").to_pylist() == [3]
-    assert dead.head["reason"] == NO_TIME and dead.batch.column("k").to_pylist() == [4]
+    assert dead.batch.column(REASON).to_pylist() == [NO_TIME] and dead.batch.column("k").to_pylist() == [4]
     assert counts.head["counts"] == {
         "rows_in": 5, "rows_used": 3, "rows_late": 1, "rows_dead": 1, "expression_errors": 0
     }  # fmt: skip
@@ -34,7 +35,7 @@ def test_rows_that_could_not_be_read(tmp_path: Path) -> None:
     world = World(tmp_path)
     packer = Packer(world.home, world.begin(), 0)
     ((slot, parcel),) = packer.dead("a", rows((1, 1), (2, 2)))
-    assert (slot, parcel.kind, parcel.head) == (0, "dead", {"stream": "a", "reason": None})
+    assert (slot, parcel.kind, parcel.head) == (0, "dead", {"stream": "a"})
     ((_, found),) = packer.finish()
     counts = found.head
     assert counts["counts"]["rows_in"] == counts["counts"]["rows_dead"] == 2 and counts["newest"] == {}

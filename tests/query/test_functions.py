@@ -303,9 +303,15 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
         for type in (t.TIMESTAMP, t.TIMESTAMPTZ)
     ),
     "epoch": lambda: unary("epoch", "epoch(a)", [*MOMENTS, t.INTERVAL]),
-    "epoch_ms": lambda: unary("epoch_ms", "epoch_ms(a)", MOMENTS),
+    "epoch_ms": lambda: unary("epoch_ms", "epoch_ms(a)", [*MOMENTS, t.INT32, t.UINT32, t.INT64]),
     "epoch_us": lambda: unary("epoch_us", "epoch_us(a)", MOMENTS),
     "make_timestamp": lambda: unary("make_timestamp", "make_timestamp(a)", [t.INT32, t.UINT32]),
+    "make_timestamp_ms": lambda: unary("make_timestamp_ms", "make_timestamp_ms(a)", [t.INT32, t.UINT32]),
+    "to_timestamp": lambda: unary("to_timestamp", "to_timestamp(a)", NUMBERS),
+    **{
+        name: (lambda name=name: texts(name, ("%Y-%m-%d",), ("%Y-%m-%d %H:%M:%S.%f",), ("%d",), (None,)))
+        for name in ("strptime", "try_strptime")
+    },
     "last_day": lambda: unary("last_day", "last_day(a)", MOMENTS),
     "dayname": lambda: unary("dayname", "dayname(a)", MOMENTS),
     "monthname": lambda: unary("monthname", "monthname(a)", MOMENTS),

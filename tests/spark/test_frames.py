@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import threading
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +95,19 @@ def test_foreach_batch_can_stop_the_run(spark: SparkSession, tmp_path: Path) -> 
     started.set()
     summary = run.wait(120)
     assert summary is not None and summary.stopped and len(batches) == 1
+
+
+def test_times_are_computed_from_columns(spark: SparkSession, tmp_path: Path) -> None:
+    """On Spark too: of a DataFrame, and of files that are read here."""
+    (tmp_path / "b.csv").write_text("day,k\n01.01.1970 00:00:01,1\n01.01.1970 00:00:09,2\nnever,3\n")
+    sql = f"""CREATE STREAM b (day VARCHAR, k BIGINT) USING csv OPTIONS (path '{tmp_path / "b.csv"}')
+        TIMESTAMP BY strptime(day, '%d.%m.%Y %H:%M:%S') AS at;
+        SELECT a.k, b.at FROM a [RANGE 2 SECONDS], b [RANGE 2 SECONDS] WHERE a.k = b.k"""
+    frame = _streaming(spark, tmp_path / "a").selectExpr("k * 1000 AS ms", "k")
+    rows: list[Any] = []
+    run = el.query(sql, {"a": el.stream(frame, time="epoch_ms(ms)", lateness="9 s")}).start(
+        sink=lambda batch: rows.extend(batch.to_pylist()), settings={"slots": 2}
+    )
+    summary = run.wait()
+    assert rows == [{"k": 1, "at": datetime(1970, 1, 1, 0, 0, 1)}]
+    assert summary is not None and (summary.rows_in, summary.rows_dead) == (7, 1)

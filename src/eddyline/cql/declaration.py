@@ -12,7 +12,8 @@ from eddyline.cql.places import Place
 
 @dataclass(frozen=True)
 class Declaration:
-    """One CREATE statement; `lateness` is in microseconds, option keys are lower case."""
+    """One CREATE statement; `lateness` is in microseconds, option keys are lower case. `time` is the name of a column,
+    or an expression over the columns (cql/event_time.py)."""
 
     kind: str
     name: str

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import NoReturn
 
 import pyarrow as pa
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.durations import read_duration
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, shown
-from eddyline.cql.tokens import Cursor, is_name, is_string
+from eddyline.cql.tokens import Cursor, is_name, is_string, is_word
 from eddyline.cql.types import read_type
 
 KINDS = ("STREAM", "TABLE", "SINK")
@@ -40,7 +40,7 @@ def read_declaration(cursor: Cursor) -> Declaration:
         seen = False
         if cursor.match("TIMESTAMP", "BY"):
             places["time"] = cursor.place()
-            seen, time = time is not None, cursor.name("the name of the time column")
+            seen, time = time is not None, _read_time(cursor)
         elif cursor.match("LATENESS"):
             seen, lateness = lateness is not None, read_duration(cursor, "LATENESS", "LATENESS 1 SECOND")
         elif cursor.match("LATE", "INTO"):
@@ -55,6 +55,33 @@ def read_declaration(cursor: Cursor) -> Declaration:
             cursor.at = at
             _refuse_repeated_or_timed(cursor, kind, seen)
     return Declaration(kind, name, columns, format, options, time, lateness or 0, late, dead, place, places)
+
+
+def _read_time(cursor: Cursor) -> str:
+    """The time column, or an expression as it is written: up to the next clause."""
+    start, first = cursor.at, cursor.token
+    if is_name(first) and not is_word(first, "CASE") and not _goes_on(cursor.peek(1)):
+        return cursor.name("")
+    while cursor.token is not None and (cursor.at == start or not _begins_clause(cursor)):
+        cursor.take()
+    if cursor.at == start:
+        cursor.expected("a time column, or an expression such as epoch_ms(ms)")
+    return cursor.text[cursor.tokens[start].start : cursor.tokens[cursor.at - 1].end + 1]
+
+
+def _goes_on(token: Token | None) -> bool:
+    """Whether what follows a name makes it the beginning of an expression."""
+    if token is None or is_word(token, "AT", "AS"):
+        return token is not None
+    return is_string(token) or not (token.text[:1].isalpha() or is_name(token))
+
+
+def _begins_clause(cursor: Cursor) -> bool:
+    pair = cursor.token, cursor.peek(1)
+    return is_word(pair[0], "LATENESS") or any(
+        is_word(pair[0], one) and is_word(pair[1], two)
+        for one, two in (("LATE", "INTO"), ("DEAD", "INTO"), ("TIMESTAMP", "BY"))
+    )
 
 
 def _read_kind(cursor: Cursor) -> str:

@@ -86,6 +86,11 @@ def parse_query(text: str, tokens: Sequence[Token]) -> exp.Expr:
     return _guarded(text, tokens, lambda parser: parser.parse(list(tokens), text))
 
 
+def parse_expression(text: str, tokens: Sequence[Token]) -> exp.Expr:
+    """The syntax tree of an expression, which may have a name with AS."""
+    return _guarded(text, tokens, lambda parser: parser.parse_into(exp.Expr, list(tokens), text))
+
+
 def parse_type(text: str, tokens: Sequence[Token]) -> exp.Expr:
     """The syntax tree of a type."""
     return _guarded(text, tokens, lambda parser: parser.parse_into(exp.DataType, list(tokens), text))

@@ -30,8 +30,6 @@ from eddyline.query.model import Query
 from eddyline.routing.report import Report, look, measured
 from eddyline.settings import Settings
 
-NO_TIME = "the event time is NULL or out of range"
-
 
 @dataclass
 class RunStats:
@@ -53,11 +51,11 @@ class RunStats:
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a batch gave: result rows, late rows by stream, dead rows by stream with the reason."""
+    """What a batch gave: result rows, late rows by stream, dead rows by stream with their reasons."""
 
     results: list[pa.RecordBatch]
     late: list[tuple[str, pa.RecordBatch]]
-    dead: list[tuple[str, pa.RecordBatch, str]]
+    dead: list[tuple[str, pa.RecordBatch, pa.Array]]
 
 
 class LocalEngine:
@@ -132,7 +130,7 @@ class LocalEngine:
             slot.replan()
         stats, newest = self.stats, dict[str, int]()
         late: list[tuple[str, pa.RecordBatch]] = []
-        dead: list[tuple[str, pa.RecordBatch, str]] = []
+        dead: list[tuple[str, pa.RecordBatch, pa.Array]] = []
         for name, raw in rows:
             if self._watermarks.by_stream[name] == FOREVER:
                 raise InternalError(f"stream {name} has ended, and a batch of it came")
@@ -144,7 +142,7 @@ class LocalEngine:
             if split.late.num_rows:
                 late.append((name, split.late))
             if split.dead.num_rows:
-                dead.append((name, split.dead, NO_TIME))
+                dead.append((name, split.dead, split.reasons))
             if split.newest is not None:
                 newest[name] = max(split.newest, newest.get(name, split.newest))
             for shipment in split.shipments:
@@ -164,7 +162,7 @@ class LocalEngine:
     def _finish(
         self,
         late: list[tuple[str, pa.RecordBatch]],
-        dead: list[tuple[str, pa.RecordBatch, str]],
+        dead: list[tuple[str, pa.RecordBatch, pa.Array]],
         commit: bool,
     ) -> BatchResult:
         results = [batch for slot in self.slots for batch in slot.drain() if batch.num_rows]

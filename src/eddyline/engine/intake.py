@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +15,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.errors import JobError
+from eddyline.query.as_text import as_text
+from eddyline.query.evaluate import ErrorCount, evaluate
+from eddyline.query.expr import Column, Expr
 from eddyline.query.model import Stream
-from eddyline.query.types import as_kept
+from eddyline.query.types import STRING, as_kept, logical
+
+NO_TIME = "the event time is NULL or out of range"
+"""Why a row is dead here, where its time is a column."""
+_SHOWN = 60
+"""How many characters of a value a reason shows."""
 
 LARGEST_TIME = 1 << 60
 """Event times further than this from the epoch, in microseconds (36,500 years), are not readable."""
@@ -28,6 +37,8 @@ class Intake:
     used: pa.RecordBatch
     late: pa.RecordBatch
     dead: pa.RecordBatch
+    reasons: pa.Array
+    """Why each of the dead rows is dead."""
     newest: int | None
     """The largest event time of any readable row, late ones included."""
 
@@ -35,14 +46,55 @@ class Intake:
 def take_in(stream: Stream, batch: pa.RecordBatch, late_before: int | None) -> Intake:
     """Sort the rows of a batch: those without a usable time are dead, those older than `late_before` are late."""
     assert stream.time is not None
-    times = columns_for(stream, batch, [stream.time]).column(0)
+    whole = with_time(stream, batch)
+    batch = _without_time(stream, batch)
+    times = columns_for(stream, whole, [stream.time]).column(0)
     micros = event_times(times)
     readable = (micros >= -LARGEST_TIME) & (micros <= LARGEST_TIME)
     if times.null_count:
         readable &= pc.is_valid(times).to_numpy(zero_copy_only=False)
     late = readable & (micros < late_before) if late_before is not None else np.zeros(len(times), np.bool_)
     newest = int(micros[readable].max()) if readable.any() else None
-    return Intake(_only(batch, readable & ~late), _only(batch, late), _only(batch, ~readable), newest)
+    dead = _only(batch, ~readable)
+    return Intake(_only(whole, readable & ~late), _only(batch, late), dead, _reasons(stream, dead), newest)
+
+
+def with_time(stream: Stream, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with their event times; NULL where a time cannot be computed. Rows that have times already keep them."""
+    if stream.computed is None or stream.time in batch.schema.names:
+        return batch
+    inputs = columns_for(stream, as_it_travels(batch.select(_present(stream, batch))), stream.computed.reads)
+    columns: dict[Expr, pa.Array] = {
+        Column(0, field.name, field.type): inputs.column(field.name) for field in inputs.schema
+    }
+    times = evaluate(stream.computed.expr, columns, batch.num_rows, ErrorCount())
+    return batch.append_column(pa.field(str(stream.time), times.type), times)
+
+
+def _present(stream: Stream, batch: pa.RecordBatch) -> list[str]:
+    """What there is of the columns that a time is computed from; `columns_for` complains of what is missing."""
+    return [n for n in batch.schema.names if stream.computed is not None and n in stream.computed.reads]
+
+
+def _without_time(stream: Stream, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows as they were read."""
+    if stream.computed is None or stream.time not in batch.schema.names:
+        return batch
+    return batch.drop_columns([stream.time])
+
+
+def _reasons(stream: Stream, dead: pa.RecordBatch) -> pa.Array:
+    """Of a computed time, with the values that it has none for."""
+    if stream.computed is None or not dead.num_rows:
+        return pa.repeat(pa.scalar(NO_TIME), dead.num_rows)
+    parts: list[Any] = []
+    for name in stream.computed.reads:
+        values = dead.column(name)
+        text = pc.utf8_slice_codeunits(as_text(values), 0, _SHOWN)
+        quoted = pc.binary_join_element_wise("'", text, "'", "") if logical(values.type) == STRING else text
+        parts += [", " if parts else "", f"{name} = ", pc.coalesce(quoted, pa.scalar("NULL"))]
+    begin = f"the event time {stream.computed.written} is NULL or out of range for "
+    return pc.binary_join_element_wise(begin, *parts, "")
 
 
 _UNREADABLE = np.iinfo(np.int64).max

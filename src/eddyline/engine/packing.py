@@ -17,7 +17,8 @@ from eddyline.engine.home import Home
 from eddyline.engine.parcel import Parcel, of_shipment
 from eddyline.faults import reach
 
-NO_TIME = "the event time is NULL or out of range"
+REASON = "reason of death"
+"""The last column of rows that the split found dead; those that a source could not read have one of their own."""
 
 Packed = tuple[int, Parcel]
 """A slot, and a parcel for it."""
@@ -53,14 +54,15 @@ class Packer:
         if found.late.num_rows:
             yield self._slot, Parcel("late", {"stream": stream}, found.late)
         if found.dead.num_rows:
-            yield self._slot, Parcel("dead", {"stream": stream, "reason": NO_TIME}, found.dead)
+            dead = found.dead.append_column(pa.field(REASON, pa.string()), found.reasons)
+            yield self._slot, Parcel("dead", {"stream": stream}, dead)
 
     def dead(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
         """Rows that the source could not read, as text with their reasons."""
         self._counts["rows_in"] += batch.num_rows
         self._read[stream] += batch.num_rows
         self._counts["rows_dead"] += batch.num_rows
-        yield self._slot, Parcel("dead", {"stream": stream, "reason": None}, batch)
+        yield self._slot, Parcel("dead", {"stream": stream}, batch)
 
     def finish(self) -> Iterator[Packed]:
         """What was counted, and the newest times."""

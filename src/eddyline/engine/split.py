@@ -57,12 +57,14 @@ class Shipment:
 
 @dataclass(frozen=True)
 class SplitBatch:
-    """A batch of one stream: what is shipped, what is late or dead, and the largest event time of a readable row."""
+    """A batch of one stream: what is shipped, what is late or dead (and why), and the largest event time of a readable
+    row."""
 
     shipments: list[Shipment]
     used: int
     late: pa.RecordBatch
     dead: pa.RecordBatch
+    reasons: pa.Array
     newest: int | None
 
 
@@ -91,7 +93,7 @@ class Split:
         intake = take_in(self.streams[stream], as_it_travels(batch), late_before)
         used = intake.used.num_rows
         shipments = self._shipments(stream, intake.used) if used else []
-        return SplitBatch(shipments, used, intake.late, intake.dead, intake.newest)
+        return SplitBatch(shipments, used, intake.late, intake.dead, intake.reasons, intake.newest)
 
     def split_table(self, stream: str, batch: pa.RecordBatch) -> list[Shipment]:
         """Rows of a static table."""

@@ -25,9 +25,10 @@ from eddyline.query.bind_expr import Binder, chain
 from eddyline.query.bind_hints import Clause
 from eddyline.query.bind_names import Scope
 from eddyline.query.bind_select import aliases_of, bind_items, bind_outputs, items_of
+from eddyline.query.bind_time import timed
 from eddyline.query.expr import Expr
 from eddyline.query.model import Query, Source, Stream, Window, WindowKind
-from eddyline.query.types import kept, sql_type
+from eddyline.query.types import kept
 
 SchemaOf = Callable[[Declaration], pa.Schema]
 
@@ -164,30 +165,10 @@ def _declaration_of(script: Script, item: FromItem, declared: Mapping[str, Decla
 
 
 def _stream(script: Script, declaration: Declaration, schema: pa.Schema) -> Stream:
-    time = declaration.time
-    if time is None:
-        return Stream(declaration.name, _kept_schema(schema), None)
-    place = declaration.places.get("time", declaration.place)
-    spelling = [n for n in schema.names if n == time] or [n for n in schema.names if same(n, time)]
-    if len(spelling) != 1:
-        hint = did_you_mean(time, schema.names)
-        raise wrong(
-            script.text,
-            place,
-            f"stream {shown(declaration.name)} has no column {shown(time)} to take the time from{hint}",
-        )
-    type = schema.field(spelling[0]).type
-    if not pa.types.is_timestamp(type):
-        message = (
-            f"the time column {shown(time)} is {sql_type(type)}, not TIMESTAMP; name a "
-            f"timestamp column, or declare it as {shown(time)[1:-1]} TIMESTAMP"
-        )
-        raise wrong(script.text, place, message)
-    return Stream(declaration.name, _kept_schema(schema), spelling[0], declaration.lateness)
-
-
-def _kept_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.with_type(kept(field.type)) for field in schema])
+    kept_schema = pa.schema([field.with_type(kept(field.type)) for field in schema])
+    if declaration.time is None:
+        return Stream(declaration.name, kept_schema, None)
+    return timed(script.text, declaration, kept_schema)
 
 
 def _slide(script: Script) -> int | None:

@@ -61,7 +61,8 @@ class Binder:
                 raise self.scope.wrong(
                     node, f"this is nested more than {DEEPEST} levels deep; break it into smaller expressions"
                 )
-            return self._bind(node, clause)
+            bound = self._bind(node, clause)
+            return self.scope.times.get(bound, bound)
         except TypeMismatch as error:
             raise self.scope.wrong(_culprit(node, error), str(error)) from error
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -10,7 +11,7 @@ from eddyline.cql.names import did_you_mean, same
 from eddyline.cql.places import Place, place_at, shown, start_of, wrong
 from eddyline.errors import ScriptError
 from eddyline.query.bind_hints import UNSTEADY
-from eddyline.query.expr import Column
+from eddyline.query.expr import Column, Expr, of_source
 from eddyline.query.model import Source
 
 
@@ -22,6 +23,17 @@ class Scope:
     sources: tuple[Source, ...]
     named: set[Column] = field(default_factory=set)
     """The columns that were asked for so far."""
+
+    @cached_property
+    def times(self) -> dict[Expr, Column]:
+        """By the expressions that event times are computed by, the columns that have them."""
+        return {
+            of_source(source.stream.computed.expr, number): Column(
+                number, str(source.stream.time), source.stream.computed.expr.type
+            )
+            for number, source in enumerate(self.sources)
+            if source.stream.computed is not None
+        }
 
     def in_order(self) -> tuple[Column, ...]:
         """The columns that were asked for, in the same order in every process."""
@@ -78,7 +90,7 @@ class Scope:
 
     def columns_of(self, number: int) -> list[Column]:
         """All columns of a source."""
-        return [Column(number, field.name, field.type) for field in self.sources[number].stream.schema]
+        return [Column(number, field.name, field.type) for field in self.sources[number].stream.visible]
 
     def unknown(self, node: exp.Column) -> ScriptError:
         """The error for a name that means nothing."""
@@ -92,7 +104,7 @@ class Scope:
             return self.wrong(
                 node, f"{shown(name)} is a whole row; write {_plain(name)}.column, or {_plain(name)}.* for all of them"
             )
-        known = [field.name for source in self.sources for field in source.stream.schema]
+        known = [field.name for source in self.sources for field in source.stream.visible]
         quoted = self.text[self.offset(node)] == '"'
         hint = "; a string is written in single quotes" if quoted else did_you_mean(name, known)
         return self.wrong(node, f"there is no column {shown(name)}{hint}")
@@ -101,7 +113,7 @@ class Scope:
         spelling = self._spelling(node, number, name)
         source = self.sources[number]
         if spelling is None:
-            hint = did_you_mean(name, source.stream.schema.names)
+            hint = did_you_mean(name, source.stream.visible.names)
             raise self.wrong(node, f"{shown(source.alias)[1:-1]} has no column {shown(name)}{hint}")
         column = Column(number, spelling, source.stream.schema.field(spelling).type)
         self.named.add(column)
@@ -109,7 +121,7 @@ class Scope:
 
     def _spelling(self, node: exp.Column, number: int, name: str) -> str | None:
         """How the schema of a source spells a name."""
-        names = self.sources[number].stream.schema.names
+        names = self.sources[number].stream.visible.names
         exact = [n for n in names if n == name] or [n for n in names if same(n, name)]
         if len(exact) > 1:
             spelled = " and ".join(shown(n) for n in exact)

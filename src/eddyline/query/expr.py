@@ -8,7 +8,7 @@ to its values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -104,6 +104,13 @@ def columns_of(expr: Expr) -> frozenset[Column]:
 def sources_of(expr: Expr) -> frozenset[int]:
     """The sources (places in FROM) an expression reads."""
     return frozenset(c.source for c in columns_of(expr))
+
+
+def of_source(expr: Expr, source: int) -> Expr:
+    """The same expression over the columns of another source."""
+    if isinstance(expr, Column):
+        return replace(expr, source=source)
+    return replace(expr, args=tuple(of_source(a, source) for a in expr.args)) if isinstance(expr, Call) else expr
 
 
 def is_expensive(expr: Expr) -> bool:

@@ -5,6 +5,7 @@ Times and durations are integers in microseconds. A query checks itself when it 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -15,6 +16,22 @@ from eddyline.query.expr import Aggregate, Column, Expr, columns_of
 
 
 @dataclass(frozen=True)
+class ComputedTime:
+    """An event time that is computed as rows enter; it is the last column of its stream from there on."""
+
+    expr: Expr
+    """Over the stream's own columns, as those of source 0."""
+    written: str
+    named: bool
+    """Whether the query can name it."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns it is computed from."""
+        return tuple(sorted(column.name for column in columns_of(self.expr)))
+
+
+@dataclass(frozen=True)
 class Stream:
     """A declared stream, or a static table (`time` is None)."""
 
@@ -22,6 +39,19 @@ class Stream:
     schema: pa.Schema
     time: str | None
     lateness: int = 0
+    computed: ComputedTime | None = None
+
+    @property
+    def visible(self) -> pa.Schema:
+        """The columns that a query can name."""
+        return self.schema if self.computed is None or self.computed.named else self.schema.remove(len(self.schema) - 1)
+
+    def read_for(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """What a source must deliver so that the stream has these columns."""
+        wanted = set(columns)
+        if self.computed is not None and self.time in wanted:
+            wanted = wanted - {self.time} | {*self.computed.reads}
+        return tuple(name for name in self.schema.names if name in wanted)
 
     @property
     def is_table(self) -> bool:

@@ -228,6 +228,11 @@ def is_opaque(type: pa.DataType) -> bool:
     return not (known in _NAMES or known == MONTHS or is_zoned(known) or pa.types.is_decimal128(known))
 
 
+def is_moment(type: pa.DataType) -> bool:
+    """A timestamp, with or without a time zone."""
+    return bool(pa.types.is_timestamp(type))
+
+
 def is_zoned(type: pa.DataType) -> bool:
     """A timestamp with a time zone."""
     return bool(pa.types.is_timestamp(type) and type.tz is not None)

@@ -40,7 +40,9 @@ def about(script: Script, query: Query, groups: int) -> dict[str, Any]:
     for number, source in enumerate(query.sources):
         columns = {name: str(source.stream.schema.field(name).type) for name in query.columns_of_source(number)}
         known = streams.setdefault(source.stream.name, {})
-        known |= columns | {"time": source.stream.time, "lateness": source.stream.lateness}
+        computed = source.stream.computed
+        time = source.stream.time if computed is None else computed.written
+        known |= columns | {"time": time, "lateness": source.stream.lateness}
     return {
         "stream": {name: json.dumps(columns, sort_keys=True) for name, columns in streams.items()},
         "query": _query_text(script),

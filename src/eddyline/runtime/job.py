@@ -19,7 +19,7 @@ from eddyline.cql.places import Place, wrong
 from eddyline.cql.script import Script, parse
 from eddyline.errors import EddylineError, SettingError
 from eddyline.query.bind import bind
-from eddyline.query.model import Query
+from eddyline.query.model import Query, Stream
 from eddyline.runtime.formats import open_sink, open_source
 from eddyline.runtime.sinks.print_rows import PrintSink
 from eddyline.runtime.sinks.sink import Sink
@@ -52,8 +52,10 @@ class Input:
     name: str
     source: Source
     time: str | None
+    """The time column, or the expression as it was declared; None for a table."""
     lateness: int
     wanted: Wanted
+    stream: Stream
     late: Sink | None = None
     dead: Sink | None = None
 
@@ -106,8 +108,9 @@ def prepare(
             c for i, s in enumerate(query.sources) if s.stream.name == stream.name for c in query.columns_of_source(i)
         }
         needed |= set() if stream.time is None else {stream.time}
-        wanted = Wanted.of(source.schema, sorted(needed), late is not None or dead is not None)
-        inputs.append(Input(stream.name, source, stream.time, stream.lateness, wanted, late, dead))
+        wanted = Wanted.of(source.schema, stream.read_for(needed), late is not None or dead is not None)
+        time = stream.time if stream.computed is None else declaration.time
+        inputs.append(Input(stream.name, source, time, stream.lateness, wanted, stream, late, dead))
     into = catalog.script.insert_into
     if into is not None and sink is not None:
         raise SettingError(f"the rows go INTO {into}; leave out either INSERT INTO or the sink")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.engine.intake import LARGEST_TIME, event_times
+from eddyline.engine.intake import LARGEST_TIME, event_times, with_time
 from eddyline.runtime.feed import Feed
 from eddyline.runtime.job import Input
 from eddyline.runtime.waiting import Waiting
@@ -58,8 +58,8 @@ class StreamReader:
                 return 0
             if chunk.dead is not None:
                 self._dead.append(chunk.dead)
-            self._rows, self._start, self._stop = chunk.rows, 0, 0
-            self._times = _times(chunk.rows, self.stream.time or "")
+            self._rows, self._start, self._stop = with_time(self.stream.stream, chunk.rows), 0, 0
+            self._times = _times(self._rows, self.stream.stream.time or "")
             if chunk.rows.num_rows == 0:
                 return 0 if chunk.dead is None else int(chunk.dead.num_rows)
         assert self._rows is not None

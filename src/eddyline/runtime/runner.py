@@ -197,10 +197,9 @@ class LocalRunner:
             sink = self._inputs[name].late
             if sink is not None and batch.num_rows:
                 sink.write(batch.select(self._inputs[name].source.schema.names))
-        for name, batch, reason in result.dead:
+        for name, batch, reasons in result.dead:
             stream = self._inputs[name]
             if stream.dead is not None and batch.num_rows:
-                reasons = pa.array([reason] * batch.num_rows, pa.string())
                 stream.dead.write(dead_rows(stream.source.schema, batch, reasons))
 
     def _check_memory(self) -> None:

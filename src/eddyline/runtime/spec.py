@@ -18,7 +18,7 @@ from eddyline.cql.declaration import Declaration
 from eddyline.cql.places import Place
 from eddyline.cql.script import Script, parse
 from eddyline.engine.home import RESULTS, Home, checkpoint_at
-from eddyline.engine.packing import NO_TIME
+from eddyline.engine.packing import REASON
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.query.udf import Udf, called
@@ -132,7 +132,7 @@ def _home_of(text: str, functions: tuple[Udf, ...]) -> tuple[Spec, Home]:
 
 
 def _dead(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Dead rows as their sink takes them: those that the split found come as they were read, without a reason."""
-    if batch.schema.names == dead_schema(schema).names:
+    """Dead rows as their sink takes them: those that the split found come as they were read, and a reason."""
+    if batch.schema.names[-1] != REASON:
         return batch
-    return dead_rows(schema, batch, pa.repeat(pa.scalar(NO_TIME), batch.num_rows))
+    return dead_rows(schema, batch, batch.column(REASON))

@@ -118,7 +118,8 @@ class _Reading:
             for name, piece in part.pieces:
                 source = self._source(name)
                 everything = f"late {name}" in sinks or f"dead {name}" in sinks
-                wanted = Wanted.of(source.schema, home.split.needed[name], everything)
+                needed = home.split.streams[name].read_for(home.split.needed[name])
+                wanted = Wanted.of(source.schema, needed, everything)
                 for chunk in source.read_piece(piece, wanted):
                     if chunk.dead is not None:
                         yield from packer.dead(name, chunk.dead)

@@ -89,6 +89,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "{t} + INTERVAL '90' MINUTE", "{t} - INTERVAL '1' MONTH", "{t} + INTERVAL '13' MONTH", "{t} + {v}",
         "{t} - {v}", "{D} + INTERVAL '1' DAY", "{D} + {v}", "date_trunc('{u}', {t})", "date_trunc('week', {D})",
         "time_bucket(INTERVAL '7' MINUTE, {t})", "CAST({D} AS TIMESTAMP)", "make_timestamp({i} % 1000 * 86399000001)",
+        "epoch_ms({i} % 100000 * 86399001)", "make_timestamp_ms({i})", "CAST(to_timestamp({d}) AS TIMESTAMP)",
+        "strptime(CAST({D} AS VARCHAR), '%Y-%m-%d')", "strptime({s}, '%d')", "try_strptime({s}, '%H')",
         "CAST(upper({s}) AS TIMESTAMP)", "coalesce({t}, {D})", "greatest({t}, {t})", "least({t}, {D})",
         "nullif({t}, {D})", "CASE WHEN {b} THEN {t} ELSE {D} END",
     ),

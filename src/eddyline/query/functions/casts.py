@@ -36,7 +36,7 @@ def cast(expr: Expr, type: pa.DataType, try_: bool = False) -> Expr:
     if kernel is None:
         raise TypeMismatch(f"{sql_type(expr.type)} cannot be cast to {sql_type(type)}")
     name = "try_cast" if try_ else "cast"
-    return Call(name, (expr,), wanted, _quiet(kernel) if try_ else kernel, sql_type(wanted))
+    return Call(name, (expr,), wanted, quiet(kernel) if try_ else kernel, sql_type(wanted))
 
 
 def literal(expr: Literal, type: pa.DataType) -> Expr:
@@ -55,14 +55,14 @@ def literal(expr: Literal, type: pa.DataType) -> Expr:
     return Literal(value.value if pa.types.is_temporal(value.type) else value.as_py(), t.logical(type))
 
 
-def _quiet(kernel: Kernel) -> Kernel:
-    """TRY_CAST: a value that cannot be cast is NULL, and nobody counts it."""
+def quiet(kernel: Kernel) -> Kernel:
+    """TRY_CAST and the like: a value that cannot be computed is NULL, and nobody counts it."""
 
-    def quiet(args: Sequence[Value], rows: int) -> pa.Array:
+    def tried(args: Sequence[Value], rows: int) -> pa.Array:
         result = kernel(args, rows)
         return result.values if isinstance(result, Partial) else result
 
-    return quiet
+    return tried
 
 
 def _kernel(source: pa.DataType, target: pa.DataType) -> Kernel | None:

@@ -10,18 +10,14 @@ import pyarrow.compute as pc
 
 from eddyline.query import types as t
 from eddyline.query.expr import Expr, Literal, Value
-from eddyline.query.functions import calendar, decimals
+from eddyline.query.functions import calendar
 from eddyline.query.functions.arrays import Bools, Values, from_numpy, nulls_of, strict, to_numpy
 from eddyline.query.functions.build import coerce, constant, count, is_null, make, refuse
+from eddyline.query.functions.names import DAYS, MONTHS
 from eddyline.query.functions.table import Function, Resolve
 from eddyline.query.functions.times import subtract
 from eddyline.query.types import TypeMismatch
 
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July"),
-    *("August", "September", "October", "November", "December"),
-)
 _SPELLINGS = {
     "millisecond": ("milliseconds", "ms", "msec", "msecs"),
     "microsecond": ("microseconds", "us", "usec", "usecs"),
@@ -119,14 +115,6 @@ def _named(name: str, index: Callable[[Values], Values], words: Sequence[str]) -
     return resolve
 
 
-def _make_timestamp(args: tuple[Expr, ...], variant: str) -> Expr:
-    count("make_timestamp", args, 1)
-    if not t.is_integer(args[0].type) and not is_null(args[0]):
-        raise refuse("make_timestamp", args, "microseconds since 1970 (BIGINT)")
-    value = coerce(args[0], t.INT64)
-    return make("make_timestamp", [value], t.TIMESTAMP, strict(lambda m: (m, calendar.outside(m)), t.TIMESTAMP))
-
-
 _BUCKET_ORIGIN = 946_857_600 * calendar.SECOND
 """2000-01-03, a Monday: where DuckDB starts to count buckets."""
 
@@ -181,10 +169,10 @@ _CODES = {
     "w": _number(_PARTS["dow"], 1),
     "u": _number(_PARTS["isodow"], 1),
     "p": _word(lambda m: _PARTS["hour"](m) // 12, ("AM", "PM")),
-    "a": _word(calendar.weekday, [d[:3] for d in _DAYS]),
-    "A": _word(calendar.weekday, _DAYS),
-    "b": _word(lambda m: calendar.month(m) - 1, [m[:3] for m in _MONTHS]),
-    "B": _word(lambda m: calendar.month(m) - 1, _MONTHS),
+    "a": _word(calendar.weekday, [d[:3] for d in DAYS]),
+    "A": _word(calendar.weekday, DAYS),
+    "b": _word(lambda m: calendar.month(m) - 1, [m[:3] for m in MONTHS]),
+    "B": _word(lambda m: calendar.month(m) - 1, MONTHS),
 }
 
 
@@ -277,21 +265,7 @@ FUNCTIONS = (
     ),
     _entry("epoch", "epoch(x)", "DOUBLE", "Seconds since 1970, or of an interval.", _epoch),
     _entry(
-        "epoch_ms",
-        "epoch_ms(x)",
-        "BIGINT",
-        "Milliseconds since 1970, rounded.",
-        _from_moment("epoch_ms", lambda m: (decimals.rescale(m, -3, 19), m > 2**63 - 501), t.INT64),
-    ),
-    _entry(
         "epoch_us", "epoch_us(x)", "BIGINT", "Microseconds since 1970.", _from_moment("epoch_us", np.asarray, t.INT64)
-    ),
-    _entry(
-        "make_timestamp",
-        "make_timestamp(us)",
-        "TIMESTAMP",
-        "The moment so many microseconds after 1970.",
-        _make_timestamp,
     ),
     _entry(
         "last_day",
@@ -300,13 +274,13 @@ FUNCTIONS = (
         "The last day of the month.",
         _from_moment("last_day", calendar.last_day, t.DATE),
     ),
-    _entry("dayname", "dayname(x)", "VARCHAR", "Monday to Sunday.", _named("dayname", calendar.weekday, _DAYS)),
+    _entry("dayname", "dayname(x)", "VARCHAR", "Monday to Sunday.", _named("dayname", calendar.weekday, DAYS)),
     _entry(
         "monthname",
         "monthname(x)",
         "VARCHAR",
         "January to December.",
-        _named("monthname", lambda m: calendar.month(m) - 1, _MONTHS),
+        _named("monthname", lambda m: calendar.month(m) - 1, MONTHS),
     ),
     _entry(
         "strftime",

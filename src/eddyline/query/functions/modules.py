@@ -11,12 +11,14 @@ from eddyline.query.functions import (
     comparison,
     conditional,
     dates,
+    epochs,
     fields,
     logic,
     maths,
     padding,
     patterns,
     strings,
+    strptime,
 )
 from eddyline.query.functions.table import Function
 
@@ -32,6 +34,8 @@ _MODULES = (
     characters,
     patterns,
     dates,
+    epochs,
+    strptime,
     fields,
 )
 

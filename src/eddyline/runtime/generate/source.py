@@ -41,6 +41,8 @@ class GenerateSource:
             )
         self.schema = pa.schema([pa.field(name, type_) for name, type_ in declaration.columns])
         self._time = (declaration.time or "").lower()
+        if not self._time.isidentifier() and self._time not in ("", *(name.lower() for name in self.schema.names)):
+            raise SettingError("generate makes the event times: TIMESTAMP BY names one of its columns, no expression")
         self._lateness = declaration.lateness
         options = Options("generate", declaration.options)
         self._start = instant(options.text("start", _START), "start")

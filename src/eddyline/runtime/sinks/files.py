@@ -17,12 +17,12 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from eddyline.errors import JobError, SettingError
+from eddyline.query.as_text import as_text
 from eddyline.query.types import sql_type
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.json_lines import lines, writable
 from eddyline.runtime.sources.json_values import is_bytes
 from eddyline.runtime.sources.paths import why
-from eddyline.runtime.sources.source import as_text
 
 _GROUP_ROWS = 65536
 """Rows are collected up to here, so that small batches do not become small row groups."""

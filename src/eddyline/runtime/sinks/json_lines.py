@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eddyline.query.as_text import as_text
 from eddyline.runtime.sources.json_values import is_bytes
-from eddyline.runtime.sources.source import as_text
 
 _NO_NUMBERS = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 

@@ -10,8 +10,8 @@ from typing import TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eddyline.query.as_text import as_text
 from eddyline.runtime.sinks.json_lines import lines
-from eddyline.runtime.sources.source import as_text
 
 
 class PrintSink:

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eddyline.runtime.sources.source import Chunk, Wanted, as_text, dead_rows
+from eddyline.query.as_text import as_text
+from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows
 from eddyline.runtime.sources.text import Bad, cast_or_null, cast_text
 
 

@@ -1,0 +1,51 @@
+"""Values of any type as text, for people: in dead-letter outputs and their reasons. What CAST gives is in
+functions/writing.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """Any array as strings, each value by itself, so that it is the same whatever stands beside it: by a cast where
+    Arrow has a good one, else one by one (dead rows are few)."""
+    type_ = values.type
+    if pa.types.is_dictionary(type_):
+        return as_text(values.dictionary_decode())
+    if pa.types.is_duration(type_):
+        return _durations(values)
+    if pa.types.is_fixed_size_binary(type_) or pa.types.is_binary_view(type_):
+        return as_text(values.cast(pa.large_binary()))
+    try:
+        return pc.cast(values, pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.array([None if v is None else _one(v) for v in values.to_pylist()], pa.string())
+
+
+def _one(value: Any) -> str:
+    r"""A value as text. Of bytes, those that are text are that text, as in a column that is all text.
+
+    >>> print(_one(b"caf\xc3\xa9 \xff"))
+    café \xff
+    """
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _durations(values: pa.Array) -> pa.Array:
+    """Lengths of time as hours:minutes:seconds.
+
+    >>> _durations(pa.array([-61_500_000, None], pa.duration("us"))).to_pylist()
+    ['-00:01:01.500000', None]
+    """
+    micros = pc.cast(pc.cast(values, pa.duration("us"), safe=False), pa.int64())
+    left = pc.abs(micros)
+    parts = []
+    for size in (3_600_000_000, 60_000_000, 1_000_000, 1):
+        whole = pc.divide(left, size)
+        left = pc.subtract(left, pc.multiply(whole, size))
+        parts.append(pc.utf8_lpad(pc.cast(whole, pa.string()), 6 if size == 1 else 2, "0"))
+    sign = pc.if_else(pc.less(micros, 0), "-", "")
+    return pc.binary_join_element_wise(sign, parts[0], ":", parts[1], ":", parts[2], ".", parts[3], "")

@@ -1,0 +1,99 @@
+"""The event time of a stream: a TIMESTAMP column, or an expression over its columns.
+
+An expression becomes a column of its own, the last one of the stream, so that everything behind the intake sees a
+time column. The query can name it only if it was given a name (`TIMESTAMP BY epoch_ms(ms) AS ts`); the expression
+itself, written again in the query, means that column too.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pyarrow as pa
+from sqlglot import exp
+
+from eddyline.cql.declaration import Declaration
+from eddyline.cql.event_time import TimeClause, read_time
+from eddyline.cql.names import did_you_mean, same
+from eddyline.cql.places import Place, shown, wrong
+from eddyline.errors import ScriptError, SettingError
+from eddyline.query import functions
+from eddyline.query import types as t
+from eddyline.query.bind_expr import Binder
+from eddyline.query.bind_hints import Clause
+from eddyline.query.bind_names import Scope
+from eddyline.query.expr import Column, Expr, columns_of, is_expensive
+from eddyline.query.model import ComputedTime, Source, Stream
+
+_HIDDEN = "event time"
+_CLAUSE = Clause("TIMESTAMP BY", window_end="it is known only for the rows of an aggregate with SLIDE")
+
+
+def timed(text: str, declaration: Declaration, schema: pa.Schema) -> Stream:
+    """The stream of a declaration that has a time."""
+    time, name = declaration.time or "", declaration.name
+    spelling = [n for n in schema.names if n == time] or [n for n in schema.names if same(n, time)]
+    if len(spelling) == 1 and pa.types.is_timestamp(schema.field(spelling[0]).type):
+        return Stream(name, schema, spelling[0], declaration.lateness)
+    if "time" in declaration.places:
+        return _computed(text, declaration.places["time"], declaration, schema)
+    try:  # a stream of a Python program: its time is a text of its own
+        if len(spelling) == 1:
+            return _computed(f'"{spelling[0]}"', Place(1, 1), declaration, schema)
+        return _computed(time, Place(1, 1), declaration, schema)
+    except ScriptError as error:
+        raise SettingError(f"stream {name}, time={time!r}: {error.message}") from error
+
+
+def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Schema) -> Stream:
+    scope = Scope(text, (Source(declaration.name, Stream(declaration.name, schema, None)),))
+    clause = read_time(text, place, declaration.time or "")
+    if isinstance(clause.expr, exp.Column) and not clause.expr.table and scope.column(clause.expr)[0] is None:
+        missing = clause.expr.name
+        raise wrong(
+            text,
+            place,
+            f"stream {shown(declaration.name)} has no column {shown(missing)} to take the time from"
+            f"{did_you_mean(missing, schema.names)}",
+        )
+    bound = Binder(scope).bind(clause.expr, _CLAUSE)
+    if is_expensive(bound):
+        raise wrong(text, place, "TIMESTAMP BY cannot call a user function; compute the time before, or from columns")
+    if bound.type == t.DATE:
+        bound = functions.cast(bound, t.TIMESTAMP)
+    if not pa.types.is_timestamp(bound.type):
+        raise wrong(text, place, _not_a_time(bound, clause))
+    if not columns_of(bound):
+        raise wrong(text, place, "the event time must depend on a column; every row would have the same one")
+    column = _name(text, place, clause, schema)
+    known = schema.append(pa.field(column, bound.type))
+    computed = ComputedTime(bound, clause.written, clause.name is not None)
+    return Stream(declaration.name, known, column, declaration.lateness, computed)
+
+
+def _name(text: str, place: Place, clause: TimeClause, schema: pa.Schema) -> str:
+    """What the column of a computed time is called: its own name, or one that no column has."""
+    if clause.name is None:
+        return next(n for i in count(1) if (n := f"{_HIDDEN}{i if i > 1 else ''}") not in schema.names)
+    if any(same(clause.name, column) for column in schema.names):
+        raise wrong(text, place, f"there is a column {shown(clause.name)} already; give the event time another name")
+    return clause.name
+
+
+def _not_a_time(bound: Expr, clause: TimeClause) -> str:
+    """What to write in place of something that is no time."""
+    type, written = t.logical(bound.type), shown(clause.written)[1:-1]
+    if t.is_number(type):
+        whole = t.is_integer(type)
+        seconds = f"TIMESTAMP BY to_timestamp({written}) if these are seconds since 1970"
+        how = f"{seconds}, epoch_ms({written}) for milliseconds, make_timestamp({written}) for microseconds"
+        how = how if whole else seconds
+    elif type == t.STRING:
+        how = (
+            f"TIMESTAMP BY strptime({written}, '%d.%m.%Y %H:%M:%S'), with the format of the text, "
+            f"or CAST({written} AS TIMESTAMP)"
+        )
+    else:
+        how = "a TIMESTAMP column, or an expression that gives a TIMESTAMP"
+    what = "the time column" if isinstance(bound, Column) else "the event time"
+    return f"{what} {shown(clause.written)} is {t.sql_type(bound.type)}, not TIMESTAMP; write {how}"
