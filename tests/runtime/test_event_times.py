@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import eddyline as el
-from eddyline.errors import EddylineError, SettingError
+from eddyline.errors import EddylineError, ScriptError
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.job import prepare
 from eddyline.runtime.runner import LocalRunner
@@ -190,7 +190,7 @@ def test_late_rows_are_as_they_were_read(run: Callable[..., Ran]) -> None:
 )
 def test_a_wrong_time_from_python(time: str, answer: str) -> None:
     streams = {"s": el.stream(pa.table({"ms": [1], "text": ["x"]}), time=time)}
-    with pytest.raises(SettingError, match=answer):
+    with pytest.raises(ScriptError, match=answer):
         el.query("SELECT ms FROM s", streams).start(sink=id)
 
 

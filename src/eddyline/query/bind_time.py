@@ -16,7 +16,7 @@ from eddyline.cql.declaration import Declaration
 from eddyline.cql.event_time import TimeClause, read_time
 from eddyline.cql.names import did_you_mean, same
 from eddyline.cql.places import Place, shown, wrong
-from eddyline.errors import ScriptError, SettingError
+from eddyline.errors import ScriptError
 from eddyline.query import functions
 from eddyline.query import types as t
 from eddyline.query.bind_expr import Binder
@@ -37,12 +37,11 @@ def timed(text: str, declaration: Declaration, schema: pa.Schema) -> Stream:
         return Stream(name, schema, spelling[0], declaration.lateness)
     if "time" in declaration.places:
         return _computed(text, declaration.places["time"], declaration, schema)
-    try:  # a stream of a Python program: its time is a text of its own
-        if len(spelling) == 1:
-            return _computed(f'"{spelling[0]}"', Place(1, 1), declaration, schema)
-        return _computed(time, Place(1, 1), declaration, schema)
+    written = f'"{time}"' if spelling or time.isidentifier() else time  # a Python program may name any column
+    try:
+        return _computed(written, Place(1, 1), declaration, schema)
     except ScriptError as error:
-        raise SettingError(f"stream {name}, time={time!r}: {error.message}") from error
+        raise ScriptError(f"stream {name}, time={time!r}: {error.message}") from error
 
 
 def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Schema) -> Stream:
