@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -71,3 +72,52 @@ def test_pages_are_used_again_and_given_back(tmp_path: Path) -> None:
     assert arena.bytes <= 8 * 2000 + 4 * mmap.PAGESIZE
     assert np.array_equal(column.values[column.rows - 1000 : column.rows], np.arange(1000))
     arena.close()
+
+
+def test_pages_that_were_given_back_are_not_taken_again_by_a_move(tmp_path: Path) -> None:
+    """Rows trickle through a column for long, so that the beginning of its file is a large hole; then nearly all go."""
+    arena = Arena(str(tmp_path / "arena"))
+    column, rows = Column(arena, "i8"), 1 << 16
+    for number in range(40):
+        column.append(np.full(rows, number))
+        column.release(max(0, column.rows - 4 * rows))
+    assert arena.bytes <= 1.2 * 8 * 4 * rows
+    column.release(column.rows - 1000)
+    assert arena.bytes <= 8 * 1000 + 4 * mmap.PAGESIZE
+    assert (column.values[column.rows - 1000 : column.rows] == 39).all()
+    arena.close()
+
+
+@examples(60)
+@given(STEPS, st.sampled_from([0, 1 << 13]), st.sampled_from([("i8", 1), ("u1", 1), ("i4", 3)]))
+def test_pages_are_reserved_before_they_are_touched(
+    steps: list[tuple[str, float]], small: int, kind: tuple[str, int]
+) -> None:
+    """After any steps: what touching the live rows adds to the file is nothing, since their pages are there already,
+    and it is what was reserved for them that they are in."""
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        patch.setattr(module, "SMALL", small)
+        arena = Arena(f"{folder}/arena")
+        column, base = Column(arena, *kind), 0
+        append = Column.append
+
+        def watched(column: Column, values: np.ndarray) -> None:
+            column.reserve(column.rows + len(values))
+            before = arena.bytes
+            append(column, values)
+            assert arena.bytes == before, "a page was not reserved"
+
+        patch.setattr(Column, "append", watched)
+        for step, how in steps:
+            if step == "append":
+                column.append(np.ones((int(how), kind[1]) if kind[1] > 1 else int(how), kind[0]))
+            elif step == "release":
+                base += int(how * (column.rows - base))
+                column.release(base)
+            elif step == "truncate":
+                column.truncate(base + int(how * (column.rows - base)))
+                column.trim()
+            else:
+                saved, column = column.saved(), Column(arena, *kind)
+                column.restore(saved)
+        arena.close()

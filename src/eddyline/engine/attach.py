@@ -34,7 +34,7 @@ from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.log.sealed import sealed, unsealed
 
-FORMAT = 6
+FORMAT = 7
 """Of the header and of everything in the arena: to be raised when any of it changes."""
 
 HEADER = "header"
@@ -92,7 +92,7 @@ def save(slot: Slot) -> bool:
         header = {"format": FORMAT, "boot": _boot(), "identity": arena.identity, "slot": slot.saved()}
         arena.shelf.sweep()
         header |= {"regions": arena.regions, "freed": arena.freed, "files": arena.files}
-        data, path = sealed(header, default=lambda number: number.item()), _header(arena)
+        data, path = sealed(header, default=lambda number: number.item()), arena.path(HEADER)
         reach("arena: before the header is written")
         with open(path + ".new", "wb") as file:
             file.write(data)
@@ -112,7 +112,7 @@ def close(slot: Slot) -> None:
 def _take_header(arena: Arena) -> dict[str, Any] | None:
     """What the header says, which is not there any more afterwards; None if the state is lost."""
     try:
-        path = _header(arena)
+        path = arena.path(HEADER)
         with open(path, "rb") as file:
             data = file.read()
         os.unlink(path)
@@ -121,11 +121,6 @@ def _take_header(arena: Arena) -> dict[str, Any] | None:
         return header if header | wanted == header else None
     except (OSError, ValueError, TypeError):
         return None
-
-
-def _header(arena: Arena) -> str:
-    assert arena.folder is not None
-    return os.path.join(arena.folder, HEADER)
 
 
 def _boot() -> str:

@@ -23,9 +23,10 @@ from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
 from eddyline.query.model import Query, Stream, WindowKind
 from eddyline.settings import Settings, size_text
-from eddyline.state.arena import remove
+from eddyline.state.arena import placed, remove
 from eddyline.state.log.commits import Checkpoint
 from eddyline.state.log.store import Store
+from eddyline.state.own_folder import OwnFolder
 
 Stage = Callable[[str, str, Sequence[pa.RecordBatch]], str]
 """(sink, name, rows) -> the file that has them; none if nobody wants them."""
@@ -47,12 +48,17 @@ class Keeper(Protocol):
 
 
 class Arenas:
-    """In arenas on the host, none larger than `limit`: the next turn may be taken by another process."""
+    """In arenas on the host, none larger than `limit`: the next turn may be taken by another process. The folder of the
+    arenas is there, or (`anywhere`) is made and held by each process that takes a turn on the host."""
 
-    def __init__(self, folder: str, make: Callable[[str, int], Slot], limit: int | None) -> None:
-        self._folder, self._make, self._limit = folder, make, limit
+    def __init__(self, folder: str, make: Callable[[str, int], Slot], limit: int | None, anywhere: bool) -> None:
+        self._folder, self._make, self._limit, self._anywhere = folder, make, limit, anywhere
+        self._own: OwnFolder | None = None
 
     def open(self, number: int) -> Slot:
+        if self._anywhere:
+            self._own = self._own or OwnFolder(placed(self._folder))
+            self._own.hold()
         return self._make(f"{self._folder}/{number}", number)
 
     def leave(self, number: int, slot: Slot) -> None:
@@ -92,16 +98,23 @@ class InMemory:
 
 class Home:
     """What is the same in every turn. `arenas` is the folder of the arenas of this job on this host, None to keep slots
-    in this process."""
+    in this process; with `anywhere` it is made where it is not."""
 
     def __init__(
-        self, query: Query, settings: Settings, slots: int, checkpoint: Checkpoint, arenas: str | None, stage: Stage
+        self,
+        query: Query,
+        settings: Settings,
+        slots: int,
+        checkpoint: Checkpoint,
+        arenas: str | None,
+        stage: Stage,
+        anywhere: bool = True,
     ) -> None:
         self.query, self.settings, self.slots, self.checkpoint, self.stage = query, settings, slots, checkpoint, stage
         self.plan = Plan(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
         self.keeper: Keeper = (
-            InMemory(self._make) if arenas is None else Arenas(arenas, self._attach, settings.arena_limit)
+            InMemory(self._make) if arenas is None else Arenas(arenas, self._attach, settings.arena_limit, anywhere)
         )
 
     def _make(self) -> Slot:

@@ -6,9 +6,7 @@ Settings may change from one run to the next: results do not depend on them.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -32,6 +30,7 @@ from eddyline.runtime.summary import Course
 from eddyline.settings import Settings, size_text
 from eddyline.state.log.commits import Checkpoint, Commit
 from eddyline.state.log.store import Store
+from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_name, sweep
 
 FINISHED = "the job of this checkpoint is finished: its streams have ended and its results are complete"
 
@@ -49,10 +48,12 @@ class Durable:
         arenas: str | None,
         course: Course,
         modules: Sequence[str] = (),
+        anywhere: bool = False,
     ) -> None:
+        """`arenas` and `anywhere` are as in `Spec`."""
         self._job, self._memory = job, settings.memory
-        self._temporary = None if checkpoint is not None else tempfile.mkdtemp(prefix="eddyline-checkpoint-")
-        root = checkpoint or self._temporary or ""
+        root = checkpoint or own_name(tempfile.gettempdir(), CHECKPOINT)
+        self._temporary = None if checkpoint else OwnFolder(root)
         self.root = root if "://" in root else os.path.abspath(root)
         declared = {d.name.lower() for d in parse(text).declarations}
         self.spec = Spec(
@@ -63,7 +64,8 @@ class Durable:
             [module for module in modules if not is_path(module)],
             texts(modules),
             self.root,
-            None if arenas is None else arenas.format(name=_digest(self.root)),
+            arenas,
+            anywhere,
             slots,
         )
         self.text = self.spec.as_json()
@@ -73,13 +75,13 @@ class Durable:
         self.coordinator: Coordinator | None = None
         streams = [i.name for i in job.inputs if i.time is not None]
         self.account = Account(self.home, course, streams, lambda: self.commit)
-        self.started = False
-        """Whether the checkpoint, and what else has its name, is ours."""
 
     def start(self) -> Coordinator:
-        """Begin, or go on from the newest commit; nobody else may do so until `close`."""
-        self.checkpoint.store.hold()
-        self.started = True
+        """Begin, or go on from the newest commit; nobody else may do so until `close`. What jobs of this user that were
+        killed have left is removed."""
+        for folder in {tempfile.gettempdir(), host_memory()}:
+            sweep(folder)
+        (self._temporary or self.checkpoint.store).hold()
         self.checkpoint.open(about(self.spec.script, self.home.query, self.home.settings.groups))
         last = self.checkpoint.last()
         for sink in self.sinks.values():
@@ -128,7 +130,7 @@ class Durable:
         """The run is over."""
         self.checkpoint.store.let_go()
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.remove()
 
     def _give(self, what: str, batch: int, files: Sequence[str]) -> None:
         """Rows for a sink that is no files."""
@@ -158,7 +160,3 @@ class _Published:
     def forget_after(self, batch: int) -> None:
         for sink in self._sinks.values():
             sink.forget_after(batch)
-
-
-def _digest(root: str) -> str:
-    return f"{os.getuid()}-{hashlib.sha256(root.encode()).hexdigest()[:16]}"

@@ -53,6 +53,8 @@ class Spec:
     checkpoint: str
     arenas: str | None
     """Where the state of slots lives between turns; None: in the process."""
+    anywhere: bool
+    """Whether slots may be on other hosts than the driver; they make the folder of arenas there."""
     slots: int
 
     def as_json(self) -> str:
@@ -128,7 +130,8 @@ def _home_of(text: str, functions: tuple[Udf, ...]) -> tuple[Spec, Home]:
             batches = [_dead(spec.schema(sink.removeprefix("dead ")), batch) for batch in batches]
         return sinks[sink].stage(name, batches)
 
-    return spec, Home(query, settings, spec.slots, checkpoint_at(spec.checkpoint), spec.arenas, stage)
+    checkpoint = checkpoint_at(spec.checkpoint)
+    return spec, Home(query, settings, spec.slots, checkpoint, spec.arenas, stage, spec.anywhere)
 
 
 def _dead(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:

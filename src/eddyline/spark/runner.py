@@ -15,7 +15,6 @@ import logging
 import math
 import os
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +45,8 @@ from eddyline.spark.functions import travelling
 from eddyline.spark.listener import Listener
 from eddyline.spark.source import PACKED_DDL, source_of, sources_option
 from eddyline.spark.tasks import RECORD_DDL, Task, combine_task, split_task, sweep_task, turn_task
-from eddyline.state.arena import remove_all
+from eddyline.state.arena import placed
+from eddyline.state.own_folder import ARENAS, OwnFolder, host_memory, own_name
 
 FIRST_ROWS, MOST_ROWS = 1 << 19, 1 << 22
 """Rows of a batch to begin with, and at most: a batch has a fixed cost of some tenths of a second."""
@@ -84,15 +84,18 @@ class SparkRunner:
         self._frames, self._native = any(streams), not all(streams)
         self._course = Course(time.perf_counter, began)
         slots = settings.slots or spark.sparkContext.defaultParallelism
-        arenas = f"{(settings.arena_dir or _memory()).replace('{', '{{').replace('}', '}}')}/eddyline-{{name}}"
-        self._durable = Durable(job, text, settings, slots, checkpoint, arenas, self._course, modules)
+        arenas = own_name(settings.arena_dir or host_memory(), ARENAS)
+        self._alone = bool(re.match(r"local(\[|$)", str(spark.sparkContext.master)))  # on this host
+        arenas = placed(arenas) if self._alone else arenas
+        more = modules, not self._alone
+        self._durable = Durable(job, text, settings, slots, checkpoint, arenas, self._course, *more)
         self._spec, self._home, self._account = self._durable.spec, self._durable.home, self._durable.account
         self._text = travelling(self._durable.text, functions)
-        self._arenas = self._spec.arenas or ""
-        self._name = os.path.basename(self._arenas)
-        if "$" in self._arenas:  # a place that only executors know; the driver has no arena, but a folder
-            self._arenas = f"{_memory()}/{self._name}"
-        self._rows_file = f"{self._arenas}/rows"  # where the next run finds it, and removes it, if this one is killed
+        self._name = os.path.basename(arenas)
+        if "$" in arenas:  # a place that only executors know; the driver has no arena, but a folder
+            arenas = f"{host_memory()}/{self._name}"
+        self._arenas = OwnFolder(arenas)
+        self._rows_file = f"{arenas}/rows"
         self._size = BatchSize(settings, FIRST_ROWS, MOST_ROWS)
         self._error: BaseException | None = None
         self._stopping = self._ended = self._finished = False
@@ -108,6 +111,7 @@ class SparkRunner:
         self._spark.streams.addListener(listener)
         try:
             self._coordinator = self._durable.start()
+            self._arenas.hold()
             with Metrics(self._settings.metrics_port, self.progress, lambda: listener.seconds):
                 stopped = self._run(stop)
         except BaseException as error:
@@ -161,7 +165,6 @@ class SparkRunner:
 
     def _stream(self, stop: Callable[[], bool]) -> bool:
         """Runs Spark's query; whether it was stopped before the end."""
-        os.makedirs(self._arenas, exist_ok=True)
         with open(self._rows_file, "w", encoding="utf-8") as file:
             file.write(str(self._size.rows))
         rows = self._packed([i for i in self._job.inputs if i.time is not None], stream=True)
@@ -302,21 +305,14 @@ class SparkRunner:
         return self._account.summary(stopped)
 
     def _tidy(self) -> None:
-        if self._durable.started:  # else what is there belongs to another run
-            with contextlib.suppress(OSError):
-                os.unlink(self._rows_file)
+        if not self._alone:
             self._sweep()
-            remove_all(self._arenas)  # also those of runs with more slots
+        self._arenas.remove()
         self._durable.close()
 
     def _sweep(self) -> None:
         """Arenas on other hosts: a task for every core, slow enough that they spread over the executors."""
-        context = self._spark.sparkContext
-        if not re.match(r"local(\[|$)", str(context.master)):
-            with contextlib.suppress(PySparkException, Py4JError, OSError):  # it was worth a try
-                tasks = context.defaultParallelism
-                context.parallelize(range(tasks), tasks).foreachPartition(sweep_task(self._spec.arenas or ""))
-
-
-def _memory() -> str:
-    return "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+        with contextlib.suppress(PySparkException, Py4JError, OSError):  # it was worth a try
+            context = self._spark.sparkContext
+            tasks = context.defaultParallelism
+            context.parallelize(range(tasks), tasks).foreachPartition(sweep_task(self._spec.arenas or ""))

@@ -7,6 +7,7 @@ batch it works for by Spark's own properties, and what that batch is to do in th
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -19,10 +20,12 @@ from eddyline.engine.home import Home
 from eddyline.engine.packing import Packed, Packer
 from eddyline.engine.parcel import Parcel, packed, unpacked
 from eddyline.engine.turn import put_together, take_turn
+from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.plan.partition import row_groups
 from eddyline.spark.functions import home_in_task
-from eddyline.state.arena import remove_all
+from eddyline.state.arena import placed
+from eddyline.state.own_folder import delete
 
 RECORD_DDL = "record string"
 BATCH_PROPERTY = "streaming.sql.batchId"
@@ -111,7 +114,8 @@ def sweep_task(arenas: str) -> Callable[[Iterable[int]], None]:
     """Removes the arenas of a job on the host that the task runs on."""
 
     def sweep(_: Iterable[int]) -> None:
-        remove_all(arenas)
+        with contextlib.suppress(JobError):
+            delete(placed(arenas))
         time.sleep(0.2)
 
     return sweep

@@ -4,7 +4,11 @@ An arena hands out *regions*, wide stretches of file that cost nothing until the
 `Arena()` is one file of anonymous memory, gone with the process. `Arena(folder)` is a file for each region, and another
 process can attach to it later: who has a region says which when it is saved, and finds in it what was there. That is
 why nobody may write to a region before it is known whether it is new. A folder has one owner at a time: a lock is held
-until `close`, or until the process ends.
+until `close`, or until the process ends. It must be this user's alone, and is always reached by its descriptor: nobody
+else can put another folder, or a link, in its place.
+
+A page that cannot be had when it is first touched would end the process by a signal. So pages of files are reserved
+before anybody reads or writes them (`reserve`), which fails with a sentence where the file system is full.
 
 The name of a folder may have environment variables (`$NAME`), which are looked up where the arena is used: that is how
 each executor of a cluster has a place of its own.
@@ -17,11 +21,15 @@ import errno
 import fcntl
 import mmap
 import os
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.errors import InternalError, JobError
+from eddyline.faults import reach
+from eddyline.settings import size_text
+from eddyline.state.own_folder import is_at, opened
 from eddyline.state.shelf import END, Shelf
 
 REGION = 1 << 50
@@ -29,10 +37,6 @@ REGION = 1 << 50
 
 REGIONS = 1 << 13
 """Regions that fit into one file."""
-
-LOCK = "lock"
-"""The file in a folder that its owner holds; it says who that is."""
-
 
 _POPULATE_READ = 22
 """MADV_POPULATE_READ, which Python has no name for yet."""
@@ -59,7 +63,7 @@ class Arena:
         """How many were handed out."""
         self.freed: list[int] = []
         """Those that were given back."""
-        self._shelf = None if folder is None else Shelf(folder)
+        self._shelf = None if folder is None else Shelf(self.path(""))
 
     @property
     def shelf(self) -> Shelf:
@@ -67,6 +71,10 @@ class Arena:
         if self._shelf is None:
             raise InternalError("an arena without a folder cannot be saved")
         return self._shelf
+
+    def path(self, name: str) -> str:
+        """Where a file of the folder is; good until `close`."""
+        return f"/proc/self/fd/{self._fd}/{name}"
 
     def region(self) -> int:
         """A region with nothing in it, by its number."""
@@ -81,7 +89,7 @@ class Arena:
         """Nobody needs a region any more; what was mapped of it has been punched."""
         if self.folder is not None:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(self.folder, str(region)))
+                os.unlink(self.path(str(region)))
         self.freed.append(region)
 
     def map(self, region: int, first: int, last: int, shift: int = 0) -> tuple[NDArray[np.uint8], mmap.mmap]:
@@ -96,37 +104,68 @@ class Arena:
         if self.folder is None:
             mapping = _mapped(self._fd, region * REGION, first, last)
         else:
-            fd = os.open(os.path.join(self.folder, str(region)), os.O_RDWR | os.O_CREAT, 0o600)
-            try:
+            with self._file(region) as fd:
                 mapping = _mapped(fd, 0, first, last)
-            finally:
-                os.close(fd)
         address = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
         return np.asarray(_Window(mapping, address - first - shift, last + shift)), mapping
+
+    def reserve(self, region: int, first: int, last: int) -> None:
+        """Have the pages of bytes first..last-1 of a region, so that they can be touched; those that are there stay as
+        they are. JobError if there is no room. Anonymous memory has no limit of its own, and is left alone."""
+        if self.folder is None or last <= first:
+            return
+        try:
+            reach("arena: pages are reserved")
+            with self._file(region) as fd:
+                os.posix_fallocate(fd, first, last - first)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM):
+                raise
+            raise JobError(self._full(last - first)) from None
+
+    def _full(self, more: int) -> str:
+        assert self.folder is not None
+        jobs, slot = os.path.split(self.folder)
+        place, disk = os.path.dirname(jobs), os.statvfs(self.path(""))
+        return (
+            f"{place} is full ({size_text(disk.f_bavail * disk.f_frsize)} free of"
+            f" {size_text(disk.f_blocks * disk.f_frsize)}): the state of slot {slot} takes {size_text(self.bytes)} and"
+            f" needs {size_text(more)} more; set arena_dir to a folder with more room, or make windows smaller; more"
+            " slots help if they are on several hosts, and arena_limit stops a job before the folder is full"
+        )
+
+    @contextlib.contextmanager
+    def _file(self, region: int) -> Iterator[int]:
+        fd = os.open(self.path(str(region)), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
     @property
     def bytes(self) -> int:
         """Bytes that it takes from the host."""
         if self.folder is None:
             return os.fstat(self._fd).st_blocks * 512
-        with os.scandir(self.folder) as files:
-            return sum(file.stat().st_blocks for file in files) * 512
+        with os.scandir(self._fd) as files:
+            return sum(file.stat(follow_symlinks=False).st_blocks for file in files) * 512
 
     @property
     def files(self) -> dict[str, int]:
         """The files of regions and of the shelf, and how long they are."""
         if self.folder is None:
             return {}
-        with os.scandir(self.folder) as files:
-            return {f.name: f.stat().st_size for f in files if f.name.removesuffix(END).isdecimal()}
+        with os.scandir(self._fd) as files:
+            found = {f.name: f for f in files if f.name.removesuffix(END).isdecimal()}
+            return {name: file.stat(follow_symlinks=False).st_size for name, file in found.items()}
 
     def clear(self) -> None:
         """Begin anew: no regions, and a folder without files. Whoever still looks through a mapping keeps what it
         sees."""
         self.regions, self.freed = 0, []
         if self.folder is not None:
-            self._shelf = Shelf(self.folder)
-            _empty(self.folder)
+            self._shelf = Shelf(self.path(""))
+            _empty(self._fd)
 
     def close(self) -> None:
         """Let go of the files; mappings that are still looked through stay, and must not be written any more."""
@@ -152,32 +191,27 @@ def _mapped(fd: int, start: int, first: int, last: int) -> mmap.mmap:
 
 
 def _locked(folder: str) -> int:
-    """The lock of a folder, which is made if it is not there."""
-    path = os.path.join(folder, LOCK)
+    """A descriptor of a folder, which is made if it is not there, with the lock on it."""
     while True:
-        os.makedirs(folder, 0o700, exist_ok=True)
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        except FileNotFoundError:  # the folder was removed in between
+            os.mkdir(folder, 0o700)
+        except FileNotFoundError:
+            jobs = os.path.dirname(folder)
+            raise JobError(f"{jobs}, where the state of slots is, was removed: the job has ended") from None
+        except FileExistsError:
+            pass
+        try:
+            fd = opened(folder)
+        except FileNotFoundError:  # it was removed in between
             continue
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(fd, 100, 0).decode(errors="replace")
             os.close(fd)
-            raise JobError(f"the state in {folder} is in use{f' by {holder}' if holder else ''}") from None
-        if _is_file(fd, path):
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, f"process {os.getpid()}".encode(), 0)
+            raise JobError(f"the state in {folder} is in use by another process") from None
+        if is_at(fd, folder):
             return fd
-        os.close(fd)  # the file was removed in between: the lock is worth nothing
-
-
-def _is_file(fd: int, path: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), os.stat(path))
-    except FileNotFoundError:
-        return False
+        os.close(fd)  # it was removed in between: the lock is worth nothing
 
 
 def placed(folder: str) -> str:
@@ -188,11 +222,10 @@ def placed(folder: str) -> str:
     return found
 
 
-def _empty(folder: str) -> None:
-    with os.scandir(folder) as files:
+def _empty(fd: int) -> None:
+    with os.scandir(fd) as files:
         for file in files:
-            if file.name != LOCK:
-                os.unlink(file)
+            os.unlink(file.name, dir_fd=fd)
 
 
 def remove(folder: str) -> None:
@@ -200,20 +233,11 @@ def remove(folder: str) -> None:
     folder = placed(folder)
     if os.path.isdir(folder):
         fd = _locked(folder)
-        _empty(folder)
-        os.unlink(os.path.join(folder, LOCK))
-        os.close(fd)
-        os.rmdir(folder)
-
-
-def remove_all(folder: str) -> None:
-    """Delete the arenas in a folder, and the folder; those that are in use stay."""
-    with contextlib.suppress(OSError, JobError):
-        folder = placed(folder)
-        for name in os.listdir(folder):
-            with contextlib.suppress(OSError, JobError):
-                remove(f"{folder}/{name}")
-        os.rmdir(folder)
+        try:
+            _empty(fd)
+            os.rmdir(folder)
+        finally:
+            os.close(fd)
 
 
 def punch(mapping: mmap.mmap, first: int, last: int) -> None:

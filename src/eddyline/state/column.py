@@ -5,6 +5,9 @@ releasing punches holes behind the first row that is still needed. Where nearly 
 that was longer than the windows, the few others move to the beginning of the file instead, and its pages are used
 again: new ones cost several times as much. Invariant: `values[r]` may be read for `base <= r < rows`, where base is the
 row of the last release, and its value never changes until `truncate`; views are good until the next release.
+
+Pages are reserved (`Arena.reserve`) before they are touched. Invariant: the pages from that of the row `base` up to the
+byte `_reserved` are there. Holes are punched below the former, and above the latter after it was lowered.
 """
 
 from __future__ import annotations
@@ -27,6 +30,11 @@ TURNOVER = 2
 SMALL = 1 << 18
 """Fewer bytes are not worth moving."""
 
+AHEAD = 1 << 16, 1 << 20
+"""Bytes that are reserved beyond those that are needed: at least, and at most. Between these, a part of the live ones
+(AHEAD_PART). Each call has a fixed cost, about that of touching four new pages."""
+AHEAD_PART = 16
+
 
 class Column:
     """`width` values of `dtype` a row."""
@@ -41,14 +49,25 @@ class Column:
         self._origin = 0
         """The row at the beginning of the file."""
         self._used = 0
-        """Bytes from there on whose pages may be there, though rows have moved away from them."""
+        """Bytes from there on whose pages are there, though rows have moved away from them."""
+        self._reserved = 0
+        """Up to which byte of the file pages are there."""
         self.rows = 0
         self.values: NDArray[Any] = np.empty(0 if width == 1 else (0, width), self._dtype)
 
     def reserve(self, rows: int) -> None:
         """Make room up to row number `rows`."""
-        if self._at(rows) > self._mapped_to:
+        needed = self._at(rows)
+        if needed > self._mapped_to:
             self._map(max(2 * (rows - self._base), FIRST_ROWS) + self._base)
+        if needed > self._reserved:
+            first = _page(self._at(self._base))
+            ahead = min(max(AHEAD[0], (needed - first) // AHEAD_PART), AHEAD[1])
+            self._reserve(max(first, self._reserved), min(-_page(-(needed + ahead)), self._mapped_to))
+
+    def _reserve(self, first: int, last: int) -> None:
+        self._arena.reserve(self._region, first, last)
+        self._reserved = last
 
     def _at(self, row: int) -> int:
         """Where in the file a row begins."""
@@ -87,20 +106,25 @@ class Column:
         self._base = max(self._base, row)
 
     def _move(self, row: int) -> None:
-        """Rows from `row` on are all there is: to the beginning of the file. What was behind them is used again."""
-        before = self.values
-        self._used = max(self._used, -_page(-self._at(self.rows)))
+        """Rows from `row` on are all there is: to the beginning of the file. The pages behind them are used again,
+        unless most of the file had been given back: then there are few, and they go."""
+        before, whole = self.values, 2 * self._at(self._base) <= self._at(self.rows)
+        self._used = max(self._used, self._reserved)
         self._base = self._origin = row
         self._map(self.rows)
         assert self._mapping is not None
-        touch(self._mapping)
+        self._reserve(0, self._mapped_to if whole else -_page(-self._at(self.rows)))
+        if whole:
+            touch(self._mapping)
         self.values[row : self.rows] = before[row : self.rows]
+        if not whole:
+            self.trim()
 
     def trim(self) -> None:
         """Give back what lies behind the last row, where rows were that are truncated or have moved."""
         if self._mapping is not None:
             punch(self._mapping, self._at(self.rows) - self._mapped_from, self._mapped_to - self._mapped_from)
-            self._used = 0
+            self._used, self._reserved = 0, min(self._reserved, -_page(-self._at(self.rows)))
 
     def free(self) -> None:
         """Give everything back; it cannot be used any more."""
@@ -110,13 +134,14 @@ class Column:
 
     def saved(self) -> Saved:
         """What another process must know of it."""
-        at = {"base": self._base, "origin": self._origin, "used": self._used}
+        at = {"base": self._base, "origin": self._origin, "used": self._used, "reserved": self._reserved}
         return {"rows": self.rows, "region": self._region, **at}
 
     def restore(self, saved: Saved) -> None:
         """See the same rows in the same region, whatever was looked at before."""
         self.rows, self._region = saved["rows"], saved["region"]
-        self._base, self._origin, self._used = saved["base"], saved["origin"], saved["used"]
+        self._base, self._origin = saved["base"], saved["origin"]
+        self._used, self._reserved = saved["used"], saved["reserved"]
         self._mapping, self._mapped_from, self._mapped_to = None, 0, 0
         self.reserve(self.rows)
 

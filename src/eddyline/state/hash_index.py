@@ -71,6 +71,7 @@ class HashIndex:
         if slots <= len(old) <= ROOMIEST * slots:
             self._used = int(kernels.rehash(old.copy(), old, floor))
             return
+        self._arena.reserve(self._regions[1], 0, 16 * slots)
         self._use(self._regions[::-1], slots)
         self._used = int(kernels.rehash(old, self._table, floor))
         if mapping is not None:

@@ -43,6 +43,7 @@ MOMENTS = {
     "a commit": "checkpoint/commits",
     "an offset of Spark's": "checkpoint/spark/offsets",
     "a commit of Spark's": "checkpoint/spark/commits",
+    "a folder of arenas, of Spark's run": "arenas",
 }
 """What appears, and in which folder of the job."""
 PATIENCE = 300.0
@@ -139,8 +140,8 @@ class Run:
             environment["SPARK_HOME"] = spark_home(self._tmp / "spark")
             for name, value in CLUSTER.items():
                 command += ["--conf", f"{name}={value}"]
-            command += ["--set", f"arena_dir={ARENAS}"]
         if on_spark == "spark":
+            command += ["--set", f"arena_dir={ARENAS if engine == 'cluster' else job.arenas}"]
             java = f"spark.driver.extraJavaOptions=-Djava.io.tmpdir={self._tmp} {SHORT_LIVED}"
             command += ["--conf", java, "--conf", "spark.log.level=OFF", "--conf", "spark.driver.memory=1g"]
         self._errors = (self._tmp / "stderr").open("w+b")
@@ -157,7 +158,7 @@ class Run:
     @property
     def running(self) -> bool:
         """Whether the driver still runs."""
-        self.arenas_seen = self.arenas_seen or self._job.arenas.exists()
+        self.arenas_seen = self.arenas_seen or bool(_names(self._job.arenas))
         return self._process.poll() is None
 
     def wait_for(self, kill: Kill) -> bool:

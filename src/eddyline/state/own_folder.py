@@ -1,0 +1,133 @@
+"""Folders that last no longer than their owner: the arenas of a job, and the checkpoint of a job that has no other.
+
+The owner makes the folder for itself alone (mode 0700), under a name that nobody can guess, and holds a lock on it: a
+shared one, since the arenas on a host may belong to several processes. The lock ends with the process, whatever kills
+it. So a folder that nobody holds has no owner, and the next start of any job of the same user removes it (`sweep`).
+Locks tell that across containers too, where a process number would not.
+
+Invariant: a folder that was held is not swept. Between making a folder and locking it a sweep may take it; the maker
+sees that, since the name then stands for no folder or another one, and makes it again. A folder is renamed before its
+files are deleted: whoever knows the old name finds nothing there, and cannot add to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+
+from eddyline.errors import JobError
+
+ARENAS, CHECKPOINT = "arenas", "checkpoint"
+"""The kinds of folders."""
+
+_RANDOM = 16
+"""Random bytes in a name."""
+
+_PASSES = 100
+"""A process that still works in a folder may add files while it is emptied, but only until its own folder is gone."""
+
+
+def own_name(parent: str, kind: str) -> str:
+    """A name for a new folder."""
+    return f"{parent}/eddyline-{os.geteuid()}-{kind}-{secrets.token_hex(_RANDOM)}"
+
+
+def host_memory() -> str:
+    """The folder whose files are memory; where there is none, the temporary folder."""
+    return "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+
+
+class OwnFolder:
+    """One folder, which this process may hold."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = -1
+
+    def hold(self) -> None:
+        """Make the folder, if it is not there, and keep it until `remove` or the end of this process."""
+        while self._fd < 0 or not is_at(self._fd, self.path):
+            self.let_go()
+            parent = os.path.dirname(self.path)
+            os.makedirs(parent, 0o700, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.path, 0o700)
+                sweep(parent, but=self.path)
+            with contextlib.suppress(FileNotFoundError):  # somebody swept it in between
+                self._fd = opened(self.path)
+                with contextlib.suppress(OSError):  # a file system without locks: then nobody can sweep it either
+                    fcntl.flock(self._fd, fcntl.LOCK_SH)
+
+    def let_go(self) -> None:
+        """Others may remove it."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def remove(self) -> None:
+        """Delete the folder, if it is held here; whoever still works in it fails."""
+        if self._fd >= 0:
+            delete(self.path)
+            self.let_go()
+
+    def __del__(self) -> None:
+        self.let_go()
+
+
+def sweep(parent: str, but: str = "") -> None:
+    """Delete the folders of this user that nobody holds."""
+    ours = re.compile(rf"eddyline-{os.geteuid()}-({ARENAS}|{CHECKPOINT})-[0-9a-f]{{{2 * _RANDOM}}}")
+    with contextlib.suppress(OSError):
+        for name in os.listdir(parent):
+            path = f"{parent}/{name}"
+            if ours.fullmatch(name) and path != but:
+                with contextlib.suppress(OSError, JobError):
+                    _delete_if_free(path)
+
+
+def _delete_if_free(path: str) -> None:
+    fd = opened(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if is_at(fd, path):
+            delete(path)
+    finally:
+        os.close(fd)
+
+
+def delete(path: str) -> None:
+    """Delete a folder with all that is in it, if it is there."""
+    gone = f"{path.rpartition('-')[0]}-{secrets.token_hex(_RANDOM)}"
+    with contextlib.suppress(OSError):
+        os.rename(path, gone)
+        for _ in range(_PASSES):
+            shutil.rmtree(gone, ignore_errors=True)
+            if not os.path.lexists(gone):
+                break
+
+
+def opened(path: str) -> int:
+    """A descriptor of a folder that is this user's alone; any other is refused (JobError)."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except NotADirectoryError:
+        raise JobError(f"{path} is a link or a file where a folder of ours should be: remove it") from None
+    about = os.fstat(fd)
+    if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) & 0o077:
+        os.close(fd)
+        raise JobError(f"the folder {path} is not this user's alone: remove it, or set arena_dir to another folder")
+    return fd
+
+
+def is_at(fd: int, path: str) -> bool:
+    """Whether a descriptor is of what has this name now."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
