@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -71,3 +72,15 @@ def in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder that is the current one, without settings in the environment."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def small_folder(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 4 MB in memory."""
+    folder = tmp_path / "small"
+    folder.mkdir(0o700)
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "eddyline-test", str(folder)]
+    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root, and not in every container, can mount a small file system")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
