@@ -7,6 +7,14 @@ from pyspark.errors import PySparkException
 from eddyline.errors import EddylineError, InternalError, JobError, SettingError
 from eddyline.spark.failures import told_by_spark
 
+MORE = "--conf spark.driver.memory=4g gives it more"
+GONE = f"Spark's JVM is gone: it was killed, or crashed; if it was out of memory, {MORE}"
+CRASHED = """An error occurred while calling o1.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 5.0 failed 4 times, most recent \
+failure: Lost task 1.3: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider setting
+\tat a.b.C(D.scala:1)
+Caused by: java.io.EOFException
+\tat a.b.C(D.scala:1)"""
 TRACEBACK = "[PYTHON_EXCEPTION] An exception was thrown: Traceback (most recent call last):\n"
 TRACEBACK += '  File "tasks.py", line 90, in turn\n    done = take: turn\n'
 
@@ -19,8 +27,17 @@ TRACEBACK += '  File "tasks.py", line 90, in turn\n    done = take: turn\n'
         (PySparkException(f"{TRACEBACK}ValueError: odd\n SQLSTATE: 38000"), "a task failed: ValueError: odd"),
         (PySparkException("[TABLE] is not there\n'Project"), "Spark stopped the job: [TABLE] is not there"),
         (PySparkException(f"{TRACEBACK}KeyboardInterrupt\n SQLSTATE: 38000"), "a task failed"),
-        (Py4JNetworkError("Answer from Java side is empty"), "Spark's JVM is gone"),
-        (ConnectionRefusedError(111, "Connection refused"), "Spark's JVM is gone"),
+        (Py4JNetworkError("Answer from Java side is empty"), GONE),
+        (ConnectionRefusedError(111, "Connection refused"), GONE),
+        (
+            PySparkException(CRASHED),
+            "a Python worker of Spark was killed or crashed, 4 times in a row: if the host is out of memory, fewer"
+            " slots, smaller windows or smaller batch_rows would do; else a user function may have crashed it",
+        ),
+        (
+            PySparkException("Job aborted\nCaused by: java.lang.OutOfMemoryError: Java heap space\n\tat a.b.C(D:1)"),
+            f"Spark's JVM is out of memory (Java heap space); {MORE}",
+        ),
         (OSError(28, "No space left on device"), "cannot read or write data: No space left on device"),
     ],
 )

@@ -13,6 +13,10 @@ from eddyline.runtime.failures import told
 _OURS = {"JobError": JobError, "SettingError": SettingError, "InternalError": InternalError}
 _RAISED = re.compile(r"^(?:\w+\.)*(\w+): (.+)$", re.MULTILINE)
 _TRACEBACK = "Traceback (most recent call last):"
+_CRASHED = "Python worker exited unexpectedly"
+_TIMES = re.compile(r"failed (\d+) times")
+_NO_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError(?:: (.+))?")
+_MORE = "--conf spark.driver.memory=4g gives it more"
 
 
 def told_by_spark(error: BaseException) -> EddylineError:
@@ -23,10 +27,19 @@ def told_by_spark(error: BaseException) -> EddylineError:
     JobError('1.csv is gone')
     """
     if isinstance(error, Py4JNetworkError | ConnectionError):
-        return JobError("Spark's JVM is gone")
+        return JobError(f"Spark's JVM is gone: it was killed, or crashed; if it was out of memory, {_MORE}")
     if not isinstance(error, PySparkException | Py4JError):
         return told(error)
     text = str(error)
+    if (found := _NO_MEMORY.search(text)) is not None:
+        return JobError(f"Spark's JVM is out of memory ({found[1] or 'no room'}); {_MORE}")
+    if _CRASHED in text:
+        times = _TIMES.search(text)
+        return JobError(
+            f"a Python worker of Spark was killed or crashed{f', {times[1]} times in a row' if times else ''}: if the"
+            " host is out of memory, fewer slots, smaller windows or smaller batch_rows would do; else a user function"
+            " may have crashed it"
+        )
     if _TRACEBACK not in text:
         return JobError(f"Spark stopped the job: {first_line(error)}")
     raised = [m.groups() for m in _RAISED.finditer(text.split(_TRACEBACK)[-1]) if m[1] not in ("SQLSTATE", "File")]

@@ -124,7 +124,7 @@ def draw_kill(rng: random.Random, engine: str, counts: Sequence[int] = COUNTS) -
 class Run:
     """One start of a job."""
 
-    def __init__(self, job: ChaosJob, engine: str, settings: dict[str, object]) -> None:
+    def __init__(self, job: ChaosJob, engine: str, settings: dict[str, object], checkpoint: bool = True) -> None:
         self._job, self.settings = job, settings
         self._tmp = job.folder / "tmp"
         self._tmp.mkdir(exist_ok=True)
@@ -132,7 +132,7 @@ class Run:
         script.write_text(job.script)
         on_spark = "local" if engine == "local" else "spark"
         command = [sys.executable, "-m", "eddyline.cli", "run", str(script), "--engine", on_spark]
-        command += ["--checkpoint", str(job.checkpoint), "--json"]
+        command += ["--checkpoint", str(job.checkpoint), "--json"] if checkpoint else ["--json"]
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
         environment = {**os.environ, "TMPDIR": str(self._tmp), "SPARK_LOCAL_DIRS": str(self._tmp)}

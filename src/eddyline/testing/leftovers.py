@@ -1,0 +1,65 @@
+"""Jobs without a checkpoint, on Spark, some of them killed: after the next start nothing of them is left.
+
+    python -m eddyline.testing.leftovers --runs 50 --seed 7
+
+All runs have one folder for arenas and one for temporary checkpoints. Two in three are killed with SIGKILL (driver, JVM
+or worker), soon after one of these appears in its folder, and of these some still die when the next run begins. The
+last run is left alone: then both folders must be empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from eddyline.testing.chaos import Kill, Run
+from eddyline.testing.chaos_jobs import ChaosJob, make_job
+
+APPEARS = "a folder of arenas, of Spark's run"
+VICTIMS = ("driver", "driver", "driver", "jvm", "worker")
+
+
+def left(job: ChaosJob) -> list[str]:
+    """Folders of arenas and temporary checkpoints."""
+    return sorted(path.name for folder in (job.arenas, job.folder / "tmp") for path in folder.glob("eddyline-*"))
+
+
+def leave(folder: Path, runs: int, seed: int) -> tuple[int, list[str]]:
+    """The most folders that were ever there after a run, and those that are there in the end."""
+    rng, most, dying = random.Random(seed), 0, list[Run]()
+    job = make_job("join", folder, seed, files=6, rows_per_file=100)
+    for number in range(runs + 1):
+        shutil.rmtree(job.sink, ignore_errors=True)
+        with Run(job, "spark", {"slots": 2, "batch_rows": 300}, checkpoint=False) as run:
+            kill = Kill(rng.choice(VICTIMS), APPEARS, 1, rng.random() * rng.choice([0.01, 0.5, 8.0]))
+            if number < runs and rng.random() < 2 / 3 and run.wait_for(kill):
+                run.strike(kill, rng)
+            run.wait()
+            most = max(most, len(left(job)))
+            if number < runs and rng.random() < 0.3:
+                dying.append(run.let_go())
+            else:
+                run.wait_for_all()
+    for run in dying:
+        run.wait_for_all()
+    return most, left(job)
+
+
+def main() -> int:
+    """The command line; exit status 1 if anything is left."""
+    parser = argparse.ArgumentParser(prog="leftovers", description="killed jobs without a checkpoint leave nothing")
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="eddyline-leftovers-") as folder:
+        most, names = leave(Path(folder), options.runs, options.seed)
+    sys.stdout.write(f"{options.runs} runs: at most {most} folders after a run, {len(names)} in the end {names}\n")
+    return 1 if names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
