@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from eddyline.errors import EddylineError, InternalError, JobError, SettingError
 from eddyline.spark.failures import told_by_spark
 
-MORE = "--conf spark.driver.memory=4g gives it more"
+MORE = "--conf spark.driver.memory=4g (of executors: spark.executor.memory) gives it more"
 GONE = f"Spark's JVM is gone: it was killed, or crashed; if it was out of memory, {MORE}"
 CRASHED = """An error occurred while calling o1.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 5.0 failed 4 times, most recent \

@@ -16,7 +16,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 _CRASHED = "Python worker exited unexpectedly"
 _TIMES = re.compile(r"failed (\d+) times")
 _NO_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError(?:: (.+))?")
-_MORE = "--conf spark.driver.memory=4g gives it more"
+_MORE = "--conf spark.driver.memory=4g (of executors: spark.executor.memory) gives it more"
 
 
 def told_by_spark(error: BaseException) -> EddylineError:

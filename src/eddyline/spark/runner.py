@@ -86,7 +86,7 @@ class SparkRunner:
         slots = settings.slots or spark.sparkContext.defaultParallelism
         arenas = own_name(settings.arena_dir or host_memory(), ARENAS)
         self._alone = bool(re.match(r"local(\[|$)", str(spark.sparkContext.master)))  # on this host
-        arenas = placed(arenas) if self._alone else arenas
+        arenas = os.path.abspath(placed(arenas)) if self._alone else arenas
         more = modules, not self._alone
         self._durable = Durable(job, text, settings, slots, checkpoint, arenas, self._course, *more)
         self._spec, self._home, self._account = self._durable.spec, self._durable.home, self._durable.account
