@@ -87,7 +87,7 @@ def test_a_stream_that_is_idle_is_named_by_the_commit(tmp_path: Path) -> None:
 def test_results_of_a_batch_that_was_not_committed_are_forgotten(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.batch(a=[(1, 1)], b=[(1, 1)])
-    world.sink.publish(1, {"results": [world.sink.stage("results", "x", world.sink.rows("results"))]})
+    world.sink.publish(1, {"results": world.sink.stage("results", "x", world.sink.rows("results"))})
     assert len(world.results) == 2
     assert len(World(tmp_path, sink=world.sink).results) == 1
 

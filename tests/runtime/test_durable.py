@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zlib
 from collections.abc import Callable
@@ -14,10 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from eddyline.engine import coordinator
-from eddyline.errors import EddylineError, JobError, SettingError
+from eddyline.engine.home import checkpoint_at
+from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.job import prepare
+from eddyline.runtime.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
+from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.runtime.summary import Summary
 from eddyline.settings import Settings, from_mapping
 from eddyline.state.log.store import Store
@@ -34,7 +38,7 @@ INSERT INTO out SELECT a.k, a.v, b.v AS w FROM a [RANGE 5 SECONDS], b [RANGE 5 S
 def run(text: str = SCRIPT, checkpoint: str = "checkpoint", batches: int | None = None, **settings: Any) -> Summary:
     """To the end, or until there were so many batches."""
     chosen: Settings = from_mapping({"batch_rows": 5, **settings})
-    runner = CheckpointedRunner(prepare(text, seed=chosen.seed), text, chosen, checkpoint)
+    runner = CheckpointedRunner(prepare(text, seed=chosen.seed, checkpoint=checkpoint), text, chosen, checkpoint)
     return runner.run(stop=lambda: runner.progress().batches == batches)
 
 
@@ -223,14 +227,59 @@ def test_another_run_that_was_faster(data: Path) -> None:
     assert found == results()
 
 
+def names() -> list[str]:
+    return sorted(file.name for file in Path("out").iterdir())
+
+
 def test_a_folder_with_results_of_another_job(data: Path) -> None:
+    """Jobs with and without a checkpoint have one layout, and the mode means the whole folder."""
+    run()
+    whole, first = results(), names()
+    job = checkpoint_at("checkpoint").history[:JOB_DIGITS]
+    assert all(re.fullmatch(rf"part-\d{{8}}-\d{{5}}-{job}\.parquet", name) for name in first)
+    for start in (lambda text: run(text, "another"), lambda text: LocalRunner(prepare(text), Settings()).run()):
+        with pytest.raises(ScriptError, match=r"out already holds results .part-.*; add mode 'overwrite' or mode"):
+            start(SCRIPT)
+    assert names() == first and not Path("another").exists()
+    appending, replacing = (SCRIPT.replace("(path 'out'", f"(path 'out', mode '{m}'") for m in ("append", "overwrite"))
+    run(appending, "another", batches=3)
+    second = names()
+    assert set(first) < set(second)
+    run(appending, "another")
+    LocalRunner(prepare(appending), Settings()).run()
+    assert len(results()) == 3 * len(whole) and set(first) | set(second) < set(names())
+    run(replacing, "third", batches=4)
+    part = names()
+    assert 0 < len(results()) < len(whole) and not set(part) & set(second)
+    run(replacing, "third")
+    assert results() == whole and set(part) < set(names()), "what the job had is not replaced when it goes on"
+    LocalRunner(prepare(replacing), Settings()).run()
+    assert results() == whole and len(names()) == 1
+
+
+def test_an_old_copy_of_the_checkpoint(data: Path) -> None:
+    run(batches=2)
+    shutil.copytree("checkpoint", "copy")
     run()
     before = results()
-    other = SCRIPT.replace("'out'", "'other'")
-    run(other, "another", batches=2)
-    with pytest.raises(SettingError, match=r"out holds batch-\d+, but the newest commit .* is of batch 2"):
-        run(checkpoint="another")
+    with pytest.raises(SettingError, match=r"out holds batch \d+ of this job, but the newest commit .* is of batch 2:"):
+        run(checkpoint="copy")
     assert results() == before
+
+
+def test_no_file_has_more_rows_than_asked(data: Path) -> None:
+    run(SCRIPT.replace("(path 'out'", "(path 'out', rows_per_file 2"))
+    assert {pq.read_metadata(f"out/{name}").num_rows for name in names()} == {1, 2}
+    found = results()
+    run(SCRIPT.replace("'out'", "'other'"), "another")
+    assert found == sorted(pq.read_table("other").to_pylist(), key=repr)
+
+
+def test_a_sink_in_the_checkpoint(data: Path) -> None:
+    for out in ("ck", "ck/out"):
+        with pytest.raises(SettingError, match=f"{out} is a sink's folder and lies in the checkpoint"):
+            run(SCRIPT.replace("'out'", f"'{out}'"), "ck")
+    assert not Path("ck").exists()
 
 
 def test_a_checkpoint_folder_with_other_things(data: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,9 +15,11 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 
-from eddyline.errors import JobError, ScriptError
+from eddyline.errors import JobError, ScriptError, SettingError
 from eddyline.runtime.options import Options
-from eddyline.runtime.sinks.files import FileOptions, FileSink
+from eddyline.runtime.sinks.batches import BatchFiles
+from eddyline.runtime.sinks.file_sink import FileSink
+from eddyline.runtime.sinks.files import FileOptions
 from eddyline.runtime.sinks.json_lines import lines
 from eddyline.runtime.sinks.print_rows import PrintSink
 from tests.conftest import Ran
@@ -43,6 +46,14 @@ def _sink(path: Path, format_: str, schema: pa.Schema, **options: str) -> FileSi
     return sink
 
 
+def _names(folder: Path) -> list[str]:
+    """The files of a folder, without the id of the job, which is the same in all of ours."""
+    names = sorted(file.name for file in folder.iterdir())
+    ours = [match for name in names if (match := re.fullmatch(r"(part-[0-9]{8}-[0-9]{5})-([0-9a-f]{12})(\..*)", name))]
+    assert len({match[2] for match in ours}) <= 1
+    return sorted([match[1] + match[3] for match in ours] + [n for n in names if n not in {m[0] for m in ours}])
+
+
 def test_json_lines() -> None:
     rows = [json.loads(line) for line in lines(_BATCH).to_pylist()]
     assert rows[0] == {
@@ -56,9 +67,9 @@ def test_json_lines() -> None:
 def test_parquet(tmp_path: Path) -> None:
     sink = _sink(tmp_path / "out", "parquet", _BATCH.schema)
     sink.write(_BATCH)
-    assert [f.name for f in (tmp_path / "out").iterdir()] == []
+    assert _names(tmp_path / "out") == []
     sink.close()
-    assert [f.name for f in (tmp_path / "out").iterdir()] == ["part-00000.parquet"]
+    assert _names(tmp_path / "out") == ["part-00000000-00000.parquet"]
     assert pq.read_table(tmp_path / "out").schema.equals(_BATCH.schema)
     assert str(pq.read_table(tmp_path / "out").to_pylist()) == str(_BATCH.to_pylist())
 
@@ -68,9 +79,8 @@ def test_csv(tmp_path: Path) -> None:
     sink = _sink(tmp_path / "out", "csv", batch.schema, sep=";")
     sink.write(batch)
     sink.close()
-    back = pcsv.read_csv(
-        tmp_path / "out" / "part-00000.csv", parse_options=pcsv.ParseOptions(delimiter=";", newlines_in_values=True)
-    )
+    (file,) = (tmp_path / "out").iterdir()
+    back = pcsv.read_csv(file, parse_options=pcsv.ParseOptions(delimiter=";", newlines_in_values=True))
     assert back.column_names == batch.schema.names
     assert back["s"].to_pylist() == ['say "hi"\n', "a\\b"]
 
@@ -80,11 +90,11 @@ def test_files_roll_over_and_are_complete_when_they_appear(tmp_path: Path) -> No
     sink = _sink(tmp_path, "parquet", batch.schema, rows_per_file="100000")
     for expected in (0, 1, 2, 2):
         sink.write(batch)
-        visible = sorted(f.name for f in tmp_path.iterdir() if not f.name.startswith("."))
-        assert visible == [f"part-{i:05}.parquet" for i in range(expected)]
+        visible = [name for name in _names(tmp_path) if name != "_staged"]
+        assert visible == [f"part-00000000-{i:05}.parquet" for i in range(expected)]
     sink.write(batch)
     sink.abandon()
-    assert sorted(f.name for f in tmp_path.iterdir()) == [*visible, "part-00002.parquet"]
+    assert _names(tmp_path) == [*visible, "part-00000000-00002.parquet"]
     assert pq.read_table(tmp_path).num_rows == 300_000
 
 
@@ -92,7 +102,7 @@ def test_files_roll_over_and_are_complete_when_they_appear(tmp_path: Path) -> No
 def test_no_rows_is_an_empty_file(tmp_path: Path, format_: str) -> None:
     sink = _sink(tmp_path, format_, _BATCH.schema)
     sink.close()
-    assert [f.name for f in tmp_path.iterdir()] == [f"part-00000.{format_}"]
+    assert _names(tmp_path) == [f"part-00000000-00000.{format_}"]
 
 
 @pytest.mark.parametrize("rows", [1, 999, 1000, 40_000, 65_536])
@@ -108,23 +118,55 @@ def test_no_file_has_more_rows_than_asked(tmp_path: Path, rows: int) -> None:
     assert pq.read_table(tmp_path)["x"].to_pylist()[: batch.num_rows] == batch["x"].to_pylist()
 
 
+_OLD = (
+    "part-00000.csv",
+    "part-00007.parquet",
+    "part-00000-6c9d0f2e-c000.snappy.parquet",
+    "part-00000003-00000-0123456789ab.parquet",
+    "batch-00000002/part-00000.parquet",
+    "country=de/day=1/part-00000000-00000-0123456789ab.parquet",
+    "by hand.json.gz",
+)
+"""Results of others: of both engines, before and now, and of Spark's own writers."""
+_NO_RESULTS = ("notes.txt", "_SUCCESS", ".hidden.parquet", "more/deep.parquet")
+
+
+def _write(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("old")
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+
+
 def test_overwrite_keeps_the_old_results_until_the_new_ones_are_complete(tmp_path: Path) -> None:
     batch = pa.record_batch({"x": [1, 2, 3]})
-    for name in ("part-00000.csv", "part-00000.parquet", "part-00007.parquet", "notes.txt"):
-        (tmp_path / name).write_text("old")
-    before = sorted(tmp_path.iterdir())
+    _write(tmp_path, (*_OLD, *_NO_RESULTS))
     for finish in (FileSink.abandon, FileSink.close):
         sink = _sink(tmp_path, "parquet", batch.schema, mode="overwrite", rows_per_file="2")
         sink.write(batch)
         sink._flush()
-        assert sorted(f for f in tmp_path.iterdir() if not f.name.startswith(".")) == before
-        assert (tmp_path / "part-00000.parquet").read_text() == "old"
+        assert [f for f in _files(tmp_path) if "_staged" not in f] == sorted((*_OLD, *_NO_RESULTS))
         finish(sink)
         sink.abandon()
         if finish is FileSink.abandon:
-            assert sorted(tmp_path.iterdir()) == before
-    assert sorted(f.name for f in tmp_path.iterdir()) == ["notes.txt", "part-00000.parquet", "part-00001.parquet"]
-    assert pq.read_table(sorted(tmp_path.glob("*.parquet"))).num_rows == 3
+            assert _files(tmp_path) == sorted((*_OLD, *_NO_RESULTS))
+    new = ["part-00000000-00000.parquet", "part-00000000-00001.parquet"]
+    assert _names(tmp_path) == sorted([".hidden.parquet", "_SUCCESS", "more", "notes.txt", *new])
+    assert pq.read_table(sorted(tmp_path.glob("part-*.parquet"))).num_rows == 3
+
+
+@pytest.mark.parametrize("old", _OLD)
+def test_results_of_others_are_refused_whoever_wrote_them(tmp_path: Path, old: str) -> None:
+    _write(tmp_path, _NO_RESULTS)
+    _sink(tmp_path, "parquet", _BATCH.schema)
+    _write(tmp_path, [old])
+    with pytest.raises(SettingError, match=f"already holds results .{re.escape(old)}.; add mode 'overwrite' or mode"):
+        _sink(tmp_path, "parquet", _BATCH.schema)
+    with pytest.raises(SettingError, match="already holds results"):
+        BatchFiles(FileOptions(tmp_path, "parquet", "error", 10), _BATCH.schema, "ba9876543210").check(None)
 
 
 def test_a_failed_job_loses_no_old_results(in_tmp: Path, run_script: Callable[..., Ran]) -> None:
@@ -137,7 +179,7 @@ def test_a_failed_job_loses_no_old_results(in_tmp: Path, run_script: Callable[..
     )
     with pytest.raises(JobError, match=r"bad/b.csv has no column k"):
         run_script(failing.format(", mode 'overwrite'"))
-    assert [f.name for f in Path("out").iterdir()] == ["part-00000.parquet"]
+    assert _names(Path("out")) == ["part-00000000-00000.parquet"]
     assert pq.read_table("out").num_rows == 10
 
 
@@ -168,13 +210,15 @@ _SCRIPT = (
 
 def test_modes(in_tmp: Path, run_script: Callable[..., Ran]) -> None:
     run_script(_SCRIPT.format(""))
-    with pytest.raises(ScriptError, match="out already holds results; add mode 'overwrite' or mode 'append'"):
+    with pytest.raises(ScriptError, match=r"out already holds results \(part-.*\); add mode 'overwrite' or mode"):
         run_script(_SCRIPT.format(""))
     run_script(_SCRIPT.format(", mode 'append'"))
     assert pq.read_table("out").num_rows == 20
     run_script(_SCRIPT.format(", mode 'overwrite'"))
     assert pq.read_table("out").num_rows == 10
     Path("file").write_text("")
+    with pytest.raises(ScriptError, match="writes no files to s3a://b/out: use --engine spark, or a folder"):
+        run_script(_SCRIPT.format("").replace("path 'out'", "path 's3a://b/out'"))
     with pytest.raises(ScriptError, match="file is a file; the path of a sink is a folder"):
         run_script(_SCRIPT.format("").replace("path 'out'", "path 'file'"))
 
@@ -244,7 +288,7 @@ def test_json_can_be_read_back(in_tmp: Path, run_script: Callable[..., Ran]) -> 
         "CREATE STREAM s USING parquet OPTIONS (path 'd.parquet') TIMESTAMP BY ts;"
         "CREATE SINK out USING json OPTIONS (path 'out');INSERT INTO out SELECT * FROM s"
     )
-    assert json.loads(Path("out/part-00000.json").read_text().splitlines()[1])["m"] == {"b": "Infinity"}
+    assert json.loads(next(Path("out").iterdir()).read_text().splitlines()[1])["m"] == {"b": "Infinity"}
     for name, (_, sql, _) in columns.items():
         ran = run_script(
             f"CREATE STREAM s (ts TIMESTAMP, {name} {sql}) USING json OPTIONS (path 'out') TIMESTAMP BY ts;"

@@ -16,6 +16,7 @@ from eddyline.runtime.job import prepare
 from eddyline.runtime.modules import import_all, is_path, texts
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import from_mapping
+from eddyline.spark.frames import sink_opener
 from eddyline.spark.runner import SparkRunner
 from eddyline.spark.session import session
 from tests.conftest import Ran
@@ -45,8 +46,9 @@ def run_on_spark(spark: SparkSession) -> Callable[..., Ran]:
         sink = None if "INSERT" in text else CallbackSink(lambda batch: rows.extend(batch.to_pylist()))
         import_all([module for module in modules if not is_path(module)], texts(modules))
         chosen = from_mapping({"slots": 2, **settings})
-        job = prepare(text, sink=sink, out=io.StringIO())
-        runner = SparkRunner(job, text, chosen, spark, None if checkpoint is None else str(checkpoint), modules)
+        place = None if checkpoint is None else str(checkpoint)
+        job = prepare(text, sink=sink, out=io.StringIO(), sink_opener=sink_opener(spark), checkpoint=place)
+        runner = SparkRunner(job, text, chosen, spark, place, modules)
         return Ran(rows, "", runner.run(stop))
 
     return run

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
@@ -75,9 +77,9 @@ def test_late_and_dead_rows_go_to_their_sinks(run_on_spark: Runs, files: Files, 
     ran = run_on_spark(text + "INSERT INTO out SELECT v FROM a", batch_rows=1)
     assert (ran.summary.rows_in, ran.summary.rows_used, ran.summary.rows_late, ran.summary.rows_dead) == (4, 2, 1, 1)
     with duckdb.connect() as db:
-        assert db.sql(f"SELECT v FROM '{tmp_path}/out/*/*.parquet' ORDER BY v").fetchall() == [(1,), (4,)]
-        assert db.sql(f"SELECT v FROM '{tmp_path}/late/*/*.json'").fetchall() == [(3,)]
-        dead = db.sql(f"SELECT v, reason FROM '{tmp_path}/dead/*/*.csv'").fetchall()
+        assert db.sql(f"SELECT v FROM '{tmp_path}/out/*.parquet' ORDER BY v").fetchall() == [(1,), (4,)]
+        assert db.sql(f"SELECT v FROM '{tmp_path}/late/*.json'").fetchall() == [(3,)]
+        dead = db.sql(f"SELECT v, reason FROM '{tmp_path}/dead/*.csv'").fetchall()
     assert [(v, "NULL" in reason) for v, reason in dead] == [(2, True)]
     assert not list(tmp_path.glob("*/_staged"))
 
@@ -96,14 +98,18 @@ def test_stopped_in_the_middle_it_goes_on_with_other_slots_and_files_elsewhere(
     run_on_spark: Runs, files: Files, table: Tables, tmp_path: Path
 ) -> None:
     text, checkpoint, out = _long_job(files, table, tmp_path / "out"), tmp_path / "checkpoint", tmp_path / "out"
-    first = run_on_spark(text, checkpoint, lambda: len(list(out.glob("batch-*"))) >= 2, slots=2, batch_rows=10)
+
+    def two_batches() -> bool:
+        return len({file.name.split("-")[1] for file in out.glob("part-*")}) >= 2
+
+    first = run_on_spark(text, checkpoint, two_batches, slots=2, batch_rows=10)
     assert first.summary.stopped and 20 <= first.summary.rows_in < 80
     (tmp_path / "a").rename(tmp_path / "moved")
     text = text.replace(f"'{tmp_path / 'a'}'", f"'{tmp_path}/moved/*.parquet'")
     second = run_on_spark(text, checkpoint, slots=3, batch_rows=30, router="random")
     pairs = sorted((v, w) for v in range(80) for w in range(80) if v % 4 == w % 4 and abs(v - w) <= 8)
     with duckdb.connect() as db:
-        assert sorted(db.sql(f"SELECT v, w FROM '{out}/*/*.parquet'").fetchall()) == pairs
+        assert sorted(db.sql(f"SELECT v, w FROM '{out}/*.parquet'").fetchall()) == pairs
     assert not second.summary.stopped
     assert (second.summary.rows_in, second.summary.rows_out) == (80, len(pairs)), "counts are the whole job's"
     again = run_on_spark(text, checkpoint)
@@ -115,6 +121,50 @@ def test_stopped_in_the_middle_it_goes_on_with_other_slots_and_files_elsewhere(
     other = text.replace("8 SECONDS", "9 SECONDS")
     with pytest.raises(SettingError, match=r"does not fit: query was .*new checkpoint folder"):
         run_on_spark(other, checkpoint)
+
+
+def test_one_folder_and_two_engines(
+    spark: SparkSession, run_on_spark: Runs, run_script: Runs, files: Files, table: Tables, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    text = f"CREATE STREAM {files('a', table('v', *[(i, i) for i in range(10)]))};"
+    text += (
+        f"CREATE SINK out USING parquet OPTIONS (path '{out}', MODE rows_per_file 3); INSERT INTO out SELECT v FROM a"
+    )
+    error, append, replace = (text.replace("MODE", f"mode '{mode}',") for mode in ("error", "append", "overwrite"))
+    run_on_spark(error)
+    first = {file.name for file in out.iterdir()}
+    assert all(re.fullmatch(r"part-\d{8}-\d{5}-[0-9a-f]{12}.parquet", name) for name in first)
+    assert sorted(row.v for row in spark.read.parquet(str(out)).collect()) == list(range(10))
+    for run in (run_on_spark, run_script):
+        with pytest.raises(ScriptError, match="already holds results"):
+            run(error)
+    run_script(append)
+    run_on_spark(append)
+    (out / "batch-00000001").mkdir()
+    (out / "batch-00000001" / "part-00000.parquet").write_text("of a former layout")
+    assert sorted(row.v for row in spark.read.parquet(str(out)).collect()) == sorted([*range(10)] * 3)
+    with pytest.raises(JobError, match="more than memory"):
+        run_on_spark(replace, memory=1)
+    assert first < {file.name for file in out.iterdir()}, "it failed: the old results stay"
+    run_on_spark(replace)
+    assert pq.read_table(out).num_rows == 10
+    assert max(pq.read_metadata(file).num_rows for file in out.iterdir()) == 3
+    run_script(replace)
+    assert pq.read_table(out).num_rows == 10 and not (out / "_staged").exists()
+
+
+def test_a_sink_on_another_file_system_is_written_by_spark(
+    spark: SparkSession, run_on_spark: Runs, files: Files, table: Tables, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    text = f"CREATE STREAM {files('a', table('v', *[(i, i) for i in range(10)]))};"
+    text += f"CREATE SINK out USING json OPTIONS (path '{out.as_uri()}'); INSERT INTO out SELECT v FROM a"
+    run_on_spark(text)
+    assert sorted(row.v for row in spark.read.json(str(out)).collect()) == list(range(10))
+    assert (out / "_SUCCESS").exists()
+    with pytest.raises(ScriptError, match="already holds results; add mode 'append', or choose another path"):
+        run_on_spark(text)
 
 
 def test_what_a_user_function_raises_is_null_and_counted(run_on_spark: Runs, files: Files, table: Tables) -> None:

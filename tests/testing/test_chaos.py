@@ -15,6 +15,7 @@ from eddyline.engine.home import checkpoint_at
 from eddyline.errors import JobError
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.job import prepare
+from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.settings import from_mapping
 from eddyline.testing.chaos import MOMENTS, VICTIMS, Chaos, draw_kill, draw_settings
 from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
@@ -28,7 +29,9 @@ def _finished(name: str, folder: Path) -> ChaosJob:
 
 def _run(job: ChaosJob) -> None:
     settings = from_mapping({"batch_rows": 150})
-    CheckpointedRunner(prepare(job.script, out=io.StringIO()), job.script, settings, str(job.checkpoint)).run()
+    checkpoint = str(job.checkpoint)
+    prepared = prepare(job.script, out=io.StringIO(), checkpoint=checkpoint)
+    CheckpointedRunner(prepared, job.script, settings, checkpoint).run()
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -37,17 +40,17 @@ def test_a_job_that_nobody_killed_is_right(name: str, tmp_path: Path) -> None:
 
 
 def _twice(job: ChaosJob) -> None:
-    batch = max(job.sink.iterdir())
-    shutil.copy(batch / "part-00000.parquet", batch / "part-00009.parquet")
+    file = max(job.sink.iterdir())
+    shutil.copy(file, file.with_stem("part-00009999-00000-0123456789ab"))
 
 
 def _lost(job: ChaosJob) -> None:
-    file = max(job.sink.iterdir()) / "part-00000.parquet"
+    file = max(job.sink.iterdir())
     pq.write_table(pq.read_table(file).slice(1), file)
 
 
 def _late_lost(job: ChaosJob) -> None:
-    file = next((job.folder / "late").glob("*/*.json"))
+    file = next((job.folder / "late").glob("*.json"))
     file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
 
 
@@ -77,8 +80,9 @@ def test_it_notices(spoil: Callable[[ChaosJob], None], said: str, tmp_path: Path
 
 def test_what_a_run_left_that_died_after_the_last_commit_goes_with_the_next_start(tmp_path: Path) -> None:
     job = _finished("join", tmp_path)
-    (job.sink / "_staged").mkdir()
-    (job.sink / "_staged" / "00000003-0-lost.parquet").write_text("")
+    staged = job.sink / "_staged" / checkpoint_at(str(job.checkpoint)).history[:JOB_DIGITS]
+    staged.mkdir(parents=True)
+    (staged / "00000003-0-lost.parquet").write_text("")
     _run(job)
     assert list(verify(job, on_spark=False)) == []
 

@@ -34,6 +34,7 @@ from eddyline.testing.simulation import Crash, Simulation, leftovers
 
 POINTS = {name: place for name, place in fault_points().items() if not place.startswith("spark/")}
 """Those of spark/ are for the tests that run Spark."""
+JOB = "0123456789ab"
 ONLY_TWICE = "sink: what was published before is away"
 """Reached when a batch is published twice in one life, which no job does."""
 
@@ -84,14 +85,14 @@ class FileSink:
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
         self.folder, self.kept = folder / "out", dict[int, list[pa.RecordBatch]]()
-        self.results = BatchFiles(FileOptions(self.folder, "parquet", "error", 1000), schema)
+        self.results = BatchFiles(FileOptions(self.folder, "parquet", "error", 10), schema, JOB)
         self.store = Store(str(folder))
         self.late = HandOver(self.store, "late", _SCHEMA, self._keep)
 
     def _keep(self, batch: int, files: Sequence[str]) -> None:
         self.kept[batch] = [r for file in files for r in pq.read_table(self.store.path(file)).to_batches()]
 
-    def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> str:
+    def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
         return self.results.stage(name, batches) if sink == RESULTS else self.late.stage(name, batches)
 
     def publish(self, batch: int, staged: Mapping[str, Sequence[str]]) -> None:
@@ -105,8 +106,8 @@ class FileSink:
     def rows(self, sink: str, after: int = -1) -> list[pa.RecordBatch]:
         if sink == "late a":
             return [rows for _, some in sorted(self.kept.items()) for rows in some]
-        folders = [f for f in sorted(self.folder.glob("batch-*")) if int(f.name[6:]) > after] if sink == RESULTS else []
-        return [r for f in folders for file in sorted(f.iterdir()) for r in pq.read_table(file).to_batches()]
+        files = [f for f in sorted(self.folder.glob("part-*")) if int(f.name[5:13]) > after] if sink == RESULTS else []
+        return [r for file in files for r in pq.read_table(file).to_batches()]
 
     def close(self) -> None:
         self.results.close(99)
@@ -216,7 +217,7 @@ def test_a_fault_at_a_point(
 def test_a_batch_that_is_published_twice(tmp_path: Path) -> None:
     sink = FileSink(tmp_path, _SCHEMA)
     one, two = rows((1, 1, "one")), rows((2, 2, "two"))
-    sink.publish(7, {RESULTS: [sink.stage(RESULTS, "00000007-0-a", [one])]})
+    sink.publish(7, {RESULTS: sink.stage(RESULTS, "00000007-0-a", [one])})
     seen = []
 
     def strike(point: str) -> None:
@@ -227,16 +228,16 @@ def test_a_batch_that_is_published_twice(tmp_path: Path) -> None:
     faults.inject(strike)
     try:
         with pytest.raises(Crash):
-            sink.publish(7, {RESULTS: [sink.stage(RESULTS, "00000007-0-b", [two])]})
+            sink.publish(7, {RESULTS: sink.stage(RESULTS, "00000007-0-b", [two])})
     finally:
         faults.inject(None)
     assert ONLY_TWICE in seen and sink.rows(RESULTS) == []
     sink.forget_after(6)
     for attempt in "cd":
-        sink.publish(7, {RESULTS: [sink.stage(RESULTS, f"00000007-0-{attempt}", [two])]})
+        sink.publish(7, {RESULTS: sink.stage(RESULTS, f"00000007-0-{attempt}", [two])})
         assert pa.Table.from_batches(sink.rows(RESULTS)).to_pylist() == two.to_pylist()
     sink.close()
-    assert [file.name for file in sink.folder.iterdir()] == ["batch-00000007"]
+    assert [file.name for file in sink.folder.iterdir()] == [f"part-00000007-00000-{JOB}.parquet"]
 
 
 # Storage
@@ -351,7 +352,7 @@ def test_late_files_of_a_zombie(job: str, tmp_path: Path) -> None:
             yield root / folder / f"{number:08}-0-zombie"
         for folder in ("log", "small", "commits", "decided"):
             yield root / folder / f".tmp-zombie-{number:08}"
-        yield tmp_path / "out" / "_staged" / f"{number:08}-0-zombie-results.parquet"
+        yield tmp_path / "out" / "_staged" / JOB / f"{number:08}-0-zombie-results.parquet"
 
     def strike(point: str) -> None:
         if point == "after commit" and run.reached[point] < 6:

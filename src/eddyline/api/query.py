@@ -105,7 +105,7 @@ class Query:
             each = None if foreach_batch is None else inside.calling(foreach_batch)
             on_spark = runner_of(self._sql, self._given, target, each, parsed, checkpoint, follow, began)
             return Run(on_spark, parsed, inside, kept)
-        job = prepare(self._sql, self._given, target, parsed.seed, sys.stdout)
+        job = prepare(self._sql, self._given, target, parsed.seed, sys.stdout, checkpoint=checkpoint)
         runner: Runner
         if checkpoint is None:
             runner = LocalRunner(job, parsed, began=began)

@@ -83,8 +83,8 @@ def _measured(size: int, slots: int) -> list[Result]:
     ]
 
 
-def _unstaged(sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> str:
-    return ""
+def _unstaged(sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
+    return []
 
 
 def _batch(home: Home, coordinator: Coordinator, number: int, data: Streams, rows: int) -> None:

@@ -34,11 +34,11 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
     if options.engine == "local":
         from eddyline.runtime.job import prepare
 
-        known = Checked(text, settings, prepare(text, seed=settings.seed, out=out))
+        known = Checked(text, settings, prepare(text, seed=settings.seed, out=out, checkpoint=options.checkpoint))
     else:
         from eddyline.spark.checks import check as check_for_spark
 
-        job, unknown = check_for_spark(text, settings.seed, conf, follow, out)
+        job, unknown = check_for_spark(text, settings.seed, conf, follow, out, options.checkpoint)
         known = Checked(text, settings, job, unknown)
     if known.job is not None:
         from eddyline.runtime.check import check_checkpoint, check_settings

@@ -28,8 +28,8 @@ from eddyline.state.log.commits import Checkpoint
 from eddyline.state.log.store import Store
 from eddyline.state.own_folder import OwnFolder
 
-Stage = Callable[[str, str, Sequence[pa.RecordBatch]], str]
-"""(sink, name, rows) -> the file that has them; none if nobody wants them."""
+Stage = Callable[[str, str, Sequence[pa.RecordBatch]], list[str]]
+"""(sink, name, rows) -> the files that have them; none if nobody wants them."""
 
 RESULTS = "results"
 

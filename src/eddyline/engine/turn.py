@@ -77,8 +77,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
         else:
             sink = f"{parcel.kind} {parcel.head['stream']}"
             files = staged.setdefault(sink, [])
-            file = home.stage(sink, f"{name}-{sink.replace(' ', '-')}-{len(files)}", [parcel.batch])
-            files += [file] if file else []
+            files += home.stage(sink, f"{name}-{sink.replace(' ', '-')}-{len(files)}", [parcel.batch])
     reach("turn: everything was received")
     after = home.after(decision, newest)
     _receive(home, slot, shipments)
@@ -92,7 +91,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     if home.partial:
         partial = results
     elif results:
-        staged[RESULTS] = [home.stage(RESULTS, f"{name}-results", results)]
+        staged[RESULTS] = home.stage(RESULTS, f"{name}-results", results)
         counts["rows_out"] = sum(batch.num_rows for batch in results)
     counts["expression_errors"] = counts.get("expression_errors", 0) + slot.errors.count - before
     reach("turn: results are staged")
@@ -131,7 +130,7 @@ def put_together(home: Home, decision: Decision, name: str, partial: Sequence[pa
     errors = ErrorCount()
     reach("together: before cells are combined")
     results = [batch for batch in combine(home.query, partial, errors) if batch.num_rows] if partial else []
-    staged = {RESULTS: [home.stage(RESULTS, f"{decision.batch:08}-{name}-results", results)]} if results else {}
+    staged = {RESULTS: home.stage(RESULTS, f"{decision.batch:08}-{name}-results", results)} if results else {}
     counts = {"rows_out": sum(batch.num_rows for batch in results), "expression_errors": errors.count}
     reach("together: results are staged")
     return Record(COMBINED, counts, staged, first_error=errors.first)

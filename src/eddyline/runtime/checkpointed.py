@@ -20,7 +20,7 @@ from eddyline.routing.report import Report
 from eddyline.runtime.durable import Durable
 from eddyline.runtime.job import Job
 from eddyline.runtime.runner import LocalRunner
-from eddyline.runtime.sinks.files import FileSink
+from eddyline.runtime.sinks.file_sink import FileSink
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.summary import Progress, Summary
 from eddyline.runtime.waiting import Waiting

@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,13 +19,14 @@ from eddyline.cql.script import parse
 from eddyline.engine.coordinator import Coordinator, Decision, Record
 from eddyline.engine.home import RESULTS, Home
 from eddyline.engine.watermarks import Silence
-from eddyline.errors import JobError
+from eddyline.errors import JobError, SettingError
 from eddyline.runtime.account import Account
 from eddyline.runtime.check import about
 from eddyline.runtime.job import Job
 from eddyline.runtime.modules import is_path, texts
 from eddyline.runtime.schemas import schema_text
 from eddyline.runtime.sinks.batches import BatchFiles
+from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.runtime.spec import AnySink, Spec, home_of
 from eddyline.runtime.summary import Course
 from eddyline.settings import Settings, size_text
@@ -55,6 +57,8 @@ class Durable:
         root = checkpoint or own_name(tempfile.gettempdir(), CHECKPOINT)
         self._temporary = None if checkpoint else OwnFolder(root)
         self.root = root if "://" in root else os.path.abspath(root)
+        self.checkpoint = Checkpoint(Store(self.root))
+        self._identity = self.checkpoint.identity()
         declared = {d.name.lower() for d in parse(text).declarations}
         self.spec = Spec(
             text,
@@ -67,26 +71,31 @@ class Durable:
             arenas,
             anywhere,
             slots,
+            self._identity[:JOB_DIGITS],
         )
         self.text = self.spec.as_json()
-        self.checkpoint = Checkpoint(Store(self.root))
         self.home: Home = home_of(self.text)[1]
         self.sinks = self.spec.sinks(self.home.query, self._give)
         self.coordinator: Coordinator | None = None
         streams = [i.name for i in job.inputs if i.time is not None]
         self.account = Account(self.home, course, streams, lambda: self.commit)
 
-    def start(self) -> Coordinator:
+    def start(self, follow: bool = False) -> Coordinator:
         """Begin, or go on from the newest commit; nobody else may do so until `close`. What jobs of this user that were
-        killed have left is removed."""
+        killed have left is removed. With `follow` the job has no end."""
+        files = [sink for sink in self.sinks.values() if isinstance(sink, BatchFiles)]
+        for sink in files:
+            if sink.path.resolve().is_relative_to(Path(self.checkpoint.store.path("")).resolve()):
+                raise SettingError(f"{sink.path} is a sink's folder and lies in the checkpoint; choose another for one")
         for folder in {tempfile.gettempdir(), host_memory()}:
             sweep(folder)
         (self._temporary or self.checkpoint.store).hold()
-        self.checkpoint.open(about(self.spec.script, self.home.query, self.home.settings.groups))
+        self.checkpoint.open(about(self.spec.script, self.home.query, self.home.settings.groups), self._identity)
         last = self.checkpoint.last()
-        for sink in self.sinks.values():
-            if isinstance(sink, BatchFiles):
-                sink.check(None if last is None else last.batch)
+        for sink in files:
+            sink.check(None if last is None else last.batch)
+            if self.temporary and not follow:
+                sink.keep_until_the_end()
         home, published = self.home, _Published(self.sinks)
         silence = Silence(home.streams, home.settings.idle_timeout)
         self.coordinator = Coordinator(
@@ -126,10 +135,17 @@ class Durable:
         what = FINISHED if self.commit.finished else f"the job took {stream} to be at its end"
         return JobError(f"{what}; {stream} has new rows, which need a new checkpoint (or at_end=keep from the start)")
 
+    @property
+    def temporary(self) -> bool:
+        """Whether the checkpoint goes with the job: then no later run goes on with it."""
+        return self._temporary is not None
+
     def close(self) -> None:
         """The run is over."""
         self.checkpoint.store.let_go()
         if self._temporary is not None:
+            for sink in self.sinks.values():
+                sink.abandon()
             self._temporary.remove()
 
     def _give(self, what: str, batch: int, files: Sequence[str]) -> None:

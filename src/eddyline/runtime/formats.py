@@ -65,7 +65,8 @@ def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
         limit = options.whole("limit", 0) if "limit" in options else None
         options.done()
         return PrintSink(out, schema, style, limit)
-    from eddyline.runtime.sinks.files import FileOptions, FileSink, check_columns
+    from eddyline.runtime.sinks.file_sink import FileSink
+    from eddyline.runtime.sinks.files import FileOptions, check_columns
 
     file_options = FileOptions.read(format_, options)
     check_columns(format_, schema)

@@ -25,6 +25,8 @@ from eddyline.runtime.sinks.print_rows import PrintSink
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.paths import overlap
 from eddyline.runtime.sources.source import Source, Wanted, dead_schema
+from eddyline.state.log.commits import Checkpoint
+from eddyline.state.log.store import Store
 
 Opener = Callable[[Declaration, int], Source]
 """The source of a declaration, with a seed for everything random."""
@@ -82,16 +84,19 @@ def prepare(
     out: TextIO | None = None,
     opener: Opener = open_source,
     sink_opener: SinkOpener = open_sink,
+    checkpoint: str | None = None,
 ) -> Job:
     """The job that a script describes; ScriptError when it is wrong.
 
     `given` are streams and tables from Python; `sink` takes the rows of a bare SELECT (default: they are printed to
-    `out`); `opener` and `sink_opener` make sources and sinks.
+    `out`); `opener` and `sink_opener` make sources and sinks. A job that goes on from its `checkpoint` may find results
+    in its sinks.
     """
     out = out or sys.stdout
     catalog = _Catalog(_with_given(parse(text), given or {}), given or {}, seed, opener)
     query = catalog.bind()
-    sinks = _Sinks(catalog.script, out, [catalog.declaration(s.stream.name) for s in query.sources], sink_opener)
+    read = [catalog.declaration(s.stream.name) for s in query.sources]
+    sinks = _Sinks(catalog.script, out, read, sink_opener, checkpoint)
     inputs = []
     for stream in {s.stream.name: s.stream for s in query.sources}.values():
         declaration, source = catalog.declaration(stream.name), catalog.source(stream.name)
@@ -126,7 +131,7 @@ def explain(
 
 
 def check_without_columns(
-    text: str, seed: int = 0, opener: Opener = open_source, sink_opener: SinkOpener = open_sink
+    text: str, seed: int, opener: Opener, sink_opener: SinkOpener, checkpoint: str | None
 ) -> tuple[str, ...]:
     """Checks what needs no columns of the sources that `opener` cannot know yet (it raises ColumnsUnknown): the other
     sources, and the sinks by their options and folders. Returns the names of those sources."""
@@ -140,7 +145,7 @@ def check_without_columns(
             catalog.source(declaration.name)
         except ColumnsUnknown:
             unknown.append(declaration.name)
-    sinks = _Sinks(script, sys.stdout, read, sink_opener)
+    sinks = _Sinks(script, sys.stdout, read, sink_opener, checkpoint)
     for name, place in [(script.insert_into, script.insert_place)] + [
         (into, d.place) for d in read for into in (d.late_into, d.dead_into)
     ]:
@@ -179,9 +184,10 @@ class _Sinks:
     """The declared sinks by name (any case); each takes the rows of one output."""
 
     def __init__(
-        self, script: Script, out: TextIO, sources: Sequence[Declaration], opener: SinkOpener = open_sink
+        self, script: Script, out: TextIO, sources: Sequence[Declaration], opener: SinkOpener, checkpoint: str | None
     ) -> None:
         self._script, self._out, self._sources, self._opener = script, out, sources, opener
+        self._begins = checkpoint is None or not Checkpoint(Store(checkpoint)).begun
         self._declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
         self._used: set[str] = set()
         self._paths: set[Path] = set()
@@ -215,7 +221,8 @@ class _Sinks:
                 )
         try:
             sink = self._opener(declaration, schema, self._out)
-            sink.check()
+            if self._begins:
+                sink.check()
         except SettingError as error:
             raise wrong(self._script.text, declaration.place, str(error)) from None
         return sink

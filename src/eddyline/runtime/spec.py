@@ -27,12 +27,11 @@ from eddyline.runtime.modules import import_all
 from eddyline.runtime.options import Options
 from eddyline.runtime.schemas import schema_of
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
-from eddyline.runtime.sinks.files import FileOptions
+from eddyline.runtime.sinks.files import FileOptions, writes_files
 from eddyline.runtime.sources.source import dead_rows, dead_schema
 from eddyline.settings import Settings
 from eddyline.state.log.store import Store
 
-FILE_SINKS = ("parquet", "csv", "json")
 AnySink = BatchFiles | HandOver
 
 
@@ -56,6 +55,8 @@ class Spec:
     anywhere: bool
     """Whether slots may be on other hosts than the driver; they make the folder of arenas there."""
     slots: int
+    job: str
+    """The id of the job in the names of its files (runtime/sinks/folder.py)."""
 
     def as_json(self) -> str:
         """To travel."""
@@ -95,8 +96,9 @@ class Spec:
         made: dict[str, AnySink] = {}
         for what, (into, schema) in wanted.items():
             sink = None if into is None else declared[into.lower()]
-            if sink is not None and sink.format in FILE_SINKS:
-                made[what] = BatchFiles(FileOptions.read(sink.format, Options(sink.format, sink.options)), schema)
+            if sink is not None and writes_files(sink):
+                options = FileOptions.read(sink.format, Options(sink.format, sink.options))
+                made[what] = BatchFiles(options, schema, self.job)
             else:
                 made[what] = HandOver(
                     Store(self.checkpoint), f"staged/{what.replace(' ', '-')}", schema, _giver(give, what)
@@ -123,9 +125,9 @@ def _home_of(text: str, functions: tuple[Udf, ...]) -> tuple[Spec, Home]:
     sinks = spec.sinks(query)
     settings = Settings(**spec.settings)
 
-    def stage(sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> str:
+    def stage(sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
         if sink not in sinks:
-            return ""
+            return []
         if sink.startswith("dead "):
             batches = [_dead(spec.schema(sink.removeprefix("dead ")), batch) for batch in batches]
         return sinks[sink].stage(name, batches)

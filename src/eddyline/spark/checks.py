@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import InternalError, SettingError
-from eddyline.runtime.formats import SINKS, SOURCES, open_sink, open_source
+from eddyline.runtime.formats import SOURCES, open_sink, open_source
 from eddyline.runtime.job import ColumnsUnknown, Job, Opener, check_without_columns, prepare
+from eddyline.runtime.sinks.files import writes_files
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import Chunk, Source, Wanted
 from eddyline.spark.connectors import check_connector
@@ -98,14 +99,19 @@ def opener(conf: Mapping[str, str], follow: bool) -> Opener:
 
 def open_spark_sink(conf: Mapping[str, str], declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
     """A sink, as far as it can be opened without Spark."""
-    if declaration.format in SINKS:
+    if declaration.format == "print" or writes_files(declaration):
         return open_sink(declaration, schema, out)
     check_connector(declaration.format, conf)
     return SparkWrites()
 
 
 def check(
-    text: str, seed: int, conf: Mapping[str, str], follow: bool, out: TextIO | None = None
+    text: str,
+    seed: int,
+    conf: Mapping[str, str],
+    follow: bool,
+    out: TextIO | None = None,
+    checkpoint: str | None = None,
 ) -> tuple[Job | None, tuple[str, ...]]:
     """Checks a script for Spark; ScriptError when it is wrong. The job, whose sources may not be here; or the names of
     sources whose columns only Spark knows."""
@@ -114,6 +120,6 @@ def check(
         return open_spark_sink(conf, declaration, schema, out)
 
     try:
-        return prepare(text, seed=seed, out=out, opener=opener(conf, follow), sink_opener=write), ()
+        return prepare(text, None, None, seed, out, opener(conf, follow), write, checkpoint), ()
     except ColumnsUnknown:
-        return None, check_without_columns(text, seed, opener(conf, follow), write)
+        return None, check_without_columns(text, seed, opener(conf, follow), write, checkpoint)

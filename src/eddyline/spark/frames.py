@@ -6,7 +6,7 @@ Their rows come through the JVM to a split of their own, which is the same as th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -17,8 +17,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import InternalError, JobError, SettingError, said
-from eddyline.runtime.formats import OF_SPARK, SINKS, SOURCES, open_sink, open_source
+from eddyline.runtime.formats import OF_SPARK, SOURCES, open_sink, open_source
 from eddyline.runtime.job import Opener, SinkOpener
+from eddyline.runtime.options import Options
+from eddyline.runtime.sinks.files import FILE_SINKS, writes_files
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import Chunk, Source, Wanted
 from eddyline.spark.checks import ENDLESS, is_native
@@ -49,8 +51,9 @@ class FrameSource:
 class FrameSink:
     """Results as DataFrames, batch by batch; the last one may come again after a crash."""
 
-    def __init__(self, spark: SparkSession, give: Callable[[DataFrame, int], object]) -> None:
-        self._spark, self._give = spark, give
+    def __init__(self, spark: SparkSession, give: Callable[[DataFrame, int], object], fresh: str | None = None) -> None:
+        """`fresh` is a folder that must hold nothing when the job begins."""
+        self._spark, self._give, self._fresh = spark, give, fresh
 
     def take_files(self, batch: int, files: Sequence[str]) -> None:
         """The results of a batch."""
@@ -62,7 +65,8 @@ class FrameSink:
             raise JobError(f"foreach_batch raised {said(error)}") from error
 
     def check(self) -> None:
-        pass
+        if self._fresh is not None and _holds_files(self._spark, self._fresh):
+            raise SettingError(f"{self._fresh} already holds results; add mode 'append', or choose another path")
 
     def open(self) -> None:
         pass
@@ -77,22 +81,41 @@ class FrameSink:
         pass
 
 
+def _holds_files(spark: SparkSession, folder: str) -> bool:
+    """Whether there is a file or folder that readers would see, on whichever file system of Spark's."""
+    jvm: Any = spark.sparkContext._jvm
+    place = jvm.org.apache.hadoop.fs.Path(folder)
+    try:
+        files = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        there = files.listStatus(place) if files.exists(place) else ()
+    except Py4JError as error:
+        raise SettingError(f"Spark cannot write to {folder}: {first_line(error)}") from None
+    return any(not status.getPath().getName().startswith((".", "_")) for status in there)
+
+
 def sink_opener(spark: SparkSession) -> SinkOpener:
     """How sinks are opened on Spark: files and print by us, all else by Spark's writers, at least once."""
 
     def open_(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
-        if declaration.format in SINKS:
+        if declaration.format == "print" or writes_files(declaration):
             return open_sink(declaration, schema, out)
+        options, fresh = dict(declaration.options), None
+        if declaration.format in FILE_SINKS:
+            mode = Options(declaration.format, options).choice("mode", ("error", "append"))
+            fresh = options["path"] if mode == "error" else None
+            options.pop("mode", None)
+            if "rows_per_file" in options:
+                options["maxRecordsPerFile"] = options.pop("rows_per_file")
 
         def write(frame: DataFrame, batch: int) -> None:
             try:
-                frame.write.format(declaration.format).options(**declaration.options).mode("append").save()
+                frame.write.format(declaration.format).options(**options).mode("append").save()
             except (PySparkException, Py4JError) as error:
                 if why := _unknown(declaration.format, error):
                     raise SettingError(f"Spark cannot write '{declaration.format}'{why}") from None
                 raise
 
-        return FrameSink(spark, write)
+        return FrameSink(spark, write, fresh)
 
     return open_
 

@@ -110,7 +110,7 @@ class SparkRunner:
         listener = Listener()
         self._spark.streams.addListener(listener)
         try:
-            self._coordinator = self._durable.start()
+            self._coordinator = self._durable.start(self._follow)
             self._arenas.hold()
             with Metrics(self._settings.metrics_port, self.progress, lambda: listener.seconds):
                 stopped = self._run(stop)
@@ -138,6 +138,8 @@ class SparkRunner:
         stopped = self._stream(stop)
         if not stopped and not self._finished and self._settings.at_end == "flush":
             self._end()
+        elif stopped and self._durable.temporary:
+            self._durable.end()  # nobody goes on with it: what was done is what there is
         return stopped and not self._finished
 
     # Batches of our own

@@ -43,8 +43,8 @@ def runner_of(
             raise SettingError(f"{name} needs a DataFrame {wanted}")
         if isinstance(one.source, PythonSource):
             _check_ends(name, one.source, checkpoint)
-    opened = sink_opener(spark)
-    job = prepare(text, given, sink, settings.seed, opener=opener(spark, follow), sink_opener=opened)
+    opened = opener(spark, follow), sink_opener(spark)
+    job = prepare(text, given, sink, settings.seed, None, *opened, checkpoint)
     modules, functions = carried(text)
     return SparkRunner(job, text, settings, spark, checkpoint, modules, began, follow, functions=functions)
 
@@ -77,7 +77,8 @@ def on_spark(
     """A runner, and a session for as long as it is used; one that was there before stays."""
     spark, ours = session(conf)
     try:
-        job = prepare(text, seed=settings.seed, out=out, opener=opener(spark, follow), sink_opener=sink_opener(spark))
+        opened = opener(spark, follow), sink_opener(spark)
+        job = prepare(text, None, None, settings.seed, out, *opened, checkpoint)
         yield SparkRunner(job, text, settings, spark, checkpoint, modules, began, follow)
     finally:
         if ours:

@@ -172,7 +172,7 @@ def left_behind(job: ChaosJob) -> Iterator[str]:
         yield f"files are missing in the checkpoint: {sorted(wanted - there)[:5]}"
     for sink in ("out", "late", "dead"):
         names = [str(p.relative_to(job.folder / sink)) for p in (job.folder / sink).rglob("*")]
-        odd = [n for n in names if not n.startswith("batch-") or ("/" in n and not n.split("/")[1].startswith("part-"))]
+        odd = [n for n in names if not n.startswith("part-") or "/" in n]
         if odd:
             yield f"files in sink {sink} that should not be there: {odd[:5]}"
     temporary = [p.name for p in (job.folder / "tmp").glob("eddyline-*")]
@@ -182,7 +182,7 @@ def left_behind(job: ChaosJob) -> Iterator[str]:
 
 def _read(sink: Path, format_: str, schema: pa.Schema) -> pa.Table:
     """All rows of a sink, by DuckDB."""
-    files = sorted(str(p) for p in sink.glob(f"batch-*/part-*.{format_}"))
+    files = sorted(str(p) for p in sink.glob(f"part-*.{format_}"))
     if not files:
         return schema.empty_table()
     columns = ", ".join(f"'{f.name}': '{sql_type(f.type)}'" for f in schema)

@@ -55,7 +55,7 @@ class Crash(EddylineError):
 class Sink(Publisher, Protocol):
     """What is durable outside."""
 
-    def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> str:
+    def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
         """In a turn."""
 
     def rows(self, sink: str, after: int = -1) -> list[pa.RecordBatch]:
@@ -69,11 +69,11 @@ class MemorySink:
         self._staged: dict[str, Sequence[pa.RecordBatch]] = {}
         self._published: dict[int, dict[str, list[pa.RecordBatch]]] = {}
 
-    def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> str:
+    def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
         file = f"{sink}/{name}"
         assert file not in self._staged, "two attempts have one name"
         self._staged[file] = batches
-        return file
+        return [file]
 
     def publish(self, batch: int, staged: Mapping[str, Sequence[str]]) -> None:
         self._published[batch] = {

@@ -87,8 +87,8 @@ def test_a_checkpoint_of_something_else(changed: dict[str, object], sentence: st
 
 
 def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "FORMAT", 4)
-    with pytest.raises(SettingError, match="has format 3, this version 4"):
+    monkeypatch.setattr(commits, "FORMAT", 5)
+    with pytest.raises(SettingError, match="has format 4, this version 5"):
         checkpoint.open(ABOUT)
 
 

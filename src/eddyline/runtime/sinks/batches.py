@@ -1,8 +1,8 @@
 """Results batch by batch, exactly once: staged by tasks, published by the driver, replaced when a batch is run again.
 
-A file sink keeps each batch in a folder of its own, `batch-00000042`, which appears whole by one rename. What is not
-published yet lies in `_staged`, under names that begin with the batch; readers do not look there (`_`). Files that no
-commit will ever name are collected when a batch is published, and when a job starts.
+The names of staged files begin with the batch, so that files that no commit will ever name are known by it: they go
+when the batch is published, and when a job starts. Published files have the batch in their names too: those of a batch
+after the newest commit go when the job starts again, and come back with the same rows.
 
 Other sinks get the rows of a batch after they were staged in the checkpoint; they may get a batch again, if the job
 died between that and the commit.
@@ -11,9 +11,7 @@ died between that and the commit.
 from __future__ import annotations
 
 import contextlib
-import shutil
-import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -22,19 +20,18 @@ import pyarrow.parquet as pq
 
 from eddyline.errors import JobError, SettingError
 from eddyline.faults import reach
-from eddyline.runtime.sinks.files import FileOptions, repeating, writer
+from eddyline.runtime.sinks.files import FileOptions, repeating
+from eddyline.runtime.sinks.folder import Folder
+from eddyline.runtime.sinks.parts import PartWriter
 from eddyline.runtime.sources.paths import why
 from eddyline.state.log.store import Store
-
-STAGED = "_staged"
-_BATCH = "batch-"
 
 
 class StagedSink(Protocol):
     """Takes the rows of a batch in two steps."""
 
-    def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> str:
-        """In a task: keep rows under a name that begins with the batch; returns where."""
+    def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
+        """In a task: keep rows under names that begin with `name`, which begins with the batch; returns them."""
 
     def publish(self, batch: int, files: Sequence[str]) -> None:
         """At the driver: these are the rows of the batch, and no others."""
@@ -44,94 +41,85 @@ class StagedSink(Protocol):
 
 
 class BatchFiles:
-    """A folder with a folder for each batch."""
+    """Files of a job with a checkpoint, or on Spark: one folder for all (runtime/sinks/folder.py)."""
 
-    def __init__(self, options: FileOptions, schema: pa.Schema) -> None:
-        self._options, self._schema, self._path = options, schema, options.path
+    def __init__(self, options: FileOptions, schema: pa.Schema, job: str) -> None:
+        self._options, self._schema = options, schema
+        self._folder = Folder(options.path, job)
+        self._begun = -1
+        """The newest batch whose publishing was begun: of later ones nothing is published."""
+        self._kept: dict[int, list[Path]] | None = None
+        """By batch the files that are published at the end; None if each batch is published by itself."""
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._options.path
 
     def check(self, last: int | None) -> None:
-        """The folder can be made; results of others are not touched. `last` is the batch of the newest commit: ours are
-        results up to the one after it."""
-        if self._path.exists() and not self._path.is_dir():
-            raise SettingError(f"{self._path} is a file; the path of a sink is a folder")
-        if last is not None:
-            if foreign := sorted(folder.name for folder, batch in self._batches() if batch > last + 1):
-                raise SettingError(
-                    f"{self._path} holds {foreign[-1]}, but the newest commit of the checkpoint is of batch {last}:"
-                    " that is of another job, or the checkpoint is an old copy; remove what is newer,"
-                    " or choose another path"
-                )
-            return
-        if not self._path.is_dir():
-            return
-        there = [file for file in self._path.iterdir() if file.name != STAGED and not file.name.startswith(".")]
-        if there and self._options.mode != "overwrite":
+        """Refuses (SettingError) a folder with results that do not fit the checkpoint, whose newest commit is of batch
+        `last`: of this job there may be results up to the batch after it, of others only as the mode allows."""
+        self._folder.check(self._options.mode if last is None else "append")
+        newest, last = max((batch for _, batch in self._folder.mine()), default=-1), -1 if last is None else last
+        if newest > last + 1:
             raise SettingError(
-                f"{self._path} already holds results; add mode 'overwrite', or choose another path"
-                " (with a checkpoint, mode 'append' is not possible: each batch has a folder of its own)"
+                f"{self.path} holds batch {newest} of this job, but the newest commit of the checkpoint is of batch"
+                f" {last}: the checkpoint is an old copy; remove what is newer, or choose another path"
             )
 
-    def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> str:
-        folder = self._path / STAGED
-        file = folder / f"{name}.{self._options.format}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            out = writer(file, self._options, self._schema)
-            out.write(pa.Table.from_batches(batches, self._schema))
-            reach("sink: before a staged file is closed")
-            out.close()
-            reach("sink: a file is staged")
-        except (pa.ArrowException, OSError) as error:
-            raise JobError(f"cannot write to {self._path}: {why(error)}") from None
-        return str(file)
+    def keep_until_the_end(self) -> None:
+        """For a job that ends and cannot go on after a crash: with mode 'overwrite' the old results stay until then."""
+        self._kept = {} if self._options.mode == "overwrite" else None
+
+    def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
+        parts = PartWriter(self._folder.staged, name, self._options, self._schema)
+        files = parts.write(pa.Table.from_batches(batches, self._schema))
+        return [str(file) for file in (*files, *parts.close(at_least_one=not files))]
 
     def publish(self, batch: int, files: Sequence[str]) -> None:
-        target, mark = self._path / f"{_BATCH}{batch:08}", uuid.uuid4().hex[:8]
-        fresh, old = self._path / STAGED / f"{batch:08}-new-{mark}", self._path / STAGED / f"{batch:08}-old-{mark}"
-        try:
-            if files:
-                fresh.mkdir(parents=True)
-                for number, file in enumerate(files):
-                    Path(file).rename(fresh / f"part-{number:05}.{self._options.format}")
-            reach("sink: staged files are together")
-            if target.exists():
-                target.rename(old)
+        staged = [Path(file) for file in files]
+        if self._kept is not None:
+            self._kept[batch] = staged
+            return
+        with self._told():
+            if batch <= self._begun:
+                self._folder.remove([file for file, of in self._folder.mine() if of == batch])
                 reach("sink: what was published before is away")
-            if files:
-                fresh.rename(target)
+            self._begun = batch
+            self._folder.publish(batch, staged)
             reach("sink: published")
-            self._tidy(batch)
-        except OSError as error:
-            raise JobError(f"cannot write to {self._path}: {why(error)}") from None
+            self._folder.tidy(batch)
 
     def forget_after(self, batch: int) -> None:
-        if batch < 0 and self._options.mode == "overwrite" and self._path.is_dir():
-            for there in self._path.iterdir():
-                _remove(there)
-        if self._path.is_dir():
-            for folder, number in self._batches():
-                if number > batch:
-                    _remove(folder)
-            self._tidy(1 << 62)
-
-    def _batches(self) -> list[tuple[Path, int]]:
-        """The folders of published batches, with their numbers."""
-        there = [(folder, folder.name[len(_BATCH) :]) for folder in self._path.glob(f"{_BATCH}*")]
-        return [(folder, int(number)) for folder, number in there if number.isdigit()]
+        with self._told():
+            if batch < 0 and self._options.mode == "overwrite" and self._kept is None:
+                self._folder.clear()
+            self._folder.remove([file for file, of in self._folder.mine() if of > batch])
+            self._folder.leave()
 
     def close(self, batch: int) -> None:
         """The job is done: without any row there is one empty file, so that readers find the columns."""
-        if not any(self._path.glob(f"{_BATCH}*")):
-            self.publish(batch, [self.stage(f"{batch:08}-empty", [])])
-        with contextlib.suppress(OSError):
-            (self._path / STAGED).rmdir()
+        kept, self._kept = self._kept, None
+        with self._told():
+            old = [] if kept is None else list(self._folder.others())
+            for of, staged in (kept or {}).items():
+                self._folder.publish(of, staged)
+            there = self._folder.data() if kept is None else (file for staged in kept.values() for file in staged)
+            if next(there, None) is None:
+                self._folder.publish(batch, map(Path, self.stage(f"{batch:08}-empty", [])))
+            self._folder.remove(old)
+            self._folder.leave()
 
-    def _tidy(self, batch: int) -> None:
-        """What is staged for batches up to this one is no longer needed."""
-        staged = self._path / STAGED
-        for there in staged.iterdir() if staged.is_dir() else ():
-            if int(there.name.split("-")[0]) <= batch:
-                _remove(there)
+    def abandon(self) -> None:
+        """The job failed and cannot go on."""
+        self._folder.leave()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise JobError(f"cannot write to {self.path}: {why(error)}") from None
 
 
 class HandOver:
@@ -143,11 +131,11 @@ class HandOver:
     ) -> None:
         self._store, self._folder, self._schema, self._give = store, folder, schema, give
 
-    def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> str:
+    def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
         out = pa.BufferOutputStream()
         pq.write_table(pa.Table.from_batches(batches, self._schema), out, use_dictionary=repeating(self._schema))
         self._store.write(f"{self._folder}/{name}.parquet", out.getvalue())
-        return f"{self._folder}/{name}.parquet"
+        return [f"{self._folder}/{name}.parquet"]
 
     def publish(self, batch: int, files: Sequence[str]) -> None:
         if files:
@@ -168,9 +156,5 @@ class HandOver:
     def close(self, batch: int) -> None:
         self.forget_after(batch)
 
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    def abandon(self) -> None:
+        """Nothing to undo: the checkpoint goes with the job."""

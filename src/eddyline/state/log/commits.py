@@ -28,7 +28,7 @@ from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import UNFINISHED, Store
 
-FORMAT = 3
+FORMAT = 4
 LOG, SMALL, COMMITS, DECIDED, ABOUT = "log", "small", "commits", "decided", "checkpoint.json"
 
 
@@ -74,15 +74,27 @@ class Checkpoint:
         known: str = self._json(ABOUT)["id"]
         return known
 
-    def open(self, about: Mapping[str, Any]) -> None:
-        """Begin it, or go on with it; `about` is what it is of, and one of something else is refused (SettingError)."""
+    def identity(self) -> str:
+        """The id of the checkpoint, or one to begin it with."""
+        return self.history if self.begun else uuid.uuid4().hex
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a checkpoint."""
+        return self.store.exists(ABOUT)
+
+    def open(self, about: Mapping[str, Any], identity: str | None = None) -> None:
+        """Begin it, or go on with it; `about` is what it is of, and one of something else is refused (SettingError).
+        `identity` is what `identity()` said; if another run has begun the checkpoint since then, it is refused."""
         self.check(about)
-        if not self.store.exists(ABOUT):
-            self.store.write(ABOUT, sealed({"format": FORMAT, "id": uuid.uuid4().hex, **about}))
+        if not self.begun:
+            self.store.write(ABOUT, sealed({"format": FORMAT, "id": identity or uuid.uuid4().hex, **about}))
+        elif identity not in (None, self.history):
+            raise JobError(f"the checkpoint {self.store.root} was begun by another run of this job; start it again")
 
     def check(self, about: Mapping[str, Any]) -> None:
         """Refuses a checkpoint that `open` would refuse; writes nothing."""
-        if not self.store.exists(ABOUT):
+        if not self.begun:
             if self.store.names(COMMITS):
                 raise JobError(f"the checkpoint {self.store.root} has commits, but its {ABOUT} is missing")
             if foreign := self.store.foreign():

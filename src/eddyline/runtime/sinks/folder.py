@@ -1,0 +1,127 @@
+"""A folder of results: which files are whose, and how they come and go. Both engines have this one layout.
+
+    out/part-00000042-00000-3f2a9c0b17de.parquet      the first file of batch 42 of the job 3f2a9c0b17de
+    out/country=de/part-00000042-00001-...            a file of a sink with PARTITION BY (country)
+    out/_staged/3f2a9c0b17de/...                      files of that job that are not published yet
+
+A file is written under `_staged`, which readers do not look into (`_`), and published by one rename when it is
+complete. Its name says of which job and batch it is, so a job finds its own files and never touches those of others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from eddyline.errors import SettingError
+from eddyline.faults import reach
+
+STAGED = "_staged"
+JOB_DIGITS = 12
+"""Of the random id of a job so many digits are in the names of its files: ten thousand jobs may append to one folder,
+and two of them have the same with a chance of one in a million."""
+_OURS = re.compile(r"part-(?P<batch>[0-9]{8,})-[0-9]{5,}-(?P<job>[0-9a-f]+)\.")
+_OLD_BATCH = re.compile(r"batch-[0-9]+$")
+_FORMATS = {".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".orc", ".avro", ".arrow", ".feather"}
+
+
+class Folder:
+    """The results at a path, as one job sees them."""
+
+    def __init__(self, path: Path, job: str) -> None:
+        self.path, self.staged = path, path / STAGED / job
+        self._job = job
+
+    def check(self, mode: str) -> None:
+        """Refuses (SettingError) a path that is a file and, with mode 'error', results of others."""
+        if self.path.exists() and not self.path.is_dir():
+            raise SettingError(f"{self.path} is a file; the path of a sink is a folder")
+        if mode == "error" and (other := next(self.others(), None)) is not None:
+            raise SettingError(
+                f"{self.path} already holds results ({other.relative_to(self.path)});"
+                " add mode 'overwrite' or mode 'append', or choose another path"
+            )
+
+    def data(self) -> Iterator[Path]:
+        """The files that hold rows, whoever wrote them: those with the name of a result or of a format, and all files
+        in folders of batches and of partition values. Other files and folders are none of our business."""
+        if not self.path.is_dir():
+            return
+        for entry in os.scandir(self.path):
+            if _holds_rows(entry.name):
+                yield from _below(entry)
+
+    def mine(self) -> Iterator[tuple[Path, int]]:
+        """The published files of this job, with their batches."""
+        for file in self.data():
+            match = _OURS.match(file.name)
+            if match is not None and match["job"] == self._job:
+                yield file, int(match["batch"])
+
+    def others(self) -> Iterator[Path]:
+        """The files that hold rows and are not of this job."""
+        mine = {file for file, _ in self.mine()}
+        return (file for file in self.data() if file not in mine)
+
+    def publish(self, batch: int, files: Iterable[Path], first: int = 0) -> None:
+        """Staged files become files of the batch, numbered from `first`; each appears whole, by one rename."""
+        for number, file in enumerate(files, first):
+            folder = self.path / file.relative_to(self.staged).parent
+            if folder != self.path:
+                folder.mkdir(parents=True, exist_ok=True)
+            reach("sink: before a file is published")
+            file.rename(folder / f"part-{batch:08}-{number:05}-{self._job}{file.suffix}")
+
+    def remove(self, files: Sequence[Path]) -> None:
+        """These files go, and with them the folders that are empty then."""
+        for file in files:
+            file.unlink(missing_ok=True)
+        for folder in {file.parent for file in files}:
+            self._prune(folder)
+
+    def clear(self) -> None:
+        """Everything that holds rows goes, and everything that is staged, whosever it is."""
+        self.remove(list(self.data()))
+        shutil.rmtree(self.path / STAGED, ignore_errors=True)
+
+    def tidy(self, batch: int) -> None:
+        """Staged files of this job for batches up to this one go; their names begin with the batch."""
+        for root, _, names in os.walk(self.staged, topdown=False):
+            for name in names:
+                if int(name.split("-")[0]) <= batch:
+                    Path(root, name).unlink(missing_ok=True)
+            self._prune(Path(root))
+
+    def leave(self) -> None:
+        """This job stages nothing any more."""
+        shutil.rmtree(self.staged, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.staged.parent.rmdir()
+
+    def _prune(self, folder: Path) -> None:
+        """Removes a folder if it is empty, and then the folder above it, up to the path."""
+        with contextlib.suppress(OSError):
+            while folder != self.path:
+                folder.rmdir()
+                folder = folder.parent
+
+
+def _holds_rows(name: str) -> bool:
+    if name.startswith("."):
+        return False
+    if "=" in name[1:] or _OLD_BATCH.match(name):
+        return True
+    return not name.startswith("_") and (name.startswith("part-") or not _FORMATS.isdisjoint(Path(name).suffixes))
+
+
+def _below(entry: os.DirEntry[str]) -> Iterator[Path]:
+    """A file, or all files in a folder; a link to a folder is not followed."""
+    if not entry.is_dir(follow_symlinks=False):
+        yield Path(entry.path)
+        return
+    for inner in os.scandir(entry.path):
+        yield from _below(inner)
