@@ -27,3 +27,5 @@ class Declaration:
     place: Place
     places: Mapping[str, Place] = field(default_factory=dict, hash=False, compare=False)
     """Where `time`, `late` and `dead` are named."""
+    partition_by: tuple[str, ...] = ()
+    """The columns whose values are folders of a sink."""

@@ -35,9 +35,13 @@ def read_declaration(cursor: Cursor) -> Declaration:
     options = _read_options(cursor) if cursor.match("OPTIONS") else {}
     time, late, dead, lateness = None, None, None, None
     places: dict[str, Place] = {}
+    partition: tuple[str, ...] = ()
     while cursor.token is not None:
         at = cursor.at
         seen = False
+        if kind == "SINK" and not partition and cursor.match_type(TokenType.PARTITION_BY):
+            partition = _read_partition(cursor)
+            continue
         if cursor.match("TIMESTAMP", "BY"):
             places["time"] = cursor.place()
             seen, time = time is not None, _read_time(cursor)
@@ -54,7 +58,7 @@ def read_declaration(cursor: Cursor) -> Declaration:
         if seen or kind != "STREAM":
             cursor.at = at
             _refuse_repeated_or_timed(cursor, kind, seen)
-    return Declaration(kind, name, columns, format, options, time, lateness or 0, late, dead, place, places)
+    return Declaration(kind, name, columns, format, options, time, lateness or 0, late, dead, place, places, partition)
 
 
 def _read_time(cursor: Cursor) -> str:
@@ -121,6 +125,8 @@ def _refuse_repeated_or_timed(cursor: Cursor, kind: str, repeated: bool) -> NoRe
 
 
 def _refuse_clause(cursor: Cursor, kind: str) -> NoReturn:
+    if kind == "SINK":
+        cursor.expected("OPTIONS, PARTITION BY or ';' to end the statement")
     if kind != "STREAM":
         cursor.expected("OPTIONS or ';' to end the statement")
     cursor.expected("TIMESTAMP BY, LATENESS, LATE INTO, DEAD INTO or ';' to end the statement")
@@ -157,6 +163,24 @@ def _read_column_type(cursor: Cursor, name: str) -> pa.DataType:
     if cursor.at == start:
         cursor.expected(f"the type of column {shown(name)}, as in {shown(name)[1:-1]} BIGINT")
     return read_type(cursor.text, cursor.tokens[start : cursor.at])
+
+
+def _read_partition(cursor: Cursor) -> tuple[str, ...]:
+    form = "PARTITION BY (country, day)"
+    if not cursor.match_type(TokenType.L_PAREN):
+        cursor.expected(f"'(' as in {form}")
+    columns: list[str] = []
+    while True:
+        at = cursor.at
+        name = cursor.name(f"the name of a column, as in {form}")
+        if name.lower() in map(str.lower, columns):
+            cursor.at = at
+            cursor.fail(f"column {shown(name)} is listed twice; name it once")
+        columns.append(name)
+        if cursor.match_type(TokenType.R_PAREN):
+            return tuple(columns)
+        if not cursor.match_type(TokenType.COMMA):
+            cursor.expected("',' or ')' after the name of a column")
 
 
 def _read_options(cursor: Cursor) -> dict[str, str]:

@@ -61,6 +61,8 @@ def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
     if format_ == "print":
         from eddyline.runtime.sinks.print_rows import PrintSink
 
+        if declaration.partition_by:
+            raise SettingError("print writes no folders; leave PARTITION BY out")
         style = options.choice("format", ("table", "json"))
         limit = options.whole("limit", 0) if "limit" in options else None
         options.done()
@@ -68,8 +70,8 @@ def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
     from eddyline.runtime.sinks.file_sink import FileSink
     from eddyline.runtime.sinks.files import FileOptions, check_columns
 
-    file_options = FileOptions.read(format_, options)
-    check_columns(format_, schema)
+    file_options = FileOptions.read(format_, options, declaration.partition_by)
+    check_columns(file_options, schema)
     return FileSink(file_options, schema)
 
 

@@ -108,8 +108,10 @@ def sink_opener(spark: SparkSession) -> SinkOpener:
                 options["maxRecordsPerFile"] = options.pop("rows_per_file")
 
         def write(frame: DataFrame, batch: int) -> None:
+            writer = frame.write.format(declaration.format).options(**options).mode("append")
+            writer = writer.partitionBy(*declaration.partition_by) if declaration.partition_by else writer
             try:
-                frame.write.format(declaration.format).options(**options).mode("append").save()
+                writer.save()
             except (PySparkException, Py4JError) as error:
                 if why := _unknown(declaration.format, error):
                     raise SettingError(f"Spark cannot write '{declaration.format}'{why}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from eddyline.query.as_text import as_text
 from eddyline.query.types import sql_type
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.json_lines import lines, writable
+from eddyline.runtime.sinks.partition import Partition
 from eddyline.runtime.sources.json_values import is_bytes
 
 FILE_SINKS = ("parquet", "csv", "json")
@@ -42,10 +44,11 @@ class FileOptions:
     compression: str = "snappy"
     header: bool = True
     sep: str = ","
+    partition_by: tuple[str, ...] = ()
 
     @staticmethod
-    def read(format_: str, options: Options) -> FileOptions:
-        """From the declaration's OPTIONS."""
+    def read(format_: str, options: Options, partition_by: Sequence[str] = ()) -> FileOptions:
+        """From the declaration's OPTIONS and PARTITION BY."""
         path = options.required("path", "out")
         if has_scheme(path):
             raise SettingError(f"the local engine writes no files to {path}: use --engine spark, or a folder")
@@ -57,7 +60,7 @@ class FileOptions:
         header = options.flag("header", True) if format_ == "csv" else False
         sep = options.char("sep", ",") if format_ == "csv" else ""
         options.done()
-        return FileOptions(Path(path), format_, mode, rows, compression, header, sep)
+        return FileOptions(Path(path), format_, mode, rows, compression, header, sep, tuple(partition_by))
 
 
 def writes_files(sink: Declaration) -> bool:
@@ -71,9 +74,12 @@ def has_scheme(path: str) -> bool:
     return "://" in path
 
 
-def check_columns(format_: str, schema: pa.Schema) -> None:
+def check_columns(options: FileOptions, schema: pa.Schema) -> None:
     """Refuses (SettingError) columns whose values could not be read back."""
-    for field in schema:
+    format_ = options.format
+    if not schema.names:
+        return  # only Spark knows them, later
+    for field in Partition(options.partition_by, schema).rest:
         if format_ == "csv" and (pa.types.is_nested(field.type) or is_bytes(field.type)):
             raise SettingError(
                 f"csv cannot hold a column of type {sql_type(field.type)}, as {field.name} is; use parquet or json"

@@ -1,4 +1,4 @@
-"""Rows to complete files, none of which has more rows than asked."""
+"""Rows to complete files: none has more rows than asked, and each has the rows of one folder of PARTITION BY."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.runtime.sinks.files import FileOptions, Writer, writer
+from eddyline.runtime.sinks.partition import Partition
 from eddyline.runtime.sources.paths import why
 
 
@@ -24,49 +25,58 @@ class _Open:
     rows: int = 0
 
 
+_MOST_OPEN = 32
+"""Files of different folders that are open at a time."""
+
+
 class PartWriter:
-    """Writes files into `folder`, under names that begin with `name`."""
+    """Writes files into `folder` and the folders of its partition, under names that begin with `name`."""
 
     def __init__(self, folder: Path, name: str, options: FileOptions, schema: pa.Schema) -> None:
-        self._folder, self._name, self._options, self._schema = folder, name, options, schema
-        self._open: _Open | None = None
+        self._folder, self._name, self._options = folder, name, options
+        self._partition = Partition(options.partition_by, schema)
+        self._open: dict[str, _Open] = {}
         self._number = 0
 
     def write(self, table: pa.Table) -> list[Path]:
         """Adds rows; returns the files that are complete now."""
-        done, start = [], 0
+        done = []
         with self._told():
-            while start < table.num_rows:
-                file = self._open = self._open or self._begin()
-                part = table.slice(start, self._options.rows_per_file - file.rows)
-                file.writer.write(part)
-                start += part.num_rows
-                file.rows += part.num_rows
-                if file.rows >= self._options.rows_per_file:
-                    done += self._complete()
+            for folder, rows in self._partition.split(table):
+                start = 0
+                while start < rows.num_rows:
+                    file = self._open.get(folder) or self._begin(folder)
+                    part = rows.slice(start, self._options.rows_per_file - file.rows)
+                    file.writer.write(part)
+                    start += part.num_rows
+                    file.rows += part.num_rows
+                    if file.rows >= self._options.rows_per_file:
+                        done.append(self._complete(folder))
+                if len(self._open) > _MOST_OPEN:
+                    done.append(self._complete(next(iter(self._open))))
         return done
 
     def close(self, at_least_one: bool = False) -> list[Path]:
-        """Completes the file in hand, or an empty one if there must be one; returns it."""
+        """Completes the open files, or an empty one if there must be one; returns them."""
         with self._told():
-            if at_least_one and self._open is None:
-                self._open = self._begin()
-            return self._complete()
+            if at_least_one and not self._open:
+                self._begin(self._partition.of_nothing)
+            return [self._complete(folder) for folder in list(self._open)]
 
-    def _begin(self) -> _Open:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._folder / f"{self._name}-{self._number:05}.{self._options.format}"
+    def _begin(self, folder: str) -> _Open:
+        place = self._folder / folder
+        place.mkdir(parents=True, exist_ok=True)
+        path = place / f"{self._name}-{self._number:05}.{self._options.format}"
         self._number += 1
-        return _Open(path, writer(path, self._options, self._schema))
+        file = self._open[folder] = _Open(path, writer(path, self._options, self._partition.rest))
+        return file
 
-    def _complete(self) -> list[Path]:
-        file, self._open = self._open, None
-        if file is None:
-            return []
+    def _complete(self, folder: str) -> Path:
+        file = self._open.pop(folder)
         reach("sink: before a staged file is closed")
         file.writer.close()
         reach("sink: a file is staged")
-        return [file.path]
+        return file.path
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -1,0 +1,127 @@
+"""PARTITION BY: rows in folders `column=value`, exactly once, as other readers expect them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eddyline.errors import ScriptError
+from eddyline.runtime.checkpointed import CheckpointedRunner
+from eddyline.runtime.job import prepare
+from eddyline.runtime.sinks import parts
+from eddyline.runtime.sinks.partition import Partition
+from eddyline.settings import from_mapping
+from tests.conftest import Ran
+
+TEXTS = ["de", "fr", None, "a/b=c: 100 %", "de", "", "ü", "de"]
+SCRIPT = """
+CREATE STREAM s USING parquet OPTIONS (path 's') TIMESTAMP BY ts;
+CREATE SINK out USING {} OPTIONS (path 'out', rows_per_file 2) PARTITION BY (Country, n);
+INSERT INTO out SELECT country, k, n FROM s;
+"""
+
+
+@pytest.fixture
+def rows(in_tmp: Path) -> pa.Table:
+    count = len(TEXTS) * 5
+    times = pa.array([datetime(2026, 1, 1, 0, 0, i) for i in range(count)], pa.timestamp("us"))
+    numbers = pa.array([i % 2 for i in range(count)], pa.int32())
+    made = pa.table({"ts": times, "country": TEXTS * 5, "n": numbers, "k": list(range(count))})
+    Path("s").mkdir()
+    pq.write_table(made, "s/0.parquet")
+    return made
+
+
+def _checkpointed(text: str) -> None:
+    for batches in (2, None):
+        runner = CheckpointedRunner(prepare(text, checkpoint="ck"), text, from_mapping({"batch_rows": 7}), "ck")
+        runner.run(stop=lambda runner=runner, batches=batches: runner.progress().batches == batches)  # type: ignore[misc]
+
+
+def _expected(rows: pa.Table) -> list[tuple[Any, ...]]:
+    columns = [rows[name].to_pylist() for name in ("country", "k", "n")]
+    return sorted(((c or None, k, n) for c, k, n in zip(*columns, strict=True)), key=repr)
+
+
+@pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
+@pytest.mark.parametrize("durable", [False, True])
+def test_other_readers_find_the_rows(
+    rows: pa.Table, run_script: Callable[..., Ran], format_: str, durable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "_MOST_OPEN", 2)
+    text = SCRIPT.format(format_)
+    _checkpointed(text) if durable else run_script(text)
+    types = "hive_types={'country': VARCHAR, 'n': INTEGER}"
+    read = f"read_{format_}('out/**/*.{format_}', hive_partitioning=true, {types})"
+    found = duckdb.sql(f"SELECT country, k, n FROM {read}").fetchall()
+    assert sorted(found, key=repr) == _expected(rows)
+    assert {folder.name for folder in Path("out").iterdir()} == {
+        "country=de", "country=fr", "country=__HIVE_DEFAULT_PARTITION__", "country=a%2Fb%3Dc%3A 100 %25", "country=ü"
+    }  # fmt: skip
+    files = [file for file in Path("out").rglob("part-*") if file.is_file()]
+    assert {file.parent.name for file in files} == {"n=0", "n=1"} and not Path("out/_staged").exists()
+    if format_ == "parquet":
+        assert {tuple(pq.read_schema(file).names) for file in files} == {("k",)}
+        assert max(pq.read_metadata(file).num_rows for file in files) == 2
+
+
+def test_modes_mean_the_folders_too(rows: pa.Table, run_script: Callable[..., Ran]) -> None:
+    text = SCRIPT.format("parquet")
+    run_script(text)
+    with pytest.raises(ScriptError, match=r"out already holds results \(country="):
+        run_script(text)
+    run_script(text.replace("'out',", "'out', mode 'overwrite',").replace("FROM s", "FROM s WHERE country = 'fr'"))
+    assert [folder.name for folder in Path("out").iterdir()] == ["country=fr"]
+    assert pq.read_table("out").num_rows == 5
+
+
+def test_no_rows_are_a_file_with_the_columns(rows: pa.Table, run_script: Callable[..., Ran]) -> None:
+    run_script(SCRIPT.format("parquet").replace("FROM s", "FROM s WHERE k < 0"))
+    found = duckdb.sql("SELECT * FROM read_parquet('out/**/*.parquet', hive_partitioning=true)")
+    assert found.columns == ["k", "country", "n"] and found.fetchall() == []
+
+
+def test_values_as_names_of_folders() -> None:
+    columns = {
+        "d": pa.array([date(2026, 1, 2), None]),
+        "t": pa.array([datetime(2026, 1, 2), datetime(2026, 1, 2, 3, 4, 5, 600_000)], pa.timestamp("us")),
+        "b": pa.array([True, False]),
+        "s": pa.array(["x", "y"]).dictionary_encode(),
+    }
+    table = pa.table({**columns, "v": [1, 2]})
+    split = dict(Partition(["d", "t", "b", "s"], table.schema).split(table))
+    assert {folder: rows.to_pydict() for folder, rows in split.items()} == {
+        "d=2026-01-02/t=2026-01-02 00%3A00%3A00/b=true/s=x": {"v": [1]},
+        "d=__HIVE_DEFAULT_PARTITION__/t=2026-01-02 03%3A04%3A05.6/b=false/s=y": {"v": [2]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("clause", "answer"),
+    [
+        ("PARTITION BY (cuntry)", "PARTITION BY cuntry: there is no such column; did you mean 'country'"),
+        ("PARTITION BY (country, k, n)", "PARTITION BY names all columns; leave one for the files"),
+        ("PARTITION BY (f)", "PARTITION BY f: a column of type DOUBLE cannot name folders; a whole number"),
+        ("PARTITION BY (country, Country)", "column 'Country' is listed twice"),
+        ("PARTITION BY country", r"expected '\(' as in PARTITION BY \(country, day\), but found 'country'"),
+        ("PARTITION BY (country) PARTITION BY (n)", "expected OPTIONS, PARTITION BY or ';' to end the statement"),
+    ],
+)
+def test_what_is_refused(rows: pa.Table, run_script: Callable[..., Ran], clause: str, answer: str) -> None:
+    text = SCRIPT.format("parquet").replace("PARTITION BY (Country, n)", clause)
+    text = text.replace("country, k, n FROM", "country, k, k * 0.5::DOUBLE AS f FROM") if "(f)" in clause else text
+    with pytest.raises(ScriptError, match=answer):
+        run_script(text)
+    assert not Path("out").exists()
+
+
+def test_print_has_no_folders(rows: pa.Table, run_script: Callable[..., Ran]) -> None:
+    with pytest.raises(ScriptError, match="print writes no folders; leave PARTITION BY out"):
+        run_script(SCRIPT.format("print").replace(" OPTIONS (path 'out', rows_per_file 2)", ""))
