@@ -123,9 +123,7 @@ def prepare(
     return Job(query, tuple(inputs), result)
 
 
-def explain(
-    text: str, given: Mapping[str, Given] | None = None, seed: int = 0, opener: Opener = open_source
-) -> Query:
+def explain(text: str, given: Mapping[str, Given] | None = None, seed: int = 0, opener: Opener = open_source) -> Query:
     """The bound query of a script; its sinks are not looked at."""
     return _Catalog(_with_given(parse(text), given or {}), given or {}, seed, opener).bind()
 
