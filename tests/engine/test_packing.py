@@ -23,7 +23,7 @@ def test_rows_are_used_late_or_dead_and_counted(slots: int, tmp_path: Path) -> N
     assert all(p.head["newest"] == {"a": 130} for _, p in parcels["counts"])
     (counts,) = (p for _, p in parcels["counts"] if "counts" in p.head)
     assert to == 5 % slots and late.head == {"stream": "a"} and late.batch.column("k").to_pylist() == [3]
-    assert dead.batch.column(REASON).to_pylist() == [NO_TIME] and dead.batch.column("k").to_pylist() == [4]
+    assert dead.batch.column(REASON).to_pylist() == [f"{NO_TIME}: ts is NULL"] and dead.batch.column("k").to_pylist() == [4]
     assert counts.head["counts"] == {
         "rows_in": 5, "rows_used": 3, "rows_late": 1, "rows_dead": 1, "expression_errors": 0
     }  # fmt: skip

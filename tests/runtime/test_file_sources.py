@@ -221,7 +221,7 @@ def test_csv_a_header_that_lacks_declared_columns_is_refused(
         ("1767225601000,one,0.5", "column ts: '1767225601000' is not a value of type timestamp[us]"),
         ("16.11.2026,1,0.5", "column ts: '16.11.2026' is not a value of type timestamp[us]"),
         ("yesterday,1,0.5", "column ts: 'yesterday' is not a value of type timestamp[us]"),
-        (",,", "the event time is NULL or out of range"),
+        (",,", "the event time is NULL or out of range: ts is NULL"),
     ],
 )
 def test_csv_a_first_line_that_is_an_unreadable_row_is_no_header(
@@ -293,7 +293,7 @@ def test_csv_dead_rows(in_tmp: Path, run_script: Run) -> None:
         "column k: 'three' is not a value of type int64",
         "column ts: 'yesterday' is not a value of type timestamp[us]",
         "not text in UTF-8",
-        "the event time is NULL or out of range",
+        "the event time is NULL or out of range: ts is NULL",
     ]
     assert next(row for row in dead if "three" in row["reason"])["x"] == "0.5"
 

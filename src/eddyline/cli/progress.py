@@ -73,8 +73,8 @@ def closing(summary: Summary) -> str:
     rate = summary.rows_in / summary.seconds if summary.seconds > 0 else 0.0
     text = f"{summary.rows_in:,} rows in, {summary.rows_out:,} rows out in {summary.seconds:.2f} s ({rate:,.0f} rows/s)"
     odd = (
-        (summary.rows_late, "late"),
-        (summary.rows_dead, "dead"),
+        (summary.rows_late, f"late{summary.late}"),
+        (summary.rows_dead, f"dead{summary.dead}"),
         (summary.expression_errors, "expressions not evaluated"),
     )
     text += "".join(f", {count:,} {what}" for count, what in odd if count)

@@ -41,6 +41,9 @@ def command(options: argparse.Namespace) -> int:
     from eddyline.cli.progress import closing
 
     note(closing(summary))
+    for warning in summary.warnings:
+        if warning not in runner.warnings:
+            note(f"warning: {warning}")
     if options.json:
         print(json.dumps(summary.as_dict()))
     return 0

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from eddyline.engine.partial import combine
+from eddyline.engine.seen import Tally, Told, together
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
 from eddyline.engine.watermarks import Silence, Watermarks
@@ -47,6 +48,8 @@ class RunStats:
     memory_bytes: int = 0
     peak_memory_bytes: int = 0
     decisions: dict[str, int] = field(default_factory=dict)
+    streams: Told = field(default_factory=dict)
+    """What was seen of the rows of each stream."""
 
 
 @dataclass(frozen=True)
@@ -128,13 +131,14 @@ class LocalEngine:
         quiet = self._silence.begin(unread)
         for slot in self.slots:
             slot.replan()
-        stats, newest = self.stats, dict[str, int]()
+        stats, newest, tally = self.stats, dict[str, int](), Tally(self._watermarks)
         late: list[tuple[str, pa.RecordBatch]] = []
         dead: list[tuple[str, pa.RecordBatch, pa.Array]] = []
         for name, raw in rows:
             if self._watermarks.by_stream[name] == FOREVER:
                 raise InternalError(f"stream {name} has ended, and a batch of it came")
-            split = self._split.split(name, raw, self._watermarks.late_before(name))
+            split = self._split.split(name, raw, self._watermarks.late_before(name), tally.newest(name))
+            tally.add(name, raw.num_rows, split)
             stats.rows_in += raw.num_rows
             stats.rows_used += split.used
             stats.rows_late += split.late.num_rows
@@ -147,6 +151,7 @@ class LocalEngine:
                 newest[name] = max(split.newest, newest.get(name, split.newest))
             for shipment in split.shipments:
                 self.slots[shipment.slot].receive(shipment)
+        stats.streams = together(stats.streams, [tally.told], {})
         self._watermarks.finish_batch(newest, ended, quiet)
         self._silence.after(newest, self._watermarks.idle, self._watermarks.ended)
         for slot in self.slots:

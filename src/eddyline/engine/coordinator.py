@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from eddyline.engine.seen import Told, together
 from eddyline.engine.watermarks import Silence, Watermarks
 from eddyline.errors import JobError
 from eddyline.faults import reach
@@ -74,8 +75,8 @@ class Record:
     first_error: str = ""
     state: Mapping[str, int] = field(default_factory=dict)
     """Rows and bytes held, peaks, decisions taken: for people."""
-    read: Mapping[str, int] = field(default_factory=dict)
-    """Rows read of each stream, as far as this slot was told: for people."""
+    seen: Sequence[Told] = field(default_factory=list)
+    """What tasks saw of the rows of each stream, as far as this slot was told: for people."""
     report: Mapping[str, Any] = field(default_factory=dict)
     """What the eddy did in this turn (routing/gathered.py): for people."""
     plan: Mapping[str, Any] = field(default_factory=dict)
@@ -183,6 +184,7 @@ class Coordinator:
             finished,
             decision.after,
             {} if finished else {str(r.slot): r.plan for r in records if r.slot != COMBINED},
+            together(last.streams, (seen for r in records for seen in r.seen), decision.watermarks["newest"]),
         )
         self._checkpoint.expect(commit.batch)
         reach("before publish")

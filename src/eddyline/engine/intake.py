@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.errors import JobError
+from eddyline.kernels.disorder import behind
 from eddyline.query.as_text import as_text
 from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Column, Expr
@@ -41,22 +42,57 @@ class Intake:
     """Why each of the dead rows is dead."""
     newest: int | None
     """The largest event time of any readable row, late ones included."""
+    oldest: int | None
+    """The smallest of them."""
+    behind: int
+    """The most that one of them is behind the newest before it."""
 
 
-def take_in(stream: Stream, batch: pa.RecordBatch, late_before: int | None) -> Intake:
-    """Sort the rows of a batch: those without a usable time are dead, those older than `late_before` are late."""
+def take_in(stream: Stream, batch: pa.RecordBatch, late_before: int | None, newest: int | None = None) -> Intake:
+    """Sort the rows of a batch: those without a usable time are dead, those older than `late_before` are late. Before
+    them came rows up to the time `newest`."""
     assert stream.time is not None
     whole = with_time(stream, batch)
     batch = _without_time(stream, batch)
     times = columns_for(stream, whole, [stream.time]).column(0)
     micros = event_times(times)
-    readable = (micros >= -LARGEST_TIME) & (micros <= LARGEST_TIME)
-    if times.null_count:
-        readable &= pc.is_valid(times).to_numpy(zero_copy_only=False)
-    late = readable & (micros < late_before) if late_before is not None else np.zeros(len(times), np.bool_)
-    newest = int(micros[readable].max()) if readable.any() else None
-    dead = _only(batch, ~readable)
-    return Intake(_only(whole, readable & ~late), _only(batch, late), dead, _reasons(stream, dead), newest)
+    nothing, dead = batch.slice(0, 0), _unreadable(times, micros)
+    known = micros if dead is None else micros[~dead]
+    if not known.size:
+        return Intake(whole.slice(0, 0), nothing, batch, _reasons(stream, batch), None, None, 0)
+    oldest, last = int(known.min()), int(known.max())
+    used, late = None if dead is None else ~dead, None
+    if late_before is not None and oldest < late_before:
+        late = micros < late_before if used is None else used & (micros < late_before)
+        used = ~late if used is None else used & ~late
+    without = nothing if dead is None else _only(batch, dead)
+    return Intake(
+        whole if used is None else _only(whole, used),
+        nothing if late is None else _only(batch, late),
+        without,
+        _reasons(stream, without),
+        last,
+        oldest,
+        _disorder(known, newest),
+    )
+
+
+def _unreadable(times: pa.Array, micros: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    """The rows without a usable time; None if all have one."""
+    if not times.null_count and micros.size and micros.min() >= -LARGEST_TIME and micros.max() <= LARGEST_TIME:
+        return None
+    missing: NDArray[np.bool_] = pc.is_null(times).to_numpy(zero_copy_only=False)
+    return missing | (micros < -LARGEST_TIME) | (micros > LARGEST_TIME)
+
+
+def _disorder(times: NDArray[np.int64], newest: int | None) -> int:
+    """The most that a time is behind the newest before it. Nearly all batches are in order, which is quickly seen."""
+    first = int(times[0]) if newest is None else newest
+    if first <= times[0] and (times[1:] >= times[:-1]).all():
+        return 0
+    fixed = times.view()
+    fixed.flags.writeable = False  # arrays of Arrow are not: so the kernel is compiled for one type
+    return int(behind(fixed, first))
 
 
 def with_time(stream: Stream, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -84,9 +120,14 @@ def _without_time(stream: Stream, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _reasons(stream: Stream, dead: pa.RecordBatch) -> pa.Array:
-    """Of a computed time, with the values that it has none for."""
-    if stream.computed is None or not dead.num_rows:
-        return pa.repeat(pa.scalar(NO_TIME), dead.num_rows)
+    """Why rows without a usable time are dead, with the values of the time, or of what it is computed from."""
+    if not dead.num_rows:
+        return pa.array([], pa.string())
+    if stream.computed is None:
+        times = columns_for(stream, dead, [str(stream.time)]).column(0)
+        number = pc.cast(times.view(pa.int64()), pa.string())
+        number = pc.binary_join_element_wise(number, f"{times.type.unit} since 1970", " ")
+        return pc.binary_join_element_wise(f"{NO_TIME}: {stream.time} is ", pc.coalesce(number, pa.scalar("NULL")), "")
     parts: list[Any] = []
     for name in stream.computed.reads:
         values = dead.column(name)

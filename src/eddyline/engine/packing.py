@@ -7,7 +7,6 @@ the watermarks are after the batch, so every slot gives what these release in th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow as pa
 from eddyline.engine.coordinator import Decision
 from eddyline.engine.home import Home
 from eddyline.engine.parcel import Parcel, of_shipment
+from eddyline.engine.seen import Place, Tally
 from eddyline.faults import reach
 
 REASON = "reason of death"
@@ -32,18 +32,23 @@ class Packer:
         self._watermarks = home.watermarks(decision.watermarks)
         self._counts = dict.fromkeys(("rows_in", "rows_used", "rows_late", "rows_dead"), 0)
         self._newest: dict[str, int] = {}
-        self._read: Counter[str] = Counter()
+        self._tally = Tally(self._watermarks)
         self._errors = home.split.errors.count
+
+    def at(self, place: Place) -> None:
+        """The rows to come are those of a file, which has this place in the order of files."""
+        self._tally.at(place)
 
     def rows(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
         """Readable rows of a stream, or of a table."""
         split, counts = self._home.split, self._counts
         if split.streams[stream].is_table:
+            self._tally.read(stream, batch.num_rows)
             yield from ((s.slot, of_shipment(s)) for s in split.split_table(stream, batch))
             return
-        found = split.split(stream, batch, self._watermarks.late_before(stream))
+        found = split.split(stream, batch, self._watermarks.late_before(stream), self._tally.newest(stream))
+        self._tally.add(stream, batch.num_rows, found)
         counts["rows_in"] += batch.num_rows
-        self._read[stream] += batch.num_rows
         counts["rows_used"] += found.used
         counts["rows_late"] += found.late.num_rows
         counts["rows_dead"] += found.dead.num_rows
@@ -60,7 +65,7 @@ class Packer:
     def dead(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
         """Rows that the source could not read, as text with their reasons."""
         self._counts["rows_in"] += batch.num_rows
-        self._read[stream] += batch.num_rows
+        self._tally.unread(stream, batch.num_rows, batch.column(-1)[0].as_py())
         self._counts["rows_dead"] += batch.num_rows
         yield self._slot, Parcel("dead", {"stream": stream}, batch)
 
@@ -68,7 +73,7 @@ class Packer:
         """What was counted, and the newest times."""
         reach("split: everything is packed")
         errors = {"expression_errors": self._home.split.errors.count - self._errors}
-        counted = {"counts": self._counts | errors, "read": dict(self._read)}
+        counted = {"counts": self._counts | errors, "seen": self._tally.told}
         for slot in range(self._decision.slots):
             if self._newest or slot == self._slot:
                 yield slot, Parcel("counts", {"newest": self._newest} | (counted if slot == self._slot else {}))

@@ -66,6 +66,10 @@ class SplitBatch:
     dead: pa.RecordBatch
     reasons: pa.Array
     newest: int | None
+    oldest: int | None = None
+    """The smallest event time of a readable row."""
+    behind: int = 0
+    """The most that a readable row is behind the newest before it."""
 
 
 class Split:
@@ -88,12 +92,15 @@ class Split:
     def _sources(self, stream: str) -> list[int]:
         return [i for i, s in enumerate(self._query.sources) if s.stream.name == stream]
 
-    def split(self, stream: str, batch: pa.RecordBatch, late_before: int | None) -> SplitBatch:
-        """A batch of a stream; rows older than `late_before` are late."""
-        intake = take_in(self.streams[stream], as_it_travels(batch), late_before)
+    def split(
+        self, stream: str, batch: pa.RecordBatch, late_before: int | None, newest: int | None = None
+    ) -> SplitBatch:
+        """A batch of a stream; rows older than `late_before` are late. Before it came rows up to the time `newest`."""
+        intake = take_in(self.streams[stream], as_it_travels(batch), late_before, newest)
         used = intake.used.num_rows
         shipments = self._shipments(stream, intake.used) if used else []
-        return SplitBatch(shipments, used, intake.late, intake.dead, intake.reasons, intake.newest)
+        times = intake.newest, intake.oldest, intake.behind
+        return SplitBatch(shipments, used, intake.late, intake.dead, intake.reasons, *times)
 
     def split_table(self, stream: str, batch: pa.RecordBatch) -> list[Shipment]:
         """Rows of a static table."""

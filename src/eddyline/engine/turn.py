@@ -11,7 +11,6 @@ before leaves none, and whoever comes next makes it again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +22,7 @@ from eddyline.engine.home import RESULTS, Home, horizon
 from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.parcel import Parcel, as_shipment
 from eddyline.engine.partial import combine
+from eddyline.engine.seen import Told
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Shipment, Split
 from eddyline.faults import reach
@@ -57,7 +57,7 @@ def take_turn(home: Home, decision: Decision, number: int, attempt: str, parcels
 
 def _work(home: Home, decision: Decision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
     before, counts, newest = slot.errors.count, dict[str, int](), dict[str, int]()
-    begun, read = _seen(slot), Counter[str]()
+    begun, tallies = _seen(slot), list[Told]()
     slot.replan()
     shipments: list[Shipment] = []
     logged: dict[str, list[pa.RecordBatch]] = {}
@@ -73,7 +73,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
                 counts[what] = counts.get(what, 0) + count
             for stream, when in parcel.head["newest"].items():
                 newest[stream] = max(when, newest.get(stream, when))
-            read.update(parcel.head.get("read", {}))
+            tallies += [parcel.head["seen"]] if "seen" in parcel.head else []
         else:
             sink = f"{parcel.kind} {parcel.head['stream']}"
             files = staged.setdefault(sink, [])
@@ -105,7 +105,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     told, error, did = slot.counted(), slot.errors.first, snapshot(_seen(slot).since(begun))
     if did and slot.planner is not None and (estimate := slot.planner.estimate(slot.plan, slot.stems)) is not None:
         did["estimated"] = estimate.as_json()
-    more = told, error, state, dict(read), did, slot.course
+    more = told, error, state, tallies, did, slot.course
     return Turn(Record(number, counts, staged, newest, log_file, merged, small, *more), partial)
 
 

@@ -41,12 +41,17 @@ class Watermarks:
 
     def late_before(self, stream: str) -> int | None:
         """Rows of the stream with a smaller time are late in the batch to come."""
-        known = [w for w in (self._of(stream), self._used) if w is not None]
+        known = [w for w in (self.of_stream(stream), self._used) if w is not None]
         return max(known, default=None)
 
-    def _of(self, stream: str) -> int | None:
+    def of_stream(self, stream: str) -> int | None:
+        """The stream's own watermark; None before its first row."""
         newest = self._newest.get(stream)
         return None if newest is None else newest - self._lateness[stream]
+
+    def newest_of(self, stream: str) -> int | None:
+        """The newest time of a readable row of the stream."""
+        return self._newest.get(stream)
 
     def finish_batch(self, newest: Mapping[str, int], ended: Collection[str], quiet: Collection[str] = ()) -> None:
         """A batch is done: `newest` are the largest times of its readable rows, `ended` the streams ending with it,
@@ -56,7 +61,7 @@ class Watermarks:
         self._newest = self._newest | {s: max(when, self._newest.get(s, when)) for s, when in newest.items()}
         self._ended |= frozenset(ended)
         self._idle = frozenset(quiet).difference(newest, self._ended)
-        going = [self._of(s) for s in self._lateness if s not in self._ended | self._idle]
+        going = [self.of_stream(s) for s in self._lateness if s not in self._ended | self._idle]
         known = [w for w in going if w is not None]
         if known and len(known) == len(going):
             self._used = min(known) if self._used is None else max(self._used, min(known))

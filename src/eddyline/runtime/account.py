@@ -5,17 +5,18 @@ Rows are counted over all runs of the job, because the commit counts them; what 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from eddyline.engine.coordinator import Record
 from eddyline.engine.estimate import Estimate, put_together
 from eddyline.engine.home import Home
+from eddyline.engine.seen import Seen
 from eddyline.plan.explain import explain, warnings
 from eddyline.plan.tree import parse_tree
 from eddyline.routing.gathered import Gathered
 from eddyline.routing.report import Report
+from eddyline.runtime.advice import of_streams, summed_up
 from eddyline.runtime.summary import Course, Progress, Summary
 from eddyline.state.log.commits import Commit
 
@@ -30,7 +31,7 @@ class Account:
         self._home, self._course, self._commit = home, course, commit
         self._state: dict[str, int] = {"rows": 0, "bytes": 0}
         self._peaks = dict(self._state)
-        self._read = Counter(dict.fromkeys(streams, 0))
+        self._read = dict.fromkeys(streams, 0)
         self._first_error = ""
         self._gathered = Gathered(home.plan, home.slots)
         self._estimates: dict[int, Estimate] = {}
@@ -47,7 +48,9 @@ class Account:
             self._gathered.add(record.slot, record.report)
             if "estimated" in record.report:
                 self._estimates[record.slot] = Estimate.of_json(record.report["estimated"])
-            self._read.update(record.read)
+            for told in record.seen:
+                for stream in self._read.keys() & told.keys():
+                    self._read[stream] += told[stream]["rows"]
             self._first_error = self._first_error or record.first_error
 
     @property
@@ -92,7 +95,9 @@ class Account:
     def summary(self, stopped: bool) -> Summary:
         """What was done up to now, by the job as a whole."""
         report = self.report()
-        more: dict[str, Any] = {**self.counts, **self._course.told, **report.as_dict()}
+        seen = {name: Seen(**told) for name, told in self._commit().streams.items()}
+        ends = of_streams({name: s.lateness for name, s in self._home.streams.items()}, seen)
+        more: dict[str, Any] = {**self.counts, **self._course.told, **report.as_dict(), **summed_up(ends)}
         return Summary(
             first_error=self._first_error,
             peak_state_rows=self._peaks["rows"],
@@ -101,7 +106,7 @@ class Account:
             decisions=self.decisions,
             migrations=self.decisions.get("migration", 0),
             plan=self.explain(),
-            warnings=tuple(self.warnings),
+            warnings=(*self.warnings, *more.pop("warnings")),
             input_batch=report.input_batch,
             **more,
         )

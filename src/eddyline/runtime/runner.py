@@ -14,9 +14,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline.engine.batch import BatchResult, LocalEngine
+from eddyline.engine.seen import Seen
 from eddyline.errors import JobError, SettingError
 from eddyline.plan.explain import warnings
 from eddyline.routing.report import Report
+from eddyline.runtime.advice import of_streams, summed_up
 from eddyline.runtime.batch_size import BatchSize
 from eddyline.runtime.check import NOWHERE
 from eddyline.runtime.failures import told
@@ -76,8 +78,8 @@ class LocalRunner:
         self._inputs = {i.name: i for i in job.inputs}
         self._readers = [StreamReader(i) for i in job.inputs if i.time is not None]
         self._tables = [(i, Feed(i)) for i in job.inputs if i.time is None]
-        self._unreadable = 0
-        self._read = {reader.stream.name: 0 for reader in self._readers}
+        self._unread: dict[str, Seen] = {}
+        """By stream or table, what its source could not read; of tables also what it could."""
         self.warnings = warnings(job.query)
         """Sources whose state can never expire."""
 
@@ -164,6 +166,7 @@ class LocalRunner:
     def _load_tables(self, waiting: Waiting) -> None:
         for table, chunk in self._table_rows(waiting):
             self._engine.load_table(table.name, chunk.rows)
+            self._add(table.name, Seen(rows=chunk.rows.num_rows))
             self._dead(table, [] if chunk.dead is None else [chunk.dead])
 
     def _table_rows(self, waiting: Waiting) -> Iterator[tuple[Input, Chunk]]:
@@ -178,16 +181,18 @@ class LocalRunner:
 
     def _readable(self, reader: StreamReader) -> list[pa.RecordBatch]:
         ready, dead = reader.hand_over()
-        self._read[reader.stream.name] += sum(batch.num_rows for batch in (*ready, *dead))
         self._dead(reader.stream, dead)
         return ready
 
     def _dead(self, stream: Input, batches: Iterable[pa.RecordBatch]) -> None:
         """Rows that the source could not read."""
         for batch in batches:
-            self._unreadable += batch.num_rows
+            self._add(stream.name, Seen(batch.num_rows, dead=batch.num_rows, reason=batch.column(-1)[0].as_py()))
             if stream.dead is not None:
                 stream.dead.write(batch)
+
+    def _add(self, stream: str, seen: Seen) -> None:
+        self._unread = self._unread | {stream: self._unread.get(stream, Seen()) + seen}
 
     def _publish(self, result: BatchResult) -> None:
         for batch in result.results:
@@ -211,6 +216,10 @@ class LocalRunner:
             )
 
     @property
+    def _unreadable(self) -> int:
+        return sum(seen.dead for seen in self._unread.values())
+
+    @property
     def _rows_in(self) -> int:
         return self._engine.stats.rows_in + self._unreadable
 
@@ -218,6 +227,12 @@ class LocalRunner:
     def schema(self) -> pa.Schema:
         """The columns of the results."""
         return self._job.query.schema
+
+    def _seen(self) -> dict[str, Seen]:
+        """What was seen of each stream and table."""
+        read = {name: Seen(**told) for name, told in self._engine.stats.streams.items()}
+        names = read.keys() | self._unread.keys()
+        return {name: self._unread.get(name, Seen()) + read.get(name, Seen()) for name in names}
 
     def explain(self) -> str:
         """The plan, and what was measured on it so far."""
@@ -229,7 +244,7 @@ class LocalRunner:
 
     def progress(self) -> Progress:
         """Where the run is now; may be called from another thread."""
-        stats = self._engine.stats
+        stats, seen = self._engine.stats, self._seen()
         return Progress(
             rows_in=self._rows_in,
             rows_out=stats.rows_out,
@@ -240,7 +255,7 @@ class LocalRunner:
             batches=self._course.batches,
             seconds=self._course.seconds,
             watermark_us=self._engine.watermark,
-            rows_by_stream=dict(self._read),
+            rows_by_stream={r.stream.name: seen.get(r.stream.name, Seen()).rows for r in self._readers},
         )
 
     @property
@@ -251,6 +266,7 @@ class LocalRunner:
     def summary(self, stopped: bool) -> Summary:
         """What was done up to now."""
         stats, report = self._engine.stats, self.report()
+        ends = summed_up(of_streams({r.stream.name: r.stream.lateness for r in self._readers}, self._seen()))
         return Summary(
             rows_in=self._rows_in,
             rows_out=stats.rows_out,
@@ -265,7 +281,7 @@ class LocalRunner:
             decisions=self.decisions,
             migrations=self.decisions.get("migration", 0),
             plan=self.explain(),
-            warnings=tuple(self.warnings),
+            warnings=(*self.warnings, *ends.pop("warnings")),
             input_batch=report.input_batch,
-            **(self._course.told | report.as_dict()),
+            **(self._course.told | report.as_dict() | ends),
         )

@@ -75,7 +75,15 @@ class Summary:
     decisions_log: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     """The last decisions, oldest first."""
     warnings: tuple[str, ...] = ()
-    """Sources whose state can never expire."""
+    """Sources whose state can never expire, and what should not be overlooked at the end: streams that are nearly all
+    dead, or out of order."""
+    streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By stream or table: rows read, late and dead, how far out of order, the LATENESS that would have kept all, and
+    why the first dead row is dead."""
+    late: str = ""
+    """What there is to say of late rows."""
+    dead: str = ""
+    """What there is to say of dead rows."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -105,7 +105,7 @@ class _Reading:
 
     def _packed(self, part: Part, batch: int) -> Iterator[pa.RecordBatch]:
         from eddyline.engine.packing import Packer
-        from eddyline.runtime.sources.source import Wanted
+        from eddyline.runtime.sources.source import Piece, Wanted
         from eddyline.spark.functions import home_in_task
         from eddyline.spark.tasks import as_rows, decision_of
 
@@ -117,6 +117,7 @@ class _Reading:
         def parcels() -> Iterator[Packed]:
             for name, piece in part.pieces:
                 source = self._source(name)
+                packer.at((Path(piece.path).parts, piece.group) if isinstance(piece, Piece) else None)
                 everything = f"late {name}" in sinks or f"dead {name}" in sinks
                 needed = home.split.streams[name].read_for(home.split.needed[name])
                 wanted = Wanted.of(source.schema, needed, everything)

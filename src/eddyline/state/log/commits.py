@@ -60,6 +60,8 @@ class Commit:
     history: str = ""
     plans: Mapping[str, Any] = field(default_factory=dict)
     """By slot its plan, and the one that it is on the way to: results do not depend on it."""
+    streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What was seen of the rows of each stream (engine/seen.py): results do not depend on it."""
 
 
 class Checkpoint:

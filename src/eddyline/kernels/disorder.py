@@ -1,0 +1,19 @@
+"""How far rows come out of order."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eddyline.kernels.jit import kernel
+
+
+@kernel
+def behind(times: NDArray[np.int64], newest: int) -> int:
+    """The largest amount by which a time is behind the newest before it, which is `newest` for the first; at least 0.
+    One pass without a branch that is hard to foresee: about a nanosecond a row."""
+    most = 0
+    for i in range(times.size):
+        newest = max(newest, times[i])
+        most = max(most, newest - times[i])
+    return most

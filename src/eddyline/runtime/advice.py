@@ -1,0 +1,179 @@
+"""What the end of a run says of each stream: rows that were late or dead, and what would have kept them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eddyline.cql.units import UNITS
+from eddyline.engine.seen import Seen
+
+NEARLY_ALL = 0.9
+"""A stream that loses this share of its rows, or more, is told of in a line of its own."""
+_ROUND = {
+    "MILLISECOND": (1, 2, 5, 10, 20, 50, 100, 200, 500),
+    "SECOND": (1, 2, 3, 4, 5, 10, 15, 20, 30, 45),
+    "MINUTE": (1, 2, 3, 4, 5, 10, 15, 20, 30, 45),
+    "HOUR": (1, 2, 3, 4, 6, 8, 12, 18),
+    "DAY": (1, 2, 3, 4, 5, 6, 7, 10, 14, 21, 30, 60, 90, 180, 365),
+}
+_SHORT = (("DAY", "d"), ("HOUR", "h"), ("MINUTE", "min"), ("SECOND", "s"))
+_NO_TIME_VALUE = re.compile(r"column (.*?): '(.*)' is not a value of type (timestamp|date)", re.DOTALL)
+_EPOCHS = ((11, "to_timestamp"), (14, "epoch_ms"))
+"""Functions that make times of numbers with so many digits; of longer ones `make_timestamp` does."""
+
+
+@dataclass(frozen=True)
+class StreamEnd:
+    """What was seen of a stream with this lateness; `other_lateness` is the largest of any stream of the query."""
+
+    name: str
+    lateness: int
+    other_lateness: int
+    seen: Seen
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        seen = self.seen
+        return {
+            "rows_in": seen.rows,
+            "rows_late": seen.late,
+            "rows_dead": seen.dead,
+            "out_of_order_seconds": seen.behind / 1e6,
+            "largest_lateness_seconds": seen.late_by / 1e6,
+            "lateness": self.enough,
+            "dead_share": round(seen.dead / seen.rows, 6) if seen.rows else 0.0,
+            "first_dead": seen.reason,
+        }
+
+    @property
+    def enough(self) -> str:
+        """The LATENESS that would have kept all rows, of this stream, or of every stream if it was overtaken by them;
+        "" if the one it has is enough."""
+        if self.seen.overtaken:
+            return as_written(max(self.seen.behind, self.other_lateness + self.seen.overtaken))
+        return as_written(self.seen.behind) if self.seen.behind > self.lateness else ""
+
+    @property
+    def late(self) -> str:
+        """Of late rows: by how much, and what would have kept them."""
+        by = short(max(self.seen.late_by, self.seen.overtaken))
+        if self.seen.overtaken:
+            more = "for every stream, or a longer idle_timeout,"
+            return f"up to {by}, after it was idle; LATENESS {self.enough} {more} would have kept them"
+        return f"up to {by}; LATENESS {self.enough} would have kept them"
+
+    @property
+    def dead(self) -> str:
+        """Of dead rows: the share, and the first reason."""
+        return f"{percent(self.seen.dead, self.seen.rows)}; first: {shortened(self.seen.reason)}"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What should not be overlooked."""
+        seen, found = self.seen, []
+        if seen.dead and seen.dead >= NEARLY_ALL * seen.rows:
+            how_many = f"all {seen.dead:,}" if seen.dead == seen.rows else f"{seen.dead:,} of {seen.rows:,}"
+            found.append(
+                f"{how_many} rows of {self.name} are dead: {shortened(seen.reason)}; {_what_to_do(seen.reason)}"
+            )
+        if not seen.late and seen.behind > self.lateness:
+            found.append(
+                f"rows of {self.name} come up to {short(seen.behind)} out of order; without LATENESS {self.enough}"
+                " some may be late, depending on batches"
+            )
+        return found
+
+
+def of_streams(lateness: Mapping[str, int], seen: Mapping[str, Seen]) -> list[StreamEnd]:
+    """The ends of streams and tables (which have no lateness), in the order of their names."""
+    most = max(lateness.values(), default=0)
+    return [StreamEnd(name, lateness.get(name, 0), most, seen[name]) for name in sorted(seen)]
+
+
+def summed_up(ends: Sequence[StreamEnd]) -> dict[str, Any]:
+    """What the summary has of them."""
+    return {
+        "streams": {end.name: end.as_dict() for end in ends},
+        "late": told(ends, "late"),
+        "dead": told(ends, "dead"),
+        "warnings": [warning for end in ends for warning in end.warnings],
+    }
+
+
+def told(ends: Sequence[StreamEnd], what: str) -> str:
+    """In brackets, of each stream that has such rows (`late` or `dead`): its name and how many, if there are several
+    streams, and what there is to say of them.
+
+    >>> told([StreamEnd("s", 0, 0, Seen(9, 2, 0, 103_000_000, 98_000_000))], "late")
+    ' (up to 1 min 38 s; LATENESS 2 MINUTES would have kept them)'
+    """
+    some = [end for end in ends if getattr(end.seen, what)]
+    parts = [getattr(end, what) for end in some]
+    if len(ends) > 1:
+        parts = [f"{end.name} {getattr(end.seen, what):,}: {part}" for end, part in zip(some, parts, strict=True)]
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def as_written(micros: int) -> str:
+    """A length of time that is at least as long, as a person would write it.
+
+    >>> as_written(103_000_000), as_written(3_000_000), as_written(1_000_000_000_000_000)
+    ('2 MINUTES', '3 SECONDS', '12000 DAYS')
+    """
+    for unit, numbers in _ROUND.items():
+        for number in numbers:
+            if number * UNITS[unit] >= micros:
+                return f"{number} {unit}{'S' if number > 1 else ''}"
+    days = -(-micros // UNITS["DAY"])
+    size = 10 ** (len(str(days)) - 2)
+    return f"{-(-days // size) * size} DAYS"
+
+
+def short(micros: int) -> str:
+    """A length of time for people, in its two largest units.
+
+    >>> short(103_000_000), short(3_000_000), short(250_000), short(90_061_000_000), short(7)
+    ('1 min 43 s', '3 s', '0.25 s', '1 d 1 h', '0.000007 s')
+    """
+    if micros < UNITS["MINUTE"]:
+        return f"{micros / 1e6:.6f}".rstrip("0").rstrip(".") + " s"
+    parts: list[str] = []
+    for unit, name in _SHORT:
+        whole, micros = divmod(micros, UNITS[unit])
+        parts += [f"{whole} {name}"] if whole or parts else []
+    return " ".join(part for part in parts[:2] if not part.startswith("0 "))
+
+
+def percent(part: int, whole: int) -> str:
+    """A share for people; 100 % and 0 % only if it is so.
+
+    >>> percent(999, 1000), percent(1, 1), percent(1, 100_000), percent(99_999, 100_000)
+    ('99.9 %', '100 %', 'less than 0.1 %', 'more than 99.9 %')
+    """
+    if part == whole:
+        return "100 %"
+    share = 100 * part / whole
+    if share < 0.1:
+        return "less than 0.1 %"
+    return "more than 99.9 %" if share > 99.9 else f"{share:.1f} %"
+
+
+def shortened(reason: str, most: int = 200) -> str:
+    """A reason on one line."""
+    line = " ".join(reason.split())
+    return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def _what_to_do(reason: str) -> str:
+    """How the rows of a stream could be read, given why its first dead row could not."""
+    found = _NO_TIME_VALUE.match(reason)
+    if found is None:
+        return "compare the declared columns with the data, or keep the dead rows with DEAD INTO a sink"
+    column, value, _ = found.groups()
+    if value.isdecimal():
+        function = next((name for digits, name in _EPOCHS if len(value) <= digits), "make_timestamp")
+        return f"declare {column} BIGINT and write TIMESTAMP BY {function}({column})"
+    return f"declare {column} VARCHAR and write TIMESTAMP BY strptime({column}, FORMAT), as in '%d.%m.%Y %H:%M:%S'"
