@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from durable_world import World, rows
 
 from eddyline.engine.intake import NO_TIME
 from eddyline.engine.packing import REASON, Packer
+from eddyline.engine.seen import together
 
 
 @pytest.mark.parametrize("slots", [1, 3])
@@ -23,7 +25,8 @@ def test_rows_are_used_late_or_dead_and_counted(slots: int, tmp_path: Path) -> N
     assert all(p.head["newest"] == {"a": 130} for _, p in parcels["counts"])
     (counts,) = (p for _, p in parcels["counts"] if "counts" in p.head)
     assert to == 5 % slots and late.head == {"stream": "a"} and late.batch.column("k").to_pylist() == [3]
-    assert dead.batch.column(REASON).to_pylist() == [f"{NO_TIME}: ts is NULL"] and dead.batch.column("k").to_pylist() == [4]
+    assert dead.batch.column(REASON).to_pylist() == [f"{NO_TIME}: ts is NULL"]
+    assert dead.batch.column("k").to_pylist() == [4]
     assert counts.head["counts"] == {
         "rows_in": 5, "rows_used": 3, "rows_late": 1, "rows_dead": 1, "expression_errors": 0
     }  # fmt: skip
@@ -49,3 +52,29 @@ def test_a_second_task_counts_only_its_own_errors(tmp_path: Path) -> None:
     world.home.split.errors.count += 2
     ((_, counts),) = packer.finish()
     assert counts.head["counts"]["expression_errors"] == 2
+
+
+def test_disorder_across_files_that_several_tasks_read(tmp_path: Path) -> None:
+    """The files are put in order; whichever tasks had them."""
+    world = World(tmp_path)
+    world.batch(a=[(100, 1)], b=[(100, 1)])
+    tallies = []
+    for files in ({1: [110, 120], 3: [125, 130]}, {2: [115, 124]}):
+        packer = Packer(world.home, world.begin(), 0)
+        for file, times in files.items():
+            packer.at(((f"{file}",), 0))
+            list(packer.rows("a", rows(*[(t, 1) for t in times])))
+        tallies += [p.head["seen"] for _, p in packer.finish() if "seen" in p.head]
+    seen = together({}, tallies, {"a": 100})["a"]
+    assert (seen["rows"], seen["behind"]) == (6, 5)
+
+
+def test_a_stream_that_the_others_overtook(tmp_path: Path) -> None:
+    """Late for the query's watermark alone: the stream had never had a row, and was idle."""
+    world = World(tmp_path)
+    watermarks = world.home.watermarks({"newest": {"b": 200}, "ended": [], "idle": ["a"], "used": 200})
+    decision = replace(world.begin(), watermarks=watermarks.saved())
+    packer = Packer(world.home, decision, 0)
+    list(packer.rows("a", rows((150, 1), (210, 2))))
+    (seen,) = (p.head["seen"]["a"] for _, p in packer.finish() if "seen" in p.head)
+    assert (seen["late"], seen["behind"], seen["late_by"], seen["overtaken"]) == (1, 0, 50, 50)

@@ -81,6 +81,9 @@ def test_late_and_dead_rows_go_to_their_sinks(run_on_spark: Runs, files: Files, 
         assert db.sql(f"SELECT v FROM '{tmp_path}/late/*.json'").fetchall() == [(3,)]
         dead = db.sql(f"SELECT v, reason FROM '{tmp_path}/dead/*.csv'").fetchall()
     assert [(v, "NULL" in reason) for v, reason in dead] == [(2, True)]
+    seen = ran.summary.streams["a"]
+    assert (seen["lateness"], seen["largest_lateness_seconds"], seen["dead_share"]) == ("10 SECONDS", 7.0, 0.25)
+    assert seen["first_dead"] == "the event time is NULL or out of range: ts is NULL"
     assert not list(tmp_path.glob("*/_staged"))
 
 

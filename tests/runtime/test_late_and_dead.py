@@ -1,0 +1,173 @@
+"""What the end of a run says of rows that were late or dead: how many, why, and what would have kept them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eddyline.cli.main import main
+from eddyline.cli.progress import closing
+from eddyline.engine.seen import Seen
+from eddyline.runtime.advice import of_streams
+from eddyline.runtime.checkpointed import CheckpointedRunner
+from eddyline.runtime.job import prepare
+from eddyline.runtime.sinks.callback import CallbackSink
+from eddyline.runtime.summary import Summary
+from eddyline.settings import from_mapping
+from tests.conftest import Ran
+
+Run = Callable[..., Ran]
+Table = Callable[..., pa.Table]
+_S = "CREATE STREAM s USING parquet OPTIONS (path 's.parquet') TIMESTAMP BY ts"
+TIMES = [100, 197, 98, 200, 150, 201, 99, 202, 300, 301]
+"""98 comes 99 s after 197, and 99 comes 102 s after 201."""
+
+
+def _write(table: Table, name: str, times: list[float]) -> None:
+    pq.write_table(table("k", *[(t, i) for i, t in enumerate(times)]), f"{name}.parquet")
+
+
+def _checkpointed(text: str, settings: dict[str, object], stop: Callable[[], bool] = lambda: False) -> Summary:
+    job = prepare(text, sink=CallbackSink(lambda batch: None))
+    return CheckpointedRunner(job, text, from_mapping(settings), "ck").run(stop)
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize("slots", [1, 3])
+def test_the_lateness_that_keeps_all_rows_is_told(
+    in_tmp: Path, run_script: Run, table: Table, checkpoint: bool, slots: int
+) -> None:
+    _write(table, "s", TIMES)
+    text, settings = f"{_S}; SELECT k FROM s", {"batch_rows": 1, "slots": slots}
+    run = _checkpointed if checkpoint else lambda text, settings: run_script(text, settings).summary
+    summary = run(text, settings)
+    assert summary.rows_late == 3
+    assert summary.streams["s"] == {
+        "rows_in": 10, "rows_late": 3, "rows_dead": 0, "out_of_order_seconds": 102.0,
+        "largest_lateness_seconds": 102.0, "lateness": "2 MINUTES", "dead_share": 0.0, "first_dead": "",
+    }  # fmt: skip
+    assert closing(summary).endswith(", 3 late (up to 1 min 42 s; LATENESS 2 MINUTES would have kept them)")
+    assert not summary.warnings
+
+
+def test_that_lateness_does_keep_them_however_batches_are_cut(in_tmp: Path, run_script: Run, table: Table) -> None:
+    _write(table, "s", TIMES)
+    for rows in (1, 2, 3, 7):
+        one_batch = run_script(f"{_S}; SELECT k FROM s", {"batch_rows": 100}).summary
+        enough = one_batch.streams["s"]["lateness"]
+        kept = run_script(f"{_S} LATENESS {enough}; SELECT k FROM s", {"batch_rows": rows}).summary
+        assert (kept.rows_late, kept.streams["s"]["lateness"], kept.warnings) == (0, "", ())
+
+
+def test_disorder_is_told_before_a_row_is_late(in_tmp: Path, run_script: Run, table: Table) -> None:
+    _write(table, "s", [1, 2, 5, 2.5, 6])
+    summary = run_script(f"{_S}; SELECT k FROM s").summary
+    assert summary.rows_late == 0
+    assert summary.warnings == (
+        "rows of s come up to 2.5 s out of order; without LATENESS 3 SECONDS some may be late, depending on batches",
+    )
+    assert not run_script(f"{_S} LATENESS 3 SECONDS; SELECT k FROM s").summary.warnings
+
+
+def test_of_several_streams_each_is_told(in_tmp: Path, run_script: Run, table: Table) -> None:
+    _write(table, "s", [10, 1, 20, 30])
+    _write(table, "r", [10, 20, 18, 30])
+    text = f"{_S}; {_S.replace('s.parquet', 'r.parquet').replace('STREAM s', 'STREAM r')};"
+    summary = run_script(text + "SELECT r.k FROM s [RANGE 1 HOUR], r [RANGE 1 HOUR] WHERE s.k = r.k", {"batch_rows": 2})
+    told = (
+        r"2 late \(r 1: up to 2 s; LATENESS 2 SECONDS would have kept them; s 1: up to 9 s; LATENESS 10 SECONDS would"
+    )
+    assert re.search(told, closing(summary.summary))
+
+
+def test_what_was_seen_survives_a_restart(in_tmp: Path, table: Table) -> None:
+    _write(table, "s", TIMES)
+    asked = iter([False] * 6 + [True] * 100)
+    text = f"{_S}; SELECT k FROM s"
+    first = _checkpointed(text, {"batch_rows": 1}, lambda: next(asked))
+    assert first.stopped and first.streams["s"]["rows_late"] < 3
+    second = _checkpointed(text, {"batch_rows": 1})
+    assert (second.streams["s"]["rows_in"], second.streams["s"]["rows_late"]) == (10, 3)
+    assert second.streams["s"]["lateness"] == "2 MINUTES"
+
+
+def test_a_checkpoint_from_before_streams_were_counted(in_tmp: Path, table: Table) -> None:
+    _write(table, "s", TIMES)
+    text = f"{_S}; SELECT k FROM s"
+    asked = iter([False] * 6 + [True] * 100)
+    _checkpointed(text, {"batch_rows": 1}, lambda: next(asked))
+    from eddyline.state.log.sealed import sealed, unsealed
+
+    for commit in Path("ck/commits").iterdir():
+        known = unsealed(commit.read_bytes())
+        del known["streams"]
+        commit.write_bytes(sealed(known))
+    assert _checkpointed(text, {"batch_rows": 1}).rows_in == 10
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("1767225601", "declare ts BIGINT and write TIMESTAMP BY to_timestamp(ts)"),
+        ("1767225601000", "declare ts BIGINT and write TIMESTAMP BY epoch_ms(ts)"),
+        ("1767225601000000", "declare ts BIGINT and write TIMESTAMP BY make_timestamp(ts)"),
+        ("16.11.2026", "declare ts VARCHAR and write TIMESTAMP BY strptime(ts, FORMAT), as in '%d.%m.%Y %H:%M:%S'"),
+    ],
+)
+def test_a_stream_that_is_all_dead_is_told_loudly(
+    in_tmp: Path, capsys: pytest.CaptureFixture[str], value: str, hint: str
+) -> None:
+    Path("d").write_text("ts,k\n" + f"{value},1\n" * 100)
+    Path("x.sql").write_text(
+        "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT k FROM s"
+    )
+    assert main(["run", "x.sql", "--engine", "local", "--json"]) == 0
+    said = capsys.readouterr()
+    reason = f"column ts: '{value}' is not a value of type timestamp[us]"
+    assert f"100 dead (100 %; first: {reason})" in said.err
+    assert f"warning: all 100 rows of s are dead: {reason}; {hint}" in said.err
+    summary: dict[str, Any] = json.loads(said.out.splitlines()[-1])
+    assert (summary["streams"]["s"]["first_dead"], summary["streams"]["s"]["dead_share"]) == (reason, 1.0)
+    assert summary["warnings"] == [f"all 100 rows of s are dead: {reason}; {hint}"]
+
+
+def test_a_few_dead_rows_are_told_in_the_closing_line(in_tmp: Path, run_script: Run) -> None:
+    Path("d").write_text("ts,k\n2026-01-01,x\n" + "2026-01-01,1\n" * 19)
+    text = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT k FROM s"
+    for summary in (run_script(text).summary, _checkpointed(text, {"slots": 2})):
+        assert closing(summary).endswith(", 1 dead (5.0 %; first: column k: 'x' is not a value of type int64)")
+        assert summary.warnings == ()
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_rows_whose_time_is_null_have_a_reason(in_tmp: Path, run_script: Run, table: Table, checkpoint: bool) -> None:
+    pq.write_table(table("k", *[(None, i) for i in range(9)], (1, 9)), "s.parquet")
+    text = f"{_S}; SELECT k FROM s"
+    summary = _checkpointed(text, {}) if checkpoint else run_script(text).summary
+    assert summary.streams["s"]["first_dead"] == "the event time is NULL or out of range: ts is NULL"
+    assert summary.warnings[0].startswith("9 of 10 rows of s are dead: the event time is NULL")
+
+
+def test_a_table_that_cannot_be_read(in_tmp: Path, run_script: Run, table: Table) -> None:
+    _write(table, "s", [1, 2])
+    Path("t").write_text("k,name\none,x\ntwo,y\n")
+    text = f"{_S}; CREATE TABLE t (k BIGINT, name VARCHAR) USING csv OPTIONS (path 't', header true);"
+    for summary in (run_script(text + "SELECT name FROM s, t WHERE s.k = t.k").summary,):
+        assert summary.warnings[0].startswith("all 2 rows of t are dead: column k: 'one' is not a value of type int64")
+
+
+def test_after_a_stream_was_idle_its_own_lateness_would_not_help() -> None:
+    """A later watermark of the others made its rows late: the lateness of all streams must make up for it."""
+    seen = Seen(rows=9, late=1, behind=0, late_by=50_000_000, overtaken=50_000_000)
+    (end,) = of_streams({"s": 0, "other": 60_000_000}, {"s": seen})
+    assert end.late == (
+        "up to 50 s, after it was idle; LATENESS 2 MINUTES for every stream, or a longer idle_timeout,"
+        " would have kept them"
+    )
