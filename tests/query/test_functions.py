@@ -312,6 +312,11 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
         name: (lambda name=name: texts(name, ("%Y-%m-%d",), ("%Y-%m-%d %H:%M:%S.%f",), ("%d",), (None,)))
         for name in ("strptime", "try_strptime")
     },
+    "timezone": lambda: (
+        Case("timezone", (lit(zone), col(type)), f"timezone('{zone}', a)")
+        for zone in ("Europe/Berlin", "asia/tokyo", "UTC")
+        for type in (t.TIMESTAMP, t.TIMESTAMPTZ)
+    ),
     "last_day": lambda: unary("last_day", "last_day(a)", MOMENTS),
     "dayname": lambda: unary("dayname", "dayname(a)", MOMENTS),
     "monthname": lambda: unary("monthname", "monthname(a)", MOMENTS),

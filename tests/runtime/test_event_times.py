@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 
 import eddyline as el
 from eddyline.errors import EddylineError, ScriptError
+from eddyline.plan.explain import warnings
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.job import prepare
 from eddyline.runtime.runner import LocalRunner
@@ -202,3 +203,43 @@ def test_days_are_times_and_generated_streams_need_a_column(run: Callable[..., R
     assert sorted(row["n"] for row in found) == [1, 1]
     with pytest.raises(EddylineError, match="generate makes the event times"):
         run("CREATE STREAM s (ms BIGINT) USING generate OPTIONS (rows 5) TIMESTAMP BY epoch_ms(ms); SELECT ms FROM s")
+
+
+def test_columns_with_a_zone_are_in_one_zone(run: Callable[..., Ran]) -> None:
+    """Whatever zone a file says: in UTC they are shown, computed with and bounded."""
+    moments = pa.array([START, START + timedelta(minutes=40)], pa.timestamp("us"))
+    for name, zone in (("a", "Europe/Berlin"), ("b", "Asia/Tokyo")):
+        zoned = moments.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone))
+        written("parquet", name, pa.table({"ts": zoned, "k": [1, 2]}))
+    text = """
+        CREATE STREAM a USING parquet OPTIONS (path 'a') TIMESTAMP BY ts;
+        CREATE STREAM b USING parquet OPTIONS (path 'b') TIMESTAMP BY ts;
+        SELECT a.ts, b.ts AS u, date_trunc('day', a.ts) AS day, extract(hour FROM b.ts) AS hour, a.ts = b.ts AS same,
+            CAST(a.ts AT TIME ZONE 'Europe/Berlin' AS DATE) AS there
+        FROM a, b WHERE a.k = b.k AND abs(a.ts - b.ts) <= INTERVAL '1' SECOND
+    """
+    assert not prepare_warnings(text)
+    first, second = sorted(run(text).rows, key=lambda row: row["ts"])
+    assert str(first["ts"].tzinfo) == str(first["u"].tzinfo) == "UTC" and first["same"]
+    assert (first["hour"], second["hour"], first["there"]) == (23, 0, date(2026, 11, 17))
+    assert [row["day"].replace(tzinfo=None) for row in (first, second)] == [datetime(2026, 11, n) for n in (16, 17)]
+
+
+def prepare_warnings(text: str) -> list[str]:
+    return warnings(prepare(text, sink=CallbackSink(id)).query)
+
+
+def test_by_local_day(run: Callable[..., Ran]) -> None:
+    """The day on which clocks change has 25 hours; with SLIDE 1 HOUR a local day is known an hour after it ends."""
+    hours = [datetime(2026, 10, 24, 21, 30) + timedelta(hours=n) for n in range(30)]
+    written("parquet", "a", pa.table({"ts": pa.array(hours, pa.timestamp("us", "UTC"))}))
+    text = """
+        CREATE STREAM a USING parquet OPTIONS (path 'a') TIMESTAMP BY ts;
+        SELECT CAST(ts AT TIME ZONE 'Europe/Berlin' AS DATE) AS day, {} COUNT(*) AS n FROM a {}
+        GROUP BY CAST(ts AT TIME ZONE 'Europe/Berlin' AS DATE)
+    """
+    wanted = {date(2026, 10, 24): 1, date(2026, 10, 25): 25, date(2026, 10, 26): 4}
+    assert {row["day"]: row["n"] for row in run(text.format("", "")).rows} == wanted
+    sliding = run(text.format("window_end() AS t,", "[RANGE 25 HOURS SLIDE 1 HOUR]")).rows
+    ended = [row for row in sliding if row["t"] == datetime(2026, 10, 25, 23)]
+    assert [(row["day"], row["n"]) for row in ended] == [(date(2026, 10, 25), 25)]

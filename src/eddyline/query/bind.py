@@ -28,7 +28,7 @@ from eddyline.query.bind_select import aliases_of, bind_items, bind_outputs, ite
 from eddyline.query.bind_time import timed
 from eddyline.query.expr import Expr
 from eddyline.query.model import Query, Source, Stream, Window, WindowKind
-from eddyline.query.types import kept
+from eddyline.query.types import in_one_zone, kept
 
 SchemaOf = Callable[[Declaration], pa.Schema]
 
@@ -165,7 +165,7 @@ def _declaration_of(script: Script, item: FromItem, declared: Mapping[str, Decla
 
 
 def _stream(script: Script, declaration: Declaration, schema: pa.Schema) -> Stream:
-    kept_schema = pa.schema([field.with_type(kept(field.type)) for field in schema])
+    kept_schema = pa.schema([field.with_type(in_one_zone(kept(field.type))) for field in schema])
     if declaration.time is None:
         return Stream(declaration.name, kept_schema, None)
     return timed(script.text, declaration, kept_schema)

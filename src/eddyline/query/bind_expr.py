@@ -224,6 +224,11 @@ class Binder:
             message = f"{shown(str(literal.value))} is no {sql_type(target)}; {form}"
             raise self.scope.wrong(node, message) from error
 
+    def at_zone(self, node: exp.Expr, clause: Clause) -> Expr:
+        """x AT TIME ZONE 'zone'."""
+        only(self.scope, node, "this", "zone")
+        return functions.call("timezone", [self.bind(node.args["zone"], clause), self.bind(node.this, clause)])
+
     def extract(self, node: exp.Expr, clause: Clause) -> Expr:
         """EXTRACT(unit FROM x)."""
         only(self.scope, node, "this", "expression")
@@ -276,6 +281,7 @@ _HANDLERS: dict[type[exp.Expr], Handler] = {
     exp.Cast: Binder.cast,
     exp.TryCast: Binder.cast,
     exp.Extract: Binder.extract,
+    exp.AtTimeZone: Binder.at_zone,
     exp.Dot: Binder.field,
     exp.Anonymous: bind_function,
 }

@@ -80,7 +80,6 @@ HINTS: dict[type[exp.Expr], str] = {
     exp.Parameter: "parameters are not supported; write the value into the script",
     exp.Lambda: "lambdas are not supported; register a function with el.udf",
     exp.Collate: "COLLATE is not supported; compare lower(x), for example",
-    exp.AtTimeZone: "AT TIME ZONE is not supported; timestamps are compared as instants in UTC",
     exp.ByteString: "strings with E are not supported; write a plain string in single quotes",
     exp.SimilarTo: "SIMILAR TO is not supported; write LIKE, or regexp_matches(x, 'pattern')",
     exp.RegexpLike: "the operator ~ is not supported; write regexp_matches(x, 'pattern')",

@@ -222,6 +222,11 @@ def as_kept(array: pa.Array) -> pa.Array:
         return pa.array(array.to_pylist(), wanted)
 
 
+def in_one_zone(type: pa.DataType) -> pa.DataType:
+    """A timestamp with a zone as one in UTC: all moments are shown in one zone, and computed with in the same."""
+    return pa.timestamp(type.unit, "UTC") if is_zoned(type) else type
+
+
 def is_opaque(type: pa.DataType) -> bool:
     """A type without functions."""
     known = logical(type)

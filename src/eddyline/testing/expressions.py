@@ -91,6 +91,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "time_bucket(INTERVAL '7' MINUTE, {t})", "CAST({D} AS TIMESTAMP)", "make_timestamp({i} % 1000 * 86399000001)",
         "epoch_ms({i} % 100000 * 86399001)", "make_timestamp_ms({i})", "CAST(to_timestamp({d}) AS TIMESTAMP)",
         "strptime(CAST({D} AS VARCHAR), '%Y-%m-%d')", "strptime({s}, '%d')", "try_strptime({s}, '%H')",
+        "{t} AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'", "CAST(timezone('America/New_York', {t}) AS TIMESTAMP)",
         "CAST(upper({s}) AS TIMESTAMP)", "coalesce({t}, {D})", "greatest({t}, {t})", "least({t}, {D})",
         "nullif({t}, {D})", "CASE WHEN {b} THEN {t} ELSE {D} END",
     ),

@@ -19,6 +19,7 @@ from eddyline.query.functions import (
     patterns,
     strings,
     strptime,
+    zones,
 )
 from eddyline.query.functions.table import Function
 
@@ -36,6 +37,7 @@ _MODULES = (
     dates,
     epochs,
     strptime,
+    zones,
     fields,
 )
 

@@ -40,6 +40,8 @@ def arithmetic(name: str, args: Sequence[Expr]) -> Expr:
     minus = name == "-"
     if minus and left == t.DATE == right:
         return make(name, args, t.INT64, strict(lambda a, b: a.astype(np.int64) - b, t.INT64))
+    if minus and t.is_zoned(left) and t.is_zoned(right):
+        return make(name, args, t.INTERVAL, strict(subtract, t.INTERVAL))
     if minus and _is_time(left) and _is_time(right):
         return make(name, [coerce(a, t.TIMESTAMP) for a in args], t.INTERVAL, strict(subtract, t.INTERVAL))
     if left == t.DATE and t.is_integer(right) and right.bit_width <= 32 and right != t.UINT32:
