@@ -37,9 +37,12 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
         known = Checked(text, settings, prepare(text, seed=settings.seed, out=out, checkpoint=options.checkpoint))
     else:
         from eddyline.spark.checks import check as check_for_spark
+        from eddyline.spark.connectors import check_master
 
         job, unknown = check_for_spark(text, settings.seed, conf, follow, out, options.checkpoint)
         known = Checked(text, settings, job, unknown)
+        if options.command == "run":  # a script can be right while its cluster is down
+            check_master(conf.get("spark.master", ""))
     if known.job is not None:
         from eddyline.runtime.check import check_checkpoint, check_settings
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from datetime import UTC, datetime, timedelta
+from typing import TextIO
 
-from eddyline.cli.screen import clipped, terminal_size
+from eddyline.cli.screen import above, clipped, terminal_size
 from eddyline.cli.streams import note
 from eddyline.runtime.summary import Progress, Summary
 
@@ -32,8 +33,17 @@ class ProgressLine:
             self._write(line(progress))
 
     def __exit__(self, *error: object) -> None:
+        self.erase()
+
+    def above(self, out: TextIO) -> TextIO:
+        """Writes to `out`, which may be the same terminal, in place of the line."""
+        return above(self.erase, out)
+
+    def erase(self) -> None:
+        """Takes the line away; it comes back with the next progress."""
         if self._terminal and self._width:
             note("\r" + " " * self._width + "\r", end="")
+            self._width = 0
 
     def _write(self, text: str) -> None:
         if self._terminal:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from eddyline.cli.checked import Checked, check, check_options
 from eddyline.cli.main import BEGAN
+from eddyline.cli.progress import ProgressLine, closing
 from eddyline.cli.screen import Screen
 from eddyline.cli.stopping import interrupts
 from eddyline.cli.streams import note
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
 def command(options: argparse.Namespace) -> int:
     """Runs the script and prints the summary; if the job fails, what there is of it, with the error."""
-    screen = Screen()
-    out = screen.above(sys.stdout) if options.live else sys.stdout
+    screen, line = Screen(), ProgressLine(options.progress)
+    out = (screen if options.live else line).above(sys.stdout)
     runner: Runner | None = None
     try:
         with _runner(options, check(options, out), out) as runner:
-            summary = _run(runner, screen if options.live else None, options.progress)
+            summary = _run(runner, screen if options.live else None, line)
     except (ScriptError, SettingError):
         raise
     except EddylineError as error:
@@ -38,8 +39,6 @@ def command(options: argparse.Namespace) -> int:
             so_far = Summary() if runner is None else runner.summary(stopped=False)
             print(json.dumps(so_far.as_dict() | {"error": str(error)}))
         raise
-    from eddyline.cli.progress import closing
-
     note(closing(summary))
     for warning in summary.warnings:
         if warning not in runner.warnings:
@@ -49,15 +48,14 @@ def command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(runner: Runner, screen: Screen | None, progress_always: bool) -> Summary:
+def _run(runner: Runner, screen: Screen | None, line: ProgressLine) -> Summary:
     """With the live view if there is a screen for it, else with the progress line."""
     from eddyline.cli.live import live
-    from eddyline.cli.progress import ProgressLine
 
     for warning in runner.warnings:
         note(f"warning: {warning}")
     with interrupts() as stop:
-        view = ProgressLine(progress_always) if screen is None else live(runner, screen, stop.is_set)  # type: ignore[arg-type]
+        view = line if screen is None else live(runner, screen, stop.is_set)  # type: ignore[arg-type]
         with view:
             return runner.run(stop.is_set, view)
 

@@ -13,7 +13,7 @@ import io
 import os
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO, cast
 
 from eddyline.cli.streams import note
@@ -72,7 +72,7 @@ class Screen:
 
     def above(self, out: TextIO) -> TextIO:
         """Writes to `out`, which may be the same terminal, above the block."""
-        return cast(TextIO, _Above(self, out)) if out.isatty() else out
+        return above(self.erase, out)
 
     def _erased(self) -> str:
         return (f"\x1b[{self._height}A" if self._height else "") + "\r" + _CLEAR_BELOW
@@ -81,14 +81,19 @@ class Screen:
         return f"{STYLES[style]}{text}{_PLAIN}" if self._color and style else text
 
 
+def above(erase: Callable[[], None], out: TextIO) -> TextIO:
+    """Writes to `out`; if that is a terminal, takes away first what is drawn there."""
+    return cast(TextIO, _Above(erase, out)) if out.isatty() else out
+
+
 class _Above(io.TextIOBase):
     """What PrintSink needs of a text stream."""
 
-    def __init__(self, screen: Screen, out: TextIO) -> None:
-        self._screen, self._out = screen, out
+    def __init__(self, erase: Callable[[], None], out: TextIO) -> None:
+        self._erase, self._out = erase, out
 
     def write(self, text: str) -> int:
-        self._screen.erase()
+        self._erase()
         return self._out.write(text)
 
     def flush(self) -> None:

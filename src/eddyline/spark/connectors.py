@@ -1,4 +1,4 @@
-"""Connectors that Spark does not bring along: whether one is there, and how to get it.
+"""What Spark needs from elsewhere: connectors that it does not bring along, and a master that answers.
 
 Whether the jar is there is looked up only where we know all places it could come from: the installation of PySpark,
 with nothing that adds to it. Elsewhere Spark will say so itself, and `advice` is added to what it says.
@@ -7,6 +7,7 @@ with nothing that adds to it. Elsewhere Spark will say so itself, and `advice` i
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +25,8 @@ _PACKAGES = {
 }
 _ADDS = ("jars", "classpath", "packages")
 """Words in the names of Spark's settings that add jars."""
+_ANSWER = 5.0
+"""Seconds that a master may take to answer."""
 _ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_CLASSPATH", "SPARK_DIST_CLASSPATH")
 """Variables that change where Spark takes jars or settings from."""
 
@@ -59,6 +62,24 @@ def _installed_jars() -> tuple[str, ...] | None:
     if home is None or not (home / "jars").is_dir() or (home / "conf" / "spark-defaults.conf").exists():
         return None
     return tuple(jar.name for jar in (home / "jars").iterdir())
+
+
+def check_master(master: str) -> None:
+    """Refuses (SettingError) a standalone master none of whose hosts answers: Spark would try for more than a
+    minute."""
+    if not master.startswith("spark://"):
+        return
+    reasons = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=_ANSWER).close()
+            return
+        except (OSError, ValueError) as error:
+            reasons.append(getattr(error, "strerror", None) or str(error))
+    raise SettingError(
+        f"Spark's master {master} does not answer ({reasons[0]}); start it, or name another: --conf spark.master=..."
+    )
 
 
 def _spark_version() -> str:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -17,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from eddyline.errors import SettingError
 from eddyline.spark.failures import first_line
+from eddyline.spark.gateway import launch
 from eddyline.spark.home import spark_home
 
 DEFAULTS = {
@@ -66,25 +64,11 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
         builder = builder.config(key, value)
     try:
         # Executors of local-cluster would inherit that, and Spark ends them by SIGTERM when the driver is gone.
-        with contextlib.nullcontext() if master.startswith("local-cluster") else _not_for_spark():
-            return builder.getOrCreate(), True
+        launch(settings, deaf=not master.startswith("local-cluster"))
+        return builder.getOrCreate(), True
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
         raise SettingError("Spark's JVM did not start; above is what it said (see JAVA_HOME and --conf)") from None
     except Py4JError as error:
         raise SettingError(f"Spark did not start: {first_line(error)}") from None
-
-
-@contextlib.contextmanager
-def _not_for_spark() -> Iterator[None]:
-    """A process that is started meanwhile does not heed SIGTERM, as PySpark does with SIGINT: service managers send it
-    to all processes of a job, and Spark must live until the batch in hand is done. It ends with us."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

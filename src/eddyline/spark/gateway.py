@@ -1,0 +1,91 @@
+"""The JVM of a session that we start: what it and its Python processes say, and which signals they heed.
+
+All that they write to standard error comes here first. Two things are said on every good run and mean nothing: that
+Spark uses an incubator module, and tracebacks of Python processes whose connection Spark has closed (an idle worker, a
+finished job). These are left out; the rest goes on to our standard error.
+
+The JVM does not heed SIGTERM, as PySpark does with SIGINT: service managers send it to all processes of a job, and
+Spark must live until the batch in hand is done. It ends with us, when its standard input is closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+
+_INCUBATOR = "WARNING: Using incubator modules:"
+_TRACEBACK = "Traceback (most recent call last):"
+_CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+_CLOSED = ("BrokenPipeError", "ConnectionResetError")
+
+_deaf = False
+"""Whether a process that is started now is to ignore SIGTERM."""
+
+
+def _after_fork() -> None:
+    if _deaf:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def launch(settings: Mapping[str, str], deaf: bool) -> None:
+    """Starts the JVM that the next session will use; nothing if there is one. With `deaf` it ignores SIGTERM."""
+    global _deaf
+    if SparkContext._gateway is not None:
+        return
+    conf = SparkConf()
+    for key, value in settings.items():
+        conf.set(key, value)
+    read, write = os.pipe()
+    threading.Thread(target=_pass_on, args=(read,), name="what Spark says", daemon=True).start()
+    _deaf = deaf
+    try:
+        gateway = launch_gateway(conf, popen_kwargs={"stderr": write})  # type: ignore[no-untyped-call]
+    finally:
+        _deaf = False
+        os.close(write)
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _pass_on(read: int) -> None:
+    with open(read, encoding="utf-8", errors="replace") as said:
+        for line in worth_saying(said):
+            with contextlib.suppress(OSError):
+                os.write(2, line.encode())
+
+
+def worth_saying(lines: Iterable[str]) -> Iterator[str]:
+    """The lines without what means nothing.
+
+    >>> said = ["Traceback (most recent call last):", "  File x", "BrokenPipeError: [Errno 32]", "out of memory"]
+    >>> list(worth_saying([*said, "WARNING: Using incubator modules: jdk.incubator.vector"]))
+    ['out of memory']
+    """
+    held: list[str] = []  # a traceback, and those that it is chained to
+    ended = False  # the last of them is whole
+    for line in lines:
+        text = line.rstrip("\n")
+        if text.startswith(_INCUBATOR):
+            continue
+        if held and ended and text and not text.startswith((_TRACEBACK, *_CHAINED)):
+            yield from _unless_closed(held)
+            held = []
+        if not held and text != _TRACEBACK:
+            yield line
+            continue
+        held.append(line)
+        ended = not text.startswith((" ", _TRACEBACK, *_CHAINED)) if text else ended
+    yield from _unless_closed(held)
+
+
+def _unless_closed(held: list[str]) -> list[str]:
+    """A traceback, if it is not of a connection that was closed."""
+    return [] if any(line.startswith(_CLOSED) for line in held) else held

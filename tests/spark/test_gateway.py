@@ -1,0 +1,94 @@
+"""What Spark says on good runs does not reach the terminal; what it says of failures does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from eddyline.cli.main import main
+from eddyline.errors import SettingError
+from eddyline.spark.connectors import check_master
+from eddyline.spark.gateway import worth_saying
+
+_JOB = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 3) TIMESTAMP BY ts; SELECT k FROM s"
+_BROKEN = """Traceback (most recent call last):
+  File "daemon.py", line 95, in worker
+    worker_main(infile, outfile)
+ConnectionResetError: [Errno 104] Connection reset by peer
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "daemon.py", line 210, in manager
+BrokenPipeError: [Errno 32] Broken pipe
+"""
+_FAULT = """Traceback (most recent call last):
+  File "user.py", line 1, in <module>
+ValueError: too many
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("WARNING: Using incubator modules: jdk.incubator.vector\nout of memory\n", "out of memory\n"),
+        (_BROKEN, ""),
+        (f"before\n{_BROKEN}after\n", "before\nafter\n"),
+        (_FAULT, _FAULT),
+        (_FAULT + _BROKEN, ""),
+        (_FAULT + "then\n" + _BROKEN, _FAULT + "then\n"),
+        ("a line\n\nanother\n", "a line\n\nanother\n"),
+    ],
+)
+def test_what_is_worth_saying(said: str, left: str) -> None:
+    assert "".join(worth_saying(said.splitlines(keepends=True))) == left
+
+
+def test_a_master_that_does_not_answer(in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        check_master(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+    with pytest.raises(SettingError, match=r"does not answer \(Connection refused\); start it, or name another"):
+        check_master(f"spark://127.0.0.1:{port}")
+    (in_tmp / "job.sql").write_text(_JOB)
+    assert main(["run", "job.sql", "--conf", f"spark.master=spark://127.0.0.1:{port}"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert main(["validate", "job.sql", "--conf", f"spark.master=spark://127.0.0.1:{port}"]) == 0
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_a_good_run_says_one_line_and_a_start_can_be_ended(end: bool, tmp_path: Path) -> None:
+    """While the JVM starts, SIGTERM ends the process; else the run says that it is done, and nothing else."""
+    (tmp_path / "job.sql").write_text(_JOB)
+    command = [sys.executable, "-m", "eddyline.cli", "run", "job.sql"]
+    conf = ["--conf", "spark.driver.memory=512m", "--conf", "spark.master=local[1,4]"]
+    process = subprocess.Popen([*command, *conf], cwd=tmp_path, stdout=-1, stderr=-1, text=True)
+    if end:
+        while not (children := _children(process.pid)):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert (process.wait(60), process.communicate()[1]) == (143, "eddyline: interrupted\n")
+        deadline = time.monotonic() + 120
+        while any(os.path.exists(f"/proc/{child}") for child in children) and time.monotonic() < deadline:
+            time.sleep(0.1)  # the JVM ends by itself
+        assert not any(os.path.exists(f"/proc/{child}") for child in children)
+        return
+    out, said = process.communicate(timeout=300)
+    assert out.split()[0] == "k"
+    lines = [line for line in said.splitlines() if "started again" not in line]  # as on a busy machine
+    assert len(lines) == 1, said
+    assert lines[0].startswith("done: 3 rows in, 3 rows out")
+
+
+def _children(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except FileNotFoundError:
+        return []
