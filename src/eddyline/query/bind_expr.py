@@ -235,6 +235,13 @@ class Binder:
         return functions.call("extract", [self.bind(node.expression, clause)], node.this.name.lower())
 
 
+def _json(binder: Binder, node: exp.Expr, clause: Clause) -> Expr:
+    """a -> 'path' and a ->> 'path'."""
+    only(binder.scope, node, "this", "expression", "only_json_types", "scalar_only")
+    name = "json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string"
+    return functions.call(name, [binder.bind(node.this, clause), binder.bind(node.expression, clause)])
+
+
 def chain(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
     """The parts of a chain of ANDs, or of ORs; the node itself if it is none."""
     parts: list[exp.Expr] = []
@@ -283,5 +290,7 @@ _HANDLERS: dict[type[exp.Expr], Handler] = {
     exp.Extract: Binder.extract,
     exp.AtTimeZone: Binder.at_zone,
     exp.Dot: Binder.field,
+    exp.JSONExtract: _json,
+    exp.JSONExtractScalar: _json,
     exp.Anonymous: bind_function,
 }

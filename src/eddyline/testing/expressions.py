@@ -41,6 +41,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "{t} > '2023-12-09 10:00:00'", "{D} = '2023-12-09'", "CASE WHEN {b} THEN {b} ELSE {b} END",
         "coalesce({b}, {b})", "{same}", "CAST({i} AS BOOLEAN)", "TRY_CAST({s} AS BOOLEAN)", "if({b}, {b}, {b})",
         "CASE {i} WHEN {k} THEN {b} WHEN {i} THEN {b} END", "nullif({d}, {d}) IS NULL", "{m} = ANYNUMBER",
+        "json_valid({s})",
     ),
     "i": (
         "{n} + {n}", "{n} - {n}", "{n} * {k}", "{i} * {i}", "{i} // {k}", "{i} // {i}", "{i} % {k}", "mod({i}, {i})",
@@ -52,7 +53,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "CAST({b} AS INTEGER)", "extract({u} FROM {t})", "date_part('dow', {D})", "extract(isodow FROM {D})",
         "extract(doy FROM {t})", "week({D})", "extract(isoyear FROM {D})", "month({t})", "date_diff('{u}', {t}, {t})",
         "date_diff('{u}', {D}, {D})", "epoch_ms({t})", "epoch_us({t})", "{D} - {D}", "dayofweek({t})",
-        "ascii({s})",
+        "ascii({s})", "json_array_length({s})", "json_array_length('[' || {i} || ', 2]')",
     ),
     "d": (
         "{n} / {n}", "{n} / {k}", "{d} // {d}", "{d} + {n}", "{d} - {d}", "{d} * {n}", "{d} % {k}", "-{d}", "abs({d})",
@@ -79,6 +80,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "CAST({D} AS VARCHAR)", "CAST({t} AS VARCHAR)", "CAST({b} AS VARCHAR)", "coalesce({s}, {w})",
         "nullif({s}, {w})", "greatest({s}, {s})", "least({s}, {w})", "if({b}, {s}, {s})",
         "CASE {s} WHEN {w} THEN {s} ELSE {w} END", "decode({B})",
+        "json_extract_string({s}, '$')", """json_extract_string('{"a": ' || {i} || '}', '$.a')""",
+        """CAST(json_extract('{"a b": [' || {m} || ', null, "x"]}', '$."a b"') AS VARCHAR)""",
     ),
     "D": (
         "{D} + {k}", "{D} - {k}", "last_day({D})", "last_day({t})", "CAST({t} AS DATE)", "CAST(lower({s}) AS DATE)",

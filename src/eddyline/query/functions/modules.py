@@ -13,6 +13,7 @@ from eddyline.query.functions import (
     dates,
     epochs,
     fields,
+    json,
     logic,
     maths,
     padding,
@@ -39,6 +40,7 @@ _MODULES = (
     strptime,
     zones,
     fields,
+    json,
 )
 
 TABLE: Mapping[str, Function] = {f.name: f for module in _MODULES for f in module.FUNCTIONS}
