@@ -1,4 +1,4 @@
--- In this folder: eddyline run udf.sql --udf my_functions
+-- ./run eddyline run examples/udf.sql --udf examples/my_functions.py
 CREATE STREAM readings (ts TIMESTAMP, sensor BIGINT, celsius DOUBLE) USING generate
     OPTIONS (rows 1000, rate 100, sensor.domain '1..5', celsius.domain '10..40')
     TIMESTAMP BY ts;

@@ -7,13 +7,16 @@ order of rows is not defined, so it does not count.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,10 +24,13 @@ from eddyline.cli.main import main
 from eddyline.settings import TABLE
 
 ROOT = Path(__file__).parent.parent.parent
+_OF_EXAMPLE = re.compile(r"```py\n(.*?)```\n", re.DOTALL)
 _BLOCK = re.compile(r"```(sql|python|text)\n(.*?)```\n", re.DOTALL)
 
 
-@pytest.mark.parametrize(("page", "engine"), [("README.md", "spark"), ("docs/guide.md", "local")])
+@pytest.mark.parametrize(
+    ("page", "engine"), [("README.md", "spark"), ("docs/guide.md", "local"), ("docs/python.md", "local")]
+)
 def test_pages_tell_the_truth(page: str, engine: str, in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = ROOT / page
     text = path.read_text(encoding="utf-8")
@@ -72,16 +78,41 @@ def test_settings_table_of_the_operations_page() -> None:
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.sql")), ids=lambda p: p.name)
 def test_examples_run(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(script.parent)
-    monkeypatch.syspath_prepend(str(script.parent))
-    arguments = ["--udf", "my_functions"] if script.name == "udf.sql" else []
-    assert main(["run", script.name, "--engine", "local", *arguments]) == 0, capsys.readouterr().err
-    assert main(["explain", script.name]) == 0
+    monkeypatch.chdir(ROOT)
+    name = f"examples/{script.name}"
+    arguments = ["--udf", "examples/my_functions.py"] if script.name == "udf.sql" else []
+    assert main(["run", name, "--engine", "local", *arguments]) == 0, capsys.readouterr().err
+    assert main(["explain", name]) == 0
     assert len(capsys.readouterr().out.splitlines()) > 3
 
 
+def test_the_list_of_examples() -> None:
+    """Every example is in it, and every command of it names one."""
+    page = (ROOT / "examples/README.md").read_text(encoding="utf-8")
+    for example in (ROOT / "examples").iterdir():
+        assert f"`{example.name}`" in page or example.name in ("README.md", "__pycache__")
+    for command in re.findall(r"^\./run (?:python|eddyline \w+) (\S+)", page, re.MULTILINE):
+        assert (ROOT / command).is_file()
+    for block in _OF_EXAMPLE.findall((ROOT / "docs/python.md").read_text(encoding="utf-8")):
+        assert block in (ROOT / "examples/spark_streams.py").read_text(encoding="utf-8")
+
+
+def test_notebook() -> None:
+    """Its cells print what is saved with them, and show what is last in them."""
+    names: dict[str, Any] = {}
+    for cell in json.loads((ROOT / "examples/notebook.ipynb").read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        *_, last = ast.parse(text := "".join(cell["source"])).body
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(text, "cell", "exec"), names)
+        assert out.getvalue() == "".join(line for output in cell["outputs"] for line in output["text"])
+        if isinstance(last, ast.Expr) and isinstance(last.value, ast.Name):
+            assert "<table>" in names[last.value.id]._repr_html_()
+
+
 def test_python_example() -> None:
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "from_python.py"], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "examples/from_python.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "4000 rows in, 6 rows out"
