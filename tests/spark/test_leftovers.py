@@ -11,7 +11,7 @@ from eddyline.testing.chaos_jobs import make_job
 from eddyline.testing.leftovers import APPEARS, left
 
 
-def test_what_a_killed_job_leaves_goes_with_the_next_start(tmp_path: Path) -> None:
+def test_nothing_is_left(tmp_path: Path) -> None:
     job, kill = make_job("join", tmp_path, 1, files=2, rows_per_file=50), Kill("driver", APPEARS, 1, 0.0)
     with Run(job, "spark", {"slots": 1}, checkpoint=False) as run:
         assert run.wait_for(kill) and run.strike(kill, random.Random(1)), run.said

@@ -34,6 +34,8 @@ DEFAULTS = {
 }
 LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": "2g"}
 """Where the master is local: nothing listens to the network."""
+ALONE = {"spark.authenticate": "true"}
+"""Where there are no executors besides: Spark makes a secret, and asks everybody who connects for it."""
 _COLLECTOR = "-XX:+UseParallelGC"
 """There, too: the JVM shares its cores with Python, and has little to keep. The usual collector works beside it all the
 time, so some batches took much longer than others."""
@@ -54,7 +56,8 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
     master = conf.get("spark.master", DEFAULTS["spark.master"])
     local = master.startswith("local")
     java = {"spark.driver.extraJavaOptions": f"{quiet} {_COLLECTOR}" if local else quiet}
-    settings = {**java, **(LOCAL if local else {}), **DEFAULTS, **conf}
+    alone = master == "local" or master.startswith("local[")
+    settings = {**java, **(LOCAL if local else {}), **(ALONE if alone else {}), **DEFAULTS, **conf}
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if master.startswith("local[") and (home := spark_home()) is not None:
