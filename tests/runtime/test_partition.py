@@ -103,6 +103,60 @@ def test_values_as_names_of_folders() -> None:
     }
 
 
+@pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
+@pytest.mark.parametrize("durable", [False, True])
+def test_what_was_written_is_read_back(
+    rows: pa.Table, run_script: Callable[..., Ran], format_: str, durable: bool
+) -> None:
+    text = SCRIPT.format(format_).replace("country, k, n", "ts, country, k, n")
+    _checkpointed(text) if durable else run_script(text)
+    for columns in ("", "(ts TIMESTAMP, n BIGINT, country VARCHAR, k BIGINT)"):
+        back = f"CREATE STREAM b {columns} USING {format_} OPTIONS (path 'out') TIMESTAMP BY ts LATENESS 1 HOUR;"
+        ran = run_script(back + "SELECT country, k, n FROM b")
+        assert sorted((tuple(row.values()) for row in ran.rows), key=repr) == _expected(rows)
+        assert [row["k"] for row in run_script(back + "SELECT k FROM b WHERE country = 'fr' AND n = 1").rows]
+
+
+def _parquet(name: str, **columns: Any) -> None:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"ts": pa.array([datetime(2026, 1, 1)], pa.timestamp("us")), **columns}), name)
+
+
+READ = "CREATE STREAM d {} USING parquet OPTIONS (path '{}') TIMESTAMP BY ts;"
+
+
+def test_types_of_folders(in_tmp: Path, run_script: Callable[..., Ran]) -> None:
+    for day, number in (("2026-01-01", "1"), ("2026-01-02", "__HIVE_DEFAULT_PARTITION__")):
+        _parquet(f"d/day={day}/number={number}/_x=a%3Ab/0.parquet", number=["of the file"])
+    ran = run_script(READ.format("", "d") + "SELECT * FROM d WHERE day >= DATE '2026-01-01'")
+    assert sorted((tuple(row.items())[1:] for row in ran.rows), key=repr) == [
+        (("day", date(2026, 1, 1)), ("number", 1), ("_x", "a:b")),
+        (("day", date(2026, 1, 2)), ("number", None), ("_x", "a:b")),
+    ]
+    declared = READ.format("(ts TIMESTAMP, Number VARCHAR)", "d")
+    assert sorted(row["Number"] or "" for row in run_script(declared + "SELECT Number FROM d").rows) == ["", "1"]
+    only = READ.format("", "d/day=2026-01-01") + "SELECT * FROM d"
+    assert [list(row) for row in run_script(only).rows] == [["ts", "number", "_x"]]
+    by_glob = READ.format("", "d/day=*/*/*/0.parquet") + "SELECT day FROM d"
+    assert sorted(row["day"].day for row in run_script(by_glob).rows) == [1, 2]
+
+
+_JOIN = "CREATE SINK dead USING print; SELECT d.k FROM d, t WHERE d.number = t.number"
+
+
+def test_a_folder_whose_value_cannot_be_read(in_tmp: Path, run_script: Callable[..., Ran]) -> None:
+    for number in ("1", "one"):
+        _parquet(f"d/number={number}/0.parquet", k=[7])
+    source = READ.format("(ts TIMESTAMP, number BIGINT, k BIGINT)", "d").replace("BY ts", "BY ts DEAD INTO dead")
+    dead = "CREATE SINK dead USING print OPTIONS (format json);"
+    ran = run_script(dead + source + "SELECT number FROM d")
+    assert [row["number"] for row in ran.rows] == [1] and ran.summary.rows_dead == 1 and ran.summary.rows_in == 2
+    assert '"number":"one","k":"7","reason":"column number: \'one\' is not a value of type int64"' in ran.printed
+    assert run_script(dead + source + "SELECT k FROM d").summary.rows_dead == 0
+    with pytest.raises(ScriptError, match="all declared columns are folders of d; declare a column of the files, too"):
+        run_script("CREATE TABLE t (number BIGINT) USING parquet OPTIONS (path 'd');" + source + _JOIN)
+
+
 @pytest.mark.parametrize(
     ("clause", "answer"),
     [

@@ -157,6 +157,21 @@ def test_one_folder_and_two_engines(
     assert pq.read_table(out).num_rows == 10 and not (out / "_staged").exists()
 
 
+def test_folders_of_a_partition_are_written_and_read_back(
+    spark: SparkSession, run_on_spark: Runs, files: Files, table: Tables, tmp_path: Path
+) -> None:
+    out, countries = tmp_path / "out", ["de", "a/b: %", None]
+    text = f"CREATE STREAM {files('a', table('country v', *[(i, countries[i % 3], i) for i in range(12)]))};"
+    text += f"CREATE SINK out USING parquet OPTIONS (path '{out}') PARTITION BY (country, m);"
+    run_on_spark(text + "INSERT INTO out SELECT ts, country, v, v % 2 AS m FROM a", tmp_path / "ck", batch_rows=5)
+    expected = sorted(((countries[i % 3], i, i % 2) for i in range(12)), key=repr)
+    read = spark.read.parquet(str(out)).select("country", "v", "m").collect()
+    assert sorted((tuple(row) for row in read), key=repr) == expected
+    back = f"CREATE STREAM b USING parquet OPTIONS (path '{out}') TIMESTAMP BY ts LATENESS 1 HOUR;"
+    ran = run_on_spark(back + "SELECT country, v, m FROM b")
+    assert sorted((tuple(row.values()) for row in ran.rows), key=repr) == expected
+
+
 def test_a_sink_on_another_file_system_is_written_by_spark(
     spark: SparkSession, run_on_spark: Runs, files: Files, table: Tables, tmp_path: Path
 ) -> None:

@@ -15,8 +15,8 @@ from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
 from eddyline.query.as_text import as_text
 from eddyline.query.types import sql_type
+from eddyline.runtime.sources.folders import NO_VALUE
 
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = frozenset([*map(chr, range(1, 0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
 """The characters that Spark does not put into the name of a folder."""
 _TYPES = (

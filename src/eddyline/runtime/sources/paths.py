@@ -29,7 +29,7 @@ def files(path: str) -> list[Path]:
     if glob.has_magic(path):
         given = len(folder_of(path).parts)
         matches = (Path(match) for match in glob.glob(path, recursive=True))
-        shown = [match for match in matches if not any(map(_is_hidden, match.parts[given:]))]
+        shown = [match for match in matches if not any(map(is_hidden, match.parts[given:]))]
         found = {file for match in shown for file in (_below(match) if match.is_dir() else [match])}
         if not found:
             raise SettingError(f"no file matches {path}")
@@ -80,11 +80,12 @@ def _below(folder: Path) -> Iterator[Path]:
     seen = set()
     for root, folders, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(root)
-        folders[:] = [] if real in seen else [name for name in folders if not _is_hidden(name)]
+        folders[:] = [] if real in seen else [name for name in folders if not is_hidden(name)]
         if real not in seen:
-            yield from (Path(root, name) for name in names if not _is_hidden(name) and Path(root, name).is_file())
+            yield from (Path(root, name) for name in names if not is_hidden(name) and Path(root, name).is_file())
         seen.add(real)
 
 
-def _is_hidden(name: str) -> bool:
-    return name.startswith((".", "_"))
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is none to read; a folder of a column `_x=1` is one."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)

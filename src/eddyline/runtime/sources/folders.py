@@ -1,0 +1,146 @@
+"""Columns in the names of folders, as Hive and Spark lay files out: `path/country=de/day=2026-01-01/x.parquet`.
+
+Invariant: a column that folders name is read from them and never from a file, so a file's rows all have one value of
+it. Its type is the declared one; else it is a whole number or a date if all values are, and text if not.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from eddyline.errors import SettingError
+from eddyline.runtime.sources.columns import convert
+from eddyline.runtime.sources.paths import files, folder_of, is_hidden
+from eddyline.runtime.sources.source import Chunk, Piece, Pieces, Wanted, dead_rows, no_rows
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""The value of a folder whose rows have NULL."""
+_LARGEST = 2**63
+
+
+def with_folder_columns(path: str, declared: pa.Schema | None, open_: Callable[[pa.Schema | None], Pieces]) -> Pieces:
+    """The source of files at a path, with the columns of their folders. `open_` opens the files alone. Of declared
+    columns, those that folders name are theirs; columns that are not declared do not exist."""
+    named = {name.lower(): name for name in _names(path)}
+    if declared is not None:
+        mine = [field for field in declared if field.name.lower() in named]
+        if not mine:
+            return open_(declared)
+        if len(mine) == len(declared):
+            raise SettingError(f"all declared columns are folders of {path}; declare a column of the files, too")
+        return _FolderSource(path, open_(pa.schema([f for f in declared if f not in mine])), pa.schema(mine), declared)
+    source = open_(None)
+    if not named:
+        return source
+    values = [_values(path, str(file)) for file in files(path)]
+    mine = [pa.field(name, _type([of_file.get(key) for of_file in values])) for key, name in named.items()]
+    rest = [field for field in source.schema if field.name.lower() not in named]
+    return _FolderSource(path, source, pa.schema(mine), pa.schema([*rest, *mine]))
+
+
+class _FolderSource:
+    """The rows of a source of files, each with the values of the folders that its file is in."""
+
+    endless = False
+
+    def __init__(self, path: str, source: Pieces, folders: pa.Schema, schema: pa.Schema) -> None:
+        self._path, self._source, self._folders, self.schema = path, source, folders, schema
+
+    def pieces(self, time: str | None = None) -> list[Piece]:
+        """The pieces of the files."""
+        return self._source.pieces(time)
+
+    def read(self, wanted: Wanted) -> Iterator[Chunk]:
+        """All rows, piece after piece."""
+        for piece in self.pieces():
+            yield from self.read_piece(piece, wanted)
+
+    def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a piece."""
+        mine, values = set(self._folders.names), _values(self._path, piece.path)
+        columns = tuple(name for name in wanted.columns if name not in mine) or tuple(self._source.schema.names[:1])
+        of_files = Wanted(tuple(name for name in wanted.needed if name not in mine), columns)
+        for chunk in self._source.read_piece(piece, of_files):
+            yield from self._whole(chunk, values, wanted)
+
+    def _whole(self, chunk: Chunk, values: Mapping[str, str | None], wanted: Wanted) -> Iterator[Chunk]:
+        rows, arrays, reason = chunk.rows, [], ""
+        for name in wanted.columns:
+            field = self.schema.field(name)
+            if name not in self._folders.names:
+                arrays.append(rows.column(name))
+                continue
+            text = values.get(name.lower())
+            one, bad = convert(pa.array([text], pa.string()), field.type)
+            arrays.append(pa.repeat(one[0], rows.num_rows))
+            if bad is not None and bad.any() and name in wanted.needed:
+                reason = reason or f"column {name}: '{text}' is not a value of type {field.type}"
+        whole = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self.schema.field(n) for n in wanted.columns]))
+        dead = None if chunk.dead is None else self._dead(chunk.dead, values, chunk.dead.column(-1))
+        if reason:
+            if dead is not None:
+                yield Chunk(no_rows(self.schema, wanted), dead)
+            reasons = pa.array([reason] * rows.num_rows, pa.string())
+            whole, dead = no_rows(self.schema, wanted), self._dead(rows, values, reasons)
+        yield Chunk(whole, dead)
+
+    def _dead(self, rows: pa.RecordBatch, values: Mapping[str, str | None], reasons: pa.Array) -> pa.RecordBatch:
+        """Dead rows with the values of their folders, as text."""
+        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+        for name in self._folders.names:
+            columns[name] = pa.array([values.get(name.lower())] * rows.num_rows, pa.string())
+        return dead_rows(self.schema, pa.RecordBatch.from_pydict(columns), reasons)
+
+
+def _names(path: str) -> list[str]:
+    """The columns that the folders of a path name, the outermost first."""
+    if not Path(path).is_dir():
+        found = files(path) if glob.has_magic(path) else []
+        return [name for name, _ in _parts(path, str(found[0]))] if found else []
+    names, folder = [], path
+    while inner := next((e.path for e in os.scandir(folder) if _is_value(e.name) and e.is_dir()), None):
+        names.append(unquote(os.path.basename(inner).partition("=")[0]))
+        folder = inner
+    return names
+
+
+def _parts(path: str, file: str) -> list[tuple[str, str]]:
+    """The folders `name=value` that a file below a path is in."""
+    folders = Path(file).parent.relative_to(folder_of(path)).parts
+    return [(unquote(part.partition("=")[0]), part.partition("=")[2]) for part in folders if _is_value(part)]
+
+
+def _values(path: str, file: str) -> dict[str, str | None]:
+    """The values of a file's folders, by column in lower case."""
+    return {name.lower(): None if value == NO_VALUE else unquote(value) for name, value in _parts(path, file)}
+
+
+def _is_value(name: str) -> bool:
+    return "=" in name[1:] and not is_hidden(name)
+
+
+def _type(values: Sequence[str | None]) -> pa.DataType:
+    """What values have in common.
+
+    >>> _type(["7", None, "-12"]), _type(["2026-01-01"]), _type(["7", "x"]), _type([])
+    (DataType(int64), DataType(date32[day]), DataType(string), DataType(string))
+    """
+    known = {value for value in values if value is not None}
+    if known and all(re.fullmatch("-?[0-9]+", v) and -_LARGEST <= int(v) < _LARGEST for v in known):
+        return pa.int64()
+    return pa.date32() if known and all(map(_is_date, known)) else pa.string()
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text) is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
