@@ -110,7 +110,7 @@ class Grouping:
             self._now = replace(held, next=end + 1)
             return []
         cells = merged(joined([panes.starting(held.next) for panes in held.panes]), self._accumulators)
-        results = [self._result(found) for found in at_boundaries(cells, end, self._accumulators)]
+        results = [r for found in at_boundaries(cells, end, self._accumulators) for r in self._results(found)]
         left = cells.take(cells.last > end)
         # Cells moved by more than one boundary may have become equal in numbers; for one, the next emit is soon enough.
         moved = (left.first < end).any()
@@ -175,8 +175,8 @@ class Grouping:
         together = joined([panes.starting(held.next) for panes in held.panes])
         return _Held((trimmed(merged(together, self._accumulators)),), (), held.next)
 
-    def _result(self, cells: Panes) -> pa.RecordBatch:
+    def _results(self, cells: Panes) -> list[pa.RecordBatch]:
         """Rows for cells that are one group at one boundary each."""
         if self._partial:
-            return as_rows(cells)
+            return [as_rows(cells)]
         return finished(self._query, cells, self._accumulators, self._errors)

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.query.aggregates import Accumulator, State
-from eddyline.query.group_ids import Ids, group_ids, representatives
+from eddyline.query.group_ids import Ids, group_ids, representatives, widened
 
 _CHUNK_CELLS = 1 << 14
 _CHUNK_BYTES = 1 << 22
@@ -36,8 +37,20 @@ class Panes:
     last: Ids
     states: tuple[State, ...]
 
+    def __post_init__(self) -> None:
+        wide = tuple({name: widened(column) for name, column in state.items()} for state in self.states)
+        object.__setattr__(self, "keys", tuple(map(widened, self.keys)))
+        object.__setattr__(self, "states", wide)
+
     def __len__(self) -> int:
         return len(self.group)
+
+    @property
+    def text_bytes(self) -> int:
+        """The bytes of texts in the cells, with the keys of their groups."""
+        group = pa.array(self.group)
+        keys = sum(pc.sum(pc.binary_length(key).take(group)).as_py() or 0 for key in self.keys if _is_text(key.type))
+        return keys + sum(int(c.nbytes) for state in self.states for c in state.values() if _is_text(c.type))
 
     @property
     def nbytes(self) -> int:
@@ -60,6 +73,10 @@ class Panes:
     def starting(self, boundary: int) -> Panes:
         """The same cells for someone who will only look at `boundary` and later."""
         return self if not len(self) else replace(self, first=np.maximum(self.first, boundary))
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return type in (pa.large_string(), pa.large_binary())
 
 
 def joined(parts: Sequence[Panes]) -> Panes:

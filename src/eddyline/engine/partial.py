@@ -20,7 +20,11 @@ from eddyline.errors import InternalError
 from eddyline.query.aggregates import Accumulator, accumulator
 from eddyline.query.evaluate import ErrorCount, evaluate, mask
 from eddyline.query.expr import WINDOW_END, Expr
+from eddyline.query.group_ids import plain_type
 from eddyline.query.model import GroupBy, Query
+
+TEXT = 1 << 29
+"""Results have about so many bytes of text at a time."""
 
 
 def group_of(query: Query) -> GroupBy:
@@ -37,19 +41,28 @@ def combine(query: Query, batches: Sequence[pa.RecordBatch], errors: ErrorCount)
         return []
     accumulators = tuple(accumulator(a) for a in group_of(query).aggregates)
     cells = merged(from_rows(pa.concat_batches(found)), accumulators)
-    result = finished(query, cells.take(np.argsort(cells.first, kind="stable")), accumulators, errors)
-    return [result] if result.num_rows else []
+    results = finished(query, cells.take(np.argsort(cells.first, kind="stable")), accumulators, errors)
+    return [result for result in results if result.num_rows]
 
 
-def finished(query: Query, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount) -> pa.RecordBatch:
-    """HAVING and the outputs for cells that are one group at one boundary each."""
+def finished(
+    query: Query, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount
+) -> list[pa.RecordBatch]:
+    """HAVING and the outputs for cells that are one group at one boundary each; in parts if there is much text."""
+    if len(cells) < 2 or cells.text_bytes <= TEXT:
+        return [_finished(query, cells, accumulators, errors)]
+    halves = np.array_split(np.arange(len(cells)), 2)
+    return [part for half in halves for part in finished(query, cells.take(half), accumulators, errors)]
+
+
+def _finished(query: Query, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount) -> pa.RecordBatch:
     by, rows, group = group_of(query), len(cells), pa.array(cells.group)
     end = pa.array(cells.first * (by.slide or 1)).cast(WINDOW_END.type)
     env: dict[Expr, pa.Array] = {WINDOW_END: end}
     for key, values in zip(by.keys, cells.keys, strict=True):
-        env[key] = values.take(group).cast(key.type)
+        env[key] = _as(values.take(group), key.type)
     for aggregate, how, state in zip(by.aggregates, accumulators, cells.states, strict=True):
-        env[aggregate] = how.final(state, errors).cast(aggregate.type)
+        env[aggregate] = _as(how.final(state, errors), aggregate.type)
     if by.having is not None:
         kept = mask(by.having, env, rows, errors)
         rows, at = int(np.count_nonzero(kept)), pa.array(kept)
@@ -58,3 +71,8 @@ def finished(query: Query, cells: Panes, accumulators: Sequence[Accumulator], er
     schema = query.schema
     outputs = [values.cast(field.type) for values, field in zip(outputs, schema, strict=True)]
     return pa.RecordBatch.from_arrays(outputs, schema=schema)
+
+
+def _as(values: pa.Array, type: pa.DataType) -> pa.Array:
+    """Kept values in the type of an expression."""
+    return values.cast(plain_type(type)).cast(type)

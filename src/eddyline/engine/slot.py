@@ -28,7 +28,7 @@ from eddyline.engine.split import Shipment, Which, kept_values, wanted
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.tree import Tree
 from eddyline.query.model import Query
-from eddyline.routing.packet import Packet, alike, merged
+from eddyline.routing.packet import Packet, alike, in_parts, merged
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.shelf import Saved
@@ -188,7 +188,8 @@ class Slot(Planned):
     def _gather(self) -> None:
         ready, self._ready, self._ready_rows = self._ready, [], 0
         for packet in map(merged, alike(ready)):
-            self._results.add(packet, self.eddy.gather(packet, self.plan.gathered))
+            for part, values in in_parts(packet, lambda some: (some, self.eddy.gather(some, self.plan.gathered))):
+                self._results.add(part, values)
 
     def drain(self) -> list[pa.RecordBatch]:
         """The results since the last call."""

@@ -19,6 +19,8 @@ Ids = NDArray[np.int64]
 
 _RADIX_LIMIT = 1 << 62
 _DIRECT_RANGE = 1 << 16
+_WIDE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+_WIDE |= {pa.large_list(narrow): pa.large_list(wide) for narrow, wide in _WIDE.items()}
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
@@ -47,6 +49,16 @@ def plain(array: pa.Array) -> pa.Array:
     values = values_of(array)
     values = np.where(np.isnan(values), values.dtype.type(np.nan), values + values.dtype.type(0))
     return pa.array(values, type=array.type, mask=nulls_of(array))
+
+
+def widened(array: pa.Array) -> pa.Array:
+    """Texts with offsets of 64 bits: so many may come together that they would not fit in one array otherwise.
+
+    >>> widened(pa.array(["a"])).type, widened(pa.array([["a"]], pa.large_list(pa.string()))).type
+    (DataType(large_string), LargeListType(large_list<item: large_string>))
+    """
+    wide = _WIDE.get(array.type)
+    return array if wide is None else array.cast(wide)
 
 
 def values_of(array: pa.Array) -> NDArray[Any]:

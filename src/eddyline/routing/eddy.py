@@ -27,7 +27,7 @@ from eddyline.query.expr import Expr, columns_of
 from eddyline.routing.decisions import DecisionLog
 from eddyline.routing.invariants import check_matches, check_packet
 from eddyline.routing.meta_queue import MetaQueue
-from eddyline.routing.packet import SAMPLE, Packet, Rows, started
+from eddyline.routing.packet import SAMPLE, Packet, Rows, in_parts, started
 from eddyline.routing.router import router
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.rows_windows import Clock
@@ -38,9 +38,12 @@ from eddyline.settings import Settings
 from eddyline.state.probing import NO_BOUND, Limits, Matches
 from eddyline.state.shelf import Saved
 from eddyline.state.stem import SteM, newest
+from eddyline.state.stores.store import TooMuchText
 
 ENOUGH = 4096
 """Tuples that a step may make of a sample."""
+GATHERED = 1 << 29
+"""Bytes of values that are gathered for tuples at a time: what is computed of them then fits in Arrow's arrays, too."""
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -181,7 +184,8 @@ class Eddy:
     def _go_on(self, entry: Entry, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
         """Out, if it is complete. What an operator below gives is built first, and starts again in the one above."""
         if entry.whole and packet.signature[0] in self.given:
-            self._output(packet if self._weights is None else self._weights.looked_up(packet))
+            for part in (packet,) if self._weights is None else in_parts(packet, self._weights.looked_up):
+                self._output(part)
             return
         if entry.stem is not None:
             packet = self._materialise(entry.stem, packet)
@@ -368,16 +372,25 @@ class Eddy:
         return _kept(packet, keep)
 
     def gather(self, packet: Packet, exprs: Sequence[Expr]) -> dict[Expr, pa.Array]:
-        """The values of stored columns for the tuples of a packet."""
+        """The values of stored columns for the tuples of a packet; TooMuchText if they are more than a packet should
+        have at a time (packet.in_parts)."""
         values: dict[Expr, pa.Array] = {}
+        gathered = 0
         for expr in exprs:
             for column in columns_of(expr):
                 if column not in values:
-                    values[column] = self._stems[column.source].gather(column, packet.rows[column.source])
+                    values[column] = array = self._stems[column.source].gather(column, packet.rows[column.source])
+                    gathered += array.nbytes
+                    if gathered > GATHERED and packet.size > 1:
+                        raise TooMuchText(f"{packet.size} tuples have more than {GATHERED} bytes")
         return values
 
     def _mask(self, predicate: Expr, packet: Packet, errors: ErrorCount) -> NDArray[np.bool_]:
-        return mask(predicate, self.gather(packet, [predicate]), packet.size, errors)
+        def found(some: Packet) -> NDArray[np.bool_]:
+            return mask(predicate, self.gather(some, [predicate]), some.size, errors)
+
+        masks = list(in_parts(packet, found))
+        return masks[0] if len(masks) == 1 else np.concatenate(masks)
 
 
 def _kept(packet: Packet, keep: NDArray[np.bool_]) -> Packet:

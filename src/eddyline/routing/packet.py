@@ -10,16 +10,19 @@ is. When they are complete, or are built again, what these carry is looked up (w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.plan.plan import Signature
-from eddyline.state.carried import Carried, together
+from eddyline.state.carried import Carried, sliced, together
+from eddyline.state.stores.store import TooMuchText
 
 Rows = NDArray[np.int64]
+_T = TypeVar("_T")
 
 SAMPLE = -1
 """A component that is no row of a source: which tuple of a sample it was."""
@@ -56,6 +59,16 @@ class Packet:
         rows = {**self.rows, SAMPLE: np.arange(self.size)}
         return Packet(rows, self.signature, self.numbers, self.size)
 
+    def halves(self) -> list[Packet]:
+        """The tuples in two packets."""
+        middle = self.size // 2
+        parts = []
+        for some in (slice(0, middle), slice(middle, self.size)):
+            part = self.take(some)
+            part.carried = None if self.carried is None else sliced(self.carried, some)
+            parts.append(part)
+        return parts
+
     def _numbers_of(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> NDArray[np.int64]:
         return self.numbers if self.numbers.size == 1 else self.numbers[which]
 
@@ -77,6 +90,20 @@ def merged(packets: Sequence[Packet]) -> Packet:
         return Packet(rows, first.signature, first.numbers, size, carried)
     numbers = [p.numbers if p.numbers.size == p.size else np.full(p.size, p.numbers[0]) for p in packets]
     return Packet(rows, first.signature, np.concatenate(numbers), size, carried)
+
+
+def in_parts(packet: Packet, do: Callable[[Packet], _T]) -> Iterator[_T]:
+    """What `do` gives for all tuples of a packet: at once or, where their values are too much for one array, for one
+    part after the other. `do` must gather before it does anything that cannot be done again."""
+    try:
+        found = do(packet)
+    except TooMuchText:
+        if packet.size < 2:
+            raise
+        for half in packet.halves():
+            yield from in_parts(half, do)
+    else:
+        yield found
 
 
 def alike(packets: Sequence[Packet]) -> list[list[Packet]]:

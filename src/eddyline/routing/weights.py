@@ -24,7 +24,7 @@ from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Expr, sources_of
 from eddyline.query.group_ids import Ids, decoded, group_ids, plain, representatives
 from eddyline.routing.boundaries import boundaries
-from eddyline.routing.packet import SAMPLE, Packet
+from eddyline.routing.packet import SAMPLE, Packet, in_parts, merged
 from eddyline.state.carried import Carried
 from eddyline.state.stem import SteM
 
@@ -73,7 +73,11 @@ class Weights:
         return store.gather(rows)
 
     def combined(self, stem: int, packet: Packet, old: Old | None) -> Packet:
-        """What is built into a SteM with weights: for the tuples of each group one, with what they carry together."""
+        """What is built into a SteM with weights: for the tuples of each group one, with what they carry together. If
+        the packet is taken in parts, a group may have a tuple of each: as if they had come one after the other."""
+        return merged(list(in_parts(packet, lambda some: self._combined(stem, some, old))))
+
+    def _combined(self, stem: int, packet: Packet, old: Old | None) -> Packet:
         packet, of = self.looked_up(packet), self._plan.grouped[stem]
         weights, states = (None, {}) if packet.carried is None else packet.carried
         arguments = {n: arg for n in of.aggregates if n not in states and (arg := self._arguments[n]) is not None}
@@ -81,18 +85,18 @@ class Weights:
         ids, count = np.arange(packet.size), packet.size
         if of.combines:
             ids, count = group_ids(self._key(of, packet, values, old), packet.size)
-        merged = {}
+        together = {}
         for number in of.aggregates:
             how = self._accumulators[number]
             if number in states:
-                merged[number] = how.merge(states[number], ids, count)
+                together[number] = how.merge(states[number], ids, count)
             else:
                 argument = decoded(evaluate(arguments[number], values, packet.size, self._errors))
-                merged[number] = weighed(how, argument, weights, ids, count)
+                together[number] = weighed(how, argument, weights, ids, count)
         total = np.zeros(count, np.int64)
         np.add.at(total, ids, 1 if weights is None else weights)
         some = packet.take(representatives(ids, count))
-        return Packet(some.rows, some.signature, some.numbers, count, Carried(total, merged))
+        return Packet(some.rows, some.signature, some.numbers, count, Carried(total, together))
 
     def _key(self, of: Grouped, packet: Packet, values: dict[Expr, pa.Array], old: Old | None) -> list[pa.Array | Ids]:
         """What tells tuples apart."""

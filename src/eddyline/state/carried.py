@@ -63,6 +63,16 @@ def together(parts: Sequence[Carried]) -> Carried:
     return Carried(np.concatenate([p.weights for p in parts]), states)
 
 
+def sliced(carried: Carried, some: slice) -> Carried:
+    """What some of the tuples carry."""
+    rows = some.stop - some.start
+    states = {
+        number: {name: column.slice(some.start, rows) for name, column in state.items()}
+        for number, state in carried.states.items()
+    }
+    return Carried(carried.weights[some], states)
+
+
 def _store(arena: Arena, type: pa.DataType) -> FixedStore | BytesStore:
     t = pa.types
     if t.is_string(type) or t.is_large_string(type) or t.is_binary(type) or t.is_large_binary(type):

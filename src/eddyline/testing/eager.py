@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from eddyline.engine import input_batch, slot
+from eddyline.engine import input_batch, partial, slot
 from eddyline.migration import migration
 from eddyline.optimizer import optimiser, timing, worth
 from eddyline.routing import eddy, scheduler, statistics
@@ -22,7 +22,8 @@ from eddyline.state import column, hash_index, stem
 def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
     return [
         (scheduler, {"FIRST": max(1, size // 4), "LARGEST": size, "LIMIT": 2}),
-        (eddy, {"LARGEST": size, "ENOUGH": size}),
+        (eddy, {"LARGEST": size, "ENOUGH": size, "GATHERED": 32 * size}),
+        (partial, {"TEXT": 4 * size}),
         (forks, {"OFTEN": 0, "SELDOM": 0, "SURE": 0.0, "SURER": 0.0}),
         (auto, {"FEW": 1, "EVIDENCE": 1e-9, "GRACE": 1e9, "MARGIN": 0.0, "CALM_MARGIN": 0.0}),
         (auto, {"CALL": 0.0, "SMALLEST": max(1, size // 2)}),

@@ -6,12 +6,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.errors import JobError
 from eddyline.kernels import values as kernels
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
 from eddyline.state.shelf import Saved
-from eddyline.state.stores.store import Rows, Validity, bitmap
+from eddyline.state.stores.store import Rows, TooMuchText, Validity, bitmap
+
+MOST_BYTES = (1 << 31) - 1
+"""What an Arrow array with small offsets can hold."""
 
 
 class Starts:
@@ -58,10 +60,10 @@ class BytesStore:
     def gather(self, rows: Rows) -> pa.Array:
         offsets = np.empty(len(rows) + 1, np.int64)
         kernels.lengths(self._starts.values, rows, offsets)
+        if self._offset_type is np.int32 and offsets[-1] > MOST_BYTES:
+            raise TooMuchText(f"the texts of {len(rows)} rows take {offsets[-1]} bytes, too many for one column")
         data = np.empty(int(offsets[-1]), np.uint8)
         kernels.copy_bytes(self.heap, self._starts.values, rows, data)
-        if self._offset_type is np.int32 and offsets[-1] >= 1 << 31:
-            raise JobError("the strings of one result packet exceed 2 GiB: set a smaller packet")
         buffers = [
             bitmap(self._validity.gather(rows)),
             pa.py_buffer(offsets.astype(self._offset_type)),

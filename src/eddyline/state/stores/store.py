@@ -9,11 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eddyline.errors import JobError
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
 from eddyline.state.shelf import Saved
 
 Rows = NDArray[np.int64]
+
+
+class TooMuchText(JobError):
+    """The values of these rows are too much for one Arrow array; those of fewer rows may not be."""
 
 
 class Store(Protocol):
