@@ -4,8 +4,8 @@ A value is found in this order: `--set KEY=VALUE`, the `[eddyline]` table of the
 environment variable EDDYLINE_KEY, the default. Text from all three goes through the same parser, so a setting means
 the same wherever it was written. A key is in `TABLE` from the day the interface names it; until its mechanism exists
 its parser is None and any value but the one that is true without it is refused, so that nobody believes that a setting
-had an effect. A variable EDDYLINE_X whose name is nearly that of a setting is refused as misspelt; others that nobody
-knows are for the command line to warn about (`unknown_variables`).
+had an effect. Of variables EDDYLINE_X that are no setting the command line warns (`unknown_variables`): the
+environment may hold those of other programs.
 """
 
 from __future__ import annotations
@@ -249,8 +249,8 @@ def parse(
     found: dict[str, tuple[str, str]] = {}
     for name, value in (environ or {}).items():
         key = name.removeprefix("EDDYLINE_").lower()
-        if name.startswith("EDDYLINE_") and difflib.get_close_matches(key, _BY_KEY, cutoff=0.8):
-            found[_known(key, name)] = (value, name)
+        if name.startswith("EDDYLINE_") and key in _BY_KEY:
+            found[key] = (value, name)
     for key, value in _from_toml(config).items() if config is not None else ():
         found[_known(key, str(config))] = (value, str(config))
     for assignment in assignments:
@@ -269,6 +269,16 @@ def unknown_variables(environ: Iterable[str]) -> list[str]:
     """
     known = {*_OWN_VARIABLES, *(f"EDDYLINE_{key.upper()}" for key in _BY_KEY)}
     return sorted(name for name in environ if name.startswith("EDDYLINE_") and name not in known)
+
+
+def likely_variable(name: str) -> str | None:
+    """The variable of a setting whose name is nearly the same, if there is one.
+
+    >>> likely_variable("EDDYLINE_ROUTR"), likely_variable("EDDYLINE_BOGUS")
+    ('EDDYLINE_ROUTER', None)
+    """
+    near = difflib.get_close_matches(name.removeprefix("EDDYLINE_").lower(), _BY_KEY, 1, cutoff=0.8)
+    return f"EDDYLINE_{near[0].upper()}" if near else None
 
 
 def from_mapping(values: Mapping[str, object]) -> Settings:

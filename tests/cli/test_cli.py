@@ -179,9 +179,13 @@ def test_settings_from_the_environment(script: Path) -> None:
 
 def test_unknown_variables_are_told(script: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     monkeypatch.setenv("EDDYLINE_BOGUS", "1")
+    monkeypatch.setenv("EDDYLINE_ROUTR", "random")
     monkeypatch.setenv("EDDYLINE_FULL", "1")
     assert main(["explain", str(script)]) == 0
-    assert capsys.readouterr().err == "warning: the environment variable EDDYLINE_BOGUS has no meaning\n"
+    assert capsys.readouterr().err == (
+        "warning: the environment variable EDDYLINE_BOGUS has no meaning\n"
+        "warning: the environment variable EDDYLINE_ROUTR has no meaning; did you mean EDDYLINE_ROUTER?\n"
+    )
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

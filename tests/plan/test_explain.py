@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.plan.explain import duration, explain, warnings
+from eddyline.cql.units import duration_text
+from eddyline.plan.explain import explain, warnings
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.query.udf import udf
 from jobs import bound
@@ -23,22 +24,22 @@ def test_a_join_of_three() -> None:
         == """\
 multi-way join of 4 sources
 
-o: stream o, RANGE 30 min
+o: stream o, RANGE 30 minutes
   hash index on o.k
   keeps o.k, o.x
-  expires 30 min behind p, 30 min behind s
+  expires 30 minutes behind p, 30 minutes behind s
 
-p: stream p, RANGE 30 min
+p: stream p, RANGE 30 minutes
   filter p.x > 100
   hash index on p.k
   hash index on p.x
   keeps p.x
-  expires 30 min behind o, 30 min behind s
+  expires 30 minutes behind o, 30 minutes behind s
 
-s: stream s, RANGE 1 h
+s: stream s, RANGE 1 hour
   hash index on s.x
   keeps s.k
-  expires 1 h behind o, 1 h behind p
+  expires 1 hour behind o, 1 hour behind p
 
 t: table t
   hash index on t.k
@@ -67,14 +68,14 @@ a: stream a, ROWS 10
   keeps a.k, a.x
   expires after 10 newer rows
 
-b: stream b, RANGE 5 s
+b: stream b, RANGE 5 seconds
   sorted index on b.x
   keeps b.x
-  expires 5 s behind a, 5 s behind c
+  expires 5 seconds behind a, 5 seconds behind c
 
-c: stream c, RANGE 5 s
+c: stream c, RANGE 5 seconds
   keeps no payload
-  expires 5 s behind a, 5 s behind b
+  expires 5 seconds behind a, 5 seconds behind b
 
 routes, fixed order:
   a -> b by b.x <= a.x + 3 and b.x >= a.x - 3 -> c by list   (1 probe by range, 1 probe by list)
@@ -94,21 +95,21 @@ def test_a_binary_tree() -> None:
         == """\
 binary tree (((o t) p) s) of 4 sources
 
-o: stream o, RANGE 30 min
+o: stream o, RANGE 30 minutes
   hash index on o.k
   keeps o.k, o.x
-  expires 30 min behind p, 30 min behind s
+  expires 30 minutes behind p, 30 minutes behind s
 
-p: stream p, RANGE 30 min
+p: stream p, RANGE 30 minutes
   filter p.x > 100
   hash index on p.k
   keeps p.x
-  expires 30 min behind o, 30 min behind s
+  expires 30 minutes behind o, 30 minutes behind s
 
-s: stream s, RANGE 1 h
+s: stream s, RANGE 1 hour
   hash index on s.x
   keeps s.k
-  expires 1 h behind o, 1 h behind p
+  expires 1 hour behind o, 1 hour behind p
 
 t: table t
   hash index on t.k
@@ -164,27 +165,27 @@ def test_a_hybrid_tree() -> None:
         == """\
 hybrid tree ((a b) c d) of 4 sources
 
-a: stream a, RANGE 5 s
+a: stream a, RANGE 5 seconds
   hash index on a.k
   sorted index on a.x
   keeps a.k, a.x
-  expires 5 s behind b, 5 s behind c, 5 s behind d
+  expires 5 seconds behind b, 5 seconds behind c, 5 seconds behind d
 
-b: stream b, RANGE 5 s
+b: stream b, RANGE 5 seconds
   hash index on b.k
   keeps no payload
-  expires 5 s behind a, 5 s behind c, 5 s behind d
+  expires 5 seconds behind a, 5 seconds behind c, 5 seconds behind d
 
-c: stream c, RANGE 5 s
+c: stream c, RANGE 5 seconds
   hash index on c.k
   sorted index on c.x
   keeps c.x
-  expires 5 s behind a, 5 s behind b, 5 s behind d
+  expires 5 seconds behind a, 5 seconds behind b, 5 seconds behind d
 
-d: stream d, RANGE 5 s
+d: stream d, RANGE 5 seconds
   hash index on d.k
   keeps no payload
-  expires 5 s behind a, 5 s behind b, 5 s behind c
+  expires 5 seconds behind a, 5 seconds behind b, 5 seconds behind c
 
 (a b): intermediate results, kept until a row in them expires
   sorted index on a.x
@@ -213,7 +214,7 @@ def test_one_source_and_groups() -> None:
         == """\
 one source, no join
 
-a: stream a, RANGE 10 s
+a: stream a, RANGE 10 seconds
   filter a.k IS NOT NULL
   keeps a.k, a.x
   expires at once: no other stream joins it
@@ -221,7 +222,7 @@ a: stream a, RANGE 10 s
 routes, fixed order:
   a
 
-group by a.k: SUM(a.x), every 5 s
+group by a.k: SUM(a.x), every 5 seconds
 
 warning: a condition is constant and not true: there can be no result"""
     )
@@ -241,7 +242,24 @@ def test_what_never_expires_is_said() -> None:
 
 @pytest.mark.parametrize(
     ("micros", "words"),
-    [(86_400_000_000, "1 d"), (5_400_000_000, "90 min"), (1500, "1500 us"), (2_000, "2 ms"), (-3_000_000, "-3 s")],
+    [
+        (86_400_000_000, "1 day"),
+        (5_400_000_000, "90 minutes"),
+        (1500, "1500 microseconds"),
+        (2_000, "2 milliseconds"),
+        (-3_000_000, "-3 seconds"),
+        (0, "0 seconds"),
+    ],
 )
 def test_durations(micros: int, words: str) -> None:
-    assert duration(micros) == words
+    assert duration_text(micros) == words
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expiry"),
+    [("0", "5", "5 seconds behind b"), ("-9", "0", "as soon as b has passed it"), ("-9", "-4", "4 seconds before b")],
+)
+def test_when_rows_expire_is_said_in_words(low: str, high: str, expiry: str) -> None:
+    bounds = f"b.ts - a.ts BETWEEN INTERVAL '{low}' SECOND AND INTERVAL '{high}' SECOND"
+    lines = explain(bound(f"SELECT a.k FROM a, b WHERE a.k = b.k AND {bounds}", a="k", b="k")).splitlines()
+    assert next(line for line in lines if "expires" in line).startswith(f"  expires {expiry}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from eddyline.cli.streams import note
 from eddyline.errors import EddylineError, SettingError, said
-from eddyline.settings import Settings, parse, unknown_variables
+from eddyline.settings import Settings, likely_variable, parse, unknown_variables
 
 
 def script_text(path: str) -> str:
@@ -32,7 +32,8 @@ def settings_of(options: argparse.Namespace) -> Settings:
     """From --set, --config and the environment; warns of variables that nobody knows."""
     settings = parse(options.settings, options.config, os.environ)
     for name in unknown_variables(os.environ):
-        note(f"warning: the environment variable {name} has no meaning")
+        near = likely_variable(name)
+        note(f"warning: the environment variable {name} has no meaning{f'; did you mean {near}?' if near else ''}")
     return settings
 
 

@@ -49,6 +49,17 @@ def amount(number: str, unit: str) -> int | None:
     return int(exact) if exact == exact.to_integral_value() else None
 
 
+def duration_text(micros: int) -> str:
+    """A length of time as people write it, in the largest unit that divides it.
+
+    >>> duration_text(120_000_000), duration_text(3_600_000_000), duration_text(5_400_000_000), duration_text(0)
+    ('2 minutes', '1 hour', '90 minutes', '0 seconds')
+    """
+    units = [unit for unit in UNITS if unit != "WEEK" and micros % UNITS[unit] == 0] if micros else ["SECOND"]
+    count = micros // UNITS[units[-1]]
+    return f"{count} {units[-1].lower()}{'' if abs(count) == 1 else 's'}"
+
+
 def parts_of(text: str) -> list[tuple[str, str]] | None:
     """The numbers and units of a text such as `1 hour 30 minutes`; None if it is no such text."""
     parts, at = [], 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from eddyline.cql.units import duration_text
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.partition import Partitioning
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
@@ -11,7 +12,6 @@ from eddyline.plan.tree import Tree
 from eddyline.query.expr import Aggregate, Call, Column, Expr, Literal
 from eddyline.query.model import Query, WindowKind
 
-_UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||", "like", "ilike"}
 
 
@@ -90,7 +90,7 @@ def _endless(plan: Plan, source: int) -> bool:
 def _source(query: Query, number: int) -> str:
     source = query.sources[number]
     window = {
-        WindowKind.RANGE: f"RANGE {duration(source.window.size)}",
+        WindowKind.RANGE: f"RANGE {duration_text(source.window.size)}",
         WindowKind.ROWS: f"ROWS {source.window.size}",
         WindowKind.UNBOUNDED: "unbounded",
     }[source.window.kind]
@@ -156,8 +156,14 @@ def _lifetime(plan: Plan, number: int) -> str:
     if not limits:
         return "expires at once: no other stream joins it"
     sliding = plan.query.group is not None and plan.query.group.slide is not None  # then T - W < ts: W leaves already
-    ends = ", ".join(f"{duration(limit + sliding)} behind {sources[i].alias}" for i, limit in limits.items())
-    return f"expires {ends}"
+    return f"expires {', '.join(_expiry(limit + sliding, sources[i].alias) for i, limit in limits.items())}"
+
+
+def _expiry(limit: int, other: str) -> str:
+    """When a row that another stream's rows may follow by at most `limit` is of no use to them any more."""
+    if limit > 0:
+        return f"{duration_text(limit)} behind {other}"
+    return f"as soon as {other} has passed it" if limit == 0 else f"{duration_text(-limit)} before {other} reaches it"
 
 
 def route(plan: Plan, source: int) -> str:
@@ -208,7 +214,7 @@ def _grouping(query: Query) -> str:
     group = query.group
     assert group is not None
     keys = ", ".join(text(k, query) for k in group.keys) or "one group"
-    when = "once, at the end" if group.slide is None else f"every {duration(group.slide)}"
+    when = "once, at the end" if group.slide is None else f"every {duration_text(group.slide)}"
     return f"group by {keys}: {', '.join(text(a, query) for a in group.aggregates) or 'no aggregate'}, {when}"
 
 
@@ -218,7 +224,7 @@ def text(expr: Expr, query: Query) -> str:
         return f"{query.sources[expr.source].alias}.{expr.name}" if expr.source >= 0 else f"{expr.name}()"
     if isinstance(expr, Literal):
         if pa.types.is_duration(expr.type) and isinstance(expr.value, int):
-            return duration(expr.value)
+            return duration_text(expr.value)
         return "NULL" if expr.value is None else repr(expr.value)
     if isinstance(expr, Aggregate):
         inner = "*" if expr.arg is None else ("DISTINCT " if expr.distinct else "") + text(expr.arg, query)
@@ -239,9 +245,3 @@ def _call_text(expr: Call, query: Query) -> str:
         return f"CAST({args[0]} AS {expr.variant or expr.type})"
     words = [*([expr.variant] if expr.variant else []), *args]
     return f"{expr.name}({', '.join(words)})"
-
-
-def duration(micros: int) -> str:
-    """A duration in the largest unit that divides it."""
-    size, unit = next((s, u) for s, u in _UNITS if micros % s == 0)
-    return f"{micros // size} {unit}"

@@ -18,11 +18,13 @@ JSON files begin with a line that is the checksum of the rest. docs/design/check
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from eddyline.cql.units import duration_text
 from eddyline.errors import JobError, SettingError
 from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.segment import Segment
@@ -188,4 +190,13 @@ def _compare(root: str, known: Mapping[str, Any], about: Mapping[str, Any]) -> N
 
 
 def _short(value: Any) -> str:
-    return "not there" if value is None else value if isinstance(value, str) else json.dumps(value)
+    text = "not there" if value is None else value if isinstance(value, str) else json.dumps(value)
+    text = re.sub(r'"lateness": (\d+)', lambda found: f'"lateness": "{duration_text(int(found[1]))}"', text)
+    return re.sub(r"\b(RANGE|ROWS|UNBOUNDED) (\d+)(?: (\d+))?", _window, text)
+
+
+def _window(found: re.Match[str]) -> str:
+    """A window as it was written: in what a checkpoint is of, lengths of time are microseconds."""
+    kind, size, slide = found.groups()
+    size = {"RANGE": duration_text(int(size)), "ROWS": size, "UNBOUNDED": ""}[kind]
+    return f"{kind} {size}{f' SLIDE {duration_text(int(slide))}' if slide else ''}".replace("  ", " ").rstrip()
