@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from eddyline.query.as_text import as_text
 from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows
-from eddyline.runtime.sources.text import Bad, cast_or_null, cast_text
+from eddyline.runtime.sources.text import Bad, cast_or_null, cast_text, has_zone
 
 
 def convert(values: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad | None]:
@@ -65,23 +65,23 @@ def _explain(reasons: pa.Array, name: str, raw: pa.Array, type_: pa.DataType, ba
     return pc.coalesce(reasons, pc.if_else(pa.array(bad), text, pa.scalar(None, pa.string())))
 
 
-def normalise(type_: pa.DataType) -> pa.DataType:
-    """An inferred type as streams use it: times in microseconds, and text for what has no values or no such type."""
-    if pa.types.is_timestamp(type_):
-        return pa.timestamp("us", type_.tz)
-    if pa.types.is_null(type_) or pa.types.is_time(type_):
-        return pa.string()
-    return type_
-
-
-def inferred(table: pa.Table) -> pa.Schema:
-    """The schema of a first block: as the format inferred it, but text that is all timestamps is a timestamp."""
+def inferred(table: pa.Table, as_texts: Callable[[list[str]], pa.Table]) -> pa.Schema:
+    """The schema of a first block: numbers, booleans and nested values as the format inferred them. What each format
+    makes of times differs, so those columns are read again as text (`as_texts`), and one rule tells what they are."""
+    times = [field.name for field in table.schema if pa.types.is_temporal(field.type)]
+    texts = as_texts(times) if times else table
     fields = []
     for field in table.schema:
-        type_ = normalise(field.type)
-        column = table.column(field.name)
-        if pa.types.is_string(type_) and column.null_count < len(column) and pa.types.is_string(field.type):
-            _, bad = cast_text(column.combine_chunks().drop_null().slice(0, 1000), pa.timestamp("us"))
-            type_ = pa.timestamp("us") if bad is None else type_
-        fields.append(pa.field(field.name, type_))
+        if field.name in times or pa.types.is_string(field.type):
+            fields.append(pa.field(field.name, _type_of(texts.column(field.name).combine_chunks().drop_null())))
+        else:
+            fields.append(pa.field(field.name, pa.string() if pa.types.is_null(field.type) else field.type))
     return pa.schema(fields)
+
+
+def _type_of(texts: pa.Array) -> pa.DataType:
+    """What all these texts are: days, moments with a zone (if one of them has), times without, or just texts."""
+    for type_ in (pa.date32(), pa.timestamp("us")):
+        if len(texts) and cast_text(texts, type_)[1] is None:
+            return pa.timestamp("us", "UTC") if type_ != pa.date32() and has_zone(texts) else type_
+    return pa.string()

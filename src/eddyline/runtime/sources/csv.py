@@ -211,13 +211,23 @@ class CsvSource:
                 )
             text, _ = next(self._texts(path, header), (b"", []))
             rows, _ = self._options.split(text)
-            convert = pcsv.ConvertOptions(null_values=[self._options.null_value], strings_can_be_null=True)
             if not _is_utf8(rows):
                 rows, _ = self._without_odd_misfits(rows, names)
-            table = self._arrow(rows, names, lambda row: "skip", convert)
+
+            def table_of(texts: list[str]) -> pa.Table:
+                convert = pcsv.ConvertOptions(
+                    null_values=[self._options.null_value],
+                    strings_can_be_null=True,
+                    column_types=dict.fromkeys(texts, pa.string()),
+                )
+                return self._arrow(rows, names, lambda row: "skip", convert)
+
+            table = table_of([])
+            if table.num_rows:
+                return inferred(table, table_of)
         except (pa.ArrowException, OSError) as error:
             raise JobError(f"{path} cannot be read as csv: {why(error)}") from None
-        return inferred(table) if table.num_rows else pa.schema([pa.field(name, pa.string()) for name in names])
+        return pa.schema([pa.field(name, pa.string()) for name in names])
 
 
 def _reason(what: str, row: str | bytes) -> str:

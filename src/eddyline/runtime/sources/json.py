@@ -8,6 +8,7 @@ NULL. What JSON has no notation for is read as the json sink writes it.
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import re
@@ -120,8 +121,10 @@ def _quickly(lines: list[bytes], schema: pa.Schema, wanted: Wanted) -> pa.Table 
 
 
 def _wire_type(type_: pa.DataType) -> pa.DataType:
-    """What to ask Arrow for: it reads dates as numbers, bytes as they stand there, and knows no dictionaries."""
-    if pa.types.is_date(type_) or pa.types.is_dictionary(type_) or is_bytes(type_):
+    """What to ask Arrow for: it reads dates as numbers, bytes as they stand there, and knows no zones and no
+    dictionaries."""
+    zoned = pa.types.is_timestamp(type_) and type_.tz is not None
+    if zoned or pa.types.is_date(type_) or pa.types.is_dictionary(type_) or is_bytes(type_):
         return pa.string()
     return type_
 
@@ -142,7 +145,7 @@ def _lines_of(path: Path) -> Iterator[list[bytes]]:
         with pa.input_stream(str(path), compression="detect") as stream:
             while data := stream.read(_BLOCK):
                 head, newline, rest = data.rpartition(b"\n")
-                if newline:
+                if newline and len(tail) + len(data) >= _BLOCK:
                     yield from _lines(tail + head)
                     tail = rest
                 else:
@@ -165,11 +168,17 @@ def _infer(path: Path) -> pa.Schema:
         raise SettingError(f"{path} is empty, there are no columns to take from it; declare them")
     for candidate in (lines, [line for line in lines if _is_object(line)]):
         try:
-            block = b"\n".join(candidate)
-            return inferred(pjson.read_json(io.BytesIO(block), pjson.ReadOptions(block_size=len(block) + 1)))
+            table_of = functools.partial(_table_of, b"\n".join(candidate))
+            return inferred(table_of([]), table_of)
         except pa.ArrowException as error:
             complaint = why(error)
     raise JobError(f"{path}: the columns cannot be told from the first lines ({complaint}); declare them")
+
+
+def _table_of(block: bytes, texts: list[str]) -> pa.Table:
+    """A block as Arrow understands it; some columns as text."""
+    options = pjson.ParseOptions(explicit_schema=pa.schema([pa.field(name, pa.string()) for name in texts]))
+    return pjson.read_json(io.BytesIO(block), pjson.ReadOptions(block_size=len(block) + 1), options)
 
 
 def _is_object(line: bytes) -> bool:

@@ -110,6 +110,11 @@ def is_text(type_: pa.DataType) -> bool:
     )
 
 
+def has_zone(texts: pa.Array) -> bool:
+    """Whether some of these times have a zone."""
+    return bool(pc.any(pc.match_substring_regex(pc.utf8_trim_whitespace(texts), _ZONED)).as_py())
+
+
 def _to_timestamp(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """ISO 8601 with or without a zone (then UTC), in one column; digits beyond the microsecond are cut off."""
     naive = pa.timestamp("us")
