@@ -19,7 +19,8 @@ spark = (
     .getOrCreate()
 )
 spark.sparkContext.setLogLevel("ERROR")
-folder = tempfile.mkdtemp()
+place = tempfile.TemporaryDirectory()
+folder = place.name
 
 # Two folders of files, as other programs would write them: 200 orders, and a payment for every second one.
 times = "timestamp_seconds(1767225600 + id) AS ts"
@@ -50,3 +51,4 @@ run.wait()
 
 spark.read.parquet(f"{folder}/paid").groupBy("name").count().orderBy("name").show()
 spark.stop()
+place.cleanup()

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import eddyline as el
 from eddyline.api import Query, Run
-from eddyline.errors import JobError, SettingError
+from eddyline.errors import JobError, ScriptError, SettingError
 from tests.test_api_given import Exported
 
 Table = Callable[..., pa.Table]
@@ -85,3 +85,21 @@ def test_rows_that_may_never_end(spark: SparkSession, table: Table) -> None:
         query.start(engine="spark")
     with pytest.raises(SettingError, match="the checkpoint must be a folder that is mounted, not s3a://x/y"):
         el.query("SELECT k FROM s", {"s": el.stream(data, "ts")}).start(engine="spark", checkpoint="s3a://x/y")
+
+
+def test_a_script(spark: SparkSession) -> None:
+    script = """CREATE STREAM g (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 5) TIMESTAMP BY ts;
+                SELECT COUNT(*) AS n FROM g"""
+    assert el.query(script).start(engine="spark", settings=SMALL).to_arrow().to_pylist() == [{"n": 5}]
+
+
+def test_mistakes_are_told_before_spark_is_started(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(conf: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("eddyline.spark.start.session", started)
+    streams = {"s": el.stream(table("k", (1, 1)), "ts")}
+    with pytest.raises(ScriptError, match="there is no column 'z'"):
+        el.query("SELECT z FROM s", streams).start(engine="spark")
+    with pytest.raises(AssertionError):
+        el.query("SELECT k FROM s", streams).start(engine="spark")

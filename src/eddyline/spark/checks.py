@@ -15,7 +15,7 @@ import pyarrow as pa
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import InternalError, SettingError
 from eddyline.runtime.formats import SOURCES, open_sink, open_source
-from eddyline.runtime.job import ColumnsUnknown, Job, Opener, check_without_columns, prepare
+from eddyline.runtime.job import ColumnsUnknown, Given, Job, Opener, check_without_columns, prepare
 from eddyline.runtime.sinks.files import writes_files
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import Chunk, Source, Wanted
@@ -112,14 +112,17 @@ def check(
     follow: bool,
     out: TextIO | None = None,
     checkpoint: str | None = None,
+    given: Mapping[str, Given] | None = None,
 ) -> tuple[Job | None, tuple[str, ...]]:
     """Checks a script for Spark; ScriptError when it is wrong. The job, whose sources may not be here; or the names of
-    sources whose columns only Spark knows."""
+    sources whose columns only Spark knows. `given` are streams and tables from Python."""
 
     def write(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
         return open_spark_sink(conf, declaration, schema, out)
 
     try:
-        return prepare(text, None, None, seed, out, opener(conf, follow), write, checkpoint), ()
+        return prepare(text, given, None, seed, out, opener(conf, follow), write, checkpoint), ()
     except ColumnsUnknown:
+        if given:  # the query is checked once Spark is there
+            return None, ()
         return None, check_without_columns(text, seed, opener(conf, follow), write, checkpoint)

@@ -13,6 +13,7 @@ from eddyline.runtime.job import Given, prepare
 from eddyline.runtime.python_source import PythonSource
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.settings import Settings
+from eddyline.spark.checks import check
 from eddyline.spark.frames import FrameSink, FrameSource, opener, sink_opener
 from eddyline.spark.functions import carried
 from eddyline.spark.runner import SparkRunner
@@ -31,7 +32,12 @@ def runner_of(
 ) -> SparkRunner:
     """A runner for a query over DataFrames, on their session; without any, on the session that there is, or on one that
     stays for later queries."""
+    for name, one in given.items():
+        if isinstance(one.source, PythonSource):
+            _check_ends(name, one.source, checkpoint)
     frames = [g.source.frame for g in given.values() if isinstance(g.source, FrameSource)]
+    if not frames:
+        check(text, settings.seed, {}, follow, None, checkpoint, given)  # before a JVM is started
     spark = frames[0].sparkSession if frames else session({})[0]
     if foreach_batch is not None:
         if sink is not None:
@@ -41,8 +47,6 @@ def runner_of(
         if isinstance(one.source, FrameSource) and one.source.frame.isStreaming != (one.time is not None):
             wanted = "of spark.readStream" if one.time is not None else "that is not streaming"
             raise SettingError(f"{name} needs a DataFrame {wanted}")
-        if isinstance(one.source, PythonSource):
-            _check_ends(name, one.source, checkpoint)
     opened = opener(spark, follow), sink_opener(spark)
     job = prepare(text, given, sink, settings.seed, None, *opened, checkpoint)
     modules, functions = carried(text)
