@@ -74,12 +74,15 @@ def _runner(options: argparse.Namespace, checked: Checked, out: TextIO) -> Itera
 
             yield CheckpointedRunner(checked.job, text, settings, options.checkpoint, began=BEGAN)
         return
+    conf = check_options(options)
     try:
+        from eddyline.spark.session import begin
+
+        begin(conf)
         from eddyline.spark.start import on_spark
     except ModuleNotFoundError as error:
         raise SettingError(
             f"Spark needs PySpark ({error}); type: pip install 'eddyline[spark]', or use --engine local"
         ) from None
-    conf = check_options(options)
     with on_spark(text, settings, conf, options.checkpoint, options.udf, out, BEGAN, options.follow) as runner:
         yield runner

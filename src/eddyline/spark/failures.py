@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 
 from eddyline.errors import EddylineError, InternalError, JobError, SettingError
 from eddyline.runtime.failures import told
+from eddyline.spark.workers import CANNOT_IMPORT
 
 _OURS = {"JobError": JobError, "SettingError": SettingError, "InternalError": InternalError}
 _RAISED = re.compile(r"^(?:\w+\.)*(\w+): (.+)$", re.MULTILINE)
@@ -31,6 +32,8 @@ def told_by_spark(error: BaseException) -> EddylineError:
     if not isinstance(error, PySparkException | Py4JError):
         return told(error)
     text = str(error)
+    if "No module named 'eddyline'" in text:
+        return SettingError(CANNOT_IMPORT)
     if (found := _NO_MEMORY.search(text)) is not None:
         return JobError(f"Spark's JVM is out of memory ({found[1] or 'no room'}); {_MORE}")
     if _CRASHED in text:

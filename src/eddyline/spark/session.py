@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -13,6 +15,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from eddyline.errors import SettingError
+from eddyline.spark.archive import archive_options
 from eddyline.spark.failures import first_line
 from eddyline.spark.gateway import launch
 from eddyline.spark.home import spark_home
@@ -41,11 +44,59 @@ _COLLECTOR = "-XX:+UseParallelGC"
 time, so some batches took much longer than others."""
 
 
+_early: tuple[dict[str, str], Future[None]] | None = None
+"""Of a JVM that is being started for the session to come: its settings, and when it is there."""
+
+
+def begin(conf: Mapping[str, str]) -> None:
+    """Starts the JVM for a session with this configuration, and does not wait for it: there is much to import."""
+    global _early
+    if SparkSession.getActiveSession() is not None:
+        return
+    settings, started = _settings(conf), Future[None]()
+    _early = settings, started
+
+    def start() -> None:
+        try:
+            _launch(settings)
+            started.set_result(None)
+        except BaseException as error:
+            started.set_exception(error)
+
+    threading.Thread(target=start, name="Spark's JVM", daemon=True).start()
+
+
 def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
     """A session with this configuration, and whether it is ours to stop."""
+    global _early
     existing = SparkSession.getActiveSession()
     if existing is not None:
         return existing, False
+    settings, early = _early or (_settings(conf), None)
+    _early = None
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        if early is not None:
+            early.result()
+        _launch(settings)
+        return builder.getOrCreate(), True
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise SettingError("Spark's JVM did not start; above is what it said (see JAVA_HOME and --conf)") from None
+    except Py4JError as error:
+        raise SettingError(f"Spark did not start: {first_line(error)}") from None
+
+
+def _launch(settings: Mapping[str, str]) -> None:
+    # Executors of local-cluster would inherit that, and Spark ends them by SIGTERM when the driver is gone.
+    launch(settings, deaf=not settings["spark.master"].startswith("local-cluster"))
+
+
+def _settings(conf: Mapping[str, str]) -> dict[str, str]:
+    """What Spark is started with; also sets the variables that it looks at."""
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
         raise SettingError(
             "Spark needs Java 17 or newer; type: sudo apt-get install openjdk-17-jre-headless, or use --engine local"
@@ -55,23 +106,12 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
     quiet = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
     master = conf.get("spark.master", DEFAULTS["spark.master"])
     local = master.startswith("local")
-    java = {"spark.driver.extraJavaOptions": f"{quiet} {_COLLECTOR}" if local else quiet}
+    java = f"{quiet} {_COLLECTOR}" if local else quiet
     alone = master == "local" or master.startswith("local[")
-    settings = {**java, **(LOCAL if local else {}), **(ALONE if alone else {}), **DEFAULTS, **conf}
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if master.startswith("local[") and (home := spark_home()) is not None:
         os.environ["SPARK_HOME"] = home
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    try:
-        # Executors of local-cluster would inherit that, and Spark ends them by SIGTERM when the driver is gone.
-        launch(settings, deaf=not master.startswith("local-cluster"))
-        return builder.getOrCreate(), True
-    except PySparkRuntimeError as error:
-        if error.getCondition() != "JAVA_GATEWAY_EXITED":
-            raise
-        raise SettingError("Spark's JVM did not start; above is what it said (see JAVA_HOME and --conf)") from None
-    except Py4JError as error:
-        raise SettingError(f"Spark did not start: {first_line(error)}") from None
+        java = f"{java} {archive_options(home)}".strip()
+    options = {"spark.driver.extraJavaOptions": java}
+    return {**options, **(LOCAL if local else {}), **(ALONE if alone else {}), **DEFAULTS, **conf}

@@ -18,6 +18,7 @@ from eddyline.spark.frames import FrameSink, FrameSource, opener, sink_opener
 from eddyline.spark.functions import carried
 from eddyline.spark.runner import SparkRunner
 from eddyline.spark.session import session
+from eddyline.spark.workers import check_workers
 
 
 def runner_of(
@@ -39,6 +40,7 @@ def runner_of(
     if not frames:
         check(text, settings.seed, {}, follow, None, checkpoint, given)  # before a JVM is started
     spark = frames[0].sparkSession if frames else session({})[0]
+    check_workers(spark)
     if foreach_batch is not None:
         if sink is not None:
             raise SettingError("results go to a sink or to foreach_batch; leave one out")
@@ -81,6 +83,7 @@ def on_spark(
     """A runner, and a session for as long as it is used; one that was there before stays."""
     spark, ours = session(conf)
     try:
+        check_workers(spark)
         opened = opener(spark, follow), sink_opener(spark)
         job = prepare(text, None, None, settings.seed, out, *opened, checkpoint)
         yield SparkRunner(job, text, settings, spark, checkpoint, modules, began, follow)
