@@ -367,7 +367,7 @@ def _on_terminal(
                 break
             output += piece
             react(output.decode(errors="replace"), process)
-        status = process.wait(timeout=30)
+        status = process.wait(timeout=300)
     finally:
         process.kill()
         os.close(master)
