@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eddyline.state import arena as arena_module
 from eddyline.state import column as module
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
@@ -89,14 +90,16 @@ def test_pages_that_were_given_back_are_not_taken_again_by_a_move(tmp_path: Path
 
 
 @examples(60)
-@given(STEPS, st.sampled_from([0, 1 << 13]), st.sampled_from([("i8", 1), ("u1", 1), ("i4", 3)]))
+@given(STEPS, st.sampled_from([0, 1 << 13]), st.sampled_from([("i8", 1), ("u1", 1), ("i4", 3)]), st.booleans())
 def test_pages_are_reserved_before_they_are_touched(
-    steps: list[tuple[str, float]], small: int, kind: tuple[str, int]
+    steps: list[tuple[str, float]], small: int, kind: tuple[str, int], old_kernel: bool
 ) -> None:
     """After any steps: what touching the live rows adds to the file is nothing, since their pages are there already,
     and it is what was reserved for them that they are in."""
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.setattr(module, "SMALL", small)
+        if old_kernel:
+            patch.setattr(arena_module, "_populated", lambda *where: False)
         arena = Arena(f"{folder}/arena")
         column, base = Column(arena, *kind), 0
         append = Column.append

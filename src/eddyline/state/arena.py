@@ -38,8 +38,8 @@ REGION = 1 << 50
 REGIONS = 1 << 13
 """Regions that fit into one file."""
 
-_POPULATE_READ = 22
-"""MADV_POPULATE_READ, which Python has no name for yet."""
+_POPULATE_READ, _POPULATE_WRITE = 22, 23
+"""MADV_POPULATE_READ and MADV_POPULATE_WRITE, which Python has no names for yet."""
 
 
 class _Window:
@@ -109,15 +109,17 @@ class Arena:
         address = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
         return np.asarray(_Window(mapping, address - first - shift, last + shift)), mapping
 
-    def reserve(self, region: int, first: int, last: int) -> None:
-        """Have the pages of bytes first..last-1 of a region, so that they can be touched; those that are there stay as
-        they are. JobError if there is no room. Anonymous memory has no limit of its own, and is left alone."""
+    def reserve(self, region: int, first: int, last: int, mapping: mmap.mmap, mapped_from: int) -> None:
+        """Have the pages of bytes first..last-1 of a region, so that they can be touched through this mapping of it;
+        those that are there stay as they are. JobError if there is no room. Anonymous memory has no limit of its own,
+        and is left alone."""
         if self.folder is None or last <= first:
             return
         try:
             reach("arena: pages are reserved")
-            with self._file(region) as fd:
-                os.posix_fallocate(fd, first, last - first)
+            if not _populated(mapping, first - mapped_from, last - first):
+                with self._file(region) as fd:
+                    os.posix_fallocate(fd, first, last - first)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM):
                 raise
@@ -246,6 +248,17 @@ def punch(mapping: mmap.mmap, first: int, last: int) -> None:
     first, last = -(-first // page) * page, last // page * page
     if last > first:
         mapping.madvise(mmap.MADV_REMOVE, first, last - first)
+
+
+def _populated(mapping: mmap.mmap, first: int, size: int) -> bool:
+    """Whether the kernel has put pages into a mapping, all at once, which takes less time than reserving them and then
+    touching them one by one. It may be too old for that (before Linux 5.14), or there is no room; then reserving says
+    which."""
+    try:
+        mapping.madvise(_POPULATE_WRITE, first, size)
+    except OSError:
+        return False
+    return True
 
 
 def touch(mapping: mmap.mmap) -> None:

@@ -66,7 +66,8 @@ class Column:
             self._reserve(max(first, self._reserved), min(-_page(-(needed + ahead)), self._mapped_to))
 
     def _reserve(self, first: int, last: int) -> None:
-        self._arena.reserve(self._region, first, last)
+        assert self._mapping is not None
+        self._arena.reserve(self._region, first, last, self._mapping, self._mapped_from)
         self._reserved = last
 
     def _at(self, row: int) -> int:
@@ -108,13 +109,18 @@ class Column:
     def _move(self, row: int) -> None:
         """Rows from `row` on are all there is: to the beginning of the file. The pages behind them are used again,
         unless most of the file had been given back: then there are few, and they go."""
-        before, whole = self.values, 2 * self._at(self._base) <= self._at(self.rows)
+        before, hole, whole = (
+            self.values,
+            -_page(-self._at(self._base)),
+            2 * self._at(self._base) <= self._at(self.rows),
+        )
         self._used = max(self._used, self._reserved)
         self._base = self._origin = row
         self._map(self.rows)
         assert self._mapping is not None
-        self._reserve(0, self._mapped_to if whole else -_page(-self._at(self.rows)))
+        self._reserve(0, hole if whole else -_page(-self._at(self.rows)))
         if whole:
+            self._reserved = self._used
             touch(self._mapping)
         self.values[row : self.rows] = before[row : self.rows]
         if not whole:

@@ -71,8 +71,9 @@ class HashIndex:
         if slots <= len(old) <= ROOMIEST * slots:
             self._used = int(kernels.rehash(old.copy(), old, floor))
             return
-        self._arena.reserve(self._regions[1], 0, 16 * slots)
         self._use(self._regions[::-1], slots)
+        assert self._mapping is not None
+        self._arena.reserve(self._regions[0], 0, 16 * slots, self._mapping, 0)
         self._used = int(kernels.rehash(old, self._table, floor))
         if mapping is not None:
             punch(mapping, 0, _pages(old.nbytes))
