@@ -228,7 +228,8 @@ def text(expr: Expr, query: Query) -> str:
         return "NULL" if expr.value is None else repr(expr.value)
     if isinstance(expr, Aggregate):
         inner = "*" if expr.arg is None else ("DISTINCT " if expr.distinct else "") + text(expr.arg, query)
-        return f"{expr.name.upper()}({inner})"
+        more = "" if expr.parameter is None else f", {expr.parameter}"
+        return f"{expr.name.upper()}({inner}{more})"
     return _call_text(expr, query)
 
 

@@ -10,7 +10,7 @@ not together, are in the same group of it, and count at the same boundaries. Tha
 
 - the keys of equalities with sources outside, and every column that a predicate or a selection still has to read;
 - the keys of GROUP BY, as values if they are decided here, else as the columns that they read; the arguments of
-  COUNT(DISTINCT) likewise, and of aggregates that read other sources too;
+  COUNT(DISTINCT), of quantiles and of lists likewise, and of aggregates that read other sources too;
 - the first and the last boundary at which the window of each component has it. A combination counts where all
   components are, so from the greatest first to the least last one;
 - the event times of sources that WHERE bounds against those of others outside.
@@ -33,6 +33,7 @@ import pyarrow as pa
 from eddyline.errors import SettingError
 from eddyline.plan.graph import JoinGraph
 from eddyline.plan.tree import Tree
+from eddyline.query.collected import NAMES as COLLECTED
 from eddyline.query.expr import Column, Expr, columns_of, sources_of
 from eddyline.query.model import Query, WindowKind
 from eddyline.query.types import is_opaque
@@ -84,7 +85,7 @@ def grouped(query: Query, graph: JoinGraph, tree: Tree, done: int) -> Grouped:
     for number, aggregate in enumerate(group.aggregates):
         if aggregate.arg is None or not _within(aggregate.arg, span):
             read += [] if aggregate.arg is None else [aggregate.arg]
-        elif (aggregate.name == "count" and aggregate.distinct) or pa.types.is_null(aggregate.arg.type):
+        elif aggregate.distinct or aggregate.name in COLLECTED or pa.types.is_null(aggregate.arg.type):
             values.append(aggregate.arg)  # their states are no columns
         else:
             states.append(number)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.errors import InternalError
-from eddyline.query import exact_sum
+from eddyline.query import collected, exact_sum
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.expr import Aggregate
 from eddyline.query.group_ids import Ids, group_ids, plain, plain_type, representatives, values_of
@@ -256,6 +256,7 @@ _TABLE: dict[tuple[str, bool], Callable[[Aggregate], Accumulator]] = {
     ("min", True): lambda aggregate: Extreme(False, aggregate.type),
     ("max", False): lambda aggregate: Extreme(True, aggregate.type),
     ("max", True): lambda aggregate: Extreme(True, aggregate.type),
+    **{(name, False): collected.collected for name in collected.NAMES},
 }
 
 

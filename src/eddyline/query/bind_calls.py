@@ -12,6 +12,7 @@ from eddyline.cql.places import shown
 from eddyline.query import functions
 from eddyline.query.bind_hints import (
     AGGREGATES,
+    FORMS,
     OTHER_AGGREGATES,
     UNSTEADY,
     WINDOW_CALLS,
@@ -46,7 +47,7 @@ def bind_function(binder: Binds, node: exp.Expr, clause: Clause) -> Expr:
             raise binder.scope.wrong(node, f"{name} takes no argument; write {name}()")
         return window_end(binder.scope, node, name, clause)
     if name in AGGREGATES and name not in USER:
-        return _aggregate(binder, node, AGGREGATES[name], clause)
+        return _aggregate(binder, node, name, clause)
     if name not in USER and name not in _names():
         if name in UNSTEADY:
             raise binder.scope.wrong(node, UNSTEADY[name])
@@ -87,14 +88,31 @@ def _aggregate(binder: Binds, node: exp.Expr, name: str, clause: Clause) -> Aggr
     distinct = len(args) == 1 and isinstance(args[0], exp.Distinct)
     if distinct:
         args = args[0].expressions
-    if len(args) != 1:
-        raise binder.scope.wrong(node, f"{written} takes one argument; write {written}(x)")
+    form = FORMS.get(AGGREGATES[name], "{}(x)").format(written)
+    if not 1 <= len(args) <= (2 if AGGREGATES[name] in FORMS and name != "median" else 1):
+        raise binder.scope.wrong(node, f"{written} takes {'one argument' if ', ' not in form else 'two'}; write {form}")
     if distinct and name not in ("count", "min", "max"):
         raise binder.scope.wrong(
             node, f"{written}(DISTINCT x) is not supported, only COUNT(DISTINCT x); leave DISTINCT out"
         )
     inside = Clause(written, False, "it is the same for the whole group; write it outside the aggregate")
-    return functions.aggregate(name, binder.bind(args[0], inside), distinct and name == "count")
+    rest = [binder.bind(arg, inside) for arg in args]
+    return functions.aggregate(name, rest[0], distinct and name == "count", rest[1] if len(rest) > 1 else None)
+
+
+def within_group(binder: Binds, node: exp.Expr, clause: Clause) -> Expr:
+    """percentile_cont(p) WITHIN GROUP (ORDER BY x)."""
+    call, order = node.this, node.expression
+    keys = order.expressions if isinstance(order, exp.Order) else []
+    name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
+    if name not in ("percentile_cont", "percentile_disc") or len(call.expressions) != 1 or len(keys) != 1:
+        message = "WITHIN GROUP belongs to a percentile; write percentile_cont(0.95) WITHIN GROUP (ORDER BY x)"
+        raise binder.scope.wrong(node, message)
+    if keys[0].args.get("desc"):
+        raise binder.scope.wrong(node, "DESC is not supported here; write the share from the other end, as in 0.05")
+    turned = exp.Anonymous(this=call.name, expressions=[keys[0].this, call.expressions[0]])
+    turned.parent = node.parent
+    return bind_function(binder, turned, clause)
 
 
 def _names() -> list[str]:

@@ -16,7 +16,7 @@ from sqlglot import exp
 from eddyline.cql.places import shown
 from eddyline.cql.types import arrow_type
 from eddyline.query import bind_literals, functions
-from eddyline.query.bind_calls import bind_function, only, window_end
+from eddyline.query.bind_calls import bind_function, only, window_end, within_group
 from eddyline.query.bind_hints import HINTS, WINDOW_ENDS, Clause
 from eddyline.query.bind_names import Scope
 from eddyline.query.expr import Expr, Literal
@@ -291,6 +291,7 @@ _HANDLERS: dict[type[exp.Expr], Handler] = {
     exp.AtTimeZone: Binder.at_zone,
     exp.Dot: Binder.field,
     exp.JSONExtract: _json,
+    exp.WithinGroup: within_group,
     exp.JSONExtractScalar: _json,
     exp.Anonymous: bind_function,
 }

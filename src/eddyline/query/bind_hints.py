@@ -19,10 +19,15 @@ __all__ = [
     "no_aggregate",
 ]
 
+FORMS = {
+    "quantile_cont": "{}(x, 0.95)",
+    "quantile_disc": "{}(x, 0.95)",
+    "string_agg": "{}(x, ', ')",
+}
+"""How aggregates with two arguments are written."""
 _NONE = (
-    "approx_count_distinct", "array_agg", "bit_and", "bit_or", "bit_xor", "corr", "covar_pop", "covar_samp", "entropy",
-    "favg", "fsum", "group_concat", "histogram", "kurtosis", "list", "listagg", "mad", "median", "mode", "product",
-    "quantile", "quantile_cont", "quantile_disc", "regr_slope", "sem", "skewness", "string_agg",
+    "bit_and", "bit_or", "bit_xor", "corr", "covar_pop", "covar_samp", "entropy", "favg", "fsum", "histogram",
+    "kurtosis", "mad", "mode", "product", "regr_slope", "sem", "skewness",
 )  # fmt: skip
 _NO_ORDER = "the rows of a group have no order; write MIN(x) or MAX(x)"
 OTHER_AGGREGATES = {
@@ -86,7 +91,7 @@ HINTS: dict[type[exp.Expr], str] = {
     exp.RegexpFullMatch: "the operator ~ is not supported; write regexp_matches(x, 'pattern')",
     exp.Glob: "GLOB is not supported; write LIKE",
     exp.Any: "ANY and ALL are not supported; write IN with a list of values",
-    exp.Order: "ORDER BY inside a function is not supported; the order of rows in a group is not defined",
+    exp.Order: "ORDER BY inside a function is not supported; list and string_agg have their values in ascending order",
     exp.Limit: "LIMIT inside a function is not supported; leave it out",
     exp.Distinct: "DISTINCT is only possible in COUNT(DISTINCT x); leave it out here",
     exp.IgnoreNulls: "IGNORE NULLS is not supported; aggregates leave NULLs out anyway",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -69,13 +70,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """COUNT, SUM, MIN, MAX, AVG, STDDEV_SAMP or VAR_SAMP over the combinations of a group; `arg` is None for
-    COUNT(*)."""
+    """COUNT, SUM, MIN or another aggregate over the combinations of a group; `arg` is None for COUNT(*)."""
 
     name: str
     arg: Expr | None
     distinct: bool
     type: pa.DataType
+    parameter: Decimal | str | None = None
+    """The share of a quantile, the separator of string_agg."""
 
 
 Expr = Column | Literal | Call | Aggregate

@@ -92,7 +92,14 @@ def _values(column: pa.ChunkedArray) -> list[object]:
         return [
             None if v is None else ("months", v[0]) if v[0] else v[1] * 86_400_000_000 + v[2] // 1000 for v in values
         ]
-    return [repr(v) for v in values] if pa.types.is_nested(type_) else values
+    return [repr(_one_zero(v)) for v in values] if pa.types.is_nested(type_) else values
+
+
+def _one_zero(value: object) -> object:
+    """The same with 0.0 for -0.0."""
+    if isinstance(value, list):
+        return [_one_zero(v) for v in value]
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def _matched(

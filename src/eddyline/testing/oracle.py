@@ -22,7 +22,7 @@ from sqlglot import exp
 from eddyline.cql.script import Declaration, FromItem, Script
 from eddyline.testing.case import Batch
 from eddyline.testing.lateness import NEVER, Sorted, micros, sort_out
-from eddyline.testing.rewrite import Names, attempt, is_aggregate, is_call, window_end
+from eddyline.testing.rewrite import EXACT, SORTED, Names, attempt, is_aggregate, is_call, window_end
 from eddyline.testing.udfs import MACROS
 
 SchemaOf = Callable[[str], pa.Schema]
@@ -265,7 +265,12 @@ class _Text:
             if not isinstance(argument, exp.Star):
                 name = f"__x{place(arguments, self._inner(argument))}"
                 argument.replace(exp.column(name))
-                if not is_call(part, "count", "min", "max"):
+                if is_call(part, *SORTED):
+                    rest = "".join(f", {e.sql('duckdb')}" for e in copy.expressions[1:])
+                    return exp.column(f"__a{place(aggregates, f'{copy.name}({name}{rest} ORDER BY {name})')}")
+                if is_call(part, "approx_count_distinct"):
+                    return exp.column(f"__a{place(aggregates, f'count(DISTINCT {name})')}")
+                if not is_call(part, *EXACT):
                     squares = "" if is_call(part, "sum", "avg") else f" + sum({name}::DOUBLE * {name}::DOUBLE)"
                     here.append(f"__z{place(scales, f'sum(abs({name}::DOUBLE)){squares}')}")
             return exp.column(f"__a{place(aggregates, copy.sql('duckdb'))}")

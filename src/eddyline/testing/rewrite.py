@@ -18,7 +18,9 @@ from eddyline.query.types import logical
 CAN_FAIL = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.DPipe, exp.Bracket, exp.Func)
 NEVER_FAILS = (exp.Case, exp.If, exp.And, exp.Or, exp.TryCast, exp.Predicate)
 DIVIDES = ("mod", "fmod", "divide")
-AGGREGATES = ("count", "sum", "min", "max", "avg", "stddev_samp", "stddev", "var_samp", "variance")
+SORTED = ("list", "array_agg", "string_agg")
+EXACT = ("count", "min", "max", "quantile_cont", "quantile_disc", "median", "approx_count_distinct", *SORTED)
+AGGREGATES = (*EXACT, "sum", "avg", "stddev_samp", "stddev", "var_samp", "variance")
 Replace = Callable[[exp.Expr], exp.Expr | None]
 
 

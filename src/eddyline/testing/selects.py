@@ -87,6 +87,7 @@ def _aggregate(rng: random.Random, aliases: Sequence[Alias], note: Note) -> str:
     anything = alias.ref(rng.choice(list(alias.columns)))
     ordered = alias.ref(rng.choice([c for c, t in alias.columns.items() if not is_opaque(t)]))
     number = _number(rng, aliases)
+    integer = rng.choice([alias.ref(c) for c, t in alias.columns.items() if pa.types.is_integer(t)] or ["1"])
     if rng.random() < 0.15:
         note("expression over aggregates")
         return rng.choice(
@@ -110,6 +111,12 @@ def _aggregate(rng: random.Random, aliases: Sequence[Alias], note: Note) -> str:
             f"AVG({number})",
             f"STDDEV_SAMP({number})",
             f"VAR_SAMP({number})",
+            f"quantile_cont(CAST({number} AS DOUBLE), {rng.choice(['0', '0.25', '0.9', '1'])})",
+            f"median({integer})",
+            f"quantile_disc({ordered}, {rng.choice(['0', '0.3', '0.5', '0.99'])})",
+            f"list({ordered})",
+            f"string_agg(CAST({integer} AS VARCHAR), '; ')",
+            f"approx_count_distinct({ordered})",
         ]
     )
     note(f"aggregate {one.split('(')[0]}{' DISTINCT' if 'DISTINCT' in one else ''}")

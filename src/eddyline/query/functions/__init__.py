@@ -40,9 +40,9 @@ def cast(expr: Expr, type: pa.DataType, try_: bool = False) -> Expr:
     return casts.cast(expr, type, try_)
 
 
-def aggregate(name: str, arg: Expr | None, distinct: bool) -> Aggregate:
+def aggregate(name: str, arg: Expr | None, distinct: bool, parameter: Expr | None = None) -> Aggregate:
     """An aggregate with its result type; TypeMismatch when it does not exist or does not take that argument."""
-    return aggregates.aggregate(name, arg, distinct)
+    return aggregates.aggregate(name, arg, distinct, parameter)
 
 
 def names() -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import groupby
 
 from eddyline.query.functions import table
-from eddyline.query.functions.aggregates import NAMES
 from eddyline.query.functions.table import Function
 
 _HEAD = """# Functions
@@ -29,6 +28,45 @@ results are DuckDB's, and every function is tested and fuzzed against it. In sho
 - `upper` and `lower` also know the 75 letters that came with Unicode 16 and 17; DuckDB leaves those as they are.
 """
 
+_AGGREGATES = (
+    ("`count(*)`, `count(a)`, `count(DISTINCT a)`", "BIGINT", "Rows; values that are not NULL; different ones."),
+    ("`approx_count_distinct(a)`", "BIGINT", "As `count(DISTINCT a)`: it is exact here."),
+    ("`sum(a)`", "DECIMAL(38,0) of integers, DECIMAL(38,s) of decimals, DOUBLE of floats", "The sum."),
+    ("`min(a)`, `max(a)`", "the type of a", "The least, the greatest."),
+    ("`avg(a)`, `mean(a)`", "DOUBLE", "The mean."),
+    (
+        "`stddev_samp(a)`, `stddev(a)`, `var_samp(a)`, `variance(a)`",
+        "DOUBLE",
+        "Of a sample; NULL of fewer than two values.",
+    ),
+    (
+        "`quantile_cont(a, 0.95)`, `percentile_cont(0.95) WITHIN GROUP (ORDER BY a)`",
+        "DOUBLE, of FLOAT FLOAT",
+        "The value at this share of the sorted values, between its neighbours. Of integers and floats.",
+    ),
+    ("`median(a)`", "DOUBLE, of FLOAT FLOAT", "`quantile_cont(a, 0.5)`."),
+    (
+        "`quantile_disc(a, 0.95)`, `quantile(a, 0.95)`, `percentile_disc(0.95) WITHIN GROUP (ORDER BY a)`",
+        "the type of a",
+        "The first of the sorted values up to which there is this share of all.",
+    ),
+    (
+        "`list(a)`, `array_agg(a)`",
+        "a list",
+        "All values in ascending order, NULLs last. So it does not depend on the order in which rows come.",
+    ),
+    (
+        "`string_agg(a, ', ')`, `group_concat(a, ', ')`, `listagg(a, ', ')`",
+        "VARCHAR",
+        "All texts in ascending order with a constant between, NULLs left out.",
+    ),
+)
+_AFTER_AGGREGATES = """
+Except in `list` NULLs are left out, and of nothing but NULL the result is NULL (of `count` 0). DISTINCT is for COUNT.
+Quantiles, lists and `string_agg` keep each different value of a group with how often it came, as `count(DISTINCT a)`
+keeps the values.
+"""
+
 
 def page() -> str:
     """The whole page."""
@@ -36,12 +74,9 @@ def page() -> str:
     for group, functions in groupby(table(), key=lambda f: f.group):
         parts.append(f"\n## {group}\n\n| written | gives | what it is |\n| --- | --- | --- |\n")
         parts.extend(_row(f) for f in functions)
-    others = ", ".join(f"{alias.upper()} is {name.upper()}" for alias, name in NAMES.items() if alias != name)
-    parts.append(f"\n## Aggregates\n\n{', '.join(n.upper() for n in dict.fromkeys(NAMES.values()))}; {others}.\n")
-    parts.append(
-        "COUNT is BIGINT, SUM of integers DECIMAL(38,0), of decimals DECIMAL(38,s), of floats DOUBLE,\n"
-        "MIN and MAX have the type of their argument, the others are DOUBLE. DISTINCT is for COUNT.\n"
-    )
+    parts.append("\n## Aggregates\n\n| written | gives | what it is |\n| --- | --- | --- |\n")
+    parts.extend(f"| {' | '.join(row)} |\n" for row in _AGGREGATES)
+    parts.append(_AFTER_AGGREGATES)
     return "".join(parts)
 
 
