@@ -149,6 +149,8 @@ def _finish(query: Query, env: dict, count: int, end: int | None) -> pa.Table:
 
 def _aggregate(aggregate: Aggregate, values: list) -> object:
     name = aggregate.name.lower()
+    if name in ("list", "string_agg", "quantile_cont", "quantile_disc"):
+        return _of_sorted(name, aggregate.parameter, values)
     if aggregate.arg is None:
         return len(values)
     values = [v for v in values if v is not None]
@@ -180,3 +182,19 @@ def _aggregate(aggregate: Aggregate, values: list) -> object:
         return float(total / len(exact))
     variance = float(sum((v - total / len(exact)) ** 2 for v in exact) / (len(exact) - 1))
     return math.sqrt(variance) if name == "stddev_samp" else variance
+
+
+def _of_sorted(name: str, parameter: object, values: list) -> object:
+    ordered = sorted((v for v in values if v is not None), key=lambda v: (isinstance(v, float) and math.isnan(v), v))
+    if name == "list":
+        return ordered + [None] * (len(values) - len(ordered))
+    if not ordered:
+        return None
+    if name == "string_agg":
+        return str(parameter).join(ordered)
+    share = Fraction(str(parameter))
+    if name == "quantile_disc":
+        return ordered[max(math.ceil(len(ordered) * share), 1) - 1]
+    at = (len(ordered) - 1) * float(share)
+    low, high, part = float(ordered[math.floor(at)]), float(ordered[math.ceil(at)]), at - math.floor(at)
+    return low * (1 - part) + high * part if part else low
