@@ -89,11 +89,15 @@ def collected(aggregate: Aggregate) -> Collected:
         return Collected(Sorted.lists, nulls=True)
     if aggregate.name == "string_agg":
         separator = str(aggregate.parameter)
-        return Collected(lambda of: _if_any(of, pc.binary_join(of.lists(), separator)))
+        return Collected(lambda of: _if_any(of, _joined(of.lists(), separator)))
     share = Fraction(str(aggregate.parameter))
     if aggregate.name == "quantile_disc":
         return Collected(lambda of: _if_any(of, of.at(_place(of.sizes, share))) if len(of.values) else _none(of))
     return Collected(lambda of: _between(of, float(share)) if len(of.values) else _none(of))
+
+
+def _joined(lists: pa.Array, separator: str) -> pa.Array:
+    return pc.binary_join(lists, pa.scalar(separator, lists.type.value_type))
 
 
 def _place(sizes: Ids, share: Fraction) -> Ids:
