@@ -38,6 +38,10 @@ class JobError(EddylineError):
     failed."""
 
 
+class CorruptFile(JobError):
+    """A file that cannot be read in its format."""
+
+
 class InternalError(EddylineError):
     """A broken invariant of ours."""
 

@@ -62,7 +62,8 @@ class Settings:
     batch_seconds: float = 1.0
     idle_timeout: float | None = None
     """Seconds that a silent stream may hold the watermark back; None: for ever."""
-    at_end: str = "flush"
+    at_end: str | None = None
+    """flush or keep; None: keep with a checkpoint, flush without."""
     trigger: float | None = None
     """Seconds between the starts of two micro-batches (Spark); None: as soon as there is something."""
     arena_dir: str | None = None
@@ -154,6 +155,11 @@ def _pause(text: str) -> Mapping[str, Any]:
     return {"pause_ms": None if text == "none" else _decimal(text, "none or a number of milliseconds", zero=True)}
 
 
+def _at_end(text: str) -> Mapping[str, Any]:
+    chosen = _one_of("at_end", ("auto", "flush", "keep"), ())(text)
+    return {"at_end": None} if text == "auto" else chosen
+
+
 def _port(text: str) -> Mapping[str, Any]:
     return {"metrics_port": None if text == "none" else _number(text, 0, 65535)}
 
@@ -221,8 +227,8 @@ TABLE: tuple[Setting, ...] = (
             _seconds("batch_seconds", none=False)),
     Setting("idle_timeout", "none, a number of seconds", "none",
             "how long a silent stream may hold the watermark back", _seconds("idle_timeout")),
-    Setting("at_end", "flush, keep", "flush", "what waits when all streams ended; keep needs a checkpoint",
-            _one_of("at_end", ("flush", "keep"), ())),
+    Setting("at_end", "auto, flush, keep", "auto", "whether results that wait for a watermark are given when all "
+            "sources are read, or kept for the next run; auto keeps them where there is a checkpoint", _at_end),
     Setting("trigger", "none, a number of seconds", "none", "the time between two micro-batches, on Spark",
             _seconds("trigger")),
     Setting("pause_ms", "a number, none", "50", "the longest a migration may hold output back at a time", _pause),

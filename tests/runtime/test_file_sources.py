@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from eddyline.errors import JobError, ScriptError
 from eddyline.runtime.sources.csv import CsvSource
 from eddyline.runtime.sources.csv_text import CsvOptions
+from eddyline.runtime.sources.file_source import FileSource
 from eddyline.runtime.sources.source import Wanted
 from tests.conftest import Ran, at
 from tests.properties import examples
@@ -355,7 +356,8 @@ def test_csv_no_line_vanishes(tmp_path: Path, text: str, escape: str, multi_line
     path = tmp_path / "x.csv"
     path.write_bytes(text.encode() + b"\nlast,row")
     schema = pa.schema([("a", pa.string()), ("b", pa.string())])
-    source = CsvSource(str(path), schema, CsvOptions(header="false", escape=escape, multi_line=multi_line))
+    layout = CsvOptions(header="false", escape=escape, multi_line=multi_line)
+    source = FileSource(str(path), CsvSource(str(path), schema, layout))
     chunks = list(source.read(Wanted.of(schema, schema.names, True)))
     lines = [line for line in re.split("[\r\n]", text) if line]
     rows = sum(c.rows.num_rows + (c.dead.num_rows if c.dead is not None else 0) for c in chunks)

@@ -123,7 +123,7 @@ def test_everything_not_built_is_refused_but_what_is_true_anyway() -> None:
         if setting.parse is None:
             with pytest.raises(SettingError, match=f"setting {setting.key} .* is not built yet"):
                 parse([f"{setting.key}=something"])
-    true = "idle_timeout=none metrics_port=none trigger=none cpu=none at_end=flush spill=off balance=off"
+    true = "idle_timeout=none metrics_port=none trigger=none cpu=none at_end=auto spill=off balance=off"
     assert parse(true.split()) == Settings()
     assert from_mapping({"seed": 0, "cpu": None}) == Settings()
 

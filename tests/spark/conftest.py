@@ -45,7 +45,7 @@ def run_on_spark(spark: SparkSession) -> Callable[..., Ran]:
         rows: list[dict[str, Any]] = []
         sink = None if "INSERT" in text else CallbackSink(lambda batch: rows.extend(batch.to_pylist()))
         import_all([module for module in modules if not is_path(module)], texts(modules))
-        chosen = from_mapping({"slots": 2, **settings})
+        chosen = from_mapping({"slots": 2, "at_end": "flush", **settings})
         place = None if checkpoint is None else str(checkpoint)
         job = prepare(text, sink=sink, out=io.StringIO(), sink_opener=sink_opener(spark), checkpoint=place)
         runner = SparkRunner(job, text, chosen, spark, place, modules)

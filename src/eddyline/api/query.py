@@ -9,6 +9,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -25,6 +27,7 @@ from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
 from eddyline.runtime.checkpointed import CheckpointedRunner
+from eddyline.runtime.formats import open_source
 from eddyline.runtime.job import Given, prepare
 from eddyline.runtime.job import explain as bind_only
 from eddyline.runtime.runner import LocalRunner, Runner
@@ -75,6 +78,7 @@ class Query:
         foreach_batch: Callable[[Any, int], object] | None = None,
         follow: bool = False,
         engine: str | None = None,
+        final: bool = False,
     ) -> Run:
         """Starts the query in a thread of its own.
 
@@ -83,8 +87,11 @@ class Query:
         an iterator, such as a generator, can be started once. With a `checkpoint`, a folder, the query goes on where it
         was when it is started again; rows that were given to `sink` after the last commit are given again. `engine` is
         "spark" or "local": by default Spark if a stream or table is a DataFrame of Spark, on the session of that, else
-        this process. On Spark, `foreach_batch(df, batch)` gets the results of each batch as a DataFrame, and `follow`
-        goes on for ever; else the run ends when all that the sources have now is processed.
+        this process. On Spark, `foreach_batch(df, batch)` gets the results of each batch as a DataFrame.
+
+        The run ends when all that the sources have now is processed; with `follow` it waits for more, for ever. With a
+        checkpoint, results that wait for a watermark are then kept for the next run; `final` says that the streams have
+        ended: it gives those results, and finishes the job.
         """
         began = time.perf_counter()
         if not (sink is None or callable(sink) or (isinstance(sink, str) and sink == "print")):
@@ -93,9 +100,13 @@ class Query:
             raise SettingError(f"a checkpoint is the path of a folder, not {shown(checkpoint)}")
         checkpoint = None if checkpoint is None else os.fspath(checkpoint)
         parsed = _settings(settings)
+        if final and follow:
+            raise SettingError("follow waits for more rows, final says that there are none: leave one out")
+        if final:
+            parsed = replace(parsed, at_end="flush")
         spark = self._on_spark(engine)
-        if not spark and (foreach_batch is not None or follow):
-            raise SettingError('foreach_batch and follow are for streams of Spark, or engine="spark"')
+        if not spark and foreach_batch is not None:
+            raise SettingError('foreach_batch is for streams of Spark, or engine="spark"')
         inside, kept = Inside(), None
         target: Sink | None = CallbackSink(inside.calling(sink)) if callable(sink) else None
         if sink is None and foreach_batch is None and parse(self._sql).insert_into is None:
@@ -105,12 +116,13 @@ class Query:
             each = None if foreach_batch is None else inside.calling(foreach_batch)
             on_spark = runner_of(self._sql, self._given, target, each, parsed, checkpoint, follow, began)
             return Run(on_spark, parsed, inside, kept)
-        job = prepare(self._sql, self._given, target, parsed.seed, sys.stdout, checkpoint=checkpoint)
+        opener = partial(open_source, follow=follow)
+        job = prepare(self._sql, self._given, target, parsed.seed, sys.stdout, opener, checkpoint=checkpoint)
         runner: Runner
         if checkpoint is None:
-            runner = LocalRunner(job, parsed, began=began)
+            runner = LocalRunner(job, parsed, began=began, follow=follow)
         else:
-            runner = CheckpointedRunner(job, self._sql, parsed, checkpoint, began=began)
+            runner = CheckpointedRunner(job, self._sql, parsed, checkpoint, began=began, follow=follow)
         return Run(runner, parsed, inside, kept)
 
     def _on_spark(self, engine: object) -> bool:

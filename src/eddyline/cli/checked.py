@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TextIO
 
 from eddyline.cli.inputs import import_udfs, script_text, settings_of
@@ -28,13 +29,18 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
     error to tell."""
     conf = check_options(options)
     settings = settings_of(options)
+    if getattr(options, "final", False):
+        settings = replace(settings, at_end="flush")
     text = script_text(options.script)
     import_udfs(options.udf)
     follow = getattr(options, "follow", False)
     if options.engine == "local":
+        from eddyline.runtime.formats import open_source
         from eddyline.runtime.job import prepare
 
-        known = Checked(text, settings, prepare(text, seed=settings.seed, out=out, checkpoint=options.checkpoint))
+        opener = partial(open_source, follow=follow)
+        job = prepare(text, seed=settings.seed, out=out, opener=opener, checkpoint=options.checkpoint)
+        known = Checked(text, settings, job)
     else:
         from eddyline.spark.checks import check as check_for_spark
         from eddyline.spark.connectors import check_master
@@ -62,6 +68,6 @@ def check_options(options: argparse.Namespace) -> dict[str, str]:
     local = options.engine == "local"
     if options.conf and local:
         raise SettingError("--conf is for --engine spark")
-    if getattr(options, "follow", False) and local:
-        raise SettingError("--follow with --engine local is not built yet")
+    if getattr(options, "follow", False) and options.final:
+        raise SettingError("--follow waits for more rows, --final says that there are none: leave one out")
     return dict(pair.split("=", 1) for pair in options.conf)

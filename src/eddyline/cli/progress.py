@@ -90,4 +90,6 @@ def closing(summary: Summary) -> str:
     text += "".join(f", {count:,} {what}" for count, what in odd if count)
     if summary.expression_errors and summary.first_error:
         text += f" (first: {summary.first_error})"
+    if summary.waiting and not summary.stopped:
+        text += f"; {summary.waiting:,} groups or rows wait for the watermark (--final gives their results)"
     return f"stopped: {text}; what was written is complete up to here" if summary.stopped else f"done: {text}"

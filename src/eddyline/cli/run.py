@@ -68,11 +68,13 @@ def _runner(options: argparse.Namespace, checked: Checked, out: TextIO) -> Itera
         if options.checkpoint is None:
             from eddyline.runtime.runner import LocalRunner
 
-            yield LocalRunner(checked.job, settings, began=BEGAN)
+            yield LocalRunner(checked.job, settings, began=BEGAN, follow=options.follow)
         else:
             from eddyline.runtime.checkpointed import CheckpointedRunner
 
-            yield CheckpointedRunner(checked.job, text, settings, options.checkpoint, began=BEGAN)
+            yield CheckpointedRunner(
+                checked.job, text, settings, options.checkpoint, began=BEGAN, follow=options.follow
+            )
         return
     conf = check_options(options)
     try:

@@ -185,6 +185,7 @@ class Coordinator:
             decision.after,
             {} if finished else {str(r.slot): r.plan for r in records if r.slot != COMBINED},
             together(last.streams, (seen for r in records for seen in r.seen), decision.watermarks["newest"]),
+            sum(r.state.get("waiting", 0) for r in records),
         )
         self._checkpoint.expect(commit.batch)
         reach("before publish")

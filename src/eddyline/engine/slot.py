@@ -369,6 +369,11 @@ class Slot(Planned):
         return held + sum(w.rows for w in self._waiting.values()) + self._results.rows
 
     @property
+    def waiting(self) -> int:
+        """Rows, and cells of groups, that wait for the watermark."""
+        return sum(w.rows for w in self._waiting.values()) + self._results.rows
+
+    @property
     def state_bytes(self) -> int:
         """Bytes held."""
         return sum(part.nbytes for part in self._parts)

@@ -102,6 +102,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     reach("turn: small state is written")
     slot.batch_done = (decision.before, decision.after)
     state = {"rows": slot.peak_rows, "bytes": slot.peak_bytes, "reroute": slot.eddy.decisions.counts["reroute"]}
+    state["waiting"] = 0 if decision.kind == "end" else slot.waiting
     told, error, did = slot.counted(), slot.errors.first, snapshot(_seen(slot).since(begun))
     if did and slot.planner is not None and (estimate := slot.planner.estimate(slot.plan, slot.stems)) is not None:
         did["estimated"] = estimate.as_json()

@@ -102,6 +102,7 @@ class Account:
             first_error=self._first_error,
             peak_state_rows=self._peaks["rows"],
             peak_memory_bytes=self._peaks["bytes"],
+            waiting=self._commit().waiting,
             stopped=stopped,
             decisions=self.decisions,
             migrations=self.decisions.get("migration", 0),

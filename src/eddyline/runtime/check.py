@@ -18,14 +18,19 @@ from eddyline.settings import Settings
 from eddyline.state.log.commits import Checkpoint
 from eddyline.state.log.store import Store
 
-NOWHERE = "at_end=keep needs --checkpoint: what is kept must be kept somewhere"
+
+def flushes(settings: Settings, keeps: bool) -> bool:
+    """Whether results that wait are given when all sources are read. By default they are not where a later run can go
+    on with them (`keeps`)."""
+    if settings.at_end == "keep" and not keeps:
+        raise SettingError("at_end=keep needs --checkpoint: what is kept must be kept somewhere")
+    return settings.at_end == "flush" or (settings.at_end is None and not keeps)
 
 
 def check_settings(query: Query, settings: Settings, checkpoint: str | None) -> None:
     """Refuses (SettingError) settings that cannot work for this query."""
     shape(settings.plan, [source.alias for source in query.sources])
-    if settings.at_end == "keep" and checkpoint is None:
-        raise SettingError(NOWHERE)
+    flushes(settings, checkpoint is not None)
 
 
 def check_checkpoint(text: str, query: Query, settings: Settings, checkpoint: str) -> None:

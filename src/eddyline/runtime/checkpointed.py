@@ -1,7 +1,7 @@
 """A job on the local engine with a checkpoint: the batch protocol, with its driver, splits and slots in one process.
 
-How far a source was read is the number of its readable and of its dead rows. A run that goes on reads its sources from
-the start and leaves out that many: so the files must be the ones they were, with new ones after them.
+How far a stream was read is a place in the list of its files that were read (runtime/sources/register.py), and how many
+rows of that file were. A stream that a program hands over is read from its start again, less that many rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from eddyline.engine.parcel import Parcel
 from eddyline.engine.turn import put_together, take_turn
 from eddyline.errors import SettingError
 from eddyline.routing.report import Report
+from eddyline.runtime.check import flushes
 from eddyline.runtime.durable import Durable
+from eddyline.runtime.feed import Offset
 from eddyline.runtime.job import Job
 from eddyline.runtime.runner import LocalRunner
 from eddyline.runtime.sinks.file_sink import FileSink
@@ -40,11 +42,11 @@ class CheckpointedRunner(LocalRunner):
         checkpoint: str,
         clock: Callable[[], float] = time.perf_counter,
         began: float | None = None,
+        follow: bool = False,
     ) -> None:
-        super().__init__(job, settings, clock, began)
+        super().__init__(job, settings, clock, began, follow)
         self._durable = Durable(job, text, settings, settings.slots or 1, checkpoint, None, self._course)
         self._home, self._account = self._durable.home, self._durable.account
-        self._at: dict[str, list[int]] = {r.stream.name: [0, 0] for r in self._readers}
 
     @property
     def _sinks(self) -> Sequence[Sink]:
@@ -66,16 +68,20 @@ class CheckpointedRunner(LocalRunner):
                 raise SettingError(f"--checkpoint with --engine local cannot read {reader.stream.name}: use Spark")
         self._coordinator = self._durable.start()
         commit = self._durable.commit
-        at = self._at if commit.offsets is None else commit.offsets
-        if not isinstance(at, dict) or at.keys() != self._at.keys():
+        at = self._offsets if commit.offsets is None else commit.offsets
+        if not isinstance(at, dict) or at.keys() != self._offsets.keys():
             raise SettingError(f"the checkpoint {self._durable.root} is of a job on Spark: go on with it there")
-        self._at = at
         for reader in self._readers:
             name = reader.stream.name
-            reader.feed.skip(*self._at[name])
+            reader.start_at(tuple(at[name]), self._durable.checkpoint.store)
             if (commit.finished or name in commit.watermarks["ended"]) and reader.feed.more():
                 raise self._durable.refused(name)
         return not commit.finished
+
+    @property
+    def _offsets(self) -> dict[str, Offset]:
+        """How far streams were taken."""
+        return {reader.stream.name: reader.offset for reader in self._readers}
 
     def _load_tables(self, waiting: Waiting) -> None:
         if self._durable.commit.batch >= 0:
@@ -94,10 +100,8 @@ class CheckpointedRunner(LocalRunner):
         for reader in self._readers:
             ready, dead = reader.hand_over()
             name = reader.stream.name
-            at = self._at[name]
-            self._at[name] = [at[0] + sum(b.num_rows for b in ready), at[1] + sum(b.num_rows for b in dead)]
             rows += [*((name, batch, True) for batch in ready), *((name, batch, False) for batch in dead)]
-        ended = () if self._settings.at_end == "keep" else ended  # it may go on
+        ended = ended if flushes(self._settings, self.keeps) else ()  # it may go on
         self._batch("rows", iter(rows), ended, unread)
 
     def _end(self) -> None:
@@ -112,7 +116,9 @@ class CheckpointedRunner(LocalRunner):
         unread: Collection[str] = (),
     ) -> None:
         home = self._home
-        offsets = {name: list(at) for name, at in self._at.items()}
+        offsets = self._offsets
+        for reader in self._readers:
+            reader.feed.save()
         decision = self._coordinator.begin(self._durable.commit.batch + 1, kind, offsets, sorted(ended), unread)
         assert decision is not None
         packer = Packer(home, decision, 0)

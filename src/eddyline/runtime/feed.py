@@ -8,20 +8,34 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from eddyline.errors import EddylineError, JobError, said
 from eddyline.runtime.job import Input
 from eddyline.runtime.reader_thread import ReaderThread
-from eddyline.runtime.sources.source import Chunk
+from eddyline.runtime.sources.file_chunks import FileChunks
+from eddyline.runtime.sources.register import Register
+from eddyline.runtime.sources.source import Chunk, Files
+from eddyline.state.log.store import Store
+
+_T = TypeVar("_T")
+
+
+Offset = tuple[int, int, int]
+"""How far a stream was read: the place of a file in the register, and how many readable and dead rows of it were. A
+stream that is not of files is one file."""
 
 
 class Feed:
-    """Gives chunk after chunk, then None."""
+    """Gives chunk after chunk, then None; with `follow`, a stream of files does not end."""
 
-    def __init__(self, input_: Input) -> None:
-        self._input = input_
-        self._chunks: Iterator[Chunk] = input_.source.read(input_.wanted)
+    def __init__(self, input_: Input, follow: bool = False) -> None:
+        self._input, source = input_, input_.source
+        self._files: FileChunks | None = None
+        if isinstance(source, Files):
+            self._files = FileChunks(source, input_.wanted, follow)
+        self._chunks: Iterator[Chunk] = self._files or source.read(input_.wanted)
         self._thread: ReaderThread | None = None
         self._skip_rows = self._skip_dead = 0
 
@@ -37,11 +51,32 @@ class Feed:
 
     def ready(self) -> bool:
         """Whether `next` answers without waiting for the world."""
+        if self._files is not None:
+            return self._asked(self._files.ready)
         return self._thread is None or self._thread.ready()
 
-    def skip(self, rows: int, dead: int) -> None:
-        """The first so many readable and dead rows were read before."""
-        self._skip_rows, self._skip_dead = rows, dead
+    @property
+    def place(self) -> int:
+        """The place of the file that the last chunk is of."""
+        return 0 if self._files is None else self._files.place
+
+    @property
+    def done(self) -> int:
+        """How many files are read whole."""
+        return 0 if self._files is None else self._files.done
+
+    def start_at(self, offset: Offset, store: Store) -> None:
+        """What is before the offset was read before. The store is the checkpoint, which knows the files."""
+        place, self._skip_rows, self._skip_dead = offset
+        if self._files is not None:
+            register = Register(self._files.source.at, store, self._input.name)
+            register.keep(place + 1 if self._skip_rows or self._skip_dead else place)
+            self._files.start_at(place, register)
+
+    def save(self) -> None:
+        """The checkpoint knows the files of all chunks so far."""
+        if self._files is not None:
+            self._files.register.save()
 
     def next(self) -> Chunk | None:
         """The next chunk; JobError if the source raises."""
@@ -64,7 +99,7 @@ class Feed:
     def more(self) -> bool:
         """Whether there is a row that was not read before; it is gone then. Of a source that was cleared nothing is."""
         if (first := self._next()) is None:
-            self.skip(0, 0)
+            self._skip_rows = self._skip_dead = 0
             return False
         self._chunks = itertools.chain([first], self._chunks)
         while (chunk := self.next()) is not None:
@@ -73,8 +108,12 @@ class Feed:
         return False
 
     def _next(self) -> Chunk | None:
+        return self._asked(lambda: next(self._chunks, None))
+
+    def _asked(self, question: Callable[[], _T]) -> _T:
+        """The answer of the source; JobError if it raises."""
         try:
-            return next(self._chunks, None)
+            return question()
         except EddylineError:
             raise
         except (Exception, SystemExit) as error:

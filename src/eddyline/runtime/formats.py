@@ -12,7 +12,8 @@ from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.sink import Sink
-from eddyline.runtime.sources.source import Pieces, Source
+from eddyline.runtime.sources.file_source import FileFormat, FileSource
+from eddyline.runtime.sources.source import Source
 
 SOURCES = ("parquet", "csv", "json", "generate", "redis-stream")
 SINKS = ("parquet", "csv", "json", "print")
@@ -41,10 +42,12 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
     path = options.required("path", f"data/{declaration.name}")
     from eddyline.runtime.sources.folders import with_folder_columns
 
-    return with_folder_columns(path, declared, lambda of_files: _files(format_, path, of_files, options, checked))
+    corrupt = options.choice("corrupt", ("stop", "dead"))
+    opened = with_folder_columns(path, declared, lambda of_files: _files(format_, path, of_files, options, checked))
+    return FileSource(path, opened, follow and declaration.kind == "STREAM", corrupt)
 
 
-def _files(format_: str, path: str, declared: pa.Schema | None, options: Options, checked: bool) -> Pieces:
+def _files(format_: str, path: str, declared: pa.Schema | None, options: Options, checked: bool) -> FileFormat:
     if format_ == "csv":
         return _csv(path, declared, options, checked)
     options.done()
@@ -90,7 +93,7 @@ def _instead(format_: str, known: Sequence[str]) -> str:
     return "; --engine spark does" if format_ in OF_SPARK else did_you_mean(format_, known)
 
 
-def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool) -> Pieces:
+def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool) -> FileFormat:
     from eddyline.runtime.sources.csv import CsvSource
     from eddyline.runtime.sources.csv_text import CsvOptions
 

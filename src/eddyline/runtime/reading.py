@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.engine.intake import LARGEST_TIME, event_times, with_time
-from eddyline.runtime.feed import Feed
+from eddyline.runtime.feed import Feed, Offset
 from eddyline.runtime.job import Input
 from eddyline.runtime.waiting import Waiting
+from eddyline.state.log.store import Store
 
 _TURNS = 4
 """A stream gets about so many turns in a batch, so watermarks stay within a fraction of a batch of each other."""
@@ -30,17 +31,34 @@ _NO_TIME = np.iinfo(np.int64).min
 class StreamReader:
     """One stream: rows are taken (in turns) and then handed over (once per batch)."""
 
-    def __init__(self, stream: Input) -> None:
+    def __init__(self, stream: Input, follow: bool = False) -> None:
+        """With `follow` new files are waited for."""
         self.stream = stream
         self.ended = False
         self.watermark: int | None = None
         """The largest event time taken so far, less the lateness."""
-        self.feed = Feed(stream)
+        self.feed = Feed(stream, follow)
+        self._offset: Offset = (0, 0, 0)
+        self._began = False
         self._rows: pa.RecordBatch | None = None
         self._times: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._start = self._stop = 0
         self._ready: list[pa.RecordBatch] = []
         self._dead: list[pa.RecordBatch] = []
+
+    def start_at(self, offset: Offset, store: Store) -> None:
+        """Go on where another run was, whose checkpoint is in the store."""
+        self._offset = offset
+        self.feed.start_at(offset, store)
+
+    @property
+    def offset(self) -> Offset:
+        """How far the stream was taken; behind a file if that has no more rows."""
+        if self._began and self._used_up():
+            self.feed.ready()  # looks whether the file has more
+            if self.feed.done > self._offset[0]:
+                return self.feed.done, 0, 0
+        return self._offset
 
     def ready(self) -> bool:
         """Whether `take` answers without waiting for the world."""
@@ -49,6 +67,7 @@ class StreamReader:
     def take(self, most: int) -> int:
         """Takes up to `most` rows of the chunk in hand, or of the next one; 0 at the end, or when the stream is
         silent now."""
+        self._began = True
         if self._used_up():
             self._finish_chunk()
             self._rows = None
@@ -56,6 +75,7 @@ class StreamReader:
             if chunk is None:
                 self.ended = True
                 return 0
+            self._count(0, 0 if chunk.dead is None else chunk.dead.num_rows)
             if chunk.dead is not None:
                 self._dead.append(chunk.dead)
             self._rows, self._start, self._stop = with_time(self.stream.stream, chunk.rows), 0, 0
@@ -66,6 +86,7 @@ class StreamReader:
         taken = min(most, int(self._rows.num_rows) - self._stop)
         newest = int(self._times[self._stop : self._stop + taken].max())
         self._stop += taken
+        self._count(taken, 0)
         if newest != _NO_TIME:
             newest -= self.stream.lateness
             self.watermark = newest if self.watermark is None else max(self.watermark, newest)
@@ -77,6 +98,12 @@ class StreamReader:
         ready, dead = self._ready, self._dead
         self._ready, self._dead = [], []
         return _together(ready), dead
+
+    def _count(self, rows: int, dead: int) -> None:
+        place, before, dead_before = self._offset
+        if place != self.feed.place:
+            place, before, dead_before = self.feed.place, 0, 0
+        self._offset = (place, before + rows, dead_before + dead)
 
     def _used_up(self) -> bool:
         return self._rows is None or self._stop == self._rows.num_rows

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from eddyline.engine.batch import BatchResult, LocalEngine
 from eddyline.engine.seen import Seen
-from eddyline.errors import JobError, SettingError
+from eddyline.errors import JobError
 from eddyline.plan.explain import warnings
 from eddyline.routing.report import Report
 from eddyline.runtime.advice import of_streams, summed_up
 from eddyline.runtime.batch_size import BatchSize
-from eddyline.runtime.check import NOWHERE
+from eddyline.runtime.check import flushes
 from eddyline.runtime.failures import told
 from eddyline.runtime.feed import Feed
 from eddyline.runtime.job import Input, Job
@@ -70,13 +70,19 @@ class LocalRunner:
     """Whether a later run can go on with what was not flushed."""
 
     def __init__(
-        self, job: Job, settings: Settings, clock: Callable[[], float] = time.perf_counter, began: float | None = None
+        self,
+        job: Job,
+        settings: Settings,
+        clock: Callable[[], float] = time.perf_counter,
+        began: float | None = None,
+        follow: bool = False,
     ) -> None:
-        self._job, self._settings = job, settings
+        """With `follow` it waits for more files, for ever."""
+        self._job, self._settings, self._follow = job, settings, follow
         self._course = Course(clock, began)
         self._engine = LocalEngine(job.query, settings)
         self._inputs = {i.name: i for i in job.inputs}
-        self._readers = [StreamReader(i) for i in job.inputs if i.time is not None]
+        self._readers = [StreamReader(i, follow) for i in job.inputs if i.time is not None]
         self._tables = [(i, Feed(i)) for i in job.inputs if i.time is None]
         self._unread: dict[str, Seen] = {}
         """By stream or table, what its source could not read; of tables also what it could."""
@@ -113,8 +119,7 @@ class LocalRunner:
 
     def _open(self) -> bool:
         """Everything is ready for rows; whether any are wanted."""
-        if self._settings.at_end == "keep" and not self.keeps:
-            raise SettingError(NOWHERE)
+        flushes(self._settings, self.keeps)
         for sink in self._sinks:
             sink.open()
         return True
@@ -122,7 +127,7 @@ class LocalRunner:
     def _run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> bool:
         if not self._open():
             return False
-        hurried = self._settings.batch_rows_auto or self._settings.idle_timeout is not None
+        hurried = self._settings.batch_rows_auto or self._settings.idle_timeout is not None or self._follow
         waiting = Waiting(self._settings.batch_seconds if hurried else None, stop)
         for feed in self._feeds:
             feed.start(waiting.changed)
@@ -140,13 +145,15 @@ class LocalRunner:
             if taken == 0 and stop():
                 return True
             now_ended = {r.stream.name for r in self._readers if r.ended} - ended
-            self._step(now_ended, unread)
             ended |= now_ended
+            if taken == 0 and not flushes(self._settings, self.keeps):
+                continue  # there is nothing new, and the streams may go on in another run
+            self._step(now_ended, unread)
             self._course.batches += 1
             self._check_memory()
             size.observe(self._course.look() - waiting.seconds, taken)
             watch(self.progress())
-        if self._settings.at_end == "flush":
+        if flushes(self._settings, self.keeps):
             self._end()
         return False
 

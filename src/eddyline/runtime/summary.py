@@ -54,6 +54,8 @@ class Summary:
     """What the first of them said, if a user function said something."""
     peak_state_rows: int = 0
     peak_memory_bytes: int = 0
+    waiting: int = 0
+    """Rows and groups that wait for the watermark, for the next run of a job with a checkpoint."""
     spilled_rows: int = 0
     migrations: int = 0
     batches: int = 0

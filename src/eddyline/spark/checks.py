@@ -73,7 +73,8 @@ def is_native(declaration: Declaration, follow: bool) -> bool:
     """Whether we read it ourselves."""
     if declaration.format == "generate" and follow and declaration.kind == "STREAM":
         raise SettingError("generate cannot be followed: it makes all its rows at once; leave out --follow")
-    return declaration.format in SOURCES
+    path = declaration.options.get("path", "").removeprefix("file://")
+    return declaration.format in SOURCES and "://" not in path
 
 
 def opener(conf: Mapping[str, str], follow: bool) -> Opener:

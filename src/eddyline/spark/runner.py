@@ -27,11 +27,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eddyline.engine.coordinator import Decision, Record
-from eddyline.errors import EddylineError, SettingError
+from eddyline.errors import EddylineError
 from eddyline.faults import reach
 from eddyline.routing.report import Report
 from eddyline.runtime.batch_size import BatchSize
-from eddyline.runtime.check import NOWHERE
+from eddyline.runtime.check import flushes
 from eddyline.runtime.durable import Durable
 from eddyline.runtime.handed_over import hand_over
 from eddyline.runtime.job import Input, Job
@@ -76,8 +76,7 @@ class SparkRunner:
     ) -> None:
         """`turn` is what slots do; a benchmark may have them do less. User functions are in `modules`, named or by
         path, or in `functions` (spark/functions.py)."""
-        if settings.at_end == "keep" and checkpoint is None:
-            raise SettingError(NOWHERE)
+        self._flushes = flushes(settings, checkpoint is not None)
         self._turn = turn
         self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
         streams = [isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None]
@@ -136,7 +135,7 @@ class SparkRunner:
         self._course.begin()
         self._load_tables()
         stopped = self._stream(stop)
-        if not stopped and not self._finished and self._settings.at_end == "flush":
+        if not stopped and not self._finished and self._flushes:
             self._end()
         elif stopped and self._durable.temporary:
             self._durable.end()  # nobody goes on with it: what was done is what there is
@@ -221,6 +220,7 @@ class SparkRunner:
         reader: Any = self._spark.readStream if stream else self._spark.read
         reader = reader.format(self._name).option("spec", self._text)
         reader = reader.option("sources", sources_option(self._spec, inputs)).option("rows_file", self._rows_file)
+        reader = reader.option("checkpoint", self._spec.checkpoint)
         reader = reader.option("tasks", str(self._spark.sparkContext.defaultParallelism))
         frame: DataFrame = reader.option("follow", str(self._follow).lower()).load()
         return frame

@@ -1,7 +1,7 @@
 """Files as a Spark source: parquet, csv and json, read by the readers of the local engine and packed in the same task.
 
 Rows never pass through the JVM: what Spark sees are parcels. A stream is read in pieces (row groups, files, blocks of
-generated rows), in the order of their names; streams are read side by side, always the one that is furthest behind.
+generated rows); streams are read side by side, always the one that is furthest behind.
 A source with offsets of its own (a log) gets an equal share of the batch, and cuts it itself.
 
 Spark starts a process for every job that plans its batches, and it imports this module. So the engine is imported by
@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from eddyline.engine.packing import Packed
+    from eddyline.runtime.sources.file_progress import FileProgress
     from eddyline.runtime.sources.source import Piece
     from eddyline.runtime.spec import Spec
 
@@ -136,7 +134,16 @@ class TableReader(_Reading, DataSourceReader):
     """Tables, whole."""
 
     def partitions(self) -> Sequence[InputPartition]:
-        return self._parts([(name, piece) for name in self._known for piece in self._source(name).pieces()])
+        from eddyline.runtime.sources.source import Files
+
+        found = []
+        for name in self._known:
+            source = self._source(name)
+            if isinstance(source, Files):
+                found += [(name, piece) for file in source.found() for piece in source.pieces(file)]
+            else:
+                found += [(name, piece) for piece in source.pieces()]
+        return self._parts(found)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Part)
@@ -144,84 +151,81 @@ class TableReader(_Reading, DataSourceReader):
 
 
 class StreamFiles(_Reading, DataSourceStreamReader):
-    """Streams, a batch at a time. How far a stream was read is the name of its last piece: what sorts after it is to
-    come, so new files must have later names."""
+    """Streams, a batch at a time. How far a stream of files was read is told by runtime/sources/file_progress.py."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(options)
-        self._opened: dict[str, Any] = {}
-        self._pieces: dict[str, list[Piece]] = {}
-        self._timed = False
-        self._rows_file = options["rows_file"]
+        self._files: dict[str, FileProgress] = {}
+        self._logs: dict[str, Any] = {}
+        self._looked = False
+        self._newest: dict[str, float] = {}
+        """By stream how far the last piece came that a batch was given."""
+        self._rows_file, self._checkpoint = options["rows_file"], options["checkpoint"]
 
-    @property
-    def _logs(self) -> dict[str, Any]:
-        """Sources with offsets of their own. Each is opened once, where batches are planned: tasks get none of it."""
-        if not self._opened:
-            self._opened = {name: self._source(name) for name in self._known}
-        return {name: source for name, source in self._opened.items() if hasattr(source, "plan")}
+    def _open(self) -> None:
+        """Open the sources, once, where batches are planned: tasks get none of it."""
+        from eddyline.runtime.sources.file_progress import FileProgress
+        from eddyline.state.log.store import Store
 
-    def _look(self) -> None:
-        """What there is to read now."""
-        files = self._known.keys() - self._logs.keys()
-        self._pieces = {name: self._source(name).pieces(self._known[name][4]) for name in sorted(files)}
-        self._timed = all(piece.newest is not None for pieces in self._pieces.values() for piece in pieces)
-
-    def _place(self, name: str, offset: str) -> int:
-        """How many pieces come no later than the one that is named."""
-        pieces = self._pieces[name]
-        return bisect_right(pieces, _order(offset), key=lambda p: _order(self._named(name, p))) if offset else 0
-
-    def _named(self, name: str, piece: Piece) -> str:
-        """The name of a piece in an offset: that of its file in the folder that is read, however that is written."""
-        from eddyline.runtime.sources.paths import folder_of
-
-        path = os.path.relpath(piece.path, folder_of(self._known[name][2]["path"])) if piece.path else ""
-        return f"{path}#{piece.group}"
+        if self._files or self._logs:
+            return
+        store = Store(self._checkpoint)
+        for name in sorted(self._known):
+            source = self._source(name)
+            if hasattr(source, "plan"):  # a source with offsets of its own
+                self._logs[name] = source
+            else:
+                self._files[name] = FileProgress(source, store, name, self._known[name][4])
 
     def initialOffset(self) -> dict[str, Any]:
-        streams: dict[str, Any] = dict.fromkeys(self._known, "") | {name: {} for name in self._logs}
+        self._open()
+        streams: dict[str, Any] = {name: [0, 0] for name in self._files} | {name: {} for name in self._logs}
         return {"streams": streams, "unread": [], "ended": False}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """The next pieces: always of the stream that is furthest behind, until there are enough rows. `unread` are the
         streams of which some are left."""
-        if not self._pieces or self._follow:
-            self._look()
+        self._open()
+        if not self._looked or self._follow:
+            for files in self._files.values():
+                files.look()
+            self._looked = True
         with open(self._rows_file, encoding="utf-8") as file:
             most = int(file.read())
         share = max(1, most // len(self._known))
         before = start["streams"]
         logs = {name: log.plan(before[name], share) for name, log in self._logs.items()}
         most -= share * len(logs)
-        pieces, rows = self._pieces, 0
-        at = {name: self._place(name, before[name]) for name in pieces}
+        pieces, rows = {name: files.unread(before[name]) for name, files in self._files.items()}, 0
+        timed = all(piece.newest is not None for some in pieces.values() for piece in some)
+        at = dict.fromkeys(pieces, 0)
+
+        def behind(name: str) -> float:
+            """How far a stream has come: by event time where that is known of all, else by the share that was read."""
+            if not timed:
+                read = before[name][0]
+                return float((read + at[name]) / (read + len(pieces[name])))
+            newest = pieces[name][at[name] - 1].newest if at[name] else None
+            return self._newest.get(name, -math.inf) if newest is None else newest
+
         while going := [name for name in pieces if at[name] < len(pieces[name])]:
-            name = min(going, key=lambda name: self._behind(name, at[name]))
+            name = min(going, key=behind)
             next_rows = pieces[name][at[name]].rows
             if rows and rows + next_rows / 2 > most:
                 break
             rows += next_rows
             at[name] += 1
-        end = {name: self._named(name, pieces[name][at[name] - 1]) if at[name] else "" for name in pieces}
+        self._newest = {name: behind(name) for name in pieces} if timed else {}
+        end = {name: files.after(before[name], pieces[name][: at[name]]) for name, files in self._files.items()}
         ended = not going and not self._follow and all(log.ended(logs[name]) for name, log in self._logs.items())
         return {"streams": end | logs, "unread": going, "ended": ended}
 
-    def _behind(self, name: str, at: int) -> float:
-        """How far a stream has come: by event time where that is known of all, else by the share that was read."""
-        if self._timed:
-            return -math.inf if at == 0 else float(self._pieces[name][at - 1].newest or 0)
-        return at / len(self._pieces[name])
-
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        if not self._pieces:
-            self._look()
+        self._open()
         begin, until = start["streams"], end["streams"]
         chosen = []
-        for name, pieces in self._pieces.items():
-            chosen += [(name, p) for p in pieces[self._place(name, begin[name]) : self._place(name, until[name])]]
-        for name, log in self._logs.items():
-            chosen += [(name, p) for p in log.between(begin[name], until[name])]
+        for name, source in {**self._files, **self._logs}.items():
+            chosen += [(name, piece) for piece in source.between(begin[name], until[name])]
         return self._parts(chosen)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -234,11 +238,5 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         pass
 
     def stop(self) -> None:
-        for log in self._logs.values() if self._opened else ():
+        for log in self._logs.values():
             log.close()
-
-
-def _order(name: str) -> tuple[tuple[str, ...], int]:
-    """Pieces are in the order of their files' paths."""
-    path, _, group = name.rpartition("#")
-    return Path(path).parts, int(group)

@@ -132,7 +132,7 @@ class Run:
         script.write_text(job.script)
         on_spark = "local" if engine == "local" else "spark"
         command = [sys.executable, "-m", "eddyline.cli", "run", str(script), "--engine", on_spark]
-        command += ["--checkpoint", str(job.checkpoint), "--json"] if checkpoint else ["--json"]
+        command += ["--json", "--final", *(["--checkpoint", str(job.checkpoint)] if checkpoint else ())]
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
         environment = {**os.environ, "TMPDIR": str(self._tmp), "SPARK_LOCAL_DIRS": str(self._tmp)}

@@ -246,8 +246,10 @@ class Simulation:
 
 
 def leftovers(checkpoint: str) -> list[str]:
-    """Files in the checkpoint of a job that has ended, but for what says what it is of and that it has ended."""
+    """Files in the checkpoint of a job that has ended, but for what says what it is of, which files it has read, and
+    that it has ended."""
     root = Path(checkpoint)
     files = sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file())
+    files = [name for name in files if not name.startswith("files/")]
     commits = [name for name in files if name.startswith("commits/") and not Path(name).name.startswith(".")]
     return [name for name in files if name != "checkpoint.json" and name not in commits[-1:]]

@@ -23,7 +23,7 @@ from eddyline.runtime.generate.drift import Segment, segments
 from eddyline.runtime.generate.pace import Pace
 from eddyline.runtime.generate.values import Value, read_value
 from eddyline.runtime.options import Options, duration, instant
-from eddyline.runtime.sources.source import Chunk, Piece, Wanted
+from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted
 
 _BLOCK = 32768
 _START = "2026-01-01"
@@ -73,11 +73,23 @@ class GenerateSource:
             yield self._chunk(block, wanted)
             block += 1
 
-    def pieces(self, time: str | None = None) -> list[Piece]:
+    def found(self) -> list[Found]:
+        """One file without a name."""
+        return [Found()]
+
+    def at(self, name: str, size: int, changed: int) -> Found:
+        """The same."""
+        return Found()
+
+    def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
+        """All rows."""
+        return self.read(wanted)
+
+    def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
         """The blocks, if there is an end to them."""
         blocks = range(-(-(self._rows or 0) // _BLOCK))
         ends = [self._pace.times(block * _BLOCK + self._size(block) - 1, 1)[0][0] for block in blocks]
-        return [Piece("", self._size(block), block, self._start + int(ends[block])) for block in blocks]
+        return [Piece(file, self._size(block), block, self._start + int(ends[block])) for block in blocks]
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a block."""

@@ -15,20 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from eddyline.errors import JobError, SettingError
+from eddyline.errors import CorruptFile, JobError, SettingError
 from eddyline.runtime.sources.columns import chunk_of, inferred
 from eddyline.runtime.sources.csv_header import is_header, misfit, places, twice
 from eddyline.runtime.sources.csv_text import CsvOptions
-from eddyline.runtime.sources.paths import files, filled, whole_files, why
-from eddyline.runtime.sources.source import Chunk, Piece, Wanted, dead_rows, no_rows
+from eddyline.runtime.sources.paths import files, filled, why
+from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows, text_piece
 from eddyline.runtime.sources.text import cast_or_null
 
 
 class CsvSource:
     """Files with one schema: the declared one, or what the first block of the first file looks like. A declared one is
     compared with the header of the first file, unless that was done elsewhere (`checked`)."""
-
-    endless = False
 
     def __init__(self, path: str, declared: pa.Schema | None, options: CsvOptions, checked: bool = False) -> None:
         self._options = options
@@ -38,21 +36,24 @@ class CsvSource:
         if declared is not None and self._files and not checked:
             self._check(self._files[0])
 
-    def read(self, wanted: Wanted) -> Iterator[Chunk]:
-        """All rows, file after file."""
-        for piece in self.pieces():
-            yield from self.read_piece(piece, wanted)
+    def is_complete(self, file: Found) -> bool:
+        """Text does not say where it ends."""
+        return True
 
-    def pieces(self, time: str | None = None) -> list[Piece]:
-        """The files."""
-        return whole_files(self._files)
+    def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
+        """The file."""
+        return [text_piece(file)]
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of the file."""
+        return self.read_file(piece.file, wanted)
+
+    def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a file."""
         try:
-            yield from self._read_file(Path(piece.path), wanted)
+            yield from self._read_file(Path(file.path), wanted)
         except (pa.ArrowException, OSError) as error:
-            raise JobError(f"{piece.path} cannot be read as csv: {why(error)}") from None
+            raise CorruptFile(f"{file.path} cannot be read as csv: {why(error)}") from None
 
     def _read_file(self, path: Path, wanted: Wanted) -> Iterator[Chunk]:
         names, header = self._layout(path)
@@ -152,7 +153,7 @@ class CsvSource:
         try:
             names, _ = self._layout(path)
         except (pa.ArrowException, OSError) as error:
-            raise JobError(f"{path} cannot be read as csv: {why(error)}") from None
+            raise CorruptFile(f"{path} cannot be read as csv: {why(error)}") from None
         if names and (wrong := self._misfit(names, self.schema.names)):
             raise SettingError(f"{path} {wrong}")
 
@@ -226,7 +227,7 @@ class CsvSource:
             if table.num_rows:
                 return inferred(table, table_of)
         except (pa.ArrowException, OSError) as error:
-            raise JobError(f"{path} cannot be read as csv: {why(error)}") from None
+            raise CorruptFile(f"{path} cannot be read as csv: {why(error)}") from None
         return pa.schema([pa.field(name, pa.string()) for name in names])
 
 

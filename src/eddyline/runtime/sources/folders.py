@@ -18,17 +18,20 @@ import pyarrow as pa
 
 from eddyline.errors import SettingError
 from eddyline.runtime.sources.columns import convert
+from eddyline.runtime.sources.file_source import FileFormat
 from eddyline.runtime.sources.paths import files, folder_of, is_hidden
-from eddyline.runtime.sources.source import Chunk, Piece, Pieces, Wanted, dead_rows, no_rows
+from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The value of a folder whose rows have NULL."""
 _LARGEST = 2**63
 
 
-def with_folder_columns(path: str, declared: pa.Schema | None, open_: Callable[[pa.Schema | None], Pieces]) -> Pieces:
-    """The source of files at a path, with the columns of their folders. `open_` opens the files alone. Of declared
-    columns, those that folders name are theirs; columns that are not declared do not exist."""
+def with_folder_columns(
+    path: str, declared: pa.Schema | None, open_: Callable[[pa.Schema | None], FileFormat]
+) -> FileFormat:
+    """Reads the files at a path, with the columns of their folders. `open_` gives what reads the files alone. Of
+    declared columns, those that folders name are theirs; columns that are not declared do not exist."""
     named = {name.lower(): name for name in _names(path)}
     if declared is not None:
         mine = [field for field in declared if field.name.lower() in named]
@@ -36,39 +39,47 @@ def with_folder_columns(path: str, declared: pa.Schema | None, open_: Callable[[
             return open_(declared)
         if len(mine) == len(declared):
             raise SettingError(f"all declared columns are folders of {path}; declare a column of the files, too")
-        return _FolderSource(path, open_(pa.schema([f for f in declared if f not in mine])), pa.schema(mine), declared)
+        return _InFolders(path, open_(pa.schema([f for f in declared if f not in mine])), pa.schema(mine), declared)
     source = open_(None)
     if not named:
         return source
     values = [_values(path, str(file)) for file in files(path)]
     mine = [pa.field(name, _type([of_file.get(key) for of_file in values])) for key, name in named.items()]
     rest = [field for field in source.schema if field.name.lower() not in named]
-    return _FolderSource(path, source, pa.schema(mine), pa.schema([*rest, *mine]))
+    return _InFolders(path, source, pa.schema(mine), pa.schema([*rest, *mine]))
 
 
-class _FolderSource:
-    """The rows of a source of files, each with the values of the folders that its file is in."""
+class _InFolders:
+    """Reads files, each of whose rows has the values of the folders that its file is in."""
 
-    endless = False
+    def __init__(self, path: str, files: FileFormat, folders: pa.Schema, schema: pa.Schema) -> None:
+        self._path, self._files, self._folders, self.schema = path, files, folders, schema
 
-    def __init__(self, path: str, source: Pieces, folders: pa.Schema, schema: pa.Schema) -> None:
-        self._path, self._source, self._folders, self.schema = path, source, folders, schema
+    def is_complete(self, file: Found) -> bool:
+        """Whether its writer has finished it."""
+        return self._files.is_complete(file)
 
-    def pieces(self, time: str | None = None) -> list[Piece]:
-        """The pieces of the files."""
-        return self._source.pieces(time)
+    def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
+        """The pieces of a file."""
+        return self._files.pieces(file, time)
 
-    def read(self, wanted: Wanted) -> Iterator[Chunk]:
-        """All rows, piece after piece."""
-        for piece in self.pieces():
-            yield from self.read_piece(piece, wanted)
+    def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a file."""
+        return self._with_values(file, self._files.read_file(file, self._of_files(wanted)), wanted)
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a piece."""
-        mine, values = set(self._folders.names), _values(self._path, piece.path)
-        columns = tuple(name for name in wanted.columns if name not in mine) or tuple(self._source.schema.names[:1])
-        of_files = Wanted(tuple(name for name in wanted.needed if name not in mine), columns)
-        for chunk in self._source.read_piece(piece, of_files):
+        return self._with_values(piece.file, self._files.read_piece(piece, self._of_files(wanted)), wanted)
+
+    def _of_files(self, wanted: Wanted) -> Wanted:
+        """What the files have of what is wanted; never nothing, since rows must be counted."""
+        mine = set(self._folders.names)
+        columns = tuple(name for name in wanted.columns if name not in mine) or tuple(self._files.schema.names[:1])
+        return Wanted(tuple(name for name in wanted.needed if name not in mine), columns)
+
+    def _with_values(self, file: Found, chunks: Iterator[Chunk], wanted: Wanted) -> Iterator[Chunk]:
+        values = _values(self._path, file.path)
+        for chunk in chunks:
             yield from self._whole(chunk, values, wanted)
 
     def _whole(self, chunk: Chunk, values: Mapping[str, str | None], wanted: Wanted) -> Iterator[Chunk]:

@@ -19,11 +19,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pjson
 
-from eddyline.errors import JobError, SettingError
+from eddyline.errors import CorruptFile, JobError, SettingError
 from eddyline.runtime.sources.columns import chunk_of, inferred
 from eddyline.runtime.sources.json_values import from_json, inner, is_bytes, needs_care
-from eddyline.runtime.sources.paths import files, filled, whole_files, why
-from eddyline.runtime.sources.source import Chunk, Piece, Wanted, dead_rows, no_rows
+from eddyline.runtime.sources.paths import files, filled, why
+from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows, text_piece
 
 _BLOCK = 1 << 20
 _ARRAY = re.compile(rb"\s*\[\s*(\{|$)")
@@ -36,25 +36,26 @@ _HALVINGS = 64
 class JsonSource:
     """Files with one schema: the declared one, or what the first block of the first file looks like."""
 
-    endless = False
-
     def __init__(self, path: str, declared: pa.Schema | None) -> None:
         self._files = filled(path, files(path), declared is not None)
         self.schema = declared if declared is not None else _infer(self._files[0])
 
-    def read(self, wanted: Wanted) -> Iterator[Chunk]:
-        """All rows, file after file."""
-        for piece in self.pieces():
-            yield from self.read_piece(piece, wanted)
+    def is_complete(self, file: Found) -> bool:
+        """Text does not say where it ends."""
+        return True
 
-    def pieces(self, time: str | None = None) -> list[Piece]:
-        """The files."""
-        return whole_files(self._files)
+    def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
+        """The file."""
+        return [text_piece(file)]
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of the file."""
+        return self.read_file(piece.file, wanted)
+
+    def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a file."""
         careful = any(needs_care(self.schema.field(name).type) for name in wanted.columns)
-        for lines in _blocks(Path(piece.path)):
+        for lines in _blocks(Path(file.path)):
             if careful:
                 yield from self._carefully(lines, wanted)
             else:
@@ -134,7 +135,7 @@ def _blocks(path: Path) -> Iterator[list[bytes]]:
     first = True
     for lines in _lines_of(path):
         if first and _ARRAY.match(lines[0].removeprefix(b"\xef\xbb\xbf")):
-            raise JobError(f"{path} is one JSON array; newline-delimited JSON is read: one object per line")
+            raise CorruptFile(f"{path} is one JSON array; newline-delimited JSON is read: one object per line")
         first = False
         yield lines
 
@@ -152,7 +153,7 @@ def _lines_of(path: Path) -> Iterator[list[bytes]]:
                     tail += data
         yield from _lines(tail)
     except (pa.ArrowException, OSError) as error:
-        raise JobError(f"{path} cannot be read as json: {why(error)}") from None
+        raise CorruptFile(f"{path} cannot be read as json: {why(error)}") from None
 
 
 def _lines(text: bytes) -> Iterator[list[bytes]]:

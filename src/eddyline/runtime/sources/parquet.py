@@ -13,10 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eddyline.errors import JobError, SettingError
+from eddyline.errors import CorruptFile, JobError, SettingError
 from eddyline.runtime.sources.columns import chunk_of, convert
 from eddyline.runtime.sources.paths import files, why
-from eddyline.runtime.sources.source import Chunk, Piece, Wanted
+from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted
 
 _BATCH_ROWS = 65536
 
@@ -24,36 +24,39 @@ _BATCH_ROWS = 65536
 class ParquetSource:
     """Files with one schema: the declared one, or that of the first file's metadata."""
 
-    endless = False
-
     def __init__(self, path: str, declared: pa.Schema | None) -> None:
         self._files = files(path)
         self._declared = declared is not None
         if declared is None and not self._files:
             raise SettingError(f"{path} holds no file to take the columns from; declare them")
-        self.schema = declared if declared is not None else _open(self._files[0]).schema_arrow.remove_metadata()
+        if declared is None:
+            first = next(filter(_has_footer, self._files), self._files[0])
+            declared = _open(first).schema_arrow.remove_metadata()
+        self.schema: pa.Schema = declared
 
-    def read(self, wanted: Wanted) -> Iterator[Chunk]:
-        """All rows, file after file."""
-        for path in self._files:
-            yield from self._read_file(path, wanted, None)
+    def is_complete(self, file: Found) -> bool:
+        """Whether the file has a footer: its writer adds that last."""
+        return _has_footer(Path(file.path))
 
-    def pieces(self, time: str | None = None) -> list[Piece]:
-        """The row groups of all files."""
+    def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
+        """The row groups of a file."""
         found = []
-        for path in self._files:
-            file = _open(path)
-            at = file.schema_arrow.get_field_index(time or "")
-            for number in range(file.num_row_groups):
-                group = file.metadata.row_group(number)
-                newest = _newest(group.column(at)) if at >= 0 and len(file.schema_arrow) == group.num_columns else None
-                found.append(Piece(str(path), group.num_rows, number, newest))
-            file.close()
+        opened = _open(Path(file.path))
+        at = opened.schema_arrow.get_field_index(time or "")
+        for number in range(opened.num_row_groups):
+            group = opened.metadata.row_group(number)
+            newest = _newest(group.column(at)) if at >= 0 and len(opened.schema_arrow) == group.num_columns else None
+            found.append(Piece(file, group.num_rows, number, newest))
+        opened.close()
         return found
+
+    def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a file."""
+        return self._read_file(Path(file.path), wanted, None)
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a row group."""
-        return self._read_file(Path(piece.path), wanted, [piece.group])
+        return self._read_file(Path(piece.file.path), wanted, [piece.group])
 
     def _read_file(self, path: Path, wanted: Wanted, groups: list[int] | None) -> Iterator[Chunk]:
         file = _open(path)
@@ -68,7 +71,7 @@ class ParquetSource:
                 }
                 yield chunk_of(self.schema, wanted, raw, rows)
         except (pa.ArrowException, OSError) as error:
-            raise JobError(f"{path} cannot be read as parquet: {why(error)}") from None
+            raise CorruptFile(f"{path} cannot be read as parquet: {why(error)}") from None
         finally:
             file.close()
 
@@ -98,6 +101,13 @@ class ParquetSource:
         return places
 
 
+def _has_footer(path: Path) -> bool:
+    with path.open("rb") as stream:
+        size = stream.seek(0, 2)
+        stream.seek(max(0, size - 4))
+        return size >= 12 and stream.read() in (b"PAR1", b"PARE")
+
+
 def _newest(column: pq.ColumnChunkMetaData) -> int | None:
     """The newest time of a column of times, as its statistics have it."""
     known = column.statistics
@@ -114,4 +124,4 @@ def _open(path: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path, memory_map=True)
     except (pa.ArrowException, OSError) as error:
-        raise JobError(f"{path} cannot be read as parquet: {why(error)}") from None
+        raise CorruptFile(f"{path} cannot be read as parquet: {why(error)}") from None

@@ -1,18 +1,20 @@
-"""The files behind a path: a file, a folder with all that is below it, or a glob; in the order of their paths."""
+"""The files behind a path: a file, a folder with all that is below it, or a glob; in the order of their paths.
+
+A file is known by its name below the folder that is read, so the folder may move.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import itertools
 import os
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from eddyline.errors import SettingError
-from eddyline.runtime.sources.source import Piece
-
-_ROW_BYTES = 64
-"""A guess of the bytes of a line."""
+from eddyline.errors import JobError, SettingError
+from eddyline.runtime.sources.source import Found
 
 
 def files(path: str) -> list[Path]:
@@ -21,6 +23,9 @@ def files(path: str) -> list[Path]:
 
     A path that names nothing is an error; a folder without files is an empty stream.
     """
+    path = path.removeprefix("file://")
+    if "://" in path:
+        raise SettingError(f"the local engine reads files of this machine, not {path}; use --engine spark")
     place = Path(path)
     if place.is_file():
         return [place]
@@ -39,6 +44,7 @@ def files(path: str) -> list[Path]:
 
 def folder_of(path: str) -> Path:
     """The folder below which all files of a path are: by their names in it they are known wherever it is."""
+    path = path.removeprefix("file://")
     place = Path(path)
     if glob.has_magic(path) and not place.exists():
         return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), place.parts))
@@ -56,9 +62,37 @@ def filled(path: str, found: Sequence[Path], declared: bool) -> list[Path]:
     return some
 
 
-def whole_files(found: Sequence[Path]) -> list[Piece]:
-    """Each file as a piece, with a guess of its rows."""
-    return [Piece(str(file), file.stat().st_size // _ROW_BYTES + 1) for file in found]
+def find(path: str) -> list[Found]:
+    """The files behind a path as they are now; one that goes at this moment is not there."""
+    seen = []
+    folder = folder_of(path)
+    for file in files(path):
+        with contextlib.suppress(FileNotFoundError):
+            now = file.stat()
+            seen.append(Found(str(file), os.path.relpath(file, folder), now.st_size, now.st_mtime_ns))
+    return seen
+
+
+def check_unchanged(file: Found) -> None:
+    """JobError if a file is not as it was seen."""
+    try:
+        now = os.stat(file.path)
+    except FileNotFoundError:
+        raise JobError(f"{file.path} is gone, and not all of it was read") from None
+    if (now.st_size, now.st_mtime_ns) != (file.size, file.changed):
+        raise has_changed(file, Found(file.path, file.name, now.st_size, now.st_mtime_ns))
+
+
+def has_changed(then: Found, now: Found) -> JobError:
+    """What to raise for a file that changed after it was read."""
+    return JobError(
+        f"{now.path} changed after it was read: it had {then.size} bytes of {_moment(then)}, and has {now.size} of"
+        f" {_moment(now)}; a file is read once, so new rows need a new file"
+    )
+
+
+def _moment(file: Found) -> str:
+    return datetime.fromtimestamp(file.changed // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def overlap(sink: str, source: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -41,11 +41,22 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Found:
+    """A file as it was seen: its path, its name in the folder that is read, its size, and when it was last changed (in
+    nanoseconds). A generator of rows is one file without a name."""
+
+    path: str = ""
+    name: str = ""
+    size: int = 0
+    changed: int = 0
+
+
+@dataclass(frozen=True)
 class Piece:
     """A part of a source that can be read by itself: a file, or one row group of it. `rows` is about how many, `newest`
-    about the newest event time, if that is known."""
+    about the newest event time, if that is known. The pieces of a file have the groups 0, 1, 2, ..."""
 
-    path: str
+    file: Found
     rows: int
     group: int = 0
     newest: int | None = None
@@ -66,14 +77,24 @@ class Source(Protocol):
         """The rows, from the start, in bounded memory."""
 
 
-class Pieces(Source, Protocol):
-    """A source in pieces: in their order they are all of it."""
+@runtime_checkable
+class Files(Source, Protocol):
+    """A source of files, each of which is read once."""
 
-    def pieces(self, time: str | None = None) -> list[Piece]:
-        """What there is to read now; `time` is the column of event times."""
+    def found(self) -> list[Found]:
+        """The files that there are to read now, in the order of their paths."""
+
+    def at(self, name: str, size: int, changed: int) -> Found:
+        """The file of this name, as it was seen before."""
+
+    def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
+        """The pieces of a file; `time` is the column of event times."""
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
-        """The rows of a piece."""
+        """The rows of a piece; JobError if the file is not as it was seen."""
+
+    def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a file; JobError if it is not as it was seen."""
 
 
 class Log(Source, Protocol):
@@ -94,6 +115,15 @@ class Log(Source, Protocol):
 
     def close(self) -> None:
         """No more is asked for now."""
+
+
+_LINE = 64
+"""A guess of the bytes of a line."""
+
+
+def text_piece(file: Found) -> Piece:
+    """A file of lines as one piece, with a guess of its rows."""
+    return Piece(file, file.size // _LINE + 1)
 
 
 def no_rows(schema: pa.Schema, wanted: Wanted) -> pa.RecordBatch:

@@ -64,6 +64,8 @@ class Commit:
     """By slot its plan, and the one that it is on the way to: results do not depend on it."""
     streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What was seen of the rows of each stream (engine/seen.py): results do not depend on it."""
+    waiting: int = 0
+    """Rows, and cells of groups, that wait for the watermark: for people."""
 
 
 class Checkpoint:

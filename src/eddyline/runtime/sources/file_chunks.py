@@ -1,0 +1,89 @@
+"""The chunks of a stream of files, file after file, from some place in its register on.
+
+Files that the register has come first; then those that are found, in the order of their paths, each of which is added
+to it. With `follow` there is no end: when all files are read, new ones are looked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from eddyline.runtime.sources.register import Register
+from eddyline.runtime.sources.source import Chunk, Files, Found, Wanted
+
+LOOK_EVERY = 0.2
+"""Seconds between two looks for new files."""
+
+
+class FileChunks:
+    """Gives chunk after chunk. `place` is that of the file of the last chunk, `done` how many files are read whole."""
+
+    def __init__(
+        self,
+        source: Files,
+        wanted: Wanted,
+        follow: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.source, self._wanted, self._follow = source, wanted, follow
+        self.register = Register(source.at)
+        self._clock, self._looked = clock, -LOOK_EVERY
+        self.place = self.done = 0
+        self._unread: deque[Found] | None = None
+        self._chunks: Iterator[Chunk] | None = None
+        self._ahead: Chunk | None = None
+        self._ahead_place = 0
+        self._ended = False
+
+    def start_at(self, place: int, register: Register) -> None:
+        """Files before this place of the register were read."""
+        self.done = self.place = place
+        self.register = register
+
+    def ready(self) -> bool:
+        """Whether `next` answers at once: with a chunk or the end."""
+        if self._ahead is None and not self._ended:
+            self._pull()
+        return self._ahead is not None or self._ended
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self
+
+    def __next__(self) -> Chunk:
+        while not self.ready():
+            time.sleep(LOOK_EVERY)
+        if self._ahead is None:
+            raise StopIteration
+        chunk, self._ahead, self.place = self._ahead, None, self._ahead_place
+        return chunk
+
+    def _pull(self) -> None:
+        """Gets the next chunk, if there is one now."""
+        while self._ahead is None:
+            if self._chunks is None:
+                file = self._next_file()
+                if file is None:
+                    self._ended = not self._follow
+                    return
+                self._chunks = self.source.read_file(file, self._wanted)
+            self._ahead, self._ahead_place = next(self._chunks, None), self.done
+            if self._ahead is None:
+                self._chunks = None
+                self.done += 1
+
+    def _next_file(self) -> Found | None:
+        if self.done < len(self.register):
+            return self.register[self.done]
+        if not self._unread and (self._unread is None or self._follow):
+            now = self._clock()
+            if now - self._looked < LOOK_EVERY:
+                return None
+            self._looked = now
+            self._unread = deque(self.register.unread(self.source.found()))
+        if not self._unread:
+            return None
+        file = self._unread.popleft()
+        self.register.add([file])
+        return file

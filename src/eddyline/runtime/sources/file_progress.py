@@ -1,0 +1,67 @@
+"""Batches of a stream of files that many tasks read: which pieces come next, and which lie between two offsets.
+
+An offset is a place in the register of files that were read, and how many pieces of the file at that place were. Files
+are added to the register, durably, before an offset names them; so what lies between two offsets is the same whenever
+it is asked for, whatever files appear meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eddyline.runtime.sources.register import Register
+from eddyline.runtime.sources.source import Files, Found, Piece
+from eddyline.state.log.store import Store
+
+Offset = Sequence[int]
+BEGINNING: Offset = (0, 0)
+
+
+class FileProgress:
+    """Plans what is read of one stream, whose column of event times is `time`."""
+
+    def __init__(self, source: Files, store: Store, stream: str, time: str | None) -> None:
+        self._source, self._time = source, time
+        self._register = Register(source.at, store, stream)
+        self._found: list[Found] = []
+        self._pieces: dict[Found, list[Piece]] = {}
+
+    def look(self) -> None:
+        """See what files there are now; JobError if one that was read has changed."""
+        self._found = self._source.found()
+
+    def unread(self, start: Offset) -> list[Piece]:
+        """The pieces that come after an offset: the next batches."""
+        place, group = start
+        self._register.keep(place + 1 if group else place)
+        pieces = self._of(self._register[place])[group:] if group else []
+        new = self._register.unread(self._found)
+        now = {*new, self._register[place]} if group else set(new)
+        self._pieces = {file: known for file, known in self._pieces.items() if file in now}
+        return pieces + [piece for file in new for piece in self._of(file)]
+
+    def after(self, start: Offset, pieces: Sequence[Piece]) -> Offset:
+        """The offset behind these, the first of the unread pieces."""
+        place, group = start
+        for piece in pieces:
+            if piece.group == 0:
+                self._register.add([piece.file])
+            place, group = len(self._register) - 1, piece.group + 1
+            if group == len(self._of(piece.file)):
+                place, group = place + 1, 0
+        self._register.save()
+        return [place, group]
+
+    def between(self, start: Offset, end: Offset) -> list[Piece]:
+        """The pieces from one offset to another."""
+        (first, skipped), (last, some) = start, end
+        pieces = []
+        for place in range(first, last + 1 if some else last):
+            of_file = self._of(self._register[place])
+            pieces += of_file[skipped if place == first else 0 : some if place == last else len(of_file)]
+        return pieces
+
+    def _of(self, file: Found) -> list[Piece]:
+        if file not in self._pieces:
+            self._pieces[file] = self._source.pieces(file, self._time)
+        return self._pieces[file]

@@ -1,0 +1,118 @@
+"""Files as a source: which there are, and that each is read as it was seen or not at all.
+
+A format (parquet, csv, json) knows how to read one file. What is the same for all of them is here: finding files,
+waiting for a file whose writer has not finished it, refusing one that changed between being seen and being read, and
+what happens to one that is corrupt.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import Protocol
+
+import pyarrow as pa
+
+from eddyline.errors import CorruptFile
+from eddyline.runtime.sources.paths import check_unchanged, find, folder_of
+from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows
+
+_PATIENCE = 60.0
+"""Seconds after which a file that is not complete is spoken of."""
+
+_log = logging.getLogger(__name__)
+
+
+class FileFormat(Protocol):
+    """Reads files of one format and one schema."""
+
+    schema: pa.Schema
+
+    def is_complete(self, file: Found) -> bool:
+        """Whether its writer has finished it, as far as the format can tell."""
+
+    def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
+        """Its pieces."""
+
+    def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
+        """Its rows; CorruptFile if it cannot be read."""
+
+    def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a piece; CorruptFile if it cannot be read."""
+
+
+class FileSource:
+    """The files of one format behind a path. With `follow`, files that are not complete are left for later. With
+    `corrupt='dead'` a piece that cannot be read is one dead row with the name of the file."""
+
+    endless = False
+
+    def __init__(self, path: str, format_: FileFormat, follow: bool = False, corrupt: str = "stop") -> None:
+        self._path, self._format, self._follow, self._corrupt = path, format_, follow, corrupt
+        self._complete: set[Found] = set()
+        self._told: set[str] = set()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self._format.schema
+
+    def found(self) -> list[Found]:
+        """The files that there are to read now, in the order of their paths; without those that are not complete, if
+        there will be another look. A file without a byte is not there yet."""
+        seen = (file for file in find(self._path) if file.size)
+        return [file for file in seen if not self._follow or self._is_complete(file)]
+
+    def at(self, name: str, size: int, changed: int) -> Found:
+        """The file of this name, as it was seen before."""
+        return Found(str(folder_of(self._path) / name), name, size, changed)
+
+    def _is_complete(self, file: Found) -> bool:
+        if file in self._complete or self._format.is_complete(file):
+            self._complete.add(file)
+            return True
+        if file.path not in self._told and time.time() - file.changed / 1e9 > _PATIENCE:
+            self._told.add(file.path)
+            _log.warning("%s has no end yet, and is read when its writer has finished it", file.path)
+        return False
+
+    def read(self, wanted: Wanted) -> Iterator[Chunk]:
+        """All rows, file after file."""
+        for file in self.found():
+            yield from self.read_file(file, wanted)
+
+    def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
+        """The pieces of a file."""
+        try:
+            return self._format.pieces(file, time)
+        except CorruptFile:
+            if self._corrupt == "stop":
+                raise
+            return [Piece(file, 1)]  # reading it says why
+
+    def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a file; JobError if it is not as it was seen."""
+        if self._corrupt == "dead":
+            for piece in self.pieces(file):
+                yield from self.read_piece(piece, wanted)
+            return
+        check_unchanged(file)
+        yield from self._format.read_file(file, wanted)
+        check_unchanged(file)
+
+    def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
+        """The rows of a piece; JobError if the file is not as it was seen."""
+        check_unchanged(piece.file)
+        chunks = self._format.read_piece(piece, wanted)
+        if self._corrupt == "dead":
+            try:
+                chunks = iter(list(chunks))  # all of it, or none
+            except CorruptFile as error:
+                chunks = iter([self._dead(str(error), wanted)])
+        yield from chunks
+        check_unchanged(piece.file)
+
+    def _dead(self, reason: str, wanted: Wanted) -> Chunk:
+        nothing = pa.RecordBatch.from_arrays([pa.nulls(1, pa.string())], names=[self.schema.names[0]])
+        return Chunk(no_rows(self.schema, wanted), dead_rows(self.schema, nothing, pa.array([reason])))

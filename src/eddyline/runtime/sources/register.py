@@ -1,0 +1,99 @@
+"""Which files of a stream were read, in the order in which they were read.
+
+How far a stream was read is a place in this list, whatever the names of the files and whenever they appear. A file is
+added before a batch that reads it is decided, so an offset never names a place that is not there. Entries behind the
+newest offset belong to no batch: `keep` drops them.
+
+In a checkpoint the list is a few files `files/STREAM/NUMBER`, each the entries from some place on; later files win over
+earlier ones. A new file takes up those before it that are not much larger, so there are few of them, and an entry is
+written again only some times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from eddyline.errors import JobError
+from eddyline.runtime.sources.paths import has_changed
+from eddyline.runtime.sources.source import Found
+from eddyline.state.log.sealed import Broken, sealed, unsealed
+from eddyline.state.log.store import Store
+
+_LIKE = 2
+"""A part is taken up by the next one unless it is more than so many times as large."""
+
+
+class Register:
+    """The files of one stream that were read. Without a store it is forgotten with the run; `at` makes of a name, a
+    size and a time the file (Files.at)."""
+
+    def __init__(self, at: Callable[[str, int, int], Found], store: Store | None = None, stream: str = "") -> None:
+        self._store, self._folder = store, f"files/{stream.lower()}"
+        self._files: list[Found] = []
+        self._places: dict[str, int] = {}
+        self._parts: list[tuple[str, int]] = []
+        """The files of the checkpoint: their names, and the place of their first entry."""
+        self._saved = 0
+        for name in [] if store is None else store.names(self._folder):
+            first, files = self._read(f"{self._folder}/{name}")
+            self.keep(first)
+            self.add(at(*file) for file in files)
+            self._parts.append((name, first))
+        self._saved = len(self._files)
+
+    def _read(self, name: str) -> tuple[int, list[tuple[str, int, int]]]:
+        assert self._store is not None
+        try:
+            part = unsealed(self._store.read(name).to_pybytes())
+        except Broken:
+            raise JobError(f"the checkpoint is damaged: {name} does not match its checksum") from None
+        return part["first"], part["files"]
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitem__(self, place: int) -> Found:
+        return self._files[place]
+
+    def add(self, files: Iterable[Found]) -> None:
+        """These are read next."""
+        for file in files:
+            self._places[file.name] = len(self._files)
+            self._files.append(file)
+
+    def keep(self, places: int) -> None:
+        """Only the first so many files were read."""
+        for file in self._files[places:]:
+            del self._places[file.name]
+        del self._files[places:]
+        self._saved = min(self._saved, places)
+
+    def unread(self, found: Iterable[Found]) -> list[Found]:
+        """The files that are not in the list; JobError if one that is has changed."""
+        new = []
+        for file in found:
+            place = self._places.get(file.name)
+            if place is None:
+                new.append(file)
+                continue
+            then = self._files[place]
+            if (then.size, then.changed) != (file.size, file.changed):
+                raise has_changed(then, file)
+        return new
+
+    def save(self) -> None:
+        """What was added is in the checkpoint afterwards."""
+        if self._store is None or self._saved == len(self._files):
+            return
+        first, replaced = self._saved, []
+        while self._parts and self._parts[-1][1] >= first - _LIKE * (len(self._files) - first):
+            name, begins = self._parts.pop()
+            first = min(first, begins)
+            replaced.append(name)
+        number = 1 + max([int(name) for name, _ in self._parts] + [int(name) for name in replaced], default=0)
+        entries = [(file.name, file.size, file.changed) for file in self._files[first:]]
+        self._store.write(f"{self._folder}/{number:08}", sealed({"first": first, "files": entries}))
+        self._parts.append((f"{number:08}", first))
+        self._saved = len(self._files)
+        for name in replaced:
+            self._store.delete(f"{self._folder}/{name}")

@@ -1,0 +1,252 @@
+"""Files are read once each, whatever their names and whenever they appear; `follow` waits for more."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eddyline.errors import JobError
+from eddyline.runtime.checkpointed import CheckpointedRunner
+from eddyline.runtime.formats import open_source
+from eddyline.runtime.job import prepare
+from eddyline.runtime.runner import LocalRunner
+from eddyline.runtime.sinks.callback import CallbackSink
+from eddyline.runtime.sources.register import Register
+from eddyline.runtime.sources.source import Found
+from eddyline.runtime.summary import Summary
+from eddyline.settings import from_mapping
+from eddyline.state.log.store import Store
+from tests.conftest import at
+
+SCRIPT = "CREATE STREAM s USING {} OPTIONS (path 'in'{}) TIMESTAMP BY ts LATENESS 1 HOUR; SELECT k FROM s"
+
+
+class Job:
+    """A job over the folder `in`, in this process; `rows` has its results, also while it runs."""
+
+    def __init__(self, text: str, checkpoint: bool = True, **settings: Any) -> None:
+        self.text, self.checkpoint, self.settings = text, checkpoint, from_mapping(settings)
+        self.rows: list[dict[str, Any]] = []
+
+    @property
+    def keys(self) -> list[int]:
+        return sorted(row["k"] for row in self.rows)
+
+    def run(self, follow: bool = False, stop: Callable[[], bool] = lambda: False) -> Summary:
+        sink = CallbackSink(lambda batch: self.rows.extend(batch.to_pylist()))
+        job = prepare(self.text, sink=sink, opener=partial(open_source, follow=follow))
+        if self.checkpoint:
+            return CheckpointedRunner(job, self.text, self.settings, "checkpoint", follow=follow).run(stop)
+        return LocalRunner(job, self.settings, follow=follow).run(stop)
+
+    @contextmanager
+    def following(self) -> Iterator[Callable[[Callable[[], bool]], None]]:
+        """A run that waits for files; gives a function that waits until something is so, or the run has failed."""
+        stopping, failed = threading.Event(), list[BaseException]()
+
+        def work() -> None:
+            try:
+                self.run(True, stopping.is_set)
+            except BaseException as error:
+                failed.append(error)
+                stopping.set()
+
+        def until(so: Callable[[], bool]) -> None:
+            for _ in range(3000):
+                if so() or stopping.wait(0.02):
+                    break
+            assert so() or failed
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield until
+        finally:
+            stopping.set()
+            thread.join()
+        if failed:
+            raise failed[0]
+
+
+@pytest.fixture
+def write(in_tmp: Path, table: Callable[..., pa.Table]) -> Callable[..., Path]:
+    """Writes a file of the stream, whole, with these keys; their times are as many seconds."""
+    (in_tmp / "in").mkdir()
+
+    def one(name: str, *keys: int) -> Path:
+        file, hidden = in_tmp / "in" / name, in_tmp / "in" / f".{name}"
+        if name.endswith(".parquet"):
+            pq.write_table(table("k", *((k, k) for k in keys)), hidden, row_group_size=2)
+        else:
+            lines = [f'{{"ts": "{at(k)}", "k": {k}}}' for k in keys]
+            hidden.write_text("\n".join(lines) + "\n")
+        hidden.rename(file)
+        return file
+
+    return one
+
+
+@pytest.mark.parametrize("ending", ["parquet", "json"])
+@pytest.mark.parametrize("checkpoint", [True, False])
+def test_a_file_whose_name_sorts_before_those_that_were_read(ending: str, checkpoint: bool, write: Any) -> None:
+    job = Job(SCRIPT.format(ending, ""), checkpoint)
+    write(f"5.{ending}", 1, 2, 3)
+    with job.following() as until:
+        until(lambda: len(job.rows) == 3)
+        write(f"2.{ending}", 4, 5)
+        until(lambda: len(job.rows) == 5)
+        write(f"3.{ending}", 6)
+        until(lambda: len(job.rows) == 6)
+    assert job.keys == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 3, 100])
+def test_a_run_that_goes_on_reads_only_what_is_new(batch_rows: int, write: Any) -> None:
+    job = Job(SCRIPT.format("parquet", ""), batch_rows=batch_rows)
+    write("5.parquet", 1, 2, 3)
+    first = job.run()
+    write("2.parquet", 4, 5)
+    seen = iter([False, False, True])
+    job.run(stop=lambda: next(seen))  # in the middle of the file
+    write("1.parquet", 6)
+    assert job.run().rows_in == 6 and first.rows_in == 3
+    assert job.keys == [1, 2, 3, 4, 5, 6] and job.run().batches == 0
+
+
+@pytest.mark.parametrize("ending", ["parquet", "json"])
+def test_a_file_that_changed_after_it_was_read(ending: str, write: Any) -> None:
+    job = Job(SCRIPT.format(ending, ""))
+    file = write(f"1.{ending}", 1, 2)
+    job.run()
+    write(f"1.{ending}", 1, 2, 3)
+    with pytest.raises(JobError, match=rf"in/1.{ending} changed after it was read: it had \d+ bytes of .*new file"):
+        job.run()
+    write(f"1.{ending}", 1, 2)
+    os.utime(file, (1, 1))
+    with pytest.raises(JobError, match="changed after it was read"):
+        job.run()
+    assert job.keys == [1, 2]
+
+
+def test_a_file_that_changes_while_it_is_followed(write: Any) -> None:
+    job = Job(SCRIPT.format("json", ""))
+    file = write("1.json", 1)
+    with pytest.raises(JobError, match=r"1.json changed after it was read"), job.following() as until:
+        until(lambda: len(job.rows) == 1)
+        with file.open("a") as out:
+            out.write('{"ts": "2026-01-01", "k": 2}\n')
+        until(lambda: False)
+
+
+def test_a_file_that_changes_between_two_batches(write: Any) -> None:
+    """It is read in part: the rest must not come from another file."""
+    job = Job(SCRIPT.format("parquet", ""), batch_rows=2)
+    write("1.parquet", 1, 2, 3, 4)
+    seen = iter([False, True])
+    job.run(stop=lambda: next(seen))
+    write("1.parquet", 1, 2, 30, 40)
+    with pytest.raises(JobError, match=r"1.parquet changed after it was read"):
+        job.run()
+    assert job.keys == [1, 2]
+
+
+def test_a_parquet_file_without_a_footer_is_waited_for(write: Any, caplog: pytest.LogCaptureFixture) -> None:
+    job = Job(SCRIPT.format("parquet", ""))
+    whole = write("2.parquet", 1, 2)
+    bytes_, half = whole.read_bytes(), whole.with_name("1.parquet")
+    half.write_bytes(bytes_[:-5])
+    os.utime(half, (1, 1))
+    with job.following() as until:
+        until(lambda: len(job.rows) == 2 and len(caplog.records) == 1)
+        with half.open("ab") as out:
+            out.write(bytes_[-5:])
+        until(lambda: len(job.rows) == 4)
+    assert job.keys == [1, 1, 2, 2]
+    assert "1.parquet has no end yet, and is read when its writer has finished it" in caplog.text
+
+
+def test_a_corrupt_file_stops_the_job_unless_it_may_be_dead(write: Any) -> None:
+    bad = write("1.parquet", 1, 2)
+    data = bytearray(bad.read_bytes())
+    data[-9] ^= 255  # the length of the footer
+    bad.write_bytes(data)
+    write("2.parquet", 3)
+    columns = SCRIPT.replace("STREAM s", "STREAM s (ts TIMESTAMP, k BIGINT)")
+    job = Job(columns.format("parquet", ""))
+    with pytest.raises(JobError, match=r"in/1.parquet cannot be read as parquet"):
+        job.run(follow=True)
+    dead = "CREATE SINK dead USING json OPTIONS (path 'dead');" + columns
+    job = Job(dead.format("parquet", ", corrupt 'dead'").replace("1 HOUR", "1 HOUR DEAD INTO dead"), checkpoint=False)
+    assert job.run().rows_dead == 1 and job.keys == [3]
+    assert "in/1.parquet cannot be read as parquet" in "".join(f.read_text() for f in Path("dead").rglob("*.json"))
+
+
+def test_results_that_the_watermark_has_passed_do_not_wait(write: Any) -> None:
+    text = "CREATE STREAM s USING parquet OPTIONS (path 'in') TIMESTAMP BY ts;"
+    job = Job(text + "SELECT COUNT(*) AS k FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS]")
+    write("1.parquet", 1, 2, 12)
+    with job.following() as until:
+        until(lambda: len(job.rows) == 1)
+    assert job.keys == [2]
+
+
+def test_a_run_with_a_checkpoint_keeps_what_waits_until_the_streams_have_ended(write: Any) -> None:
+    text = "CREATE STREAM s USING parquet OPTIONS (path 'in') TIMESTAMP BY ts;"
+    text += "SELECT COUNT(*) AS k FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS]"
+    write("1.parquet", 1, 2)
+    job = Job(text)
+    assert job.run().waiting == 1 and job.keys == []
+    write("2.parquet", 3, 11)
+    assert job.run().waiting == 1 and job.keys == [3]
+    assert Job(text, checkpoint=False).run().waiting == 0
+    job.settings = from_mapping({"at_end": "flush"})
+    assert job.run().waiting == 0 and job.keys == [1, 3]
+    write("3.parquet", 30)
+    with pytest.raises(JobError, match="the job of this checkpoint is finished"):
+        job.run()
+
+
+# The register
+
+
+def found(name: str, size: int = 1, changed: int = 2) -> Found:
+    return Found(f"/there/{name}", name, size, changed)
+
+
+def test_the_register_is_as_it_was_whatever_was_added_and_dropped(tmp_path: Path) -> None:
+    store, expected = Store(str(tmp_path)), list[str]()
+    for number in range(200):
+        register = Register(found, store, "S")
+        if number % 7 == 3:
+            expected = expected[: len(expected) - number % 3]
+        register.keep(len(expected))
+        new = [f"{number}-{i}" for i in range(number % 4)]
+        register.add(found(name) for name in new)
+        register.save()
+        expected += new
+        names = [register[place].name for place in range(len(register))]
+        again = Register(found, store, "S")
+        assert [again[place].name for place in range(len(expected))] == expected == names
+        assert len(again) >= len(expected)  # what was dropped, and nothing came after it, is dropped again
+        assert [f.name for f in again.unread([found("new"), *map(found, expected[-3:])])] == ["new"]
+    assert len(list((tmp_path / "files" / "s").iterdir())) < 10
+
+
+def test_a_damaged_register_is_refused(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    register = Register(found, store, "s")
+    register.add([found("a")])
+    register.save()
+    (file,) = (tmp_path / "files" / "s").iterdir()
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(JobError, match="files/s/00000001 does not match its checksum"):
+        Register(found, store, "s")
