@@ -271,3 +271,22 @@ def test_a_query_that_waited_in_vain_for_a_process_is_started_again(
     else:
         with pytest.raises(JobError, match="failed to connect back"):
             run_on_spark(text)
+
+
+def test_files_are_read_once_each_whatever_their_names(
+    run_on_spark: Callable[..., Ran], tmp_path: Path, table: Callable[..., pa.Table]
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    text = f"CREATE STREAM s USING parquet OPTIONS (path '{folder}') TIMESTAMP BY ts LATENESS 1 HOUR; SELECT v FROM s"
+
+    def run(name: str, *values: int) -> list[int]:
+        pq.write_table(table("v", *((v, v) for v in values)), folder / name, row_group_size=2)
+        return sorted(row["v"] for row in run_on_spark(text, tmp_path / "checkpoint", at_end="keep").rows)
+
+    assert run("5.parquet", 1, 2, 3) == [1, 2, 3]
+    assert run("2.parquet", 4, 5) == [4, 5]
+    (folder / "5.parquet").unlink()
+    assert run("3.parquet", 6) == [6]
+    with pytest.raises(JobError, match=r"in/2.parquet changed after it was read: it had \d+ bytes"):
+        run("2.parquet", 4, 5, 7)

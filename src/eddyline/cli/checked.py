@@ -39,8 +39,8 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
         from eddyline.runtime.job import prepare
 
         opener = partial(open_source, follow=follow)
-        job = prepare(text, seed=settings.seed, out=out, opener=opener, checkpoint=options.checkpoint)
-        known = Checked(text, settings, job)
+        made = prepare(text, seed=settings.seed, out=out, opener=opener, checkpoint=options.checkpoint)
+        known = Checked(text, settings, made)
     else:
         from eddyline.spark.checks import check as check_for_spark
         from eddyline.spark.connectors import check_master

@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -115,7 +116,7 @@ class _Reading:
         def parcels() -> Iterator[Packed]:
             for name, piece in part.pieces:
                 source = self._source(name)
-                packer.at((Path(piece.path).parts, piece.group) if isinstance(piece, Piece) else None)
+                packer.at((Path(piece.file.path).parts, piece.group) if isinstance(piece, Piece) else None)
                 everything = f"late {name}" in sinks or f"dead {name}" in sinks
                 needed = home.split.streams[name].read_for(home.split.needed[name])
                 wanted = Wanted.of(source.schema, needed, everything)
