@@ -97,7 +97,7 @@ class SparkRunner:
         self._rows_file = f"{arenas}/rows"
         self._size = BatchSize(settings, FIRST_ROWS, MOST_ROWS)
         self._error: BaseException | None = None
-        self._stopping = self._ended = self._finished = False
+        self._stopping = self._ended = self._last = self._finished = False
         self._busy = threading.Lock()
         self.warnings = self._account.warnings
 
@@ -177,7 +177,7 @@ class SparkRunner:
             failure = self._query(writer.start(), stop)
             if self._error is not None:
                 raise self._error
-            if failure is None or self._ended or stop():
+            if failure is None or self._last or stop():  # what a query says that is to end does not matter
                 break
             if _LATE not in str(failure) or not left:
                 raise failure
@@ -247,7 +247,7 @@ class SparkRunner:
                         file.write(str(self._size.rows))
                 reach("spark: the batch is done")
                 if not self._frames and not self._follow:
-                    self._ended = ours["ended"]
+                    self._ended = self._last = ours["ended"]
             except BaseException as error:
                 self._error = error
                 raise
