@@ -155,5 +155,5 @@ def test_a_script_on_the_local_engine(rows: pa.Table) -> None:
     assert "what the script declares" in repr(el.query(script))
     with pytest.raises(SettingError, match="engine is 'spark' or 'local', not 'flink'"):
         el.query(script).start(engine="flink")
-    with pytest.raises(SettingError, match="foreach_batch and follow are for streams of Spark"):
+    with pytest.raises(SettingError, match="foreach_batch is for streams of Spark"):
         el.query(script).start(engine="local", foreach_batch=print)

@@ -11,6 +11,7 @@ import pytest
 
 from eddyline.runtime.sources.csv import CsvSource
 from eddyline.runtime.sources.csv_text import CsvOptions
+from eddyline.runtime.sources.file_source import FileSource
 from eddyline.runtime.sources.json import JsonSource
 from eddyline.runtime.sources.source import Wanted
 
@@ -43,7 +44,11 @@ def test_same_types_and_values(name: str, tmp_path: Path) -> None:
         rows.writerow(["n", "x"])
         rows.writerows([i, str(v).lower() if isinstance(v, bool) else v] for i, v in enumerate(values))
     (tmp_path / "a.json").write_text("\n".join(json.dumps({"n": i, "x": v}) for i, v in enumerate(values)))
-    sources = [CsvSource(str(tmp_path / "a.csv"), None, CsvOptions()), JsonSource(str(tmp_path / "a.json"), None)]
+    csv_path, json_path = str(tmp_path / "a.csv"), str(tmp_path / "a.json")
+    sources = [
+        FileSource(csv_path, CsvSource(csv_path, None, CsvOptions())),
+        FileSource(json_path, JsonSource(json_path, None)),
+    ]
     assert [source.schema.field("x").type for source in sources] == [type_, type_]
     read = []
     for source in sources:

@@ -287,6 +287,8 @@ def test_files_are_read_once_each_whatever_their_names(
         return sorted(row["v"] for row in run_on_spark(text, tmp_path / "checkpoint", at_end="keep").rows)
 
     assert run("5.parquet", 1, 2, 3) == [1, 2, 3]
+    for commit in (tmp_path / "checkpoint" / "spark" / "commits").iterdir():
+        commit.unlink()  # Spark is stopped before it notes that it is done, now and then: it asks for the batch again
     assert run("2.parquet", 4, 5) == [4, 5]
     (folder / "5.parquet").unlink()
     assert run("3.parquet", 6) == [6]

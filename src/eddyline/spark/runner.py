@@ -220,7 +220,7 @@ class SparkRunner:
         reader: Any = self._spark.readStream if stream else self._spark.read
         reader = reader.format(self._name).option("spec", self._text)
         reader = reader.option("sources", sources_option(self._spec, inputs)).option("rows_file", self._rows_file)
-        reader = reader.option("checkpoint", self._spec.checkpoint)
+        reader = reader.option("checkpoint", self._spec.checkpoint).option("run", self._name)
         reader = reader.option("tasks", str(self._spark.sparkContext.defaultParallelism))
         frame: DataFrame = reader.option("follow", str(self._follow).lower()).load()
         return frame
@@ -247,7 +247,8 @@ class SparkRunner:
                         file.write(str(self._size.rows))
                 reach("spark: the batch is done")
                 if not self._frames and not self._follow:
-                    self._ended = self._last = ours["ended"]
+                    # A batch that an earlier run planned does not know what files have come since.
+                    self._ended = self._last = ours["ended"] and ours["run"] == self._name
             except BaseException as error:
                 self._error = error
                 raise

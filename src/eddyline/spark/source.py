@@ -161,7 +161,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         self._looked = False
         self._newest: dict[str, float] = {}
         """By stream how far the last piece came that a batch was given."""
-        self._rows_file, self._checkpoint = options["rows_file"], options["checkpoint"]
+        self._rows_file, self._checkpoint, self._run = options["rows_file"], options["checkpoint"], options["run"]
 
     def _open(self) -> None:
         """Open the sources, once, where batches are planned: tasks get none of it."""
@@ -181,11 +181,11 @@ class StreamFiles(_Reading, DataSourceStreamReader):
     def initialOffset(self) -> dict[str, Any]:
         self._open()
         streams: dict[str, Any] = {name: [0, 0] for name in self._files} | {name: {} for name in self._logs}
-        return {"streams": streams, "unread": [], "ended": False}
+        return {"streams": streams, "unread": [], "ended": False, "run": ""}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """The next pieces: always of the stream that is furthest behind, until there are enough rows. `unread` are the
-        streams of which some are left."""
+        streams of which some are left; `ended` says that there is no more, as this `run` sees it."""
         self._open()
         if not self._looked or self._follow:
             for files in self._files.values():
@@ -219,7 +219,9 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         self._newest = {name: behind(name) for name in pieces} if timed else {}
         end = {name: files.after(before[name], pieces[name][: at[name]]) for name, files in self._files.items()}
         ended = not going and not self._follow and all(log.ended(logs[name]) for name, log in self._logs.items())
-        return {"streams": end | logs, "unread": going, "ended": ended}
+        if end | logs == before:
+            return start
+        return {"streams": end | logs, "unread": going, "ended": ended, "run": self._run}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         self._open()
