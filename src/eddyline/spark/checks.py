@@ -18,6 +18,7 @@ from eddyline.runtime.formats import SOURCES, open_sink, open_source
 from eddyline.runtime.job import ColumnsUnknown, Given, Job, Opener, check_without_columns, prepare
 from eddyline.runtime.sinks.files import writes_files
 from eddyline.runtime.sinks.sink import Sink
+from eddyline.runtime.sources.paths import is_elsewhere
 from eddyline.runtime.sources.source import Chunk, Source, Wanted
 from eddyline.spark.connectors import check_connector
 
@@ -73,8 +74,7 @@ def is_native(declaration: Declaration, follow: bool) -> bool:
     """Whether we read it ourselves."""
     if declaration.format == "generate" and follow and declaration.kind == "STREAM":
         raise SettingError("generate cannot be followed: it makes all its rows at once; leave out --follow")
-    path = declaration.options.get("path", "").removeprefix("file://")
-    return declaration.format in SOURCES and "://" not in path
+    return declaration.format in SOURCES and not is_elsewhere(declaration.options.get("path", ""))
 
 
 def opener(conf: Mapping[str, str], follow: bool) -> Opener:

@@ -17,14 +17,29 @@ from eddyline.errors import JobError, SettingError
 from eddyline.runtime.sources.source import Found
 
 
+def on_this_machine(path: str) -> str:
+    """A path without the scheme that says that it is on this machine.
+
+    >>> on_this_machine(Path("/x").as_uri()), on_this_machine("s3://x")
+    ('/x', 's3://x')
+    """
+    scheme, sign, place = path.partition("://")
+    return place if sign and scheme == "file" else path
+
+
+def is_elsewhere(path: str) -> bool:
+    """Whether a path is on a file system that only Spark reads."""
+    return "://" in on_this_machine(path)
+
+
 def files(path: str) -> list[Path]:
     """Files to read. In folders and behind globs, names (of files and of folders) that begin with . or _ are not data:
     writers use them for what is not complete yet.
 
     A path that names nothing is an error; a folder without files is an empty stream.
     """
-    path = path.removeprefix("file://")
-    if "://" in path:
+    path = on_this_machine(path)
+    if is_elsewhere(path):
         raise SettingError(f"the local engine reads files of this machine, not {path}; use --engine spark")
     place = Path(path)
     if place.is_file():
@@ -44,7 +59,7 @@ def files(path: str) -> list[Path]:
 
 def folder_of(path: str) -> Path:
     """The folder below which all files of a path are: by their names in it they are known wherever it is."""
-    path = path.removeprefix("file://")
+    path = on_this_machine(path)
     place = Path(path)
     if glob.has_magic(path) and not place.exists():
         return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), place.parts))
