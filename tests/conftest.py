@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import eddyline.testing.quiet_exit  # noqa: F401
 from eddyline.testing import SHORT_LIVED
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)

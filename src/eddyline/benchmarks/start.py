@@ -1,35 +1,121 @@
-"""`bench start`: how long `eddyline run` takes for a small script, from the shell and back, kernels being cached."""
+"""`bench start`: how long `eddyline` takes from the shell and back, on both engines: a wrong script, a small one.
+
+The yardstick on Spark is plain PySpark (`PLAIN`): a session and one micro-batch of a streaming query that does nothing
+with the same rows. Ours and plain PySpark take turns. The first round of each is not counted: it fills caches of the
+machine; what the very first run of a user costs, with empty caches of ours, is measured by itself.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from eddyline.benchmarks import Result
+from eddyline.errors import SettingError
 
-BAR = 3.0
-ROUNDS = 5
-SCRIPT = """
+LOCAL_BAR, WRONG_BAR, RATIO = 1.5, 2.0, 1.5
+"""Seconds of a small and of a wrong script; a small script on Spark as a multiple of plain PySpark."""
+ROUNDS, SPARK_ROUNDS = 5, 3
+PARTS = ("local", "spark", "first")
+
+FILES = """
 CREATE STREAM a (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 1000, rate 100, k.domain '0..99') TIMESTAMP BY ts;
-CREATE STREAM b (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 1000, rate 100, k.domain '0..99') TIMESTAMP BY ts;
+CREATE SINK files USING parquet OPTIONS (path 'in');
+INSERT INTO files SELECT ts, k FROM a;
+"""
+SMALL = """
+CREATE STREAM a USING parquet OPTIONS (path 'in') TIMESTAMP BY ts;
+CREATE STREAM b USING parquet OPTIONS (path 'in') TIMESTAMP BY ts;
 SELECT a.k, b.ts FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k AND a.k < 10;
 """
+PLAIN = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+rows = spark.readStream.schema("ts timestamp_ntz, k bigint").parquet("in")
+rows.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
+spark.stop()
+"""
+
+_log = logging.getLogger(__name__)
 
 
-def run() -> list[Result]:
-    """The first run may compile; the others count."""
+def run(part: str | None = None) -> list[Result]:
+    """All parts, or one."""
+    if part is not None and part not in PARTS:
+        raise SettingError(f"--part is one of {', '.join(PARTS)}, not '{part}'")
     with TemporaryDirectory() as folder:
-        script = Path(folder) / "small.sql"
-        script.write_text(SCRIPT)
-        times = []
-        for _ in range(ROUNDS + 1):
-            begin = perf_counter()
-            command = [sys.executable, "-m", "eddyline.cli", "run", str(script), "--engine", "local"]
-            subprocess.run(command, check=True, capture_output=True)
-            times.append(perf_counter() - begin)
-    typical = median(times[1:])
-    return [Result("small script", "run", typical, "s", BAR, typical <= BAR)]
+        for name, text in (("files", FILES), ("small", SMALL), ("wrong", SMALL.replace("a.k < 10", "a.kk < 10"))):
+            Path(folder, f"{name}.sql").write_text(text)
+        Path(folder, "plain.py").write_text(PLAIN)
+        _eddyline(folder, "files", "local")
+        parts = {"local": _local, "spark": _spark, "first": _first}
+        return [result for name in PARTS if part in (None, name) for result in parts[name](folder)]
+
+
+def _local(folder: str) -> list[Result]:
+    wrong, small = _in_turns(ROUNDS, ["wrong", "small"], lambda name: _eddyline(folder, name, "local"))
+    return [
+        Result("local", "wrong script", wrong, "s", WRONG_BAR, wrong <= WRONG_BAR),
+        Result("local", "small script", small, "s", LOCAL_BAR, small <= LOCAL_BAR),
+    ]
+
+
+def _spark(folder: str) -> list[Result]:
+    wrong, small, plain = _in_turns(
+        SPARK_ROUNDS,
+        ["wrong", "small", "plain"],
+        lambda name: _plain(folder) if name == "plain" else _eddyline(folder, name, "spark"),
+    )
+    return [
+        Result("Spark", "wrong script", wrong, "s", WRONG_BAR, wrong <= WRONG_BAR),
+        Result("Spark", "small script", small, "s"),
+        Result("Spark", "plain PySpark", plain, "s"),
+        Result("Spark", "small script / plain PySpark", small / plain, "times", RATIO, small / plain <= RATIO),
+    ]
+
+
+def _first(folder: str) -> list[Result]:
+    """With empty caches: kernels are compiled, and on Spark the archive of classes is written."""
+    caches = {"NUMBA_CACHE_DIR": f"{folder}/numba", "XDG_CACHE_HOME": f"{folder}/cache"}
+    local = _eddyline(folder, "small", "local", caches)
+    spark = _eddyline(folder, "small", "spark", caches)
+    return [Result("local", "first run", local, "s"), Result("Spark", "first run after that", spark, "s")]
+
+
+def _in_turns(rounds: int, names: Sequence[str], timed: Callable[[str], float]) -> list[float]:
+    """The median time of each, but for the first round."""
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for round_ in range(rounds + 1):
+        for name in names:
+            times[name].append(timed(name))
+            _log.info("round %d: %s took %.2f s", round_, name, times[name][-1])
+    return [median(times[name][1:]) for name in names]
+
+
+def _eddyline(folder: str, name: str, engine: str, environment: Mapping[str, str] | None = None) -> float:
+    command = [sys.executable, "-m", "eddyline.cli", "run", f"{name}.sql", "--engine", engine]
+    return _timed(folder, command, 2 if name == "wrong" else 0, environment or {})
+
+
+def _plain(folder: str) -> float:
+    return _timed(folder, [sys.executable, "plain.py"], 0, {"PYSPARK_PYTHON": sys.executable})
+
+
+def _timed(folder: str, command: list[str], status: int, environment: Mapping[str, str]) -> float:
+    """Seconds until a command has ended. What it says goes to files: a process that it leaves behind for a moment would
+    hold a pipe open."""
+    with open(Path(folder, "said"), "w+", encoding="utf-8") as said:
+        begin = perf_counter()
+        done = subprocess.run(command, cwd=folder, stdout=said, stderr=said, env={**os.environ, **environment})
+        took = perf_counter() - begin
+        if done.returncode != status:
+            said.seek(0)
+            raise SettingError(f"{' '.join(command[1:])} ended with status {done.returncode}: {said.read()[-300:]}")
+    return took

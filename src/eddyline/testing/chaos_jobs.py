@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+import eddyline.testing.quiet_exit  # noqa: F401
 from eddyline.cql.script import parse
 from eddyline.engine.home import checkpoint_at
 from eddyline.query.bind import bind

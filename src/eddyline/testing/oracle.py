@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+import eddyline.testing.quiet_exit  # noqa: F401
 from eddyline.cql.script import Declaration, FromItem, Script
 from eddyline.testing.case import Batch
 from eddyline.testing.lateness import NEVER, Sorted, micros, sort_out
