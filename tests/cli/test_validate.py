@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -125,3 +126,14 @@ def test_checks_import_neither_pyspark_nor_compiled_kernels(in_tmp: Path) -> Non
     ran = subprocess.run([sys.executable, "-c", code, _written(in_tmp, text)], capture_output=True, text=True)
     assert "no column 'kk'" in ran.stderr
     assert ran.stdout == "[]\n"
+
+
+def test_a_local_run_does_without_pandas_and_says_that_it_compiles(in_tmp: Path) -> None:
+    stream = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 3) TIMESTAMP BY ts;"
+    (in_tmp / "x.sql").write_text(f"{stream} SELECT k FROM s")
+    command = [sys.executable, "-X", "importtime", "-m", "eddyline.cli", "run", "x.sql", "--engine", "local"]
+    for known in (False, True):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(in_tmp / "cache")}
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert ran.returncode == 0 and "numba" in ran.stderr and "pandas.core" not in ran.stderr
+        assert ("compiling the kernels" in ran.stderr) == (not known)

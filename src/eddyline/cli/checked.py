@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib.abc
+import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TextIO
+
+import pyarrow as pa
 
 from eddyline.cli.inputs import import_udfs, script_text, settings_of
 from eddyline.errors import SettingError
@@ -28,6 +32,8 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
     """Checks what the command line names: script, settings, functions, sources, sinks, query, checkpoint. Raises the
     error to tell."""
     conf = check_options(options)
+    if options.engine == "local" and not options.udf:
+        _without_pandas()
     settings = settings_of(options)
     if getattr(options, "final", False):
         settings = replace(settings, at_end="flush")
@@ -56,6 +62,26 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
         if options.checkpoint is not None:
             check_checkpoint(text, known.job.query, settings, options.checkpoint)
     return known
+
+
+class _NoPandas(importlib.abc.MetaPathFinder):
+    """Says of pandas that it is not there."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+def _without_pandas() -> None:
+    """Arrow imports pandas when it makes its first array, which takes half a second. A process that runs no function of
+    the user's needs none, so Arrow is made to look for pandas while there is none."""
+    if "pandas" not in sys.modules:
+        finder = _NoPandas()
+        sys.meta_path.insert(0, finder)
+        try:
+            pa.array([0])
+        finally:
+            sys.meta_path.remove(finder)
 
 
 def check_options(options: argparse.Namespace) -> dict[str, str]:

@@ -16,6 +16,7 @@ from eddyline.cli.screen import Screen
 from eddyline.cli.stopping import interrupts
 from eddyline.cli.streams import note
 from eddyline.errors import EddylineError, ScriptError, SettingError
+from eddyline.kernels.cache import is_filled
 
 if TYPE_CHECKING:
     from eddyline.runtime.runner import Runner
@@ -28,7 +29,10 @@ def command(options: argparse.Namespace) -> int:
     out = (screen if options.live else line).above(sys.stdout)
     runner: Runner | None = None
     try:
-        with _runner(options, check(options, out), out) as runner:
+        checked = check(options, out)
+        if not is_filled():
+            note("compiling the kernels for this machine, once: the first run takes half a minute longer")
+        with _runner(options, checked, out) as runner:
             summary = _run(runner, screen if options.live else None, line)
     except (ScriptError, SettingError):
         raise

@@ -1,21 +1,18 @@
 """The one place that says how kernels are compiled: cached on disk, without the GIL, without bounds checks.
 
-Numba is imported here only; a cache folder of the user's own is named before that if the package's cannot be written.
+Numba is imported here only, once its cache has a folder (cache.py).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
+
+from eddyline.kernels.cache import choose_folder
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-if "NUMBA_CACHE_DIR" not in os.environ and not os.access(Path(__file__).parent, os.W_OK):
-    os.environ["NUMBA_CACHE_DIR"] = str(
-        Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "eddyline" / "numba"
-    )
+choose_folder()
 
 import numba  # noqa: E402
 import numpy as np  # noqa: E402
