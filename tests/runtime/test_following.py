@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import random
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,14 +17,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eddyline.cql.script import parse
 from eddyline.errors import JobError
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.formats import open_source
 from eddyline.runtime.job import prepare
 from eddyline.runtime.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
+from eddyline.runtime.sources.file_progress import FileProgress
 from eddyline.runtime.sources.register import Register
-from eddyline.runtime.sources.source import Found
+from eddyline.runtime.sources.source import Files, Found
 from eddyline.runtime.summary import Summary
 from eddyline.settings import from_mapping
 from eddyline.state.log.store import Store
@@ -213,6 +218,136 @@ def test_a_run_with_a_checkpoint_keeps_what_waits_until_the_streams_have_ended(w
     write("3.parquet", 30)
     with pytest.raises(JobError, match="the job of this checkpoint is finished"):
         job.run()
+
+
+def test_a_corrupt_file_that_was_read_in_part_takes_no_rows_of_the_next(write: Any) -> None:
+    with gzip.open("in/1.json.gz", "wt") as out:
+        out.writelines(f'{{"ts": "{at(k)}", "k": {k}, "x": "{random.random()}"}}\n' for k in range(40_000))
+    whole = Path("in/1.json.gz").read_bytes()
+    Path("in/1.json.gz").write_bytes(whole[: len(whole) * 9 // 10])
+    write("2.json", *range(50_000, 50_100))
+    columns = SCRIPT.replace("STREAM s", "STREAM s (ts TIMESTAMP, k BIGINT)")
+    job = Job(columns.format("json", ""), batch_rows=5000)
+    with pytest.raises(JobError, match=r"in/1.json.gz cannot be read as json"):
+        job.run()
+    assert 5000 <= len(job.rows) < 40_000
+    job.text = columns.format("json", ", corrupt 'dead'")
+    assert job.run().rows_dead == 1
+    assert job.keys[-100:] == list(range(50_000, 50_100)) and job.run().rows_dead == 1
+
+
+def test_a_finished_job_that_is_followed_ends(write: Any) -> None:
+    write("1.json", 1)
+    job = Job(SCRIPT.format("json", ""), at_end="flush")
+    job.run()
+    assert not job.run(follow=True).stopped
+
+
+def test_a_link_to_a_folder_that_is_read_anyway(write: Any) -> None:
+    job = Job(SCRIPT.format("json", ""))
+    Path("in/m").mkdir()
+    write("1.json", 1).rename("in/m/1.json")
+    assert job.run().rows_in == 1
+    for name in ("a", "z"):
+        Path(f"in/{name}").symlink_to("m")
+    assert job.run().rows_in == 1
+
+
+def test_files_behind_a_glob_may_go(write: Any) -> None:
+    columns = SCRIPT.replace("STREAM s", "STREAM s (ts TIMESTAMP, k BIGINT)").replace("'in'", "'in/*.json'")
+    job = Job(columns.format("json", ""))
+    write("1.json", 1).rename("in/2.json")
+    job.run()
+    Path("in/2.json").unlink()
+    assert job.run().rows_in == 1
+    write("3.json", 3)
+    assert job.run().rows_in == 2
+
+
+def test_a_folder_that_names_a_column_after_the_job_began(write: Any) -> None:
+    columns = SCRIPT.replace("STREAM s", "STREAM s (ts TIMESTAMP, k BIGINT, c VARCHAR)")
+    job = Job(columns.replace("SELECT k", "SELECT k, c").format("json", ""))
+    with pytest.raises(JobError, match="no folder named the column c when the job began"), job.following() as until:
+        until(lambda: Path("checkpoint/commits").exists())
+        Path("in/.c=de").mkdir()
+        write("1.json", 1).rename("in/.c=de/1.json")
+        Path("in/.c=de").rename("in/c=de")
+        until(lambda: False)
+    assert job.run().rows_in == 1 and job.rows == [{"k": 1, "c": "de"}]
+
+
+def test_streams_of_any_name(write: Any) -> None:
+    write("1.json", 1)
+    text = SCRIPT.format("json", "")
+    for name in ('"../../evil"', '".."', '"a/b"'):
+        job = Job(text.replace("STREAM s", f"STREAM {name}").replace("FROM s", f"FROM {name} AS s"))
+        for _ in range(2):
+            assert job.run().rows_in == 1
+        shutil.rmtree("checkpoint")
+    assert not Path("evil").exists() and not Path("../evil").exists()
+
+
+def test_more_generated_rows(in_tmp: Path) -> None:
+    text = "CREATE STREAM g (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 10) TIMESTAMP BY ts; SELECT k FROM g"
+    Job(text).run()
+    with pytest.raises(JobError, match="10 generated rows were read, and now there are 20"):
+        Job(text.replace("10", "20")).run()
+
+
+# Batches that many tasks read
+
+
+def progress(format_: str = "parquet", corrupt: str = "stop") -> FileProgress:
+    declaration = parse(SCRIPT.format(format_, f", corrupt '{corrupt}'")).declarations[0]
+    source = open_source(declaration, 0)
+    assert isinstance(source, Files)
+    made = FileProgress(source, Store("checkpoint"), "s", "ts")
+    made.look()
+    return made
+
+
+def test_offsets_mean_the_same_pieces_whatever_comes(write: Any) -> None:
+    write("5.parquet", *range(7))
+    first = progress()
+    pieces = first.unread((0, 0))
+    assert [p.group for p in pieces] == [0, 1, 2, 3]
+    half = first.after((0, 0), pieces[:3])
+    write("1.parquet", 8)
+    again = progress()  # another process
+    assert again.between((0, 0), half) == pieces[:3]
+    rest = again.unread(half)
+    end = again.after(half, rest)
+    assert [(p.file.name, p.group) for p in rest] == [("5.parquet", 3), ("1.parquet", 0)] == [
+        (p.file.name, p.group) for p in progress().between(half, end)
+    ]
+    assert progress().unread(end) == []
+
+
+@pytest.mark.parametrize("corrupt", ["stop", "dead"])
+def test_a_file_that_goes_before_all_of_it_is_planned(corrupt: str, write: Any) -> None:
+    file = write("1.parquet", *range(7))
+    first = progress(corrupt=corrupt)
+    half = first.after((0, 0), first.unread((0, 0))[:2])
+    write("2.parquet", 8)
+    file.unlink()
+    gone = r"1\.parquet is gone, and not all of it was read"
+    with pytest.raises(JobError, match=gone):
+        progress(corrupt=corrupt).unread(half)
+    with pytest.raises(JobError, match=gone):
+        progress(corrupt=corrupt).between((0, 0), half)
+
+
+def test_a_file_of_a_batch_that_was_never_done_may_change(write: Any) -> None:
+    write("1.parquet", 1)
+    first = progress()
+    end = first.after((0, 0), first.unread((0, 0)))
+    write("1.parquet", 1, 2, 3)
+    with pytest.raises(JobError, match="changed after it was read"):
+        progress().between((0, 0), end)
+    again = progress()
+    again.see_anew((0, 0), end)
+    assert [p.rows for p in again.between((0, 0), end)] == [2, 1]
+    assert progress().unread(end) == []
 
 
 # The register

@@ -37,6 +37,7 @@ class Feed:
             self._files = FileChunks(source, input_.wanted, follow)
         self._chunks: Iterator[Chunk] = self._files or source.read(input_.wanted)
         self._thread: ReaderThread | None = None
+        self._start = 0
         self._skip_rows = self._skip_dead = 0
 
     def start(self, changed: threading.Condition) -> None:
@@ -67,7 +68,7 @@ class Feed:
 
     def start_at(self, offset: Offset, store: Store) -> None:
         """What is before the offset was read before. The store is the checkpoint, which knows the files."""
-        place, self._skip_rows, self._skip_dead = offset
+        self._start, self._skip_rows, self._skip_dead = place, _, _ = offset
         if self._files is not None:
             register = Register(self._files.source.at, store, self._input.name)
             register.keep(place + 1 if self._skip_rows or self._skip_dead else place)
@@ -82,6 +83,9 @@ class Feed:
         """The next chunk; JobError if the source raises."""
         chunk = self._next()
         while chunk is not None and (self._skip_rows or self._skip_dead):
+            if self.place > self._start:  # a file that is corrupt now, and skipped, had rows that were used
+                self._skip_rows = self._skip_dead = 0
+                break
             rows, dead = chunk.rows, chunk.dead
             few, few_dead = (
                 min(self._skip_rows, rows.num_rows),
@@ -97,7 +101,10 @@ class Feed:
         return chunk
 
     def more(self) -> bool:
-        """Whether there is a row that was not read before; it is gone then. Of a source that was cleared nothing is."""
+        """Whether there is a row that was not read before; it is gone then. Of a source that was cleared nothing is.
+        The stream ends here, also if others are followed."""
+        if self._files is not None:
+            self._files.follow = False
         if (first := self._next()) is None:
             self._skip_rows = self._skip_dead = 0
             return False

@@ -11,7 +11,6 @@ import itertools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +19,7 @@ from eddyline.errors import JobError
 from eddyline.runtime.job import Input
 from eddyline.runtime.python_source import PythonSource
 from eddyline.runtime.sources.paths import why
+from eddyline.state.log.store import as_name
 
 _GROUP_ROWS = 1 << 16
 """Rows of a row group, which is what one task reads."""
@@ -27,7 +27,7 @@ _GROUP_ROWS = 1 << 16
 
 def folder_of(checkpoint: str, name: str) -> str:
     """Where the rows of a stream or table are."""
-    return f"{checkpoint}/given/{quote(name.lower(), safe='')}"
+    return f"{checkpoint}/given/{as_name(name)}"
 
 
 def hand_over(checkpoint: str, stream: Input, anew: bool) -> None:

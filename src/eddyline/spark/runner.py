@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eddyline.engine.coordinator import Decision, Record
-from eddyline.errors import EddylineError
+from eddyline.errors import EddylineError, SettingError
 from eddyline.faults import reach
 from eddyline.routing.report import Report
 from eddyline.runtime.batch_size import BatchSize
@@ -127,6 +127,9 @@ class SparkRunner:
     def _run(self, stop: Callable[[], bool]) -> bool:
         if not all(isinstance(i.source, FrameSource) for i in self._job.inputs):
             self._spark.dataSource.register(source_of(self._name))
+        offsets = self._durable.commit.offsets
+        if isinstance(offsets, dict) and "own" not in offsets:
+            raise SettingError(f"the checkpoint {self._durable.root} is of the local engine: go on with it there")
         self._finished = self._durable.commit.finished  # then only whether there are new rows is to be seen
         self._follow = self._follow and not self._finished
         for i in self._job.inputs:

@@ -223,9 +223,22 @@ class StreamFiles(_Reading, DataSourceStreamReader):
             return start
         return {"streams": end | logs, "unread": going, "ended": ended, "run": self._run}
 
+    def _is_done(self, end: dict[str, Any]) -> bool:
+        """Whether a batch that ends there, which an earlier run planned, was committed."""
+        from eddyline.state.log.commits import Checkpoint
+        from eddyline.state.log.store import Store
+
+        commit = Checkpoint(Store(self._checkpoint)).last()
+        if commit is None or commit.finished or not isinstance(commit.offsets, list):
+            return commit is not None and commit.finished
+        return bool(json.loads(commit.offsets[0]) == end)
+
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         self._open()
         begin, until = start["streams"], end["streams"]
+        if end["run"] != self._run and not self._is_done(end):
+            for name, files in self._files.items():
+                files.see_anew(begin[name], until[name])
         chosen = []
         for name, source in {**self._files, **self._logs}.items():
             chosen += [(name, piece) for piece in source.between(begin[name], until[name])]

@@ -74,12 +74,12 @@ class GenerateSource:
             block += 1
 
     def found(self) -> list[Found]:
-        """One file without a name."""
-        return [Found()]
+        """One file without a name, of so many rows."""
+        return [Found(size=self._rows or 0)]
 
     def at(self, name: str, size: int, changed: int) -> Found:
-        """The same."""
-        return Found()
+        """The same, as it was."""
+        return Found(size=size)
 
     def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
         """All rows."""

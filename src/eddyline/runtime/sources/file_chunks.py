@@ -27,7 +27,7 @@ class FileChunks:
         follow: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.source, self._wanted, self._follow = source, wanted, follow
+        self.source, self._wanted, self.follow = source, wanted, follow
         self.register = Register(source.at)
         self._clock, self._looked = clock, -LOOK_EVERY
         self.place = self.done = 0
@@ -65,7 +65,7 @@ class FileChunks:
             if self._chunks is None:
                 file = self._next_file()
                 if file is None:
-                    self._ended = not self._follow
+                    self._ended = not self.follow
                     return
                 self._chunks = self.source.read_file(file, self._wanted)
             self._ahead, self._ahead_place = next(self._chunks, None), self.done
@@ -76,7 +76,7 @@ class FileChunks:
     def _next_file(self) -> Found | None:
         if self.done < len(self.register):
             return self.register[self.done]
-        if not self._unread and (self._unread is None or self._follow):
+        if not self._unread and (self._unread is None or self.follow):
             now = self._clock()
             if now - self._looked < LOOK_EVERY:
                 return None

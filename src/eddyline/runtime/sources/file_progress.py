@@ -52,6 +52,13 @@ class FileProgress:
         self._register.save()
         return [place, group]
 
+    def see_anew(self, start: Offset, end: Offset) -> None:
+        """A batch that was planned and never done is read again: files that are in it as a whole may have changed, as
+        none of their rows was used."""
+        for place in range(start[0] + bool(start[1]), end[0]):
+            self._register.see_anew(place)
+        self._register.save()
+
     def between(self, start: Offset, end: Offset) -> list[Piece]:
         """The pieces from one offset to another."""
         (first, skipped), (last, some) = start, end

@@ -7,6 +7,7 @@ what happens to one that is corrupt.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Iterator
@@ -69,9 +70,10 @@ class FileSource:
         return Found(str(folder_of(self._path) / name), name, size, changed)
 
     def _is_complete(self, file: Found) -> bool:
-        if file in self._complete or self._format.is_complete(file):
-            self._complete.add(file)
-            return True
+        with contextlib.suppress(FileNotFoundError):  # it went at this moment
+            if file in self._complete or self._format.is_complete(file):
+                self._complete.add(file)
+                return True
         if file.path not in self._told and time.time() - file.changed / 1e9 > _PATIENCE:
             self._told.add(file.path)
             _log.warning("%s has no end yet, and is read when its writer has finished it", file.path)
@@ -83,7 +85,8 @@ class FileSource:
             yield from self.read_file(file, wanted)
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
-        """The pieces of a file."""
+        """The pieces of a file; JobError if it is not as it was seen."""
+        check_unchanged(file)
         try:
             return self._format.pieces(file, time)
         except CorruptFile:

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from eddyline.errors import SettingError
+from eddyline.errors import JobError, SettingError
 from eddyline.runtime.sources.columns import convert
 from eddyline.runtime.sources.file_source import FileFormat
 from eddyline.runtime.sources.paths import files, folder_of, is_hidden
@@ -36,7 +36,7 @@ def with_folder_columns(
     if declared is not None:
         mine = [field for field in declared if field.name.lower() in named]
         if not mine:
-            return open_(declared)
+            return open_(declared) if files(path) else _InFolders(path, open_(declared), pa.schema([]), declared)
         if len(mine) == len(declared):
             raise SettingError(f"all declared columns are folders of {path}; declare a column of the files, too")
         return _InFolders(path, open_(pa.schema([f for f in declared if f not in mine])), pa.schema(mine), declared)
@@ -79,6 +79,8 @@ class _InFolders:
 
     def _with_values(self, file: Found, chunks: Iterator[Chunk], wanted: Wanted) -> Iterator[Chunk]:
         values = _values(self._path, file.path)
+        if not self._folders.names and (new := [n for n in self.schema.names if n.lower() in values]):
+            raise JobError(f"{file.path}: no folder named the column {new[0]} when the job began; start it again")
         for chunk in chunks:
             yield from self._whole(chunk, values, wanted)
 

@@ -51,7 +51,7 @@ def files(path: str) -> list[Path]:
         matches = (Path(match) for match in glob.glob(path, recursive=True))
         shown = [match for match in matches if not any(map(is_hidden, match.parts[given:]))]
         found = {file for match in shown for file in (_below(match) if match.is_dir() else [match])}
-        if not found:
+        if not found and not folder_of(path).is_dir():
             raise SettingError(f"no file matches {path}")
         return sorted(found)
     raise SettingError(f"there is no file or folder {path}")
@@ -68,13 +68,20 @@ def folder_of(path: str) -> Path:
 
 def filled(path: str, found: Sequence[Path], declared: bool) -> list[Path]:
     """The files that are not empty; there must be one unless the columns are declared."""
-    some = [file for file in found if file.stat().st_size]
+    some = [file for file in found if _size(file)]
     if not some and not declared:
         if not found:
             raise SettingError(f"{path} holds no file to take the columns from; declare them")
         what = f"{path} is empty" if len(found) == 1 and not Path(path).is_dir() else f"every file of {path} is empty"
         raise SettingError(f"{what}, there are no columns to take from it; declare them")
     return some
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def find(path: str) -> list[Found]:
@@ -100,6 +107,8 @@ def check_unchanged(file: Found) -> None:
 
 def has_changed(then: Found, now: Found) -> JobError:
     """What to raise for a file that changed after it was read."""
+    if not now.path:
+        return JobError(f"{then.size} generated rows were read, and now there are {now.size}; a new job can read them")
     return JobError(
         f"{now.path} changed after it was read: it had {then.size} bytes of {_moment(then)}, and has {now.size} of"
         f" {_moment(now)}; a file is read once, so new rows need a new file"
@@ -125,14 +134,21 @@ def why(error: Exception) -> str:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """The files in a folder and its sub-folders; each folder once, however many links lead to it."""
-    seen = set()
+    """The files in a folder and its sub-folders; each folder once, however many links lead to it. A link to a folder
+    that is found anyway is not followed: its files would have two names."""
+    seen, top = set(), os.path.realpath(folder)
     for root, folders, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(root)
-        folders[:] = [] if real in seen else [name for name in folders if not is_hidden(name)]
+        shown = sorted(name for name in folders if not is_hidden(name))
+        folders[:] = [] if real in seen else [n for n in shown if not _leads_below(top, os.path.join(root, n))]
         if real not in seen:
             yield from (Path(root, name) for name in names if not is_hidden(name) and Path(root, name).is_file())
         seen.add(real)
+
+
+def _leads_below(top: str, folder: str) -> bool:
+    """Whether a folder is a link to one below the top."""
+    return os.path.islink(folder) and Path(os.path.realpath(folder)).is_relative_to(top)
 
 
 def is_hidden(name: str) -> bool:

@@ -11,13 +11,16 @@ written again only some times.
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from eddyline.errors import JobError
 from eddyline.runtime.sources.paths import has_changed
 from eddyline.runtime.sources.source import Found
 from eddyline.state.log.sealed import Broken, sealed, unsealed
-from eddyline.state.log.store import Store
+from eddyline.state.log.store import Store, as_name
 
 _LIKE = 2
 """A part is taken up by the next one unless it is more than so many times as large."""
@@ -28,7 +31,7 @@ class Register:
     size and a time the file (Files.at)."""
 
     def __init__(self, at: Callable[[str, int, int], Found], store: Store | None = None, stream: str = "") -> None:
-        self._store, self._folder = store, f"files/{stream.lower()}"
+        self._store, self._folder = store, f"files/{as_name(stream)}"
         self._files: list[Found] = []
         self._places: dict[str, int] = {}
         self._parts: list[tuple[str, int]] = []
@@ -60,6 +63,14 @@ class Register:
         for file in files:
             self._places[file.name] = len(self._files)
             self._files.append(file)
+
+    def see_anew(self, place: int) -> None:
+        """Of the file at a place no row was used yet: it is as it is now. One that is gone stays as it was seen."""
+        file = self._files[place]
+        with contextlib.suppress(FileNotFoundError):
+            now = os.stat(file.path)
+            self._files[place] = replace(file, size=now.st_size, changed=now.st_mtime_ns)
+            self._saved = min(self._saved, place)
 
     def keep(self, places: int) -> None:
         """Only the first so many files were read."""

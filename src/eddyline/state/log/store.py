@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import uuid
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -24,6 +25,15 @@ UNFINISHED = ".tmp-"
 
 OBJECT_STORES = ("s3", "gcs", "abfs")
 """File systems, as pyarrow calls them, whose files appear when they are closed."""
+
+
+def as_name(text: str) -> str:
+    """A text as the name of one file or folder, whatever characters it has.
+
+    >>> as_name("Orders"), as_name("../a")
+    ('orders', '%2E%2E%2Fa')
+    """
+    return quote(text.lower(), safe="").replace(".", "%2E")
 
 
 class Store:
