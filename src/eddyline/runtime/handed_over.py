@@ -40,7 +40,7 @@ def hand_over(checkpoint: str, stream: Input, anew: bool) -> None:
         elif stream.time is None:
             return  # a table was read whole when the job began
         folder.mkdir(parents=True, exist_ok=True)
-        there = sorted(folder.glob("*.parquet"))
+        there = sorted(folder.glob("[!.]*.parquet"))  # a run that was killed may have left an unfinished one
         rows = _after(stream, sum(pq.read_metadata(file).num_rows for file in there))
         for number, (schema, alike) in enumerate(itertools.groupby(rows, lambda batch: batch.schema), len(there)):
             fresh, file = folder / f".{number:05}.parquet", folder / f"{number:05}.parquet"
