@@ -124,7 +124,7 @@ def test_schema_that_changes_between_files(in_tmp: Path, run_script: Run, table:
     ("path", "answer"),
     [
         ("nowhere", "there is no file or folder nowhere"),
-        ("x*.parquet", "no file matches x*.parquet"),
+        ("x*.parquet", "no file matches x*.parquet to take the columns from; declare them"),
         ("empty", "empty holds no file to take the columns from; declare them"),
     ],
 )

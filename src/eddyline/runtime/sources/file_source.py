@@ -8,6 +8,7 @@ what happens to one that is corrupt.
 from __future__ import annotations
 
 import contextlib
+import glob
 import logging
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline.errors import CorruptFile
-from eddyline.runtime.sources.paths import check_unchanged, find, folder_of
+from eddyline.runtime.sources.paths import check_unchanged, files, find, folder_of
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows
 
 _PATIENCE = 60.0
@@ -53,6 +54,8 @@ class FileSource:
         self._path, self._format, self._follow, self._corrupt = path, format_, follow, corrupt
         self._complete: set[Found] = set()
         self._told: set[str] = set()
+        if glob.has_magic(path) and not files(path):
+            _log.warning("no file matches %s now", path)
 
     @property
     def schema(self) -> pa.Schema:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eddyline.errors import CorruptFile, JobError, SettingError
+from eddyline.errors import CorruptFile, JobError
 from eddyline.runtime.sources.columns import chunk_of, convert
-from eddyline.runtime.sources.paths import files, why
+from eddyline.runtime.sources.paths import files, no_columns, why
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted
 
 _BATCH_ROWS = 65536
@@ -28,7 +28,7 @@ class ParquetSource:
         self._files = files(path)
         self._declared = declared is not None
         if declared is None and not self._files:
-            raise SettingError(f"{path} holds no file to take the columns from; declare them")
+            raise no_columns(path)
         if declared is None:
             first = next(filter(_has_footer, self._files), self._files[0])
             declared = _open(first).schema_arrow.remove_metadata()

@@ -71,10 +71,16 @@ def filled(path: str, found: Sequence[Path], declared: bool) -> list[Path]:
     some = [file for file in found if _size(file)]
     if not some and not declared:
         if not found:
-            raise SettingError(f"{path} holds no file to take the columns from; declare them")
+            raise no_columns(path)
         what = f"{path} is empty" if len(found) == 1 and not Path(path).is_dir() else f"every file of {path} is empty"
         raise SettingError(f"{what}, there are no columns to take from it; declare them")
     return some
+
+
+def no_columns(path: str) -> SettingError:
+    """What to raise where there is no file that says what the columns are."""
+    what = f"no file matches {path}" if glob.has_magic(path) and not Path(path).exists() else f"{path} holds no file"
+    return SettingError(f"{what} to take the columns from; declare them")
 
 
 def _size(file: Path) -> int:
