@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eddyline.errors import ScriptError
+from eddyline.errors import ScriptError, SettingError
 from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.job import prepare
 from eddyline.runtime.sinks import parts
@@ -20,7 +20,7 @@ from eddyline.runtime.sinks.partition import Partition
 from eddyline.settings import from_mapping
 from tests.conftest import Ran
 
-TEXTS = ["de", "fr", None, "a/b=c: 100 %", "de", "", "ü", "de"]
+TEXTS = ["de", "fr", None, "a/b=c: 100 %", "de", "", "ü", "a\0b"]
 SCRIPT = """
 CREATE STREAM s USING parquet OPTIONS (path 's') TIMESTAMP BY ts;
 CREATE SINK out USING {} OPTIONS (path 'out', rows_per_file 2) PARTITION BY (Country, n);
@@ -63,7 +63,8 @@ def test_other_readers_find_the_rows(
     found = duckdb.sql(f"SELECT country, k, n FROM {read}").fetchall()
     assert sorted(found, key=repr) == _expected(rows)
     assert {folder.name for folder in Path("out").iterdir()} == {
-        "country=de", "country=fr", "country=__HIVE_DEFAULT_PARTITION__", "country=a%2Fb%3Dc%3A 100 %25", "country=ü"
+        "country=de", "country=fr", "country=__HIVE_DEFAULT_PARTITION__", "country=a%2Fb%3Dc%3A 100 %25", "country=ü",
+        "country=a%00b",
     }  # fmt: skip
     files = [file for file in Path("out").rglob("part-*") if file.is_file()]
     assert {file.parent.name for file in files} == {"n=0", "n=1"} and not Path("out/_staged").exists()
@@ -174,6 +175,12 @@ def test_what_is_refused(rows: pa.Table, run_script: Callable[..., Ran], clause:
     with pytest.raises(ScriptError, match=answer):
         run_script(text)
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("name", ["", ".x", "_x"])
+def test_a_column_whose_folders_readers_would_skip(name: str) -> None:
+    with pytest.raises(SettingError, match=r"readers skip folders whose name begins .* another name with AS"):
+        Partition([name], pa.schema([(name, pa.string()), ("v", pa.int64())]))
 
 
 def test_print_has_no_folders(rows: pa.Table, run_script: Callable[..., Ran]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import re
@@ -15,11 +16,13 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 
+from eddyline import faults
 from eddyline.errors import JobError, ScriptError, SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.batches import BatchFiles
 from eddyline.runtime.sinks.file_sink import FileSink
 from eddyline.runtime.sinks.files import FileOptions
+from eddyline.runtime.sinks.folder import Folder
 from eddyline.runtime.sinks.json_lines import lines
 from eddyline.runtime.sinks.print_rows import PrintSink
 from tests.conftest import Ran
@@ -128,7 +131,19 @@ _OLD = (
     "by hand.json.gz",
 )
 """Results of others: of both engines, before and now, and of Spark's own writers."""
-_NO_RESULTS = ("notes.txt", "_SUCCESS", ".hidden.parquet", "more/deep.parquet")
+_NO_RESULTS = (
+    "notes.txt",
+    "_SUCCESS",
+    ".hidden.parquet",
+    "more/deep.parquet",
+    "customers.csv.bak",
+    "x.parquet.md5",
+    "x.csv.gz.part",
+    "a=b.txt",
+    "batch-7",
+    "sub.parquet/deep.txt",
+    ".a=b/deep.parquet",
+)
 
 
 def _write(folder: Path, names: Iterable[str]) -> None:
@@ -154,8 +169,95 @@ def test_overwrite_keeps_the_old_results_until_the_new_ones_are_complete(tmp_pat
         if finish is FileSink.abandon:
             assert _files(tmp_path) == sorted((*_OLD, *_NO_RESULTS))
     new = ["part-00000000-00000.parquet", "part-00000000-00001.parquet"]
-    assert _names(tmp_path) == sorted([".hidden.parquet", "_SUCCESS", "more", "notes.txt", *new])
+    assert _names(tmp_path) == sorted([*{name.split("/")[0] for name in _NO_RESULTS}, *new])
     assert pq.read_table(sorted(tmp_path.glob("part-*.parquet"))).num_rows == 3
+
+
+_KEYS = pa.record_batch({"k": ["a", "b", "c"], "x": [1, 2, 3]})
+
+
+def _whole_run(path: Path) -> None:
+    """As the local runner does it without a checkpoint."""
+    sink = _sink(path, "parquet", _KEYS.schema, mode="overwrite", rows_per_file="1")
+    try:
+        sink.write(_KEYS)
+        sink.close()
+    finally:
+        sink.abandon()
+
+
+def _batch_by_batch(path: Path) -> None:
+    """As a job does it whose checkpoint goes with it."""
+    sink = BatchFiles(FileOptions(path, "parquet", "overwrite", 1), _KEYS.schema, "ba9876543210")
+    sink.keep_until_the_end()
+    try:
+        for batch in range(3):
+            sink.publish(batch, sink.stage(f"{batch:08}", [_KEYS.slice(batch, 1)]))
+        sink.close(2)
+    finally:
+        sink.abandon()
+
+
+@pytest.mark.parametrize("run", [_whole_run, _batch_by_batch])
+def test_overwrite_that_cannot_publish_leaves_the_old_results_alone(
+    tmp_path: Path, run: Callable[[Path], None]
+) -> None:
+    reached = []
+
+    def full(name: str) -> None:
+        reached.extend([name] if name == "sink: before a file is published" else [])
+        if len(reached) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    run(tmp_path)
+    old = _files(tmp_path)
+    (tmp_path / old[0]).rename(tmp_path / "old.parquet")  # else the files of the same job id would be the same
+    for file in old[1:]:
+        (tmp_path / file).unlink()
+    faults.inject(full)
+    try:
+        with pytest.raises(JobError, match="No space left on device"):
+            run(tmp_path)
+    finally:
+        faults.inject(None)
+    assert len(reached) == 3 and _files(tmp_path) == ["old.parquet"]
+    run(tmp_path)
+    assert len(_files(tmp_path)) == 3 and pq.read_table(tmp_path).num_rows == 3
+
+
+def test_overwrite_of_folders_where_a_file_is_in_the_way(tmp_path: Path) -> None:
+    def write(rows: pa.RecordBatch) -> None:
+        options = FileOptions.read("parquet", Options("parquet", {"path": str(tmp_path), "mode": "overwrite"}), ("k",))
+        sink = FileSink(options, rows.schema)
+        sink.open()
+        try:
+            sink.write(rows)
+            sink.close()
+        finally:
+            sink.abandon()
+
+    write(_KEYS.slice(0, 1))
+    old = _files(tmp_path)
+    (tmp_path / "k=b").write_text("a file of the user")
+    with pytest.raises(JobError, match="File exists"):
+        write(_KEYS)
+    assert _files(tmp_path) == [*old, "k=b"]
+
+
+def test_a_sink_that_has_replaced_its_results_keeps_them_when_another_fails(tmp_path: Path) -> None:
+    for _ in range(2):
+        sink = _sink(tmp_path, "parquet", _KEYS.schema, mode="overwrite")
+        sink.write(_KEYS)
+        sink.close()
+        sink.abandon()
+        assert pq.read_table(tmp_path).num_rows == 3
+
+
+def test_hidden_files_among_staged_ones(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "ba9876543210")
+    _write(folder.staged, [".nfs0000000000c0ffee", "00000001-0-00000.parquet", "00000002-0-00000.parquet"])
+    folder.tidy(1)
+    assert _files(folder.staged) == [".nfs0000000000c0ffee", "00000002-0-00000.parquet"]
 
 
 @pytest.mark.parametrize("old", _OLD)
@@ -235,6 +337,14 @@ def test_modes(in_tmp: Path, run_script: Callable[..., Ran]) -> None:
         (
             _SCRIPT.replace("BY ts;", "BY ts LATE INTO more; CREATE SINK more USING csv OPTIONS (path './out/');"),
             "the path 'out' is used twice",
+        ),
+        (
+            _SCRIPT.replace("BY ts;", "BY ts LATE INTO more; CREATE SINK more USING csv OPTIONS (path 'out/k=late');"),
+            "the path 'out' contains or lies in 'out/k=late', which another sink writes to",
+        ),
+        (
+            _SCRIPT.replace("BY ts;", "BY ts LATE INTO more; CREATE SINK more USING csv OPTIONS (path '.');"),
+            "the path 'out' contains or lies in '.', which another sink writes to",
         ),
     ],
 )

@@ -23,7 +23,7 @@ from eddyline.query.model import Query, Stream
 from eddyline.runtime.formats import open_sink, open_source
 from eddyline.runtime.sinks.print_rows import PrintSink
 from eddyline.runtime.sinks.sink import Sink
-from eddyline.runtime.sources.paths import overlap
+from eddyline.runtime.sources.paths import nested, overlap
 from eddyline.runtime.sources.source import Source, Wanted, dead_schema
 from eddyline.state.log.commits import Checkpoint
 from eddyline.state.log.store import Store
@@ -188,7 +188,8 @@ class _Sinks:
         self._begins = checkpoint is None or not Checkpoint(Store(checkpoint)).begun
         self._declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
         self._used: set[str] = set()
-        self._paths: set[Path] = set()
+        self._paths: dict[Path, str] = {}
+        """The places of the sinks that are open, as the script names them."""
 
     def open(self, name: str | None, schema: pa.Schema, place: Place) -> Sink | None:
         """The sink of that name, checked; None for no name."""
@@ -198,8 +199,8 @@ class _Sinks:
         if declaration is None:
             raise wrong(self._script.text, place, f"there is no sink '{name}'{did_you_mean(name, self._declared)}")
         path = declaration.options.get("path")
-        paths = set() if path is None else {Path(path).resolve()}
-        if name.lower() in self._used or paths & self._paths:
+        folder = None if path is None else Path(path).resolve()
+        if name.lower() in self._used or folder in self._paths:
             what = f"sink '{name}'" if name.lower() in self._used else f"the path '{path}'"
             raise wrong(
                 self._script.text,
@@ -207,7 +208,16 @@ class _Sinks:
                 f"{what} is used twice; rows of each kind need a sink of their own",
             )
         self._used.add(name.lower())
-        self._paths |= paths
+        if path is not None and folder is not None:
+            for other, written in self._paths.items():
+                if nested(folder, other):
+                    raise wrong(
+                        self._script.text,
+                        declaration.place,
+                        f"the path '{path}' contains or lies in '{written}', which another sink writes to;"
+                        " each sink needs a folder of its own",
+                    )
+            self._paths[folder] = path
         for source in self._sources:
             read = source.options.get("path")
             if path and read and overlap(path, read):

@@ -99,7 +99,7 @@ class BatchFiles:
 
     def close(self, batch: int) -> None:
         """The job is done: without any row there is one empty file, so that readers find the columns."""
-        kept, self._kept = self._kept, None
+        kept = self._kept
         with self._told():
             old = [] if kept is None else list(self._folder.others())
             for of, staged in (kept or {}).items():
@@ -107,11 +107,14 @@ class BatchFiles:
             there = self._folder.data() if kept is None else (file for staged in kept.values() for file in staged)
             if next(there, None) is None:
                 self._folder.publish(batch, map(Path, self.stage(f"{batch:08}-empty", [])))
+            self._kept = None
             self._folder.remove(old)
             self._folder.leave()
 
     def abandon(self) -> None:
-        """The job failed and cannot go on."""
+        """The job is over and no run goes on with it. If it failed before it replaced old results, its files go."""
+        if self._kept is not None:
+            self._folder.withdraw()
         self._folder.leave()
 
     @contextlib.contextmanager

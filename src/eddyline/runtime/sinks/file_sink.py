@@ -1,7 +1,7 @@
 """Results of a run without a checkpoint on the local engine, as files: the whole run is one batch.
 
 A file is published when it is complete. With `mode 'overwrite'` all files are published when the run has succeeded, and
-only then do the old results go.
+only then do the old results go. If publishing fails, the new files go and the old ones stay.
 """
 
 from __future__ import annotations
@@ -34,10 +34,8 @@ class FileSink:
         self._complete: list[Path] = []
         """Complete files that are not published yet."""
         self._published = 0
-
-    @property
-    def _replaces(self) -> bool:
-        return self._options.mode == "overwrite"
+        self._replaces = options.mode == "overwrite"
+        """Whether old results are still to be replaced."""
 
     def check(self) -> None:
         """The folder can be made, and holds no results unless that is allowed."""
@@ -65,12 +63,15 @@ class FileSink:
         self._complete += self._parts.close(at_least_one=empty)
         old = list(self._folder.others()) if self._replaces else []
         self._publish()
+        self._replaces = False
         self._folder.remove(old)
         self._folder.leave()
 
     def abandon(self) -> None:
-        """Removes files that are not published."""
+        """Removes files that are not published, and those that should have replaced old results."""
         self._complete = []
+        if self._replaces:
+            self._folder.withdraw()
         self._folder.leave()
 
     def _flush(self) -> None:

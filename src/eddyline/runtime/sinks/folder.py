@@ -26,6 +26,7 @@ JOB_DIGITS = 12
 and two of them have the same with a chance of one in a million."""
 _OURS = re.compile(r"part-(?P<batch>[0-9]{8,})-[0-9]{5,}-(?P<job>[0-9a-f]+)\.")
 _OLD_BATCH = re.compile(r"batch-[0-9]+$")
+_COMPRESSED = {".gz", ".bz2", ".zst", ".lz4", ".snappy"}
 _FORMATS = {".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".orc", ".avro", ".arrow", ".feather"}
 
 
@@ -48,11 +49,11 @@ class Folder:
 
     def data(self) -> Iterator[Path]:
         """The files that hold rows, whoever wrote them: those with the name of a result or of a format, and all files
-        in folders of batches and of partition values. Other files and folders are none of our business."""
+        in folders of batches and of partition values. No other file or folder is listed, so none is ever removed."""
         if not self.path.is_dir():
             return
         for entry in os.scandir(self.path):
-            if _holds_rows(entry.name):
+            if _holds_rows(entry):
                 yield from _below(entry)
 
     def mine(self) -> Iterator[tuple[Path, int]]:
@@ -83,16 +84,22 @@ class Folder:
         for folder in {file.parent for file in files}:
             self._prune(folder)
 
+    def withdraw(self) -> None:
+        """The published files of this job go, as far as the file system lets them."""
+        with contextlib.suppress(OSError):
+            self.remove([file for file, _ in self.mine()])
+
     def clear(self) -> None:
         """Everything that holds rows goes, and everything that is staged, whosever it is."""
         self.remove(list(self.data()))
         shutil.rmtree(self.path / STAGED, ignore_errors=True)
 
     def tidy(self, batch: int) -> None:
-        """Staged files of this job for batches up to this one go; their names begin with the batch."""
+        """Staged files of this job for batches up to this one go; their names begin with the batch. Hidden files are
+        the file system's: NFS keeps a deleted file that is still open under such a name."""
         for root, _, names in os.walk(self.staged, topdown=False):
             for name in names:
-                if int(name.split("-")[0]) <= batch:
+                if not name.startswith(".") and int(name.split("-")[0]) <= batch:
                     Path(root, name).unlink(missing_ok=True)
             self._prune(Path(root))
 
@@ -110,12 +117,13 @@ class Folder:
                 folder = folder.parent
 
 
-def _holds_rows(name: str) -> bool:
-    if name.startswith("."):
-        return False
-    if "=" in name[1:] or _OLD_BATCH.match(name):
-        return True
-    return not name.startswith("_") and (name.startswith("part-") or not _FORMATS.isdisjoint(Path(name).suffixes))
+def _holds_rows(entry: os.DirEntry[str]) -> bool:
+    name = entry.name
+    if entry.is_dir(follow_symlinks=False):
+        return not name.startswith(".") and ("=" in name[1:] or _OLD_BATCH.match(name) is not None)
+    stem, suffix = os.path.splitext(name)
+    format_ = os.path.splitext(stem)[1] if suffix in _COMPRESSED else suffix
+    return not name.startswith((".", "_")) and (name.startswith("part-") or format_ in _FORMATS)
 
 
 def _below(entry: os.DirEntry[str]) -> Iterator[Path]:

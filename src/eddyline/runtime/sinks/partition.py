@@ -17,8 +17,8 @@ from eddyline.query.as_text import as_text
 from eddyline.query.types import sql_type
 from eddyline.runtime.sources.folders import NO_VALUE
 
-_ESCAPED = frozenset([*map(chr, range(1, 0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
-"""The characters that Spark does not put into the name of a folder."""
+_ESCAPED = frozenset([*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
+"""The characters that Spark does not put into the name of a folder, and NUL, which no name can hold."""
 _TYPES = (
     pa.types.is_integer,
     pa.types.is_boolean,
@@ -37,6 +37,11 @@ class Partition:
         """SettingError for columns that cannot be."""
         self._columns = [_found(name, schema) for name in columns]
         for name in self._columns:
+            if not name or name.startswith((".", "_")):
+                raise SettingError(
+                    f'PARTITION BY "{name}": many readers skip folders whose name begins with . or _ or =;'
+                    " give the column another name with AS"
+                )
             type_ = schema.field(name).type
             type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
             if not any(allowed(type_) for allowed in _TYPES):

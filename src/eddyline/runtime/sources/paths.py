@@ -130,8 +130,12 @@ def overlap(sink: str, source: str) -> bool:
     folder, place = Path(sink).resolve(), Path(source)
     if glob.has_magic(source) and not place.exists():
         return any(file.resolve().is_relative_to(folder) for file in files(source))
-    place = place.resolve()
-    return folder.is_relative_to(place) or place.is_relative_to(folder)
+    return nested(folder, place.resolve())
+
+
+def nested(one: Path, other: Path) -> bool:
+    """Whether one of two places is the other or lies in it."""
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 def why(error: Exception) -> str:
