@@ -253,6 +253,15 @@ def test_a_sink_that_has_replaced_its_results_keeps_them_when_another_fails(tmp_
         assert pq.read_table(tmp_path).num_rows == 3
 
 
+@pytest.mark.parametrize("mode", ["error", "append", "overwrite"])
+def test_a_link_in_place_of_a_folder_of_a_partition_is_refused(tmp_path: Path, mode: str) -> None:
+    _write(tmp_path, ["elsewhere/part-0.parquet", "out/notes.txt"])
+    (tmp_path / "out/k=a").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SettingError, match="out/k=a is a link to a folder; remove the link, or choose another path"):
+        _sink(tmp_path / "out", "parquet", _KEYS.schema, mode=mode)
+    assert _files(tmp_path / "elsewhere") == ["part-0.parquet"]
+
+
 def test_hidden_files_among_staged_ones(tmp_path: Path) -> None:
     folder = Folder(tmp_path, "ba9876543210")
     _write(folder.staged, [".nfs0000000000c0ffee", "00000001-0-00000.parquet", "00000002-0-00000.parquet"])

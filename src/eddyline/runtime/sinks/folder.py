@@ -38,9 +38,13 @@ class Folder:
         self._job = job
 
     def check(self, mode: str) -> None:
-        """Refuses (SettingError) a path that is a file and, with mode 'error', results of others."""
+        """Refuses (SettingError) a path that is a file, links in place of folders of a partition and, with mode
+        'error', results of others. Files behind a link would be published, but not found again."""
         if self.path.exists() and not self.path.is_dir():
             raise SettingError(f"{self.path} is a file; the path of a sink is a folder")
+        for entry in os.scandir(self.path) if self.path.is_dir() else ():
+            if "=" in entry.name and entry.is_symlink() and entry.is_dir():
+                raise SettingError(f"{entry.path} is a link to a folder; remove the link, or choose another path")
         if mode == "error" and (other := next(self.others(), None)) is not None:
             raise SettingError(
                 f"{self.path} already holds results ({other.relative_to(self.path)});"
