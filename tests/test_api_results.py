@@ -8,6 +8,7 @@ from datetime import UTC
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import eddyline as el
@@ -35,6 +36,18 @@ def test_results_as_a_table(rows: pa.Table, tmp_path: Path, with_checkpoint: boo
     assert run.to_pandas()["k"].tolist() == [2, 3, 4]
     summary = run.wait()
     assert summary is not None and summary.rows_out == 3
+
+
+@pytest.mark.parametrize("with_checkpoint", [False, True])
+def test_types_that_parquet_changes(rows: pa.Table, tmp_path: Path, with_checkpoint: bool) -> None:
+    types = [pa.timestamp("s"), pa.timestamp("s", "UTC"), pa.date64(), pa.time32("s")]
+    names = ["seconds", "zoned", "day", "time"]
+    for name, kind in zip(names, types, strict=True):
+        values = pa.array([0, 1, 2, None, 4], pa.int32() if kind == pa.time32("s") else pa.int64())
+        rows = rows.append_column(name, (pc.multiply(values, 86_400_000) if kind == pa.date64() else values).cast(kind))
+    query = el.query(f"SELECT {', '.join(names)} FROM s", {"s": el.stream(rows, time="ts")})
+    found = query.start(checkpoint=tmp_path / "c" if with_checkpoint else None, final=True).to_arrow()
+    assert found == rows.select(names)
 
 
 @pytest.mark.parametrize("with_checkpoint", [False, True])

@@ -71,6 +71,13 @@ def test_what_is_no_json_is_counted_and_a_missing_value_is_not() -> None:
     assert ours("json_extract_string", ["[1,]", "NaN", "[" * 100_000], "$") == ([None] * 3, 3)
 
 
+@pytest.mark.parametrize("name", ["json_extract", "json_extract_string"])
+def test_a_value_that_is_nested_too_deeply_is_counted(name: str) -> None:
+    deep = "[" * 600 + "]" * 600  # it can be read, but not written
+    assert ours("json_valid", [deep]) == ([True], 0)
+    assert ours(name, [deep, "[1]", deep], "$") == ([None, "[1]", None], 2)
+
+
 @pytest.mark.parametrize("path", ["$.a[*]", "$.*", "$..a", "$a", "/a", "$.a[", "$[#1]", "$."])
 def test_paths_that_are_refused(path: str) -> None:
     with pytest.raises(TypeMismatch, match="no path"):

@@ -12,9 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from eddyline.cql.script import parse
 from eddyline.engine.coordinator import Coordinator, Decision, Record
 from eddyline.engine.home import RESULTS, Home
@@ -25,7 +22,7 @@ from eddyline.runtime.check import about
 from eddyline.runtime.job import Job
 from eddyline.runtime.modules import is_path, texts
 from eddyline.runtime.schemas import schema_text
-from eddyline.runtime.sinks.batches import BatchFiles
+from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.runtime.spec import AnySink, Spec, home_of
 from eddyline.runtime.summary import Course
@@ -158,8 +155,10 @@ class Durable:
         if take_files is not None:
             take_files(batch, [f"{self.root}/{file}" for file in files])
         else:
+            taken = self.sinks[what]
+            assert isinstance(taken, HandOver)
             for file in files:
-                for rows in pq.read_table(pa.BufferReader(self.checkpoint.store.read(file))).to_batches():
+                for rows in taken.staged(file).to_batches():
                     sink.write(rows)
 
 

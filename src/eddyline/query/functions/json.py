@@ -161,7 +161,10 @@ def _extract(name: str, gives: pa.DataType, made: Callable[[Any], object], least
 
         def value(text: str) -> object:
             found = find(read(text), steps)
-            return None if found is _MISSING else made(found)
+            try:
+                return None if found is _MISSING else made(found)
+            except RecursionError:
+                raise Unreadable from None
 
         def kernel(args: Sequence[Value], rows: int) -> Any:
             return by_distinct(args[0], gives, value)
