@@ -83,11 +83,13 @@ class Query:
         """Starts the query in a thread of its own.
 
         `sink` is called with each record batch of results, or is "print". Without a sink the run keeps its results for
-        you (`run.to_arrow()`, `run.to_pandas()`, `for batch in run`), unless the query says INSERT INTO. A query over
-        an iterator, such as a generator, can be started once. With a `checkpoint`, a folder, the query goes on where it
-        was when it is started again; rows that were given to `sink` after the last commit are given again. `engine` is
-        "spark" or "local": by default Spark if a stream or table is a DataFrame of Spark, on the session of that, else
-        this process. On Spark, `foreach_batch(df, batch)` gets the results of each batch as a DataFrame.
+        you (`run.to_arrow()`, `run.to_pandas()`, `for batch in run`), unless the query says INSERT INTO. It waits while
+        about 64 MB of them are not read and nobody waits for its end, so a loop that only looks at `run.state` may
+        never end: use `run.wait()`. A query over an iterator, such as a generator, can be started once. With a
+        `checkpoint`, a folder, the query goes on where it was when it is started again; rows that were given to `sink`
+        after the last commit are given again. `engine` is "spark" or "local": by default Spark if a stream or table is
+        a DataFrame of Spark, on the session of that, else this process. On Spark, `foreach_batch(df, batch)` gets the
+        results of each batch as a DataFrame.
 
         The run ends when all that the sources have now is processed; with `follow` it waits for more, for ever. With a
         checkpoint, results that wait for a watermark are then kept for the next run; `final` says that the streams have

@@ -110,7 +110,8 @@ class Run:
 
     @property
     def state(self) -> str:
-        """running, stopping, stopped, done or failed."""
+        """running, stopping, stopped, done or failed. A run that keeps its results stays running while about 64 MB of
+        them are not read: to wait for its end, call `wait`, `to_arrow` or `to_pandas`, or iterate over it."""
         if self._error is not None:
             return "failed"
         if self._summary is not None:
