@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from eddyline.cli.main import main
 from eddyline.errors import SettingError
 from eddyline.spark.connectors import check_master
-from eddyline.spark.gateway import worth_saying
+from eddyline.spark.gateway import _pass_on, worth_saying
 
 _JOB = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 3) TIMESTAMP BY ts; SELECT k FROM s"
 _BROKEN = """Traceback (most recent call last):
@@ -29,6 +30,7 @@ Traceback (most recent call last):
   File "daemon.py", line 210, in manager
 BrokenPipeError: [Errno 32] Broken pipe
 """
+_DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
 _FAULT = """Traceback (most recent call last):
   File "user.py", line 1, in <module>
 ValueError: too many
@@ -42,13 +44,34 @@ ValueError: too many
         (_BROKEN, ""),
         (f"before\n{_BROKEN}after\n", "before\nafter\n"),
         (_FAULT, _FAULT),
-        (_FAULT + _BROKEN, ""),
+        (_FAULT + _BROKEN, _FAULT),
+        (_BROKEN + _FAULT, _FAULT),
+        (_FAULT + _FAULT, _FAULT + _FAULT),
+        (_FAULT + _DURING + _BROKEN, _FAULT + _DURING + _BROKEN),
+        (_BROKEN + _DURING + _FAULT, _BROKEN + _DURING + _FAULT),
         (_FAULT + "then\n" + _BROKEN, _FAULT + "then\n"),
         ("a line\n\nanother\n", "a line\n\nanother\n"),
     ],
 )
 def test_what_is_worth_saying(said: str, left: str) -> None:
     assert "".join(worth_saying(said.splitlines(keepends=True))) == left
+
+
+def test_a_last_traceback_is_said_while_the_pipe_is_open(capfd: pytest.CaptureFixture[str]) -> None:
+    """Its writer may live longer than we do. What Spark says in pieces, or without an end of line, is said too."""
+    read, write = os.pipe()
+    thread = threading.Thread(target=_pass_on, args=(read,))
+    thread.start()
+    os.write(write, (_BROKEN + _FAULT[:50]).encode())
+    os.write(write, _FAULT[50:].encode())
+    said, deadline = "", time.monotonic() + 60
+    while not said and time.monotonic() < deadline:
+        time.sleep(0.05)
+        said = capfd.readouterr().err
+    os.write(write, "über".encode())
+    os.close(write)
+    thread.join()
+    assert (said, capfd.readouterr().err) == (_FAULT, "über")
 
 
 def test_a_master_that_does_not_answer(in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,6 +24,8 @@ _INCUBATOR = "WARNING: Using incubator modules:"
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _CLOSED = ("BrokenPipeError", "ConnectionResetError")
+_PAUSE_MS = 500
+"""A traceback after which nothing has come for so long is whole."""
 
 _deaf = False
 """Whether a process that is started now is to ignore SIGTERM."""
@@ -56,36 +59,59 @@ def launch(settings: Mapping[str, str], deaf: bool) -> None:
 
 
 def _pass_on(read: int) -> None:
-    with open(read, encoding="utf-8", errors="replace") as said:
-        for line in worth_saying(said):
-            with contextlib.suppress(OSError):
-                os.write(2, line.encode())
+    for line in worth_saying(_lines(read)):
+        with contextlib.suppress(OSError):
+            os.write(2, line.encode())
+
+
+def _lines(read: int) -> Iterator[str]:
+    """The lines as they come, and an empty text when no more has come for a while; closes the pipe at its end."""
+    with open(read, "rb", buffering=0) as pipe:
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        rest = b""
+        while True:
+            if not poll.poll(_PAUSE_MS):
+                yield ""
+                poll.poll()
+            more = pipe.read(1 << 16)
+            if not more:
+                break
+            *lines, rest = (rest + more).split(b"\n")
+            yield from (f"{line.decode(errors='replace')}\n" for line in lines)
+        if rest:
+            yield rest.decode(errors="replace")
 
 
 def worth_saying(lines: Iterable[str]) -> Iterator[str]:
-    """The lines without what means nothing.
+    """The lines without what means nothing. A traceback is held until it is known to be whole: another line follows it,
+    or an empty text says that none has come for a while.
 
     >>> said = ["Traceback (most recent call last):", "  File x", "BrokenPipeError: [Errno 32]", "out of memory"]
     >>> list(worth_saying([*said, "WARNING: Using incubator modules: jdk.incubator.vector"]))
     ['out of memory']
     """
     held: list[str] = []  # a traceback, and those that it is chained to
-    ended = False  # the last of them is whole
+    ended = chained = False  # the last of them is whole; another one is announced
     for line in lines:
         text = line.rstrip("\n")
         if text.startswith(_INCUBATOR):
             continue
-        if held and ended and text and not text.startswith((_TRACEBACK, *_CHAINED)):
+        goes_on = text.startswith(_CHAINED) or (text == _TRACEBACK and chained)
+        if held and ended and not goes_on and (text or not line):
             yield from _unless_closed(held)
             held = []
         if not held and text != _TRACEBACK:
             yield line
             continue
         held.append(line)
-        ended = not text.startswith((" ", _TRACEBACK, *_CHAINED)) if text else ended
+        if text:
+            chained = text.startswith(_CHAINED)
+            ended = not chained and not text.startswith((" ", _TRACEBACK))
     yield from _unless_closed(held)
 
 
 def _unless_closed(held: list[str]) -> list[str]:
-    """A traceback, if it is not of a connection that was closed."""
-    return [] if any(line.startswith(_CLOSED) for line in held) else held
+    """Tracebacks, unless all of them are of a connection that was closed."""
+    said = [line for line in held if line.strip() and not line.startswith((" ", _TRACEBACK, *_CHAINED))]
+    return [] if said and all(line.startswith(_CLOSED) for line in said) else held
