@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
@@ -22,3 +23,10 @@ def test_what_we_set(spark: SparkSession) -> None:
 def test_a_session_that_is_there_is_used_and_not_stopped(spark: SparkSession) -> None:
     found, ours = session({"spark.app.name": "another"})
     assert found is spark and not ours
+
+
+def test_a_session_of_another_thread_is_used_as_it_is(spark: SparkSession) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        found, ours = thread.submit(session, {"spark.sql.session.timeZone": "Asia/Tokyo"}).result()
+    assert found is spark and not ours
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"

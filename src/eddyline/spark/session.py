@@ -51,7 +51,7 @@ _early: tuple[dict[str, str], Future[None]] | None = None
 def begin(conf: Mapping[str, str]) -> None:
     """Starts the JVM for a session with this configuration, and does not wait for it: there is much to import."""
     global _early
-    if SparkSession.getActiveSession() is not None:
+    if _existing() is not None:
         return
     settings, started = _settings(conf), Future[None]()
     _early = settings, started
@@ -69,7 +69,7 @@ def begin(conf: Mapping[str, str]) -> None:
 def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
     """A session with this configuration, and whether it is ours to stop."""
     global _early
-    existing = SparkSession.getActiveSession()
+    existing = _existing()
     if existing is not None:
         return existing, False
     settings, early = _early or (_settings(conf), None)
@@ -88,6 +88,15 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
         raise SettingError("Spark's JVM did not start; above is what it said (see JAVA_HOME and --conf)") from None
     except Py4JError as error:
         raise SettingError(f"Spark did not start: {first_line(error)}") from None
+
+
+def _existing() -> SparkSession | None:
+    """The session of this thread; if it has none, the one that another thread made and nobody has stopped."""
+    active = SparkSession.getActiveSession()
+    made = SparkSession._instantiatedSession
+    if active is not None or made is None or made._sc._jsc is None:
+        return active
+    return made
 
 
 def _launch(settings: Mapping[str, str]) -> None:
