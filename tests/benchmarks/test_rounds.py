@@ -34,7 +34,8 @@ def test_sides_take_turns_and_only_the_best_go_on() -> None:
 @pytest.mark.parametrize(
     ("name", "chosen", "said"),
     [
-        ("start", {"part": "x"}, "--part: the benchmark start has nothing to choose there"),
+        ("memory", {"part": "x"}, "--part: the benchmark memory has nothing to choose there"),
+        ("start", {"part": "x"}, "--part x: the parts of this benchmark are local, spark, first"),
         ("packets", {"seed": 1}, "--seed: the benchmark packets has nothing to choose there"),
         ("router", {"part": "x"}, "--part x: the parts of this benchmark are stable, quick, drifting"),
         ("spark", {"part": "x"}, "--part x: the parts of this benchmark are throughput, small, jvm, attach"),

@@ -74,9 +74,9 @@ def test_explain(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["run", "job.sql", "--engine", "flink"], 2, "eddyline: --engine is local or spark, not 'flink'"),
         (
-            ["run", "job.sql", "--engine", "local", "--follow"],
+            ["run", "job.sql", "--follow", "--final"],
             2,
-            "eddyline: --follow with --engine local is not built yet",
+            "eddyline: --follow waits for more rows, --final says that there are none: leave one out",
         ),
         (["run", "job.sql", "--engine", "local", "--conf", "a=b"], 2, "eddyline: --conf is for --engine spark"),
         (["run", "job.sql", "--conf", "a"], 2, "eddyline: --conf a: it is SPARK_KEY=VALUE"),

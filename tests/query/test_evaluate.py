@@ -219,7 +219,7 @@ def test_aggregate_types() -> None:
     assert aggregate("count", None, False).type == aggregate("count", S, True).type == t.INT64
     for make in (
         lambda: aggregate("sum", S, False),
-        lambda: aggregate("median", X, False),
+        lambda: aggregate("median", S, False),
         lambda: aggregate("sum", None, False),
     ):
         with pytest.raises(TypeMismatch):

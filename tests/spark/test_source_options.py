@@ -22,9 +22,9 @@ def test_columns_of_csv_files_are_found_by_name(tmp_path: Path, columns: str, he
     (tmp_path / "2").write_text("K,ts\nc,2026-01-01 00:00:02\n")
     text = f"CREATE STREAM s {columns}USING csv OPTIONS (path '{tmp_path}'{header}) TIMESTAMP BY ts; SELECT k FROM s"
     schema = open_source(parse(text).declarations[0], 0).schema
-    spec = Spec(text, {"s": schema_text(schema)}, {}, {"seed": 0}, (), {}, "", None, 1)
+    spec = Spec(text, {"s": schema_text(schema)}, {}, {"seed": 0}, (), {}, "", None, False, 1, "")
     options = {"spec": "", "sources": sources_option(spec, {"s": "ts"}), "follow": "false", "tasks": "1"}
-    source = StreamFiles(options | {"rows_file": ""})._source("s")
+    source = StreamFiles(options | {"rows_file": "", "checkpoint": "", "run": ""})._source("s")
     chunks = list(source.read(Wanted.of(schema, ["ts", "k"], False)))
     assert [row["k"] for chunk in chunks for row in chunk.rows.to_pylist()] == ["a", "c"]
     with pytest.raises(JobError, match=f"^{tmp_path}/2 (seems to have|has) the header K, ts, which lacks x"):

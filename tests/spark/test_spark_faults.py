@@ -61,7 +61,7 @@ WHERE a.k = b.k GROUP BY a.v % 2"""
         frame = self.spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(f"{self.folder}/b")
         given, checkpoint = {"b": Given(FrameSource(frame), "ts")}, str(self.checkpoint)
         job = prepare(self.text, given, out=io.StringIO(), checkpoint=checkpoint)
-        settings = from_mapping({"slots": 2, "batch_rows": ROWS // FILES})
+        settings = from_mapping({"slots": 2, "batch_rows": ROWS // FILES, "at_end": "flush"})
         modules = (module(self.faults, self.checkpoint),)
         SparkRunner(job, self.text, settings, self.spark, checkpoint, modules).run()
 

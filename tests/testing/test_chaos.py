@@ -28,7 +28,7 @@ def _finished(name: str, folder: Path) -> ChaosJob:
 
 
 def _run(job: ChaosJob) -> None:
-    settings = from_mapping({"batch_rows": 150})
+    settings = from_mapping({"batch_rows": 150, "at_end": "flush"})
     checkpoint = str(job.checkpoint)
     prepared = prepare(job.script, out=io.StringIO(), checkpoint=checkpoint)
     CheckpointedRunner(prepared, job.script, settings, checkpoint).run()

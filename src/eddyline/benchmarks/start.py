@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 def run(part: str | None = None) -> list[Result]:
     """All parts, or one."""
     if part is not None and part not in PARTS:
-        raise SettingError(f"--part is one of {', '.join(PARTS)}, not '{part}'")
+        raise SettingError(f"--part {part}: the parts of this benchmark are {', '.join(PARTS)}")
     with TemporaryDirectory() as folder:
         for name, text in (("files", FILES), ("small", SMALL), ("wrong", SMALL.replace("a.k < 10", "a.kk < 10"))):
             Path(folder, f"{name}.sql").write_text(text)
