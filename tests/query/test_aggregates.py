@@ -197,3 +197,11 @@ def test_unknown_aggregates_are_our_bug() -> None:
     for name, distinct in (("median", False), ("sum", True)):
         with pytest.raises(InternalError):
             accumulator(of(name, pa.int64(), distinct))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_nan_is_no_reason_for_a_warning(name: str) -> None:
+    signalling = np.array([0x7FF4_0000_0000_0000, 0x3FF0_0000_0000_0000], np.uint64).view(np.float64)
+    found = one(of(name, pa.float64()), pa.array(signalling))
+    assert found == 1.0 if name == "min" else math.isnan(found)

@@ -221,7 +221,8 @@ class Extreme:
             limits = np.iinfo(numbers.dtype)
             worst = limits.min if self.largest else limits.max
         best = np.full(count, worst, numbers.dtype)
-        (np.maximum if self.largest else np.fmin).at(best, ids, numbers)
+        with np.errstate(invalid="ignore"):  # NumPy warns of NaN, which we mean
+            (np.maximum if self.largest else np.fmin).at(best, ids, numbers)
         return pa.array(best, mask=np.bincount(ids, minlength=count) == 0)
 
     def _ordered(self, values: pa.Array, ids: Ids, count: int) -> pa.Array:
