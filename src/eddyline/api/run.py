@@ -72,10 +72,12 @@ class Run:
         self.wait()
 
     def to_arrow(self) -> pa.Table:
-        """Waits for the end; the results as a table, without those that an iteration was given. Raises the error of
-        the run."""
+        """Waits for the end; the results as a table. Raises the error of the run, and SettingError if an iteration has
+        taken results already."""
         kept = self._results()
         self.wait()
+        if kept.taken:
+            raise SettingError("an iteration has taken results of this run, and gives each once; keep its batches")
         return pa.Table.from_batches(kept.unread(), self._runner.schema)
 
     def to_pandas(self) -> pd.DataFrame:

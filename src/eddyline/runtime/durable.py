@@ -130,7 +130,7 @@ class Durable:
     def refused(self, stream: str) -> JobError:
         """What to raise when there are new rows of a stream that has ended for this job."""
         what = FINISHED if self.commit.finished else f"the job took {stream} to be at its end"
-        return JobError(f"{what}; {stream} has new rows, which need a new checkpoint (or a run without --final)")
+        return JobError(f"{what}; {stream} has new rows, which need a new checkpoint")
 
     @property
     def temporary(self) -> bool:

@@ -19,14 +19,14 @@ MOST_BYTES = 64 << 20
 
 
 class KeptSink:
-    """Record batches in the order of their coming; each is read once, by `next`."""
+    """Record batches in the order of their coming; each is read once, by `next`. `taken` says whether one was."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
         self._waiting: deque[pa.RecordBatch] = deque()
         self._bytes = 0
         self._wanted_whole = 0
-        self._released = self._ended = False
+        self._released = self._ended = self.taken = False
         self._changed = threading.Condition()
 
     # What the job does
@@ -83,7 +83,7 @@ class KeptSink:
             self._changed.wait_for(lambda: self._waiting or self._ended)
             if not self._waiting:
                 return None
-            batch = self._waiting.popleft()
+            batch, self.taken = self._waiting.popleft(), True
             self._bytes -= batch.nbytes
             self._changed.notify_all()
             return batch
