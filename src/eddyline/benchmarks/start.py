@@ -1,7 +1,7 @@
 """`bench start`: how long `eddyline` takes from the shell and back, on both engines: a wrong script, a small one.
 
-The yardstick on Spark is plain PySpark (`PLAIN`): a session and one micro-batch of a streaming query that does nothing
-with the same rows. Ours and plain PySpark take turns. The first round of each is not counted: it fills caches of the
+The yardstick on Spark is plain PySpark (spark/plain.py): a session and one micro-batch of a streaming query that does
+nothing with the same rows. Ours and plain PySpark take turns. The first round of each is not counted: it fills caches of the
 machine; what the very first run of a user costs, with empty caches of ours, is measured by itself.
 """
 
@@ -35,14 +35,6 @@ CREATE STREAM a USING parquet OPTIONS (path 'in') TIMESTAMP BY ts;
 CREATE STREAM b USING parquet OPTIONS (path 'in') TIMESTAMP BY ts;
 SELECT a.k, b.ts FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k AND a.k < 10;
 """
-PLAIN = """
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
-rows = spark.readStream.schema("ts timestamp_ntz, k bigint").parquet("in")
-rows.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
-spark.stop()
-"""
-
 _log = logging.getLogger(__name__)
 
 
@@ -53,7 +45,6 @@ def run(part: str | None = None) -> list[Result]:
     with TemporaryDirectory() as folder:
         for name, text in (("files", FILES), ("small", SMALL), ("wrong", SMALL.replace("a.k < 10", "a.kk < 10"))):
             Path(folder, f"{name}.sql").write_text(text)
-        Path(folder, "plain.py").write_text(PLAIN)
         _eddyline(folder, "files", "local")
         parts = {"local": _local, "spark": _spark, "first": _first}
         return [result for name in PARTS if part in (None, name) for result in parts[name](folder)]
@@ -105,7 +96,7 @@ def _eddyline(folder: str, name: str, engine: str, environment: Mapping[str, str
 
 
 def _plain(folder: str) -> float:
-    return _timed(folder, [sys.executable, "plain.py"], 0, {"PYSPARK_PYTHON": sys.executable})
+    return _timed(folder, [sys.executable, "-m", "eddyline.spark.plain"], 0, {"PYSPARK_PYTHON": sys.executable})
 
 
 def _timed(folder: str, command: list[str], status: int, environment: Mapping[str, str]) -> float:
