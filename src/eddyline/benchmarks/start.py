@@ -1,8 +1,8 @@
 """`bench start`: how long `eddyline` takes from the shell and back, on both engines: a wrong script, a small one.
 
 The yardstick on Spark is plain PySpark (spark/plain.py): a session and one micro-batch of a streaming query that does
-nothing with the same rows. Ours and plain PySpark take turns. The first round of each is not counted: it fills caches of the
-machine; what the very first run of a user costs, with empty caches of ours, is measured by itself.
+nothing with the same rows. Ours and plain PySpark take turns. The first round of each is not counted: it fills caches
+of the machine; what the very first run of a user costs, with empty caches of ours, is measured by itself.
 """
 
 from __future__ import annotations
