@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from eddyline.runtime.sources.register import Register
 from eddyline.runtime.sources.source import Chunk, Files, Found, Wanted
 
-LOOK_EVERY = 0.2
-"""Seconds between two looks for new files."""
+LOOK_EVERY, LOOK_SHARE = 0.2, 20
+"""Seconds between two looks for new files, and how many times as long as a look takes: large folders take long."""
 
 
 class FileChunks:
@@ -29,7 +29,7 @@ class FileChunks:
     ) -> None:
         self.source, self._wanted, self.follow = source, wanted, follow
         self.register = Register(source.at)
-        self._clock, self._looked = clock, -LOOK_EVERY
+        self._clock, self._next_look = clock, 0.0
         self.place = self.done = 0
         self._unread: deque[Found] | None = None
         self._chunks: Iterator[Chunk] | None = None
@@ -78,10 +78,11 @@ class FileChunks:
             return self.register[self.done]
         if not self._unread and (self._unread is None or self.follow):
             now = self._clock()
-            if now - self._looked < LOOK_EVERY:
+            if self._unread is not None and now < self._next_look:
                 return None
-            self._looked = now
             self._unread = deque(self.register.unread(self.source.found()))
+            after = self._clock()
+            self._next_look = after + max(LOOK_EVERY, LOOK_SHARE * (after - now))
         if not self._unread:
             return None
         file = self._unread.popleft()
