@@ -41,8 +41,8 @@ def run_script() -> Callable[..., Ran]:
     """Runs a script on the local engine; the rows of a bare SELECT are collected."""
 
     def run(text: str, settings: Mapping[str, object] | None = None, **options: Any) -> Ran:
-        from eddyline.runtime.job import prepare
-        from eddyline.runtime.runner import LocalRunner
+        from eddyline.runtime.running.job import prepare
+        from eddyline.runtime.running.runner import LocalRunner
         from eddyline.runtime.sinks.callback import CallbackSink
         from eddyline.settings import from_mapping
 

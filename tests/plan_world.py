@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eddyline.engine.attach import close, open_slot
 from eddyline.engine.slot import Slot
 from eddyline.plan.tree import Tree
+from eddyline.protocol.attach import close, open_slot
 from eddyline.query.model import Query
 from eddyline.query.udf import udf
 from eddyline.settings import Settings

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eddyline.engine.attach import close, open_slot, save
 from eddyline.engine.slot import Slot
 from eddyline.engine.watermarks import Watermarks
+from eddyline.protocol.attach import close, open_slot, save
 from eddyline.settings import Settings
 from jobs import Job, Row, batch_of, tuples
 

@@ -19,6 +19,7 @@ LAYERS = (
     ("api",),
     ("spark",),
     ("runtime",),
+    ("protocol",),
     ("engine",),
     ("migration", "optimizer"),
     ("routing",),

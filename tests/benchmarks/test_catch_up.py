@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eddyline.benchmarks import catch_up
-from eddyline.engine import turn as module
+from eddyline.protocol import turn as module
 
 
 def test_a_slot_elsewhere_is_made_from_the_log(monkeypatch: pytest.MonkeyPatch) -> None:

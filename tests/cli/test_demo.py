@@ -14,7 +14,7 @@ from eddyline.cli.demo_job import RATE, START, phases, script
 from eddyline.cli.demo_told import told
 from eddyline.cli.main import main
 from eddyline.routing.decisions import Decision
-from eddyline.runtime.summary import Progress, Summary
+from eddyline.runtime.reporting.summary import Progress, Summary
 
 _PNG = b"\x89PNG"
 

@@ -25,10 +25,10 @@ from eddyline.plan.explain import explain
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.routing.gathered import Gathered
-from eddyline.runtime.job import prepare
-from eddyline.runtime.runner import LocalRunner
+from eddyline.runtime.reporting.summary import Progress
+from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
-from eddyline.runtime.summary import Progress
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
 from tests.jobs import bound

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.engine.attach import close, open_slot, save
 from eddyline.engine.batch import LocalEngine
 from eddyline.optimizer import optimiser
 from eddyline.optimizer.costs import DEFAULTS
+from eddyline.protocol.attach import close, open_slot, save
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from jobs import Row, bound, tuples

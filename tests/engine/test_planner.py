@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.attach import close, open_slot, save
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.planner import Planner, _held
 from eddyline.engine.slot import Slot
@@ -21,6 +20,7 @@ from eddyline.migration.migration import Migration
 from eddyline.optimizer import optimiser
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.plan.tree import parse_tree
+from eddyline.protocol.attach import close, open_slot, save
 from eddyline.query.model import Query
 from eddyline.query.udf import udf
 from eddyline.settings import Settings

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.engine.attach import close, open_slot, save
 from eddyline.engine.slot import Slot
 from eddyline.errors import InternalError
 from eddyline.plan.tree import mjoin, parse_tree
-from eddyline.runtime.checkpointed import CheckpointedRunner
-from eddyline.runtime.job import prepare
+from eddyline.protocol.attach import close, open_slot, save
+from eddyline.runtime.running.checkpointed import CheckpointedRunner
+from eddyline.runtime.running.job import prepare
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import Settings
 from eddyline.state.view import View

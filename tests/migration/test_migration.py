@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.attach import close, open_slot
 from eddyline.engine.slot import Slot
 from eddyline.migration import migration as module
 from eddyline.plan.tree import mjoin, parse_tree
+from eddyline.protocol.attach import close, open_slot
 from eddyline.routing.meta_queue import MetaQueue
 from eddyline.testing.eager import eager
 from eddyline.testing.trees import random_tree

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eddyline.runtime.batch_size import BatchSize
+from eddyline.runtime.running.batch_size import BatchSize
 from eddyline.settings import from_mapping
 
 Cost = Callable[[int], float]

@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eddyline.engine import coordinator
-from eddyline.engine.home import checkpoint_at
 from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
-from eddyline.runtime.checkpointed import CheckpointedRunner
-from eddyline.runtime.job import prepare
-from eddyline.runtime.runner import LocalRunner
+from eddyline.protocol import coordinator
+from eddyline.protocol.home import checkpoint_at
+from eddyline.runtime.reporting.summary import Summary
+from eddyline.runtime.running.checkpointed import CheckpointedRunner
+from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sinks.folder import JOB_DIGITS
-from eddyline.runtime.summary import Summary
 from eddyline.settings import Settings, from_mapping
 from eddyline.state.log.store import Store
 from eddyline.testing.simulation import leftovers

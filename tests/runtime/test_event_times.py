@@ -17,9 +17,9 @@ import pytest
 import eddyline as el
 from eddyline.errors import EddylineError, ScriptError
 from eddyline.plan.explain import warnings
-from eddyline.runtime.checkpointed import CheckpointedRunner
-from eddyline.runtime.job import prepare
-from eddyline.runtime.runner import LocalRunner
+from eddyline.runtime.running.checkpointed import CheckpointedRunner
+from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import from_mapping
 from tests.conftest import Ran

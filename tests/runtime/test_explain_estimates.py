@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eddyline.runtime.checkpointed import CheckpointedRunner
-from eddyline.runtime.job import prepare
+from eddyline.runtime.running.checkpointed import CheckpointedRunner
+from eddyline.runtime.running.job import prepare
 from eddyline.settings import from_mapping
 from tests.engine.test_planner import KEYS, MATCH, RATES, SELECT, TREE, streams
 

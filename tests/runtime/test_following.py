@@ -19,15 +19,15 @@ import pytest
 
 from eddyline.cql.script import parse
 from eddyline.errors import JobError
-from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.formats import open_source
-from eddyline.runtime.job import prepare
-from eddyline.runtime.runner import LocalRunner
+from eddyline.runtime.reporting.summary import Summary
+from eddyline.runtime.running.checkpointed import CheckpointedRunner
+from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sources.file_progress import FileProgress
 from eddyline.runtime.sources.register import Register
 from eddyline.runtime.sources.source import Files, Found
-from eddyline.runtime.summary import Summary
 from eddyline.settings import from_mapping
 from eddyline.state.log.store import Store
 from tests.conftest import at

@@ -10,8 +10,8 @@ import pytest
 from eddyline.cql.script import parse
 from eddyline.errors import SettingError
 from eddyline.runtime.formats import open_source
-from eddyline.runtime.generate.drift import segments
-from eddyline.runtime.generate.pace import Pace
+from eddyline.runtime.sources.generate.drift import segments
+from eddyline.runtime.sources.generate.pace import Pace
 from eddyline.runtime.sources.source import Wanted
 
 _SECOND = 1_000_000

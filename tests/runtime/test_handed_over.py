@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import eddyline as el
-from eddyline.runtime.handed_over import folder_of, hand_over
-from eddyline.runtime.job import Input, prepare
+from eddyline.runtime.running.handed_over import folder_of, hand_over
+from eddyline.runtime.running.job import Input, prepare
 
 
 def _input(rows: pa.Table) -> Input:

@@ -15,11 +15,11 @@ import pytest
 from eddyline.cli.main import main
 from eddyline.cli.progress import closing
 from eddyline.engine.seen import Seen
-from eddyline.runtime.advice import of_streams
-from eddyline.runtime.checkpointed import CheckpointedRunner
-from eddyline.runtime.job import prepare
+from eddyline.runtime.reporting.advice import of_streams
+from eddyline.runtime.reporting.summary import Summary
+from eddyline.runtime.running.checkpointed import CheckpointedRunner
+from eddyline.runtime.running.job import prepare
 from eddyline.runtime.sinks.callback import CallbackSink
-from eddyline.runtime.summary import Summary
 from eddyline.settings import from_mapping
 from tests.conftest import Ran
 

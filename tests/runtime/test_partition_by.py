@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eddyline.errors import ScriptError, SettingError
-from eddyline.runtime.checkpointed import CheckpointedRunner
-from eddyline.runtime.job import prepare
+from eddyline.runtime.running.checkpointed import CheckpointedRunner
+from eddyline.runtime.running.job import prepare
 from eddyline.runtime.sinks import parts
 from eddyline.runtime.sinks.partition import Partition
 from eddyline.settings import from_mapping

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.script import parse
 from eddyline.errors import JobError, ScriptError, SettingError
-from eddyline.runtime.job import prepare
-from eddyline.runtime.runner import LocalRunner
+from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sources import redis_stream
 from eddyline.runtime.sources.redis_stream import BEGINNING, Offset, RedisStream

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from eddyline.errors import InternalError, JobError, ScriptError
-from eddyline.runtime.job import Given, prepare
-from eddyline.runtime.python_source import PythonSource
-from eddyline.runtime.reading import StreamReader, gather
-from eddyline.runtime.runner import LocalRunner
+from eddyline.runtime.reporting.summary import Progress
+from eddyline.runtime.running.job import Given, prepare
+from eddyline.runtime.running.reading import StreamReader, gather
+from eddyline.runtime.running.runner import LocalRunner
+from eddyline.runtime.running.waiting import Waiting
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sources.batches import BatchSource
-from eddyline.runtime.summary import Progress
-from eddyline.runtime.waiting import Waiting
+from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings, from_mapping
 from tests.conftest import Ran, at
 

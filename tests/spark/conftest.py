@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from eddyline.runtime.job import prepare
-from eddyline.runtime.modules import import_all, is_path, texts
+from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.modules import import_all, is_path, texts
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import from_mapping
 from eddyline.spark.frames import sink_opener

@@ -9,7 +9,7 @@ PREPARED = """
 import os, sys
 from eddyline.spark.daemon import prepare
 prepare()
-print(len(os.listdir("/proc/self/task")), "eddyline.engine.turn" in sys.modules, flush=True)
+print(len(os.listdir("/proc/self/task")), "eddyline.protocol.turn" in sys.modules, flush=True)
 import numpy as np
 os.fork()
 os.fork()

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import eddyline as el
 from eddyline.errors import JobError, ScriptError, SettingError
-from eddyline.runtime.job import prepare
+from eddyline.runtime.running.job import prepare
 from eddyline.spark.frames import opener
 
 

@@ -9,9 +9,9 @@ import pytest
 from eddyline.cql.script import parse
 from eddyline.errors import JobError
 from eddyline.runtime.formats import open_source
-from eddyline.runtime.schemas import schema_text
+from eddyline.runtime.running.schemas import schema_text
+from eddyline.runtime.running.spec import Spec
 from eddyline.runtime.sources.source import Wanted
-from eddyline.runtime.spec import Spec
 from eddyline.spark.source import StreamFiles, sources_option
 
 

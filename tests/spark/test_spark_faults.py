@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from eddyline import faults
 from eddyline.errors import EddylineError, JobError
-from eddyline.runtime.job import Given, prepare
+from eddyline.runtime.running.job import Given, prepare
 from eddyline.settings import from_mapping
 from eddyline.spark.frames import FrameSource
 from eddyline.spark.runner import SparkRunner

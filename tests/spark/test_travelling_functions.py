@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import eddyline as el
 from eddyline.errors import SettingError
 from eddyline.query.udf import called
-from eddyline.runtime.modules import import_all, texts
+from eddyline.runtime.running.modules import import_all, texts
 from eddyline.spark.functions import by_value, carried, module_of
 from tests.conftest import Ran
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from eddyline.engine.home import checkpoint_at
 from eddyline.errors import JobError
-from eddyline.runtime.checkpointed import CheckpointedRunner
-from eddyline.runtime.job import prepare
+from eddyline.protocol.home import checkpoint_at
+from eddyline.runtime.running.checkpointed import CheckpointedRunner
+from eddyline.runtime.running.job import prepare
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.settings import from_mapping
 from eddyline.testing.chaos import MOMENTS, VICTIMS, Chaos, draw_kill, draw_settings

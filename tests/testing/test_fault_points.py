@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eddyline import faults
-from eddyline.engine.home import RESULTS
 from eddyline.errors import InternalError, JobError
+from eddyline.protocol.home import RESULTS
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.files import FileOptions
 from eddyline.settings import Settings

@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eddyline.engine import coordinator, slot, turn
-from eddyline.engine.parcel import Parcel, as_shipment
+from eddyline.engine import slot
+from eddyline.protocol import coordinator, turn
+from eddyline.protocol.parcel import Parcel, as_shipment
 from eddyline.settings import Settings
 from eddyline.state.log.commits import LogFile
 from eddyline.testing.case import Case

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-from eddyline.runtime.summary import Progress
+from eddyline.runtime.reporting.summary import Progress
 
 
 def facts(progress: Progress) -> dict[str, str]:

@@ -26,11 +26,11 @@ from eddyline.plan.explain import explain
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
-from eddyline.runtime.checkpointed import CheckpointedRunner
 from eddyline.runtime.formats import open_source
-from eddyline.runtime.job import Given, prepare
-from eddyline.runtime.job import explain as bind_only
-from eddyline.runtime.runner import LocalRunner, Runner
+from eddyline.runtime.running.checkpointed import CheckpointedRunner
+from eddyline.runtime.running.job import Given, prepare
+from eddyline.runtime.running.job import explain as bind_only
+from eddyline.runtime.running.runner import LocalRunner, Runner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sinks.kept import KeptSink
 from eddyline.runtime.sinks.sink import Sink

@@ -16,10 +16,10 @@ import pyarrow as pa
 from eddyline.api import notebook
 from eddyline.api.inside import Inside
 from eddyline.errors import EddylineError, SettingError
-from eddyline.runtime.failures import told
-from eddyline.runtime.runner import Runner
+from eddyline.runtime.reporting.summary import Progress, Summary
+from eddyline.runtime.running.failures import told
+from eddyline.runtime.running.runner import Runner
 from eddyline.runtime.sinks.kept import KeptSink
-from eddyline.runtime.summary import Progress, Summary
 from eddyline.settings import Settings
 
 if TYPE_CHECKING:

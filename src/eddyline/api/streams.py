@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from eddyline.errors import SettingError, shown
-from eddyline.runtime.job import Given
 from eddyline.runtime.options import duration
-from eddyline.runtime.python_source import PythonSource
+from eddyline.runtime.running.job import Given
 from eddyline.runtime.sources.batches import Batches
+from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.runtime.sources.source import Source
 
 

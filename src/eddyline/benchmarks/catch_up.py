@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.streams import Streams, query_over, streams
-from eddyline.engine.coordinator import Coordinator, Decision
-from eddyline.engine.home import Home, checkpoint_at
-from eddyline.engine.packing import Packer
-from eddyline.engine.parcel import Parcel
-from eddyline.engine.turn import take_turn
+from eddyline.protocol.coordinator import Coordinator, Decision
+from eddyline.protocol.home import Home, checkpoint_at
+from eddyline.protocol.packing import Packer
+from eddyline.protocol.parcel import Parcel
+from eddyline.protocol.turn import take_turn
 from eddyline.settings import Settings
 
 SIZES = (100_000, 1_000_000)

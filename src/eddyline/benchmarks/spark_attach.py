@@ -2,7 +2,7 @@
 
 Two Python processes, as warm as Spark's workers are, take the turns of two slots by turns: one has millions of rows of
 state, the other a few dozen. Measured, in the process, is the whole of a turn with a few new rows: map the state that
-the other process left, commit its batch, probe and build the new rows, leave the state (engine/attach.py). What the
+the other process left, commit its batch, probe and build the new rows, leave the state (protocol/attach.py). What the
 large slot costs more than the small one is the price of its size; it has a bar. That the state was really there is
 checked by the rows in it.
 """
@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.streams import START, query_over
-from eddyline.engine.attach import close, open_slot, save
 from eddyline.errors import InternalError
+from eddyline.protocol.attach import close, open_slot, save
 from eddyline.settings import Settings
 
 STATE_ROWS, NEW_ROWS = 5_000_000, 20

@@ -15,7 +15,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from eddyline.benchmarks.streams import streams
-from eddyline.runtime.job import prepare
+from eddyline.runtime.running.job import prepare
 from eddyline.settings import Settings
 from eddyline.spark.frames import opener
 from eddyline.spark.runner import SparkRunner

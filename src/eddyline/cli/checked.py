@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from eddyline.cli.inputs import import_udfs, script_text, settings_of
 from eddyline.errors import SettingError
-from eddyline.runtime.job import Job
+from eddyline.runtime.running.job import Job
 from eddyline.settings import Settings
 
 
@@ -42,7 +42,7 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
     follow = getattr(options, "follow", False)
     if options.engine == "local":
         from eddyline.runtime.formats import open_source
-        from eddyline.runtime.job import prepare
+        from eddyline.runtime.running.job import prepare
 
         opener = partial(open_source, follow=follow)
         made = prepare(text, seed=settings.seed, out=out, opener=opener, checkpoint=options.checkpoint)
@@ -56,7 +56,7 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
         if options.command == "run":  # a script can be right while its cluster is down
             check_master(conf.get("spark.master", ""))
     if known.job is not None:
-        from eddyline.runtime.check import check_checkpoint, check_settings
+        from eddyline.runtime.running.check import check_checkpoint, check_settings
 
         check_settings(known.job.query, settings, options.checkpoint)
         if options.checkpoint is not None:

@@ -29,7 +29,7 @@ from eddyline.settings import Settings
 
 if TYPE_CHECKING:
     from eddyline.routing.decisions import Decision
-    from eddyline.runtime.summary import Progress, Summary
+    from eddyline.runtime.reporting.summary import Progress, Summary
 
 SHORT, SMALL = 4, 65536
 """Seconds of event time of the run that only warms everything up, and the rows of its batches: there are enough for a
@@ -186,8 +186,8 @@ def event_time(progress: Progress) -> float:
 def _engine(name: str) -> Iterator[_Run]:
     """Runs jobs on Spark, in one session, or on the local engine."""
     if name == "local":
-        from eddyline.runtime.job import prepare
-        from eddyline.runtime.runner import LocalRunner
+        from eddyline.runtime.running.job import prepare
+        from eddyline.runtime.running.runner import LocalRunner
 
         def locally(text: str, settings: Settings, ran: Ran, stop: Stop, view: object = None) -> None:
             _follow(LocalRunner(prepare(text), settings, began=BEGAN), ran, stop, view)
@@ -249,8 +249,8 @@ def _own(seconds: int, until: int, folder: str, stop: Stop) -> Own | None:
     import pyarrow.dataset as ds
 
     from eddyline.cli.demo_job import STREAMS
-    from eddyline.runtime.job import prepare
-    from eddyline.runtime.runner import LocalRunner
+    from eddyline.runtime.running.job import prepare
+    from eddyline.runtime.running.runner import LocalRunner
     from eddyline.spark.own_joins import OwnJoin
     from eddyline.spark.own_joins import run as run_own
     from eddyline.spark.session import session

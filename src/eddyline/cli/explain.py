@@ -7,8 +7,8 @@ import argparse
 from eddyline.cli.checked import check_options
 from eddyline.cli.inputs import import_udfs, script_text, settings_of
 from eddyline.errors import SettingError
-from eddyline.runtime.job import ColumnsUnknown
-from eddyline.runtime.job import explain as bind_only
+from eddyline.runtime.running.job import ColumnsUnknown
+from eddyline.runtime.running.job import explain as bind_only
 
 
 def command(options: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ from eddyline.cli.screen import Line, Screen, terminal_size, width
 from eddyline.cli.streams import note
 from eddyline.routing.decisions import Decision
 from eddyline.routing.report import Report, decision_text, number, percent, short_step
-from eddyline.runtime.summary import Progress
+from eddyline.runtime.reporting.summary import Progress
 
 _EVERY = 0.2
 """Seconds between two frames at least."""

@@ -62,7 +62,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except JobError as error:
         return _say(str(error), 1)
     except Exception as error:
-        from eddyline.runtime.failures import told
+        from eddyline.runtime.running.failures import told
 
         meant = told(error)
         return _bug(meant) if isinstance(meant, InternalError) else _say(str(meant), 1)

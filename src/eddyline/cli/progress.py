@@ -9,7 +9,7 @@ from typing import TextIO
 
 from eddyline.cli.screen import above, clipped, terminal_size
 from eddyline.cli.streams import note
-from eddyline.runtime.summary import Progress, Summary
+from eddyline.runtime.reporting.summary import Progress, Summary
 
 _EVERY = 0.2
 

@@ -19,8 +19,8 @@ from eddyline.errors import EddylineError, ScriptError, SettingError
 from eddyline.kernels.cache import is_filled
 
 if TYPE_CHECKING:
-    from eddyline.runtime.runner import Runner
-    from eddyline.runtime.summary import Summary
+    from eddyline.runtime.reporting.summary import Summary
+    from eddyline.runtime.running.runner import Runner
 
 
 def command(options: argparse.Namespace) -> int:
@@ -38,7 +38,7 @@ def command(options: argparse.Namespace) -> int:
         raise
     except EddylineError as error:
         if options.json:
-            from eddyline.runtime.summary import Summary
+            from eddyline.runtime.reporting.summary import Summary
 
             so_far = Summary() if runner is None else runner.summary(stopped=False)
             print(json.dumps(so_far.as_dict() | {"error": str(error)}))
@@ -70,11 +70,11 @@ def _runner(options: argparse.Namespace, checked: Checked, out: TextIO) -> Itera
     if options.engine == "local":
         assert checked.job is not None
         if options.checkpoint is None:
-            from eddyline.runtime.runner import LocalRunner
+            from eddyline.runtime.running.runner import LocalRunner
 
             yield LocalRunner(checked.job, settings, began=BEGAN, follow=options.follow)
         else:
-            from eddyline.runtime.checkpointed import CheckpointedRunner
+            from eddyline.runtime.running.checkpointed import CheckpointedRunner
 
             yield CheckpointedRunner(
                 checked.job, text, settings, options.checkpoint, began=BEGAN, follow=options.follow

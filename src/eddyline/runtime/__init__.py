@@ -1,1 +1,1 @@
-"""The in-process runner: sources, sinks, and the loop between them."""
+"""Jobs in this process: sources, sinks, running a job, and reporting on it."""

@@ -29,7 +29,7 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
     if format_ not in SOURCES:
         raise SettingError(f"the local engine does not read '{format_}'{_instead(format_, SOURCES)}")
     if format_ == "generate":
-        from eddyline.runtime.generate.source import GenerateSource
+        from eddyline.runtime.sources.generate.source import GenerateSource
 
         return GenerateSource(declaration, seed)
     if format_ == "redis-stream":

@@ -15,7 +15,7 @@ import pyarrow as pa
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import InternalError, SettingError
 from eddyline.runtime.formats import SOURCES, open_sink, open_source
-from eddyline.runtime.job import ColumnsUnknown, Given, Job, Opener, check_without_columns, prepare
+from eddyline.runtime.running.job import ColumnsUnknown, Given, Job, Opener, check_without_columns, prepare
 from eddyline.runtime.sinks.files import writes_files
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.paths import is_elsewhere

@@ -8,7 +8,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from eddyline.errors import EddylineError, InternalError, JobError, SettingError
-from eddyline.runtime.failures import told
+from eddyline.runtime.running.failures import told
 from eddyline.spark.workers import CANNOT_IMPORT
 
 _OURS = {"JobError": JobError, "SettingError": SettingError, "InternalError": InternalError}

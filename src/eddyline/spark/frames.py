@@ -18,8 +18,8 @@ from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import InternalError, JobError, SettingError, said
 from eddyline.runtime.formats import OF_SPARK, SOURCES, open_sink, open_source
-from eddyline.runtime.job import Opener, SinkOpener
 from eddyline.runtime.options import Options
+from eddyline.runtime.running.job import Opener, SinkOpener
 from eddyline.runtime.sinks.files import FILE_SINKS, writes_files
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import Chunk, Source, Wanted

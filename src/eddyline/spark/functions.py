@@ -1,8 +1,8 @@
 """User functions on their way to Spark's workers.
 
-Those of a module travel by the module's name, those of a file (`--udf file.py`) by its text (runtime/modules.py). What
-is left are functions that live only in the program that runs, in `__main__` or within another function: they go by
-value, as PySpark's own functions do, with the task and nowhere else.
+A function of a module travels by the module's name, one of a file (`--udf file.py`) by the file's text
+(runtime/running/modules.py). The remaining functions live only in the program that runs, in `__main__` or within
+another function: they travel by value with the task, as PySpark's own functions do.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from eddyline.engine.home import Home
 from eddyline.errors import SettingError
+from eddyline.protocol.home import Home
 from eddyline.query.udf import Udf, called, udf
-from eddyline.runtime.spec import Spec, home_of
+from eddyline.runtime.running.spec import Spec, home_of
 
 
 def module_of(function: Udf) -> str | None:

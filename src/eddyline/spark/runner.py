@@ -1,4 +1,4 @@
-"""A job on Spark: one streaming query, each of whose batches is a batch of the protocol (engine/coordinator.py).
+"""A job on Spark: one streaming query, each of whose batches is a batch of the protocol (protocol/coordinator.py).
 
     streams -> parcels (split) -> one shuffle -> a turn of every slot -> records to the driver -> publish, commit
 
@@ -26,18 +26,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from eddyline.engine.coordinator import Decision, Record
 from eddyline.errors import EddylineError, SettingError
 from eddyline.faults import reach
+from eddyline.protocol.coordinator import Decision, Record
 from eddyline.routing.report import Report
-from eddyline.runtime.batch_size import BatchSize
-from eddyline.runtime.check import flushes
-from eddyline.runtime.durable import Durable
-from eddyline.runtime.handed_over import hand_over
-from eddyline.runtime.job import Input, Job
-from eddyline.runtime.metrics import Metrics
-from eddyline.runtime.python_source import PythonSource
-from eddyline.runtime.summary import Course, Progress, Summary
+from eddyline.runtime.reporting.metrics import Metrics
+from eddyline.runtime.reporting.summary import Course, Progress, Summary
+from eddyline.runtime.running.batch_size import BatchSize
+from eddyline.runtime.running.check import flushes
+from eddyline.runtime.running.durable import Durable
+from eddyline.runtime.running.handed_over import hand_over
+from eddyline.runtime.running.job import Input, Job
+from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings
 from eddyline.spark.failures import told_by_spark
 from eddyline.spark.frames import FrameSource, as_spark_reads

@@ -24,10 +24,10 @@ from eddyline.faults import reach
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from eddyline.engine.packing import Packed
+    from eddyline.protocol.packing import Packed
+    from eddyline.runtime.running.spec import Spec
     from eddyline.runtime.sources.file_progress import FileProgress
     from eddyline.runtime.sources.source import Piece
-    from eddyline.runtime.spec import Spec
 
 PACKED_DDL = "slot int, blob binary"
 
@@ -85,7 +85,7 @@ class _Reading:
         from eddyline.cql.declaration import Declaration
         from eddyline.cql.places import Place
         from eddyline.runtime.formats import open_source
-        from eddyline.runtime.schemas import schema_of
+        from eddyline.runtime.running.schemas import schema_of
 
         kind, format_, options, schema, time, seed = self._known[name]
         columns = tuple((field.name, field.type) for field in schema_of(schema))
@@ -103,7 +103,7 @@ class _Reading:
         return [Part(load, number) for number, load in enumerate(loads) if load]
 
     def _packed(self, part: Part, batch: int) -> Iterator[pa.RecordBatch]:
-        from eddyline.engine.packing import Packer
+        from eddyline.protocol.packing import Packer
         from eddyline.runtime.sources.source import Piece, Wanted
         from eddyline.spark.functions import home_in_task
         from eddyline.spark.tasks import as_rows, decision_of

@@ -9,9 +9,9 @@ from typing import TextIO
 from pyspark.sql import DataFrame
 
 from eddyline.errors import SettingError
-from eddyline.runtime.job import Given, prepare
-from eddyline.runtime.python_source import PythonSource
+from eddyline.runtime.running.job import Given, prepare
 from eddyline.runtime.sinks.sink import Sink
+from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings
 from eddyline.spark.checks import check
 from eddyline.spark.frames import FrameSink, FrameSource, opener, sink_opener

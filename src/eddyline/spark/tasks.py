@@ -1,6 +1,6 @@
 """What runs in Spark's Python workers: the split of a stream, the turn of a slot, and putting partial results together.
 
-Between them travel rows (slot int, blob binary), where a blob is a parcel (engine/parcel.py). A task finds out which
+Between them travel rows (slot int, blob binary), where a blob is a parcel (protocol/parcel.py). A task finds out which
 batch it works for by Spark's own properties, and what that batch is to do in the checkpoint. `spec` is the spec as
 `spark.functions.travelling` gives it.
 """
@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from pyspark import TaskContext
 
-from eddyline.engine.coordinator import Decision, Record
-from eddyline.engine.home import Home
-from eddyline.engine.packing import Packed, Packer
-from eddyline.engine.parcel import Parcel, packed, unpacked
-from eddyline.engine.turn import put_together, take_turn
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.plan.partition import row_groups
+from eddyline.protocol.coordinator import Decision, Record
+from eddyline.protocol.home import Home
+from eddyline.protocol.packing import Packed, Packer
+from eddyline.protocol.parcel import Parcel, packed, unpacked
+from eddyline.protocol.turn import put_together, take_turn
 from eddyline.spark.functions import home_in_task
 from eddyline.state.arena import placed
 from eddyline.state.own_folder import delete

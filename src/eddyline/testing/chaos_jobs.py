@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 import eddyline.testing.quiet_exit  # noqa: F401
 from eddyline.cql.script import parse
-from eddyline.engine.home import checkpoint_at
+from eddyline.protocol.home import checkpoint_at
 from eddyline.query.bind import bind
 from eddyline.testing.case import Batch, sql_type
 from eddyline.testing.compare import difference

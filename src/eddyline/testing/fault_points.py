@@ -3,7 +3,7 @@
 A name stands in one place, as a literal, so that what a test says of a point it says of that place.
 
 >>> fault_points()["before publish"].split(":")[0]
-'engine/coordinator.py'
+'protocol/coordinator.py'
 """
 
 from __future__ import annotations

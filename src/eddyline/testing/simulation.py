@@ -1,6 +1,6 @@
 """A case through the batch protocol, in one process, with whatever may go wrong: one seed, one story.
 
-The driver, the split and the slots are the real ones (engine/coordinator.py, packing.py, turn.py); only Spark is not
+The driver, the split and the slots are the real ones (protocol/coordinator.py, packing.py, turn.py); only Spark is not
 there, and the sink is a dictionary, if no other is given. The story may say
 
 - at a fault point, that a task dies, or everything: then only what is durable is left (the checkpoint, the arenas, the
@@ -26,13 +26,13 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline import faults
-from eddyline.engine.coordinator import Coordinator, Decision, Publisher, Record
-from eddyline.engine.home import RESULTS, Home, checkpoint_at
-from eddyline.engine.packing import Packed, Packer
-from eddyline.engine.parcel import packed, unpacked
-from eddyline.engine.turn import Turn, put_together, take_turn
 from eddyline.errors import EddylineError, InternalError, JobError
 from eddyline.plan.plan import Plan
+from eddyline.protocol.coordinator import Coordinator, Decision, Publisher, Record
+from eddyline.protocol.home import RESULTS, Home, checkpoint_at
+from eddyline.protocol.packing import Packed, Packer
+from eddyline.protocol.parcel import packed, unpacked
+from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, Rows

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from eddyline.cql.script import parse
 from eddyline.query.model import Query
-from eddyline.runtime.job import prepare
+from eddyline.runtime.running.job import prepare
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import Settings
 from eddyline.testing import SHORT_LIVED

@@ -7,7 +7,7 @@
     small/00000042-...   state that rows cannot tell (aggregates), as of batch 42 (segments)
 
 A commit has the *history* that it ends: a name that only commits share which came about in the same way, from the same
-checkpoint. Copies of state on hosts are told apart by it (engine/turn.py).
+checkpoint. Copies of state on hosts are told apart by it (protocol/turn.py).
 
 A file under log/ or small/ counts if the newest commit names it; others are orphans of attempts that came to nothing
 and are collected. A commit names all segments whose rows may still be needed, and their number stays small because
@@ -56,7 +56,7 @@ class Commit:
     small: tuple[str, ...] = ()
     advanced: Mapping[str, Any] = field(default_factory=dict)
     """How far slots have given results and forgotten rows: the watermarks after the batch, and what ROWS windows have
-    counted (engine/turn.py)."""
+    counted (protocol/turn.py)."""
     finished: bool = False
     """The streams have ended, and all was flushed."""
     history: str = ""

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
-from eddyline.runtime.generate.values import Value, blend, read_value
 from eddyline.runtime.options import duration
+from eddyline.runtime.sources.generate.values import Value, blend, read_value
 
 _STEP = re.compile(r"\s*([\w.]+)\s*([=~])\s*([^=~]+)$")
 

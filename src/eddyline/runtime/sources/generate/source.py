@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import SettingError
-from eddyline.runtime.generate.columns import Rows, check, defaults, make
-from eddyline.runtime.generate.drift import Segment, segments
-from eddyline.runtime.generate.pace import Pace
-from eddyline.runtime.generate.values import Value, read_value
 from eddyline.runtime.options import Options, duration, instant
+from eddyline.runtime.sources.generate.columns import Rows, check, defaults, make
+from eddyline.runtime.sources.generate.drift import Segment, segments
+from eddyline.runtime.sources.generate.pace import Pace
+from eddyline.runtime.sources.generate.values import Value, read_value
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted
 
 _BLOCK = 32768

@@ -12,20 +12,20 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pyarrow as pa
 
-from eddyline.engine.packing import Packed, Packer
-from eddyline.engine.parcel import Parcel
-from eddyline.engine.turn import put_together, take_turn
 from eddyline.errors import SettingError
+from eddyline.protocol.packing import Packed, Packer
+from eddyline.protocol.parcel import Parcel
+from eddyline.protocol.turn import put_together, take_turn
 from eddyline.routing.report import Report
-from eddyline.runtime.check import flushes
-from eddyline.runtime.durable import Durable
-from eddyline.runtime.feed import Offset
-from eddyline.runtime.job import Job
-from eddyline.runtime.runner import LocalRunner
+from eddyline.runtime.reporting.summary import Progress, Summary
+from eddyline.runtime.running.check import flushes
+from eddyline.runtime.running.durable import Durable
+from eddyline.runtime.running.feed import Offset
+from eddyline.runtime.running.job import Job
+from eddyline.runtime.running.runner import LocalRunner
+from eddyline.runtime.running.waiting import Waiting
 from eddyline.runtime.sinks.file_sink import FileSink
 from eddyline.runtime.sinks.sink import Sink
-from eddyline.runtime.summary import Progress, Summary
-from eddyline.runtime.waiting import Waiting
 from eddyline.settings import Settings
 
 

@@ -17,15 +17,15 @@ import pyarrow as pa
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.places import Place
 from eddyline.cql.script import Script, parse
-from eddyline.engine.home import RESULTS, Home, checkpoint_at
-from eddyline.engine.packing import REASON
+from eddyline.protocol.home import RESULTS, Home, checkpoint_at
+from eddyline.protocol.packing import REASON
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.query.udf import Udf, called
-from eddyline.runtime.handed_over import folder_of
-from eddyline.runtime.modules import import_all
 from eddyline.runtime.options import Options
-from eddyline.runtime.schemas import schema_of
+from eddyline.runtime.running.handed_over import folder_of
+from eddyline.runtime.running.modules import import_all
+from eddyline.runtime.running.schemas import schema_of
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.files import FileOptions, writes_files
 from eddyline.runtime.sources.source import dead_rows, dead_schema
@@ -41,7 +41,7 @@ class Spec:
 
     text: str
     schemas: Mapping[str, str]
-    """By stream or table, its columns (runtime/schemas.py)."""
+    """By stream or table, its columns (runtime/running/schemas.py)."""
     given: Mapping[str, tuple[str | None, int]]
     """Streams and tables that the script does not declare: time column and lateness."""
     settings: Mapping[str, Any]

@@ -9,8 +9,8 @@ import pytest
 from durable_world import World, rows
 
 from eddyline.engine.intake import NO_TIME
-from eddyline.engine.packing import REASON, Packer
 from eddyline.engine.seen import together
+from eddyline.protocol.packing import REASON, Packer
 
 
 @pytest.mark.parametrize("slots", [1, 3])

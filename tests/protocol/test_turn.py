@@ -9,13 +9,13 @@ import pytest
 from durable_world import Row, World
 
 from eddyline import faults
-from eddyline.engine import turn as module
-from eddyline.engine.coordinator import Record
-from eddyline.engine.home import horizon
 from eddyline.engine.watermarks import Watermarks
 from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
+from eddyline.protocol import turn as module
+from eddyline.protocol.coordinator import Record
+from eddyline.protocol.home import horizon
 
 ONE, TWO, THREE = [(1, 1)], [(2, 1)], [(3, 1)]
 

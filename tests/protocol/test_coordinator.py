@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from durable_world import World
 
-from eddyline.engine.coordinator import MERGED, Record, least_counted, to_merge
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError
+from eddyline.protocol.coordinator import MERGED, Record, least_counted, to_merge
 from eddyline.state.log.commits import LogFile
 from eddyline.testing.clock import ManualClock
 from eddyline.testing.simulation import leftovers

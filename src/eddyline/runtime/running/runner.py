@@ -18,18 +18,18 @@ from eddyline.engine.seen import Seen
 from eddyline.errors import JobError
 from eddyline.plan.explain import warnings
 from eddyline.routing.report import Report
-from eddyline.runtime.advice import of_streams, summed_up
-from eddyline.runtime.batch_size import BatchSize
-from eddyline.runtime.check import flushes
-from eddyline.runtime.failures import told
-from eddyline.runtime.feed import Feed
-from eddyline.runtime.job import Input, Job
-from eddyline.runtime.metrics import Metrics
-from eddyline.runtime.reading import StreamReader, gather
+from eddyline.runtime.reporting.advice import of_streams, summed_up
+from eddyline.runtime.reporting.metrics import Metrics
+from eddyline.runtime.reporting.summary import Course, Progress, Summary
+from eddyline.runtime.running.batch_size import BatchSize
+from eddyline.runtime.running.check import flushes
+from eddyline.runtime.running.failures import told
+from eddyline.runtime.running.feed import Feed
+from eddyline.runtime.running.job import Input, Job
+from eddyline.runtime.running.reading import StreamReader, gather
+from eddyline.runtime.running.waiting import Waiting
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import Chunk, dead_rows
-from eddyline.runtime.summary import Course, Progress, Summary
-from eddyline.runtime.waiting import Waiting
 from eddyline.settings import Settings, size_text
 
 

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eddyline.engine.coordinator import COMBINED, Decision, Record
-from eddyline.engine.home import RESULTS, Home, horizon
 from eddyline.engine.intake import columns_for, event_times
-from eddyline.engine.parcel import Parcel, as_shipment
 from eddyline.engine.partial import combine
 from eddyline.engine.seen import Told
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Shipment, Split
 from eddyline.faults import reach
+from eddyline.protocol.coordinator import COMBINED, Decision, Record
+from eddyline.protocol.home import RESULTS, Home, horizon
+from eddyline.protocol.parcel import Parcel, as_shipment
 from eddyline.query.evaluate import ErrorCount
 from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.engine.intake import LARGEST_TIME, event_times, with_time
-from eddyline.runtime.feed import Feed, Offset
-from eddyline.runtime.job import Input
-from eddyline.runtime.waiting import Waiting
+from eddyline.runtime.running.feed import Feed, Offset
+from eddyline.runtime.running.job import Input
+from eddyline.runtime.running.waiting import Waiting
 from eddyline.state.log.store import Store
 
 _TURNS = 4

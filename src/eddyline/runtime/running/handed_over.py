@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eddyline.errors import JobError
-from eddyline.runtime.job import Input
-from eddyline.runtime.python_source import PythonSource
+from eddyline.runtime.running.job import Input
 from eddyline.runtime.sources.paths import why
+from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.state.log.store import as_name
 
 _GROUP_ROWS = 1 << 16

@@ -11,8 +11,6 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from eddyline.engine import attach
-from eddyline.engine.coordinator import Decision
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
 from eddyline.engine.watermarks import Watermarks
@@ -21,6 +19,8 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
+from eddyline.protocol import attach
+from eddyline.protocol.coordinator import Decision
 from eddyline.query.model import Query, Stream, WindowKind
 from eddyline.settings import Settings, size_text
 from eddyline.state.arena import placed, remove

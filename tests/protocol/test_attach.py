@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.engine import attach
-from eddyline.engine.attach import close, fingerprint, open_slot, save
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.slot import Slot
 from eddyline.errors import InternalError, JobError
+from eddyline.protocol import attach
+from eddyline.protocol.attach import close, fingerprint, open_slot, save
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.state.log.sealed import sealed, unsealed

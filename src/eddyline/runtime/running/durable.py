@@ -13,19 +13,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from eddyline.cql.script import parse
-from eddyline.engine.coordinator import Coordinator, Decision, Record
-from eddyline.engine.home import RESULTS, Home
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError, SettingError
-from eddyline.runtime.account import Account
-from eddyline.runtime.check import about
-from eddyline.runtime.job import Job
-from eddyline.runtime.modules import is_path, texts
-from eddyline.runtime.schemas import schema_text
+from eddyline.protocol.coordinator import Coordinator, Decision, Record
+from eddyline.protocol.home import RESULTS, Home
+from eddyline.runtime.reporting.account import Account
+from eddyline.runtime.reporting.summary import Course
+from eddyline.runtime.running.check import about
+from eddyline.runtime.running.job import Job
+from eddyline.runtime.running.modules import is_path, texts
+from eddyline.runtime.running.schemas import schema_text
+from eddyline.runtime.running.spec import AnySink, Spec, home_of
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.folder import JOB_DIGITS
-from eddyline.runtime.spec import AnySink, Spec, home_of
-from eddyline.runtime.summary import Course
 from eddyline.settings import Settings, size_text
 from eddyline.state.log.commits import Checkpoint, Commit
 from eddyline.state.log.store import Store

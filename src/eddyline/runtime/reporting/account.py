@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eddyline.engine.coordinator import Record
 from eddyline.engine.estimate import Estimate, put_together
-from eddyline.engine.home import Home
 from eddyline.engine.seen import Seen
 from eddyline.plan.explain import explain, warnings
 from eddyline.plan.tree import parse_tree
+from eddyline.protocol.coordinator import Record
+from eddyline.protocol.home import Home
 from eddyline.routing.gathered import Gathered
 from eddyline.routing.report import Report
-from eddyline.runtime.advice import of_streams, summed_up
-from eddyline.runtime.summary import Course, Progress, Summary
+from eddyline.runtime.reporting.advice import of_streams, summed_up
+from eddyline.runtime.reporting.summary import Course, Progress, Summary
 from eddyline.state.log.commits import Commit
 
 COUNTS = ("rows_in", "rows_out", "rows_used", "rows_late", "rows_dead", "expression_errors")

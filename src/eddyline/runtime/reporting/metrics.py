@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from eddyline.errors import SettingError
-from eddyline.runtime.summary import Progress
+from eddyline.runtime.reporting.summary import Progress
 
 _KINDS = {
     "rows_in": ("counter", "Rows read."),

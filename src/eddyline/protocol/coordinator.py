@@ -1,7 +1,7 @@
 """The driver's side of the batch protocol (docs/design/batch-protocol.md): decide, run, publish, commit.
 
     begin(batch, offsets) -> what to do, or None if it is done already
-    ... the slots take their turns and each gives one record (engine/turn.py) ...
+    ... the slots take their turns and each gives one record (protocol/turn.py) ...
     finish(decision, records)
 
 What is decided is durable before a slot begins, what a slot wrote counts only when the commit names it, and the commit

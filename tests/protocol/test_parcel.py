@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.engine.parcel import Parcel, as_shipment, of_shipment, packed, unpacked
 from eddyline.engine.split import Logged, Shipment
+from eddyline.protocol.parcel import Parcel, as_shipment, of_shipment, packed, unpacked
 from tests.properties import examples
 
 ROWS = pa.record_batch({"k": pa.array([1, 2, 3]), "s": pa.array(["a", None, "c"]).dictionary_encode()})

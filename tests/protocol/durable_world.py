@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eddyline.engine.coordinator import Coordinator, Decision
-from eddyline.engine.home import RESULTS, Home, checkpoint_at
-from eddyline.engine.packing import Packer
-from eddyline.engine.parcel import Parcel
-from eddyline.engine.turn import Turn, put_together, take_turn
 from eddyline.engine.watermarks import Silence
+from eddyline.protocol.coordinator import Coordinator, Decision
+from eddyline.protocol.home import RESULTS, Home, checkpoint_at
+from eddyline.protocol.packing import Packer
+from eddyline.protocol.parcel import Parcel
+from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, FromPart, SelectParts, StreamDecl
 from eddyline.testing.run import bound

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from eddyline.errors import SettingError
 from eddyline.query.types import sql_type
-from eddyline.runtime.generate.values import Distribution, Domain, Value
+from eddyline.runtime.sources.generate.values import Distribution, Domain, Value
 
 _EXACT_ZIPF = 1 << 20
 _LARGEST = float(np.nextafter(2.0**63, 0))

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from eddyline.engine.coordinator import Decision
-from eddyline.engine.home import Home
-from eddyline.engine.parcel import Parcel, of_shipment
 from eddyline.engine.seen import Place, Tally
 from eddyline.faults import reach
+from eddyline.protocol.coordinator import Decision
+from eddyline.protocol.home import Home
+from eddyline.protocol.parcel import Parcel, of_shipment
 
 REASON = "reason of death"
 """The last column of rows that the split found dead; those that a source could not read have one of their own."""

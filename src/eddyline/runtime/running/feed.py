@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from eddyline.errors import EddylineError, JobError, said
-from eddyline.runtime.job import Input
-from eddyline.runtime.reader_thread import ReaderThread
+from eddyline.runtime.running.job import Input
+from eddyline.runtime.running.reader_thread import ReaderThread
 from eddyline.runtime.sources.file_chunks import FileChunks
 from eddyline.runtime.sources.register import Register
 from eddyline.runtime.sources.source import Chunk, Files

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.runtime.generate.drift import Segment
+from eddyline.runtime.sources.generate.drift import Segment
 
 
 class Pace:

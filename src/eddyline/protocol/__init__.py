@@ -1,0 +1,1 @@
+"""The batch protocol: a decision, parcels for slots, a turn of every slot, one commit. Nothing here knows Spark."""
