@@ -1,11 +1,14 @@
-"""The settings of a run: one table, one frozen record, refused in one line when wrong or not built yet.
+"""The settings of a run: one frozen record, each field of which declares a setting whole.
+
+A field has the default, the kind of value (how text is read, and which values there are) and the meaning. Reading
+`--set`, files and the environment, the errors, and the table in docs/operations.md all follow from the fields, so
+nothing can be said twice and differ.
 
 A value is found in this order: `--set KEY=VALUE`, the `[eddyline]` table of the file named by `--config`, the
-environment variable EDDYLINE_KEY, the default. Text from all three goes through the same parser, so a setting means
-the same wherever it was written. A key is in `TABLE` from the day the interface names it; until its mechanism exists
-its parser is None and any value but the one that is true without it is refused, so that nobody believes that a setting
-had an effect. Of variables EDDYLINE_X that are no setting the command line warns (`unknown_variables`): the
-environment may hold those of other programs.
+environment variable EDDYLINE_KEY, the default. Text from all three is read by the same kind, so a setting means the
+same wherever it was written. A setting whose mechanism does not exist yet is in `NOT_BUILT`: any value but the one
+that is true without the mechanism is refused, so nobody believes that the setting had an effect. The command line only
+warns of variables EDDYLINE_X that are no setting (`unknown_variables`): other programs may have set them.
 """
 
 from __future__ import annotations
@@ -14,162 +17,101 @@ import difflib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Number
 from os import PathLike
 from pathlib import Path
 from sys import float_info
-from typing import Any
+from typing import Any, TypeVar
 
 from eddyline.errors import SettingError, shown
 
+_T = TypeVar("_T")
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a run may be told. `check` makes the eddy check every routing constraint at every step (tests).
-
-    >>> parse(["router=random", "memory=200MB"]).memory
-    200000000
-    """
-
-    router: str = "auto"
-    packet: int | None = None
-    """Tuples per packet; None: adaptive."""
-    reroute_every: int = 1000
-    input_batch: int | None = None
-    """Rows taken in from all streams in one go; None: adaptive, or the packet size where that is fixed."""
-    plan: str = "auto"
-    optimizer: str = "auto"
-    optimize_when: str = "auto"
-    execution: str = "unsynchronized"
-    migration: str = "auto"
-    pause_ms: float | None = 50.0
-    """Milliseconds that a migration may hold results back at a time; None: as long as it takes."""
-    cpu: float | None = None
-    """CPU seconds per second of event time that a plan may take; None: no limit."""
-    explore: float = 0.08
-    seed: int = 0
-    slots: int | None = None
-    """Slots that share the work; None: one in the local engine."""
-    groups: int = 256
-    """Partition groups, of which each slot has some."""
-    memory: int | None = None
-    batch_rows: int = 65536
-    batch_rows_auto: bool = True
-    """Make batches smaller than `batch_rows` while they take longer than `batch_seconds`."""
-    batch_seconds: float = 1.0
-    idle_timeout: float | None = None
-    """Seconds that a silent stream may hold the watermark back; None: for ever."""
-    at_end: str | None = None
-    """flush or keep; None: keep with a checkpoint, flush without."""
-    trigger: float | None = None
-    """Seconds between the starts of two micro-batches (Spark); None: as soon as there is something."""
-    arena_dir: str | None = None
-    arena_limit: int | None = None
-    metrics_port: int | None = None
-    check: bool = False
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One row of the table: `parse` turns text into the fields of Settings that it sets; None means not built yet, and
-    then only the value `today`, which says what happens without it, is accepted."""
-
-    key: str
-    values: str
-    default: str
-    meaning: str
-    parse: Callable[[str], Mapping[str, Any]] | None = None
-    today: str | None = None
+_MOST_ROWS = 2**31 - 1
 
 
 class _Wrong(ValueError):
-    """What is wrong with a value; `parse` adds the key and where it was written."""
+    """What is wrong with a value; `_build` adds the key and where the value was written."""
 
 
-def _one_of(key: str, built: tuple[str, ...], later: tuple[str, ...]) -> Callable[[str], Mapping[str, Any]]:
-    def parse_choice(text: str) -> Mapping[str, Any]:
-        if text in later:
-            raise _Wrong(f"{text} is not built yet; there is {', '.join(built)}")
-        if text not in built:
-            raise _Wrong(f"{text!r} is not one of {', '.join(built)}{_did_you_mean(text, built)}")
-        return {key: text}
+@dataclass(frozen=True)
+class Kind:
+    """How the values of a setting are written: `values` lists them for people, `read` turns text into a value or raises
+    `_Wrong`, and the word `none`, if there is one, is read as None."""
 
-    return parse_choice
+    values: str
+    read: Callable[[str], Any]
+    none: str | None = None
 
+    def value(self, text: str) -> Any:
+        """The value that a text stands for."""
+        return None if text == self.none else self.read(text)
 
-def _number(text: str, least: int, most: int = 2**63 - 1) -> int:
-    if not re.fullmatch(r"[+-]?[0-9][0-9_]{0,99}", text) or int(text) < least:
-        raise _Wrong(f"{text!r} is not a whole number of at least {least}")
-    if int(text) > most:
-        raise _Wrong(f"{text} is too large; the largest is {most}")
-    return int(text)
-
-
-def _decimal(text: str, what: str, most: float = float_info.max, zero: bool = False) -> float:
-    """A number above 0, or from 0 on, as a person or Python writes it."""
-    written = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", text, re.IGNORECASE)
-    if not written or not (0 < float(text) <= most or (zero and float(text) == 0)):
-        raise _Wrong(f"{text!r} is not {what}")
-    return float(text)
+    def text(self, value: object) -> str:
+        """The text that stands for a value."""
+        return str(self.none) if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _packet(text: str) -> Mapping[str, Any]:
-    return {"packet": None if text == "adaptive" else _number(text, 1, 2**31 - 1)}
+def _setting(default: _T, kind: Kind, meaning: str) -> _T:
+    """A field of `Settings` that can be set."""
+    declared: _T = field(default=default, metadata={"kind": kind, "meaning": meaning})
+    return declared
 
 
-def _input_batch(text: str) -> Mapping[str, Any]:
-    return {"input_batch": None if text == "auto" else _number(text, 1, 2**31 - 1)}
+def _choice(*names: str, none: str | None = None) -> Kind:
+    def read(text: str) -> str:
+        if text not in names:
+            raise _Wrong(f"{text!r} is not one of {', '.join(names)}{_did_you_mean(text, names)}")
+        return text
+
+    return Kind(", ".join(names), read, none)
 
 
-def _explore(text: str) -> Mapping[str, Any]:
-    return {"explore": _decimal(text, "a share from 0 to 1", most=1.0, zero=True)}
+def _whole(values: str, least: int = 1, most: int = 2**63 - 1, none: str | None = None) -> Kind:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9][0-9_]{0,99}", text) or int(text) < least:
+            raise _Wrong(f"{text!r} is not a whole number of at least {least}")
+        if int(text) > most:
+            raise _Wrong(f"{text} is too large; the largest is {most}")
+        return int(text)
+
+    return Kind(_with(none, values), read, none)
 
 
-def _plan(text: str) -> Mapping[str, Any]:
-    if text not in ("auto", "mjoin") and not text.startswith("("):
-        raise _Wrong(f"{text!r} is not auto, mjoin or a tree of aliases such as ((a b) c)")
-    return {"plan": text}
+def _decimal(
+    values: str, wanted: str, most: float = float_info.max, zero: bool = False, none: str | None = None
+) -> Kind:
+    """A number above 0, or with `zero` from 0 on, as a person or Python writes it; `wanted` describes it in errors."""
+
+    def read(text: str) -> float:
+        written = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", text, re.IGNORECASE)
+        if not written or not (0 < float(text) <= most or (zero and float(text) == 0)):
+            raise _Wrong(f"{text!r} is not {wanted}")
+        return float(text)
+
+    return Kind(_with(none, values), read, none)
 
 
-def _cpu(text: str) -> Mapping[str, Any]:
-    return {"cpu": None if text == "none" else _decimal(text, "none or a fraction of a core such as 0.5")}
+def _seconds(none: str | None = None) -> Kind:
+    return _decimal("a number of seconds", "a number of seconds above 0", none=none)
 
 
-def _batch_rows(text: str) -> Mapping[str, Any]:
-    if text == "auto":
-        return {"batch_rows": Settings.batch_rows, "batch_rows_auto": True}
-    return {"batch_rows": _number(text, 1, 2**31 - 1), "batch_rows_auto": False}
+def _size(none: str) -> Kind:
+    return Kind(_with(none, "a size such as 200MB"), parse_size, none)
 
 
-def _seconds(key: str, none: bool = True) -> Callable[[str], Mapping[str, Any]]:
-    def parse_seconds(text: str) -> Mapping[str, Any]:
-        return {key: None if none and text == "none" else _decimal(text, "a number of seconds above 0")}
+def _plan() -> Kind:
+    def read(text: str) -> str:
+        if text not in ("auto", "mjoin") and not text.startswith("("):
+            raise _Wrong(f"{text!r} is not auto, mjoin or a tree of aliases such as ((a b) c)")
+        return text
 
-    return parse_seconds
-
-
-def _pause(text: str) -> Mapping[str, Any]:
-    return {"pause_ms": None if text == "none" else _decimal(text, "none or a number of milliseconds", zero=True)}
+    return Kind("auto, mjoin, a tree of aliases such as ((a b) c)", read)
 
 
-def _at_end(text: str) -> Mapping[str, Any]:
-    chosen = _one_of("at_end", ("auto", "flush", "keep"), ())(text)
-    return {"at_end": None} if text == "auto" else chosen
-
-
-def _port(text: str) -> Mapping[str, Any]:
-    return {"metrics_port": None if text == "none" else _number(text, 0, 65535)}
-
-
-def _slots(text: str) -> Mapping[str, Any]:
-    return {"slots": None if text == "auto" else _number(text, 1, 4096)}
-
-
-def _memory(text: str) -> Mapping[str, Any]:
-    return {"memory": None if text == "none" else parse_size(text)}
+def _with(none: str | None, values: str) -> str:
+    return values if none is None else f"{none}, {values}"
 
 
 def parse_size(text: str) -> int:
@@ -194,54 +136,122 @@ def size_text(size: int) -> str:
     return f"{size / of_unit:.4g} {unit}"
 
 
-TABLE: tuple[Setting, ...] = (
-    Setting("router", "auto, fixed, random, lottery, rank, benefit", "auto", "who chooses a packet's next step",
-            _one_of("router", ("auto", "fixed", "random", "lottery", "rank", "benefit"), ())),
-    Setting("reroute_every", "a number of tuples", "1000", "tuples between two looks at a routing decision",
-            lambda text: {"reroute_every": _number(text, 1)}),
-    Setting("packet", "adaptive, a number of tuples", "adaptive", "tuples per packet (1: the per-tuple eddy)", _packet),
-    Setting("input_batch", "auto, a number of rows", "auto", "rows of all streams taken in at a time", _input_batch),
-    Setting("explore", "a share from 0 to 1", "0.08", "how much of the work may go to trying other routes", _explore),
-    Setting("plan", "auto, mjoin, a tree of aliases such as ((a b) c)", "auto",
-            "which spans are materialised; selections wait for the operator above one with a ! behind it, "
-            "and one with a + groups what it gives (docs/design/plans.md)", _plan),
-    Setting("optimizer", "auto, off, mjoin-init, bjtree-init, exhaustive", "auto", "who proposes plans",
-            _one_of("optimizer", ("auto", "off", "mjoin-init", "bjtree-init", "exhaustive"), ())),
-    Setting("optimize_when", "auto, data, memory, refined", "auto", "what makes the optimiser look for another plan",
-            _one_of("optimize_when", ("auto", "data", "memory", "refined"), ())),
-    Setting("migration", "auto, moving-state, parallel-track, off", "auto", "how a plan is changed while it runs",
-            _one_of("migration", ("auto", "moving-state", "parallel-track", "off"), ())),
-    Setting("execution", "unsynchronized, semi, total", "unsynchronized", "how far queues may run apart",
-            _one_of("execution", ("unsynchronized", "semi", "total"), ())),
-    Setting("memory", "none, a size such as 200MB", "none", "the most that state may take, or the job stops", _memory),
-    Setting("cpu", "none, a fraction of a core", "none", "the optimiser's limit for each slot", _cpu),
-    Setting("spill", "auto, lazy-disk, active-disk, off", "auto", "where state beyond the memory goes", today="off"),
-    Setting("balance", "auto, moving-state, parallel-track, off", "auto", "how load is moved between slots",
-            today="off"),
-    Setting("slots", "auto, a number", "auto", "how many slots share the work; auto is one in the local engine",
-            _slots),
-    Setting("groups", "a number", "256", "partition groups in all, each of which is in one slot",
-            lambda text: {"groups": _number(text, 1, 65536)}),
-    Setting("batch_rows", "auto, a number of rows", "auto", "rows per micro-batch", _batch_rows),
-    Setting("batch_seconds", "a number of seconds", "1", "the longest batch batch_rows=auto aims at",
-            _seconds("batch_seconds", none=False)),
-    Setting("idle_timeout", "none, a number of seconds", "none",
-            "how long a silent stream may hold the watermark back", _seconds("idle_timeout")),
-    Setting("at_end", "auto, flush, keep", "auto", "whether results that wait for a watermark are given when all "
-            "sources are read, or kept for the next run; auto keeps them where there is a checkpoint", _at_end),
-    Setting("trigger", "none, a number of seconds", "none", "the time between two micro-batches, on Spark",
-            _seconds("trigger")),
-    Setting("pause_ms", "a number, none", "50", "the longest a migration may hold output back at a time", _pause),
-    Setting("arena_dir", "host memory, a folder", "host memory", "where the state of slots lives, on Spark",
-            lambda text: {"arena_dir": None if text == "host memory" else text}),
-    Setting("arena_limit", "none, a size", "none", "how large the state of one slot may become, on Spark",
-            lambda text: {"arena_limit": None if text == "none" else parse_size(text)}),
-    Setting("metrics_port", "none, a port", "none", "where metrics are served, on the loopback address", _port),
-    Setting("seed", "a whole number", "0", "the seed of everything random", lambda text: {"seed": _number(text, 0)}),
-)  # fmt: skip
+@dataclass(frozen=True)
+class Settings:
+    """The settings of one run. None stands for the word that a setting's values begin with: adaptive, auto, none.
 
-_OWN_VARIABLES = ("EDDYLINE_DEBUG", "EDDYLINE_GOLDEN", "EDDYLINE_FULL", "EDDYLINE_FUZZ_SEED")
+    >>> parse(["router=random", "memory=200MB"]).memory
+    200000000
+    """
+
+    router: str = _setting(
+        "auto", _choice("auto", "fixed", "random", "lottery", "rank", "benefit"), "how a packet's next step is chosen"
+    )
+    reroute_every: int = _setting(1000, _whole("a number of tuples"), "tuples between two looks at a routing decision")
+    packet: int | None = _setting(
+        None,
+        _whole("a number of tuples", most=_MOST_ROWS, none="adaptive"),
+        "tuples per packet (1: the per-tuple eddy)",
+    )
+    input_batch: int | None = _setting(
+        None,
+        _whole("a number of rows", most=_MOST_ROWS, none="auto"),
+        "rows of all streams taken in at a time; auto is the packet size where that is a number",
+    )
+    explore: float = _setting(
+        0.08,
+        _decimal("a share from 0 to 1", "a share from 0 to 1", 1.0, zero=True),
+        "how much of the work may go to trying other routes",
+    )
+    plan: str = _setting(
+        "auto",
+        _plan(),
+        "which spans are materialised; selections wait for the operator above one with a ! behind it, "
+        "and one with a + groups what it gives (docs/design/plans.md)",
+    )
+    optimizer: str = _setting(
+        "auto", _choice("auto", "off", "mjoin-init", "bjtree-init", "exhaustive"), "the algorithm that proposes plans"
+    )
+    optimize_when: str = _setting(
+        "auto", _choice("auto", "data", "memory", "refined"), "what makes the optimiser look for another plan"
+    )
+    migration: str = _setting(
+        "auto", _choice("auto", "moving-state", "parallel-track", "off"), "how a plan is changed while it runs"
+    )
+    execution: str = _setting(
+        "unsynchronized", _choice("unsynchronized", "semi", "total"), "how far queues may run apart"
+    )
+    memory: int | None = _setting(None, _size("none"), "the most that state may take, or the job stops")
+    cpu: float | None = _setting(
+        None,
+        _decimal("a fraction of a core", "none or a fraction of a core such as 0.5", none="none"),
+        "the CPU seconds per second of event time that a plan of the optimiser may take in each slot",
+    )
+    slots: int | None = _setting(
+        None,
+        _whole("a number", most=4096, none="auto"),
+        "how many slots share the work; auto is one in the local engine",
+    )
+    groups: int = _setting(256, _whole("a number", most=65536), "partition groups in all, each of which is in one slot")
+    batch_rows: int | None = _setting(
+        None,
+        _whole("a number of rows", most=_MOST_ROWS, none="auto"),
+        "rows per micro-batch; auto adapts the number to batch_seconds",
+    )
+    batch_seconds: float = _setting(1.0, _seconds(), "the longest batch batch_rows=auto aims at")
+    idle_timeout: float | None = _setting(
+        None, _seconds(none="none"), "how long a silent stream may hold the watermark back"
+    )
+    at_end: str | None = _setting(
+        None,
+        _choice("auto", "flush", "keep", none="auto"),
+        "whether results that wait for a watermark are given when all sources are read, or kept for the next run; "
+        "auto keeps them where there is a checkpoint",
+    )
+    trigger: float | None = _setting(
+        None,
+        _seconds(none="none"),
+        "the time between the starts of two micro-batches, on Spark; with none they follow each other",
+    )
+    pause_ms: float | None = _setting(
+        50.0,
+        _decimal("a number", "none or a number of milliseconds", zero=True, none="none"),
+        "the longest a migration may hold output back at a time",
+    )
+    arena_dir: str | None = _setting(
+        None, Kind("host memory, a folder", str, "host memory"), "where the state of slots lives, on Spark"
+    )
+    arena_limit: int | None = _setting(None, _size("none"), "how large the state of one slot may become, on Spark")
+    metrics_port: int | None = _setting(
+        None, _whole("a port", 0, 65535, "none"), "where metrics are served, on the loopback address"
+    )
+    seed: int = _setting(
+        0, _whole("a whole number", 0), "the seed of generated rows and of the routers random and lottery"
+    )
+    check: bool = False
+    """Makes the eddy check every routing constraint at every step. For tests; not a setting that users have."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the table of settings."""
+
+    key: str
+    kind: Kind
+    default: str
+    meaning: str
+
+
+TABLE = tuple(
+    Setting(f.name, f.metadata["kind"], f.metadata["kind"].text(f.default), f.metadata["meaning"])
+    for f in fields(Settings)
+    if f.metadata
+)
+NOT_BUILT = {"spill": "off", "balance": "off"}
+"""Settings that the interface names and whose mechanism does not exist yet, with the value that is true without it."""
 _BY_KEY = {setting.key: setting for setting in TABLE}
+_KEYS = (*_BY_KEY, *NOT_BUILT)
+_OWN_VARIABLES = ("EDDYLINE_DEBUG", "EDDYLINE_EXAMPLES", "EDDYLINE_FULL", "EDDYLINE_FUZZ_SEED", "EDDYLINE_GOLDEN")
 
 
 def parse(
@@ -255,7 +265,7 @@ def parse(
     found: dict[str, tuple[str, str]] = {}
     for name, value in (environ or {}).items():
         key = name.removeprefix("EDDYLINE_").lower()
-        if name.startswith("EDDYLINE_") and key in _BY_KEY:
+        if name.startswith("EDDYLINE_") and key in _KEYS:
             found[key] = (value, name)
     for key, value in _from_toml(config).items() if config is not None else ():
         found[_known(key, str(config))] = (value, str(config))
@@ -273,7 +283,7 @@ def unknown_variables(environ: Iterable[str]) -> list[str]:
     >>> unknown_variables(["HOME", "EDDYLINE_SEED", "EDDYLINE_DEBUG", "EDDYLINE_BOGUS"])
     ['EDDYLINE_BOGUS']
     """
-    known = {*_OWN_VARIABLES, *(f"EDDYLINE_{key.upper()}" for key in _BY_KEY)}
+    known = {*_OWN_VARIABLES, *(f"EDDYLINE_{key.upper()}" for key in _KEYS)}
     return sorted(name for name in environ if name.startswith("EDDYLINE_") and name not in known)
 
 
@@ -283,7 +293,7 @@ def likely_variable(name: str) -> str | None:
     >>> likely_variable("EDDYLINE_ROUTR"), likely_variable("EDDYLINE_BOGUS")
     ('EDDYLINE_ROUTER', None)
     """
-    near = difflib.get_close_matches(name.removeprefix("EDDYLINE_").lower(), _BY_KEY, 1, cutoff=0.8)
+    near = difflib.get_close_matches(name.removeprefix("EDDYLINE_").lower(), _KEYS, 1, cutoff=0.8)
     return f"EDDYLINE_{near[0].upper()}" if near else None
 
 
@@ -302,22 +312,21 @@ def from_mapping(values: Mapping[str, object]) -> Settings:
 def _build(found: Mapping[str, tuple[str, str]]) -> Settings:
     settings = Settings()
     for key, (text, origin) in found.items():
-        parser, today = _BY_KEY[key].parse, _BY_KEY[key].today
-        if parser is None:
-            if text.strip() == today:
-                continue
-            only = f"; the only value is {today}" if today else ""
-            raise SettingError(f"setting {key} (from {origin}) is not built yet{only}")
+        if key in NOT_BUILT:
+            if text.strip() != NOT_BUILT[key]:
+                only = f"the only value is {NOT_BUILT[key]}"
+                raise SettingError(f"setting {key} (from {origin}) is not built yet; {only}")
+            continue
         try:
-            settings = replace(settings, **parser(text.strip()))
+            settings = replace(settings, **{key: _BY_KEY[key].kind.value(text.strip())})
         except _Wrong as wrong:
             raise SettingError(f"setting {key} (from {origin}): {wrong}") from None
     return settings
 
 
 def _known(key: str, origin: str) -> str:
-    if key not in _BY_KEY:
-        raise SettingError(f"there is no setting {key!r} (from {origin}){_did_you_mean(key, _BY_KEY)}")
+    if key not in _KEYS:
+        raise SettingError(f"there is no setting {key!r} (from {origin}){_did_you_mean(key, _KEYS)}")
     return key
 
 

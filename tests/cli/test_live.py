@@ -70,7 +70,7 @@ _SELECT = """\
 SELECT a.k FROM s [RANGE 5 SECONDS] AS a, t [RANGE 5 SECONDS] AS b
 WHERE a.k = b.k AND live_most(a.k) AND live_few(a.k);
 """
-_SETTINGS = Settings(batch_rows=8000, batch_rows_auto=False)
+_SETTINGS = Settings(batch_rows=8000)
 
 
 @pytest.fixture

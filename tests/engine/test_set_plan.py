@@ -283,7 +283,7 @@ def test_a_job_goes_on_from_its_checkpoint_with_another_plan(name: str, tmp_path
     for checkpoint, parts in runs.items():
         batches: list[pa.RecordBatch] = []
         for plan, slots, stop in parts:
-            chosen = Settings(batch_rows=4, batch_rows_auto=False, plan=plan, slots=slots, check=True)
+            chosen = Settings(batch_rows=4, plan=plan, slots=slots, check=True)
             job = prepare(text, sink=CallbackSink(batches.append), seed=0)
             runner = CheckpointedRunner(job, text, chosen, str(tmp_path / checkpoint))
             summary = runner.run(stop=lambda now=runner, after=stop: now.progress().batches == after)

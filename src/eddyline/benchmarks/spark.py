@@ -69,7 +69,7 @@ def _throughput(join: Join, place: str) -> list[Result]:
     found = set()
     for round_ in range(ROUNDS + 1):
         for size in BATCHES:
-            settings = Settings(batch_rows=size, batch_rows_auto=False)
+            settings = Settings(batch_rows=size)
             for side, turn in (("eddyline", turn_task), ("floor", count_task)):
                 _, rate, results = run_job(text, place, settings, turn)
                 if round_:
@@ -107,7 +107,7 @@ def _small(join: Join, place: str) -> list[Result]:
             rows = SMALL_ROWS // len(join.columns)
             pq.write_table(whole.slice(number * rows, rows), f"{few}/{name}/{number:04}.parquet")
     text = script(join, few, f"{few}/out")
-    settings = Settings(batch_rows=SMALL_ROWS, batch_rows_auto=False)
+    settings = Settings(batch_rows=SMALL_ROWS)
     sides: dict[str, list[float]] = {"eddyline": [], "floor": []}
     for round_ in range(3):
         for side, turn in (("eddyline", turn_task), ("floor", count_task)):

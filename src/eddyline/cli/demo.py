@@ -140,7 +140,7 @@ def command(options: argparse.Namespace) -> int:
 
 def _measured(seconds: int, engine: str, run: _Run, folder: str, stop: Stop) -> Demo:
     note("a short run first, which compiles and loads what is loaded once ...")
-    run(script(SHORT, f"{folder}/short"), Settings(batch_rows=SMALL, batch_rows_auto=False), Ran(), stop)
+    run(script(SHORT, f"{folder}/short"), Settings(batch_rows=SMALL), Ran(), stop)
     adaptive, fixed, until, own = Ran(), Ran(), seconds // 2, None
     if not stop():
         _watched(seconds, run, f"{folder}/adaptive", adaptive, stop)
@@ -258,7 +258,7 @@ def _own(seconds: int, until: int, folder: str, stop: Stop) -> Own | None:
     note(f"the first {until} s of the same rows once more, with Spark's own joins ...")
     for name in STREAMS:
         job = prepare(files_script(seconds, until, name, f"{folder}/files"))
-        runner = LocalRunner(job, Settings(batch_rows=SMALL, batch_rows_auto=False))
+        runner = LocalRunner(job, Settings(batch_rows=SMALL))
         runner.run(lambda runner=runner: stop() or event_time(runner.progress()) >= until)  # type: ignore[misc]
     if stop():
         return None

@@ -105,7 +105,7 @@ def run_on_spark(case: Case, script: str, slots: int, spark: Any) -> Outcome:
 
     found: list[pa.RecordBatch] = []
     rows = max(1, case.row_count // BATCHES)
-    settings = Settings(**{**case.settings, "slots": slots, "batch_rows": rows, "batch_rows_auto": False})  # type: ignore[arg-type]
+    settings = Settings(**{**case.settings, "slots": slots, "batch_rows": rows})  # type: ignore[arg-type]
     job = prepare(script, sink=CallbackSink(found.append), out=io.StringIO())
     summary = SparkRunner(job, script, settings, spark, modules=MODULES).run()
     counts = {name: getattr(summary, name) for name in _COUNTS}

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from eddyline.settings import Settings
 
+_ROWS = 65536
+"""The rows of the first batch, and of the largest, where the driver does not say otherwise."""
 _LEAST = 256
 _KEPT = 0.8
 """What a batch still weighs after the next one."""
@@ -31,10 +33,10 @@ is forgotten. To expect something takes a few batches."""
 class BatchSize:
     """The rows of the next batch: `first` to begin with, and never more than `most`."""
 
-    def __init__(self, settings: Settings, first: int | None = None, most: int | None = None) -> None:
-        self._auto, self._goal = settings.batch_rows_auto, settings.batch_seconds
-        self.rows = (first if self._auto else None) or settings.batch_rows
-        self._most = most or settings.batch_rows
+    def __init__(self, settings: Settings, first: int = _ROWS, most: int = _ROWS) -> None:
+        self._auto, self._goal = settings.batch_rows is None, settings.batch_seconds
+        self.rows = settings.batch_rows or first
+        self._most = most
         self._slow = False
         self._fixed, self._least = 0.0, float("inf")
         self._weight = self._x = self._y = self._xx = self._xy = 0.0

@@ -127,7 +127,7 @@ class LocalRunner:
     def _run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> bool:
         if not self._open():
             return False
-        hurried = self._settings.batch_rows_auto or self._settings.idle_timeout is not None or self._follow
+        hurried = self._settings.batch_rows is None or self._settings.idle_timeout is not None or self._follow
         waiting = Waiting(self._settings.batch_seconds if hurried else None, stop)
         for feed in self._feeds:
             feed.start(waiting.changed)
