@@ -1,0 +1,49 @@
+"""Metrics: the names that docs/cluster.md lists, served while a run lasts, each run for itself."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from eddyline.errors import SettingError
+from eddyline.runtime.reporting.metrics import Metrics
+from eddyline.runtime.reporting.summary import Progress
+
+
+def asked(port: int | None) -> dict[str, float]:
+    """The values that are served, by name; each has a line of help."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as response:
+        families = list(text_string_to_metric_families(response.read().decode()))
+    assert all(family.documentation for family in families)
+    return {sample.name: sample.value for family in families for sample in family.samples}
+
+
+def test_names_and_values() -> None:
+    progress = Progress(3, 2, 1, 0, 7, 640, 5, 1.5, 2_500_000)
+    with Metrics(0, lambda: progress, lambda: {"spark_addBatch_seconds": 0.25}) as metrics:
+        found = asked(metrics.port)
+        assert found == {
+            "eddyline_rows_in": 3, "eddyline_rows_out": 2, "eddyline_rows_late": 1, "eddyline_rows_dead": 0,
+            "eddyline_batches": 5, "eddyline_state_rows": 7, "eddyline_memory_bytes": 640, "eddyline_seconds": 1.5,
+            "eddyline_watermark": 2.5, "eddyline_spark_addBatch_seconds": 0.25,
+        }  # fmt: skip
+        progress = Progress(rows_in=4)
+        assert asked(metrics.port)["eddyline_rows_in"] == 4
+        assert "eddyline_watermark" not in asked(metrics.port), "not known yet"
+
+
+def test_two_runs_do_not_mix_and_end_with_their_context() -> None:
+    with Metrics(0, lambda: Progress(rows_in=1)) as one, Metrics(0, lambda: Progress(rows_in=2)) as other:
+        assert [asked(metrics.port)["eddyline_rows_in"] for metrics in (one, other)] == [1, 2]
+        with pytest.raises(SettingError, match=f"^metrics_port: cannot listen on port {one.port}: Address already"):
+            Metrics(one.port, Progress).__enter__()
+    with pytest.raises(urllib.error.URLError):
+        asked(one.port)
+
+
+def test_without_a_port_nothing_is_served() -> None:
+    with Metrics(None, Progress) as metrics:
+        assert metrics.port is None
