@@ -24,7 +24,8 @@ LAYERS = (
     ("runtime",),
     ("protocol",),
     ("engine",),
-    ("migration", "optimizer"),
+    ("optimizer",),
+    ("migration",),
     ("routing",),
     ("plan",),
     ("state",),
@@ -36,7 +37,7 @@ LAYERS = (
 )
 """From the top; names on one line are siblings, which have the same height."""
 SIBLINGS = {("migration", "optimizer"), ("optimizer", "migration")}
-"""Which layer may import which sibling. These two go when the optimiser no longer imports migration."""
+"""Which layer may import which sibling. These two go when the optimizer no longer imports migration."""
 KNOWN_CIRCLES = {frozenset({"eddyline.cli.demo", "eddyline.cli.demo_picture", "eddyline.cli.demo_told"})}
 """Circles that are about to go: imports of types between the files of the demo."""
 HEIGHT = {name: -height for height, names in enumerate(LAYERS) for name in names}

@@ -173,7 +173,7 @@ class Settings:
         "auto", _choice("auto", "off", "mjoin-init", "bjtree-init", "exhaustive"), "the algorithm that proposes plans"
     )
     optimize_when: str = _setting(
-        "auto", _choice("auto", "data", "memory", "refined"), "what makes the optimiser look for another plan"
+        "auto", _choice("auto", "data", "memory", "refined"), "what makes the optimizer look for another plan"
     )
     migration: str = _setting(
         "auto", _choice("auto", "moving-state", "parallel-track", "off"), "how a plan is changed while it runs"
@@ -185,7 +185,7 @@ class Settings:
     cpu: float | None = _setting(
         None,
         _decimal("a fraction of a core", "none or a fraction of a core such as 0.5", none="none"),
-        "the CPU seconds per second of event time that a plan of the optimiser may take in each slot",
+        "the CPU seconds per second of event time that a plan of the optimizer may take in each slot",
     )
     slots: int | None = _setting(
         None,

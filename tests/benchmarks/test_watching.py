@@ -23,7 +23,7 @@ def test_all_of_it() -> None:
         parts = [found[case, f"share of {part}"].value for part in ("watching", "looking for plans")]
         assert all(0 < part < 1 for part in parts)
         assert found[case, "share of watching and looking for plans"].value == pytest.approx(sum(parts))
-        assert found[case, "CPU / without the optimiser"].value > 0
+        assert found[case, "CPU / without the optimizer"].value > 0
 
 
 def test_a_plan_that_changes_is_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""With `router=fixed` tuples take sources as written until the optimiser knows better, and then its orders; the rows
+"""With `router=fixed` tuples take sources as written until the optimizer knows better, and then its orders; the rows
 are the same. Over the data of test_planner.py, where b meets hardly any a and many c: written the other way round."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eddyline.engine.batch import LocalEngine
-from eddyline.optimizer import optimiser
+from eddyline.optimizer import optimizer
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.protocol.attach import close, open_slot, save
 from eddyline.query.model import Query
@@ -29,7 +29,7 @@ def written() -> Query:
 
 @pytest.fixture(autouse=True)
 def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimiser, "_calibrated", [DEFAULTS])
+    monkeypatch.setattr(optimizer, "_calibrated", [DEFAULTS])
 
 
 def asked_first(engine: LocalEngine) -> dict[int, int]:
@@ -46,7 +46,7 @@ def run(**settings: object) -> tuple[list[Row], list[dict[int, int]], LocalEngin
     return sorted(rows + tuples(engine.end().results), key=repr), asked, engine
 
 
-def test_the_orders_of_the_optimiser_from_its_first_look_on() -> None:
+def test_the_orders_of_the_optimizer_from_its_first_look_on() -> None:
     """mjoin-init keeps the multi-way join where there is no limit."""
     rows, asked, engine = run(optimizer="mjoin-init", check=True, reroute_every=1)
     assert rows == list(expected()) and engine.slot.plan.text == "(c b a)"

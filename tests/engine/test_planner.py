@@ -17,7 +17,7 @@ from eddyline.engine.batch import LocalEngine
 from eddyline.engine.planner import Planner, _held
 from eddyline.engine.slot import Slot
 from eddyline.migration.migration import Migration
-from eddyline.optimizer import optimiser
+from eddyline.optimizer import optimizer
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.plan.tree import parse_tree
 from eddyline.protocol.attach import close, open_slot, save
@@ -40,7 +40,7 @@ TREE = "((a b) c)"
 
 @pytest.fixture(autouse=True)
 def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimiser, "_calibrated", [DEFAULTS])
+    monkeypatch.setattr(optimizer, "_calibrated", [DEFAULTS])
 
 
 @cache
@@ -146,7 +146,7 @@ def test_what_a_batch_takes_is_all_that_the_slot_does_for_it(
     for _, batch in zip(range(15), batches(), strict=False):
         engine.batch(batch)
     assert engine.slot.planner is not None
-    assert engine.slot.planner.optimiser.timing.cpu == pytest.approx(10.0 * times, rel=0.05)
+    assert engine.slot.planner.optimizer.timing.cpu == pytest.approx(10.0 * times, rel=0.05)
 
 
 @pytest.mark.parametrize("how", ["moving-state", "parallel-track"])
@@ -169,7 +169,7 @@ def test_a_migration_is_not_what_the_plan_takes(how: str, monkeypatch: pytest.Mo
     rows, shapes = run(engine)
     assert rows == list(expected()) and shapes[-1] == TREE and clock() > 1.0
     assert not [d for d in engine.slot.eddy.decisions.recent if d.why.startswith("undone")]
-    assert engine.slot.planner is not None and engine.slot.planner.optimiser.timing.cpu < 0.1
+    assert engine.slot.planner is not None and engine.slot.planner.optimizer.timing.cpu < 0.1
 
 
 def test_with_migration_off_the_plan_stays() -> None:
@@ -217,9 +217,9 @@ def test_selectivities_and_rates_are_those_of_the_data() -> None:
         engine = engine_of(**settings)
         run(engine)
         assert engine.slot.planner is not None
-        found = engine.slot.planner.optimiser
+        found = engine.slot.planner.optimizer
         stems = engine.slot.stems[:3]
-        held = [optimiser.Held(s.rows - s.min_live, s.row_bytes) for s in stems]
+        held = [optimizer.Held(s.rows - s.min_live, s.row_bytes) for s in stems]
         ab, bc = [share for _, share in found.selectivities(held)]
         assert ab == pytest.approx(1 / MATCH, rel=0.35) and bc == pytest.approx(1 / KEYS, rel=0.35)
         assert [found.observed.rate(i) for i in range(3)] == [pytest.approx(r, rel=0.01) for r in RATES.values()]
@@ -233,13 +233,13 @@ def test_rows_that_are_loaded_and_another_plan_teach_nothing() -> None:
             break
     slot, planner = engine.slot, engine.slot.planner
     assert planner is not None
-    before = planner.optimiser.saved()
-    assert planner.optimiser.timing.cpu > 0.0
+    before = planner.optimizer.saved()
+    assert planner.optimizer.timing.cpu > 0.0
     slot.set_plan(parse_tree(TREE, ["a", "b", "c"]))
-    assert planner.optimiser.timing.cpu == 0.0, "what the plan before took says nothing of this one"
+    assert planner.optimizer.timing.cpu == 0.0, "what the plan before took says nothing of this one"
     watermarks = dict.fromkeys(RATES, 16 * BATCH - 1000)
     planner.watch(watermarks, slot.stems[:3], slot.eddy, 0, 0.0)
-    assert planner.optimiser.saved()[0][1:] == before[0][1:], "no rows, no probes"
+    assert planner.optimizer.saved()[0][1:] == before[0][1:], "no rows, no probes"
 
 
 def test_tables_have_no_rate_and_what_they_met_when_loaded_is_no_evidence() -> None:
@@ -249,9 +249,9 @@ def test_tables_have_no_rate_and_what_they_met_when_loaded_is_no_evidence() -> N
     for batch in batches():
         engine.batch([(name, rows) for name, rows in batch if name != "c"])
     assert engine.slot.planner is not None
-    found = engine.slot.planner.optimiser
+    found = engine.slot.planner.optimizer
     assert found.observed.rate(2) == 0.0 and not [span for span, _ in found.observed.probes if span == 0b100]
-    held = [optimiser.Held(s.rows - s.min_live, s.row_bytes) for s in engine.slot.stems[:3]]
+    held = [optimizer.Held(s.rows - s.min_live, s.row_bytes) for s in engine.slot.stems[:3]]
     by_span = {condition.span: share for condition, share in found.selectivities(held)}
     assert by_span[0b110] == pytest.approx(1 / KEYS, rel=0.2)
 
@@ -266,7 +266,7 @@ def test_a_batch_that_was_wound_back_changes_no_rate() -> None:
         rows += tuples(engine.batch(batch).results)
     assert sorted(rows + tuples(engine.end().results), key=repr) == list(expected())
     assert shape(engine.slot) == TREE and engine.slot.planner is not None
-    found = engine.slot.planner.optimiser.observed
+    found = engine.slot.planner.optimizer.observed
     assert [found.rate(i) for i in range(3)] == [pytest.approx(r, rel=0.01) for r in RATES.values()]
 
 
@@ -325,7 +325,7 @@ def test_nothing_is_explained_before_the_first_look() -> None:
     assert "estimated" not in engine.explain()
 
 
-def test_explain_says_what_the_optimiser_believes() -> None:
+def test_explain_says_what_the_optimizer_believes() -> None:
     engine = engine_of()
     run(engine)
     text = engine.explain()
@@ -362,7 +362,7 @@ def test_what_is_estimated_is_near_what_is_measured() -> None:
     slot = engine.slot
     assert measured_size == pytest.approx(slot.stems[3].nbytes, rel=0.01) and size > 0
     cpu, memory, measured_cpu, measured_memory = lines["predicted"]
-    assert slot.planner is not None and measured_cpu == pytest.approx(slot.planner.optimiser.timing.cpu, rel=0.01)
+    assert slot.planner is not None and measured_cpu == pytest.approx(slot.planner.optimizer.timing.cpu, rel=0.01)
     assert measured_memory == pytest.approx(sum(stem.nbytes for stem in slot.stems), rel=0.01)
     assert 0.2 < measured_cpu / cpu < 5.0 and 0.2 < measured_memory / memory < 5.0
 
@@ -382,8 +382,8 @@ def test_selections_are_measured_and_explained() -> None:
     rows, shapes = run(engine)
     assert rows == [row for row in expected() if row[0] % 4 == 0] and shapes[-1] == TREE
     assert engine.slot.planner is not None
-    (found,) = engine.slot.planner.optimiser.selections()
+    (found,) = engine.slot.planner.optimizer.selections()
     assert found.span == 0b001 and found.selectivity == pytest.approx(0.25, rel=0.2) and found.seconds > 0
     assert "  selection planner_quarter(a.v): 0.2" in engine.explain()
-    _, (_, by_key) = engine.slot.planner.optimiser.selectivities(_held(engine.slot.stems[:3]))
+    _, (_, by_key) = engine.slot.planner.optimizer.selectivities(_held(engine.slot.stems[:3]))
     assert 0.5 / KEYS < by_key < 2.0 / KEYS, "what (a b) lacks is no selectivity of b.k = c.k"

@@ -130,7 +130,7 @@ def test_it_is_taken_back() -> None:
         assert sorted(found, key=repr) == expected
 
 
-def test_the_optimiser_begins_without_weights() -> None:
+def test_the_optimizer_begins_without_weights() -> None:
     """With plan=auto a state that was grouped is merged back, before anything else is proposed."""
     for name, before, after in (("grouped", "((a b)+ c)", "((a b) c)"), ("grouped", "(((a)+ b) c)", "((a b) c)")):
         steps, expected = planned(name)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from eddyline.optimizer import calibrate as calibration
 from eddyline.optimizer.calibrate import LEAST, calibrate
-from eddyline.optimizer.costs import DEFAULTS, Costs
+from eddyline.optimizer.costs import DEFAULTS, StepCosts
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.expr import Expr
 from eddyline.testing.clock import ManualClock
@@ -19,7 +19,7 @@ from eddyline.testing.clock import ManualClock
 
 def test_everything_is_measured() -> None:
     costs = calibrate(perf_counter)
-    for name in Costs.names():
+    for name in StepCosts.names():
         assert getattr(costs, name) > 0 and isfinite(getattr(costs, name)), name
     assert costs.index_bytes == calibrate(ManualClock()).index_bytes
     assert 8 <= costs.index_bytes <= 64

@@ -1,4 +1,4 @@
-"""Which conditions a query has for the optimiser, and how often each holds inside a span."""
+"""Which conditions a query has for the optimizer, and how often each holds inside a span."""
 
 from __future__ import annotations
 

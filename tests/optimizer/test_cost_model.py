@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 
 from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import Model, bits
-from eddyline.optimizer.costs import DEFAULTS, Costs
+from eddyline.optimizer.costs import DEFAULTS, StepCosts
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.shapes import Pricing, mjoin_shape
-from eddyline.optimizer.workload import Access, Edge, Selection, Source, Workload
+from eddyline.optimizer.workload import Access, JoinEdge, Selection, SourceLoad, Workload
 from eddyline.plan.tree import Tree, mjoin
 from tests.optimizer.drawn import SEEDS, model
 from tests.properties import examples
 
-UNIT = Costs(1, 10, 20, 100, 1000, 1e4, 1e5, 1e6, 1e7, 4)
+UNIT = StepCosts(1, 10, 20, 100, 1000, 1e4, 1e5, 1e6, 1e7, 4)
 CHAIN = Workload(
-    (Source.stream(10, 2, 30), Source.stream(5, 2, 40), Source.stream(2, 10, 50)), (Edge(0, 1, 0.1), Edge(1, 2, 0.5))
+    (SourceLoad.stream(10, 2, 30), SourceLoad.stream(5, 2, 40), SourceLoad.stream(2, 10, 50)),
+    (JoinEdge(0, 1, 0.1), JoinEdge(1, 2, 0.5)),
 )
 
 
@@ -57,12 +58,12 @@ def test_costs_of_a_chain_by_hand() -> None:
 
 
 def test_an_index_for_each_key_that_siblings_use() -> None:
-    sources = (Source.stream(1, 1),) * 4
+    sources = (SourceLoad.stream(1, 1),) * 4
     edges = (
-        Edge(0, 1, 0.1, indexes=(0, 0)),
-        Edge(0, 2, 0.1, indexes=(0, 0)),
-        Edge(0, 3, 0.1, Access.RANGE, (1, 0)),
-        Edge(1, 2, 0.1, Access.LIST),
+        JoinEdge(0, 1, 0.1, indexes=(0, 0)),
+        JoinEdge(0, 2, 0.1, indexes=(0, 0)),
+        JoinEdge(0, 3, 0.1, Access.RANGE, (1, 0)),
+        JoinEdge(1, 2, 0.1, Access.LIST),
     )
     m = Model(Workload(sources, edges), UNIT)
     assert m.indexes(0b0001, 0b1111) == (1, 1)
@@ -101,7 +102,9 @@ def test_a_selection_by_hand() -> None:
 
 def test_a_selection_is_put_off_until_few_tuples_are_left() -> None:
     """Over a and b, whose pairs are many; with c there are few."""
-    chain = Workload(CHAIN.sources, (Edge(0, 1, 0.5), Edge(1, 2, 0.001)), selections=(Selection(0b011, 0.5, 3.0),))
+    chain = Workload(
+        CHAIN.sources, (JoinEdge(0, 1, 0.5), JoinEdge(1, 2, 0.001)), selections=(Selection(0b011, 0.5, 3.0),)
+    )
     m = Model(chain, UNIT)
     assert m.live(0b011) == pytest.approx(50) and m.live(0b111) == pytest.approx(1)
     assert m.selection_cpu(0b001, (2, 4)) == pytest.approx(2 * 0.5 * 3.0)
@@ -127,18 +130,20 @@ def test_selections_are_priced_whoever_orders(seed: int, sources: int) -> None:
 def test_a_class_of_equal_columns_counts_once_between_spans() -> None:
     """0, 1 and 2 by one key; a second condition between 0 and 1 alone counts beside it."""
     edges = (
-        Edge(0, 1, 0.05, classes=((7, 0.1),)),
-        Edge(0, 2, 0.1, classes=((7, 0.1),)),
-        Edge(1, 2, 0.1, classes=((7, 0.1),)),
+        JoinEdge(0, 1, 0.05, classes=((7, 0.1),)),
+        JoinEdge(0, 2, 0.1, classes=((7, 0.1),)),
+        JoinEdge(1, 2, 0.1, classes=((7, 0.1),)),
     )
-    m = Model(Workload((Source.stream(10, 1),) * 3, edges), UNIT)
+    m = Model(Workload((SourceLoad.stream(10, 1),) * 3, edges), UNIT)
     assert m.link(0b001, 0b110)[0] == pytest.approx(0.05)
     assert m.link(0b011, 0b100)[0] == pytest.approx(0.1)
     assert m.live(0b111) == pytest.approx(10**3 * 0.1**2 * 0.5)
     for left in range(1, 7):
         assert m.live(left) * m.live(7 ^ left) * m.link(left, 7 ^ left)[0] == pytest.approx(m.live(0b111))
     assert not m.independent and Model(CHAIN, UNIT).independent
-    alone = Workload(CHAIN.sources, (Edge(0, 1, 0.1, classes=((0, 0.1),)), Edge(1, 2, 0.5, classes=((1, 0.5),))))
+    alone = Workload(
+        CHAIN.sources, (JoinEdge(0, 1, 0.1, classes=((0, 0.1),)), JoinEdge(1, 2, 0.5, classes=((1, 0.5),)))
+    )
     assert Model(alone, UNIT).independent and Model(alone, UNIT).live(0b111) == Model(CHAIN, UNIT).live(0b111)
 
 
@@ -161,8 +166,8 @@ def test_flows_beside_arrivals(seed: int) -> None:
     """Rows arrive evenly and join by keys drawn at random; tuples are counted when their last component comes."""
     rng = Random(seed)
     keys, horizon = 3, 60.0
-    sources = tuple(Source.stream(rng.choice((2.0, 4.0)), rng.choice((2.0, 4.0))) for _ in range(3))
-    m = Model(Workload(sources, (Edge(0, 1, 1 / keys), Edge(1, 2, 1 / keys))), DEFAULTS)
+    sources = tuple(SourceLoad.stream(rng.choice((2.0, 4.0)), rng.choice((2.0, 4.0))) for _ in range(3))
+    m = Model(Workload(sources, (JoinEdge(0, 1, 1 / keys), JoinEdge(1, 2, 1 / keys))), DEFAULTS)
     arrivals = sorted(
         (k / s.rate + rng.random() / s.rate, i, rng.randrange(keys), rng.randrange(keys))
         for i, s in enumerate(sources)

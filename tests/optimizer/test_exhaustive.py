@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.brute_force import all_trees, least_orders
 from eddyline.optimizer.exhaustive import exhaustive, partitions
-from eddyline.optimizer.plans import Cost, Limits
+from eddyline.optimizer.plans import Cost, ResourceLimits
 from tests.optimizer.drawn import SEEDS, base, model
 from tests.properties import examples
 
@@ -54,7 +54,7 @@ def test_same_front_as_all_trees(seed: int, sources: int, wild: bool) -> None:
 def test_early_filtering_loses_nothing(seed: int, sources: int, cpu: float, memory: float) -> None:
     m = model(seed, sources, wild=False)
     every = exhaustive(m)
-    limits = Limits(every[0].cost.cpu * cpu, every[-1].cost.memory * memory)
+    limits = ResourceLimits(every[0].cost.cpu * cpu, every[-1].cost.memory * memory)
     wanted = [plan.tree for plan in every if limits.allow(plan.cost)]
     assert [plan.tree for plan in exhaustive(m, limits)] == wanted
 

@@ -22,12 +22,12 @@ from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.min_state import min_state
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
-from eddyline.optimizer.plans import Cost, Limits, Planned
+from eddyline.optimizer.plans import Cost, PricedPlan, ResourceLimits
 from eddyline.optimizer.shapes import Pricing, mjoin_shape, tree_of
 from eddyline.optimizer.state_removal import state_removal
 from eddyline.optimizer.state_selection import state_selection
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
-from eddyline.optimizer.workload import Access, Edge, Source, Workload
+from eddyline.optimizer.workload import Access, JoinEdge, SourceLoad, Workload
 from tests.optimizer.drawn import base
 
 FILE = Path(__file__).parent / "fixtures" / "plans.txt"
@@ -39,24 +39,24 @@ def blocks() -> list[tuple[str, str]]:
     return [(workload, answer) for workload, _, answer in (part.partition(f"\n{ANSWER}\n") for part in parts)]
 
 
-def read(text: str) -> tuple[list[str], Model, Limits]:
+def read(text: str) -> tuple[list[str], Model, ResourceLimits]:
     """The aliases, the model and the limits of a workload."""
     sources_line, edges_line, limits_line = (line for line in text.splitlines() if not line.startswith("#"))
     words = [source.split() for source in sources_line.split(", ")]
     aliases = [word[0] for word in words]
     sources = tuple(
-        Source.table(float(last)) if first == "table" else Source.stream(float(first), float(last))
+        SourceLoad.table(float(last)) if first == "table" else SourceLoad.stream(float(first), float(last))
         for _, first, last in words
     )
     edges = []
     for edge in edges_line.split(", "):
         pair, selectivity, *access = edge.split()
         left, right = (aliases.index(alias) for alias in pair.split("-"))
-        edges.append(Edge(left, right, float(selectivity), Access[access[0].upper()] if access else Access.HASH))
+        edges.append(JoinEdge(left, right, float(selectivity), Access[access[0].upper()] if access else Access.HASH))
     model = Model(Workload(sources, tuple(edges)), DEFAULTS)
     mjoin = Pricing(model).cost(mjoin_shape(model.size))
     _, cpu, _, memory = limits_line.split()
-    return aliases, model, Limits(mjoin.cpu * float(cpu), mjoin.memory * float(memory))
+    return aliases, model, ResourceLimits(mjoin.cpu * float(cpu), mjoin.memory * float(memory))
 
 
 def answer_to(text: str) -> str:
@@ -68,7 +68,7 @@ def answer_to(text: str) -> str:
     def costs(cost: Cost) -> str:
         return f"cpu {cost.cpu / reference.cpu:.3f} memory {cost.memory / reference.memory:.3f}"
 
-    def plan(name: str, planned: Planned) -> str:
+    def plan(name: str, planned: PricedPlan) -> str:
         verdict = "" if limits.allow(planned.cost) else ", not qualified"
         return f"{name}: {planned.tree.text(aliases)} {costs(planned.cost)}{verdict}"
 

@@ -13,7 +13,7 @@ from eddyline.optimizer.brute_force import least_order, least_orders
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
-from eddyline.optimizer.workload import Edge, Source, Workload
+from eddyline.optimizer.workload import JoinEdge, SourceLoad, Workload
 from tests.optimizer.drawn import SEEDS, base, model
 from tests.properties import examples
 
@@ -60,8 +60,8 @@ def test_products_are_never_worse(seed: int, sources: int) -> None:
 
 def test_figure_5_3() -> None:
     """B and C are small, A is large and joins both: the product first. W = 5, nested loops."""
-    sources = tuple(Source.stream(rate, 5.0) for rate in (100.0, 1.0, 1.0))
-    w = Workload(sources, (Edge(0, 1, 0.3), Edge(0, 2, 0.3)))
+    sources = tuple(SourceLoad.stream(rate, 5.0) for rate in (100.0, 1.0, 1.0))
+    w = Workload(sources, (JoinEdge(0, 1, 0.3), JoinEdge(0, 2, 0.3)))
     costs = DEFAULTS.scaled({"probe_hash": 0.0, "probe_list_row": 0.0})
     m = Model(w, costs)
     assert mjoin_ordering(m, base(3), cartesian=False).orders[2] == (1, 4)
@@ -79,6 +79,6 @@ def test_corrections_are_priced(seed: int, sources: int) -> None:
 
 
 def test_without_any_predicate() -> None:
-    m = Model(Workload((Source.stream(1, 2), Source.stream(3, 4), Source.table(9)), ()), DEFAULTS)
+    m = Model(Workload((SourceLoad.stream(1, 2), SourceLoad.stream(3, 4), SourceLoad.table(9)), ()), DEFAULTS)
     found = mjoin_ordering(m, base(3), cartesian=False)
     assert found.cpu == pytest.approx(sum(least_order(m, base(3), start, True) for start in base(3)))

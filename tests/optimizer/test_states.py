@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eddyline.optimizer import min_state as module
 from eddyline.optimizer.brute_force import least_binary_memory
 from eddyline.optimizer.min_state import contracted, min_state
-from eddyline.optimizer.plans import Limits
+from eddyline.optimizer.plans import ResourceLimits
 from eddyline.optimizer.refine import neighbours, refine
 from eddyline.optimizer.shapes import Pricing, Shape, dissolve, group, mjoin_shape, shape_of, states, tree_of
 from eddyline.optimizer.state_removal import state_removal
@@ -135,7 +135,7 @@ def test_refining_tries_nothing_where_nothing_can_be_had() -> None:
     m = model(3, 5, wild=False)
     pricing = Pricing(m)
     least = sum(source.rows * source.row_bytes for source in m.workload.sources)
-    assert list(refine(pricing, [mjoin_shape(5)], Limits(None, least * 0.99))) == []
+    assert list(refine(pricing, [mjoin_shape(5)], ResourceLimits(None, least * 0.99))) == []
 
 
 def test_group_and_dissolve_undo_each_other() -> None:

@@ -15,7 +15,7 @@ from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.dominating import choose, dominating
 from eddyline.optimizer.exhaustive import exhaustive
-from eddyline.optimizer.plans import Cost, Limits, Planned
+from eddyline.optimizer.plans import Cost, PricedPlan, ResourceLimits
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 from eddyline.plan.tree import mjoin
 from eddyline.testing.clock import ManualClock
@@ -23,7 +23,7 @@ from tests.optimizer.drawn import SEEDS, model
 from tests.properties import examples
 
 
-def check(m: Model, plan: Planned) -> None:
+def check(m: Model, plan: PricedPlan) -> None:
     priced = m.cost(plan.tree, plan.orderings)
     assert isclose(plan.cost.cpu, priced.cpu, rel_tol=1e-9)
     assert isclose(plan.cost.memory, priced.memory, rel_tol=1e-9)
@@ -46,9 +46,9 @@ def test_what_they_find_is_priced_right_and_exhaustive_search_finds_no_less(seed
 
 def test_without_limits_the_start_is_taken() -> None:
     m = model(5, 6, wild=False)
-    assert mjoin_init(m, Limits()).tree == mjoin(6)
-    assert [step.step for step in mjoin_init(m, Limits()).considered] == ["mjoin-ordering"]
-    assert all(len(op.children) == 2 for op in bjtree_init(m, Limits()).tree.below())
+    assert mjoin_init(m, ResourceLimits()).tree == mjoin(6)
+    assert [step.step for step in mjoin_init(m, ResourceLimits()).considered] == ["mjoin-ordering"]
+    assert all(len(op.children) == 2 for op in bjtree_init(m, ResourceLimits()).tree.below())
 
 
 @examples(25)
@@ -88,10 +88,10 @@ def test_with_time_enough_it_comes_near_to_all_of_the_front(seed: int) -> None:
 
 def test_which_to_take() -> None:
     lean, middle, quick = (
-        Planned(mjoin(2), {}, Cost(cpu, memory)) for cpu, memory in ((0.9, 100.0), (0.6, 500.0), (0.5, 900.0))
+        PricedPlan(mjoin(2), {}, Cost(cpu, memory)) for cpu, memory in ((0.9, 100.0), (0.6, 500.0), (0.5, 900.0))
     )
     plans = [quick, middle, lean]
-    limits = Limits(1.0, 1000.0)
+    limits = ResourceLimits(1.0, 1000.0)
     assert choose(plans, limits, "cpu") is quick
     assert choose(plans, limits, "memory") is lean
     assert choose(plans, limits) is middle
@@ -99,6 +99,6 @@ def test_which_to_take() -> None:
 
 
 def test_limits() -> None:
-    assert Limits(1.0, None).allow(Cost(1.0, 1e30))
-    assert not Limits(0.0, None).allow(Cost(1e-9, 0.0))
-    assert Limits(2.0, 8.0).excess(Cost(1.0, 6.0)) == 0.75
+    assert ResourceLimits(1.0, None).allow(Cost(1.0, 1e30))
+    assert not ResourceLimits(0.0, None).allow(Cost(1e-9, 0.0))
+    assert ResourceLimits(2.0, 8.0).excess(Cost(1.0, 6.0)) == 0.75

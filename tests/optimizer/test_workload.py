@@ -2,34 +2,34 @@ from __future__ import annotations
 
 import pytest
 
-from eddyline.optimizer.workload import Edge, Selection, Source, Workload
+from eddyline.optimizer.workload import JoinEdge, Selection, SourceLoad, Workload
 
-S = Source.stream(10.0, 5.0)
+S = SourceLoad.stream(10.0, 5.0)
 
 
 def test_sizes_and_turnover() -> None:
     assert (S.rows, S.turnover) == (50.0, 0.2)
-    assert Source.table(7.0).turnover == 0.0
-    assert Source.stream(3.0, 0.0).rows > 0
-    assert Source.stream(0.0, 5.0).rows == 0
+    assert SourceLoad.table(7.0).turnover == 0.0
+    assert SourceLoad.stream(3.0, 0.0).rows > 0
+    assert SourceLoad.stream(0.0, 5.0).rows == 0
 
 
 @pytest.mark.parametrize("arguments", [(-1.0, 1.0), (1.0, float("inf")), (1.0, 0.0), (1.0, 1.0, -8.0)])
 def test_no_such_source(arguments: tuple[float, ...]) -> None:
     with pytest.raises(ValueError):
-        Source(*arguments)
+        SourceLoad(*arguments)
 
 
 @pytest.mark.parametrize(
     "edges",
     [
-        (Edge(0, 0, 0.5),),
-        (Edge(0, 1, 0.5), Edge(1, 0, 0.5)),
-        (Edge(0, 2, 0.5),),
-        (Edge(0, 1, 1.5),),
+        (JoinEdge(0, 0, 0.5),),
+        (JoinEdge(0, 1, 0.5), JoinEdge(1, 0, 0.5)),
+        (JoinEdge(0, 2, 0.5),),
+        (JoinEdge(0, 1, 1.5),),
     ],
 )
-def test_no_such_edges(edges: tuple[Edge, ...]) -> None:
+def test_no_such_edges(edges: tuple[JoinEdge, ...]) -> None:
     with pytest.raises(ValueError, match="edge"):
         Workload((S, S), edges)
 

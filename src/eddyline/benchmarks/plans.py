@@ -24,7 +24,7 @@ from eddyline.engine.planner import Planner
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.dominating import choose
 from eddyline.optimizer.exhaustive import exhaustive
-from eddyline.optimizer.optimiser import Held
+from eddyline.optimizer.optimizer import Held
 from eddyline.optimizer.plans import NO_LIMITS, Cost
 from eddyline.optimizer.shapes import Pricing, shape_of
 from eddyline.plan.tree import Tree, mjoin
@@ -138,7 +138,7 @@ def _feed(case: TimedJoin, engine: LocalEngine, seconds: float) -> Iterator[floa
 
 
 def observed(case: TimedJoin, seconds: float) -> Model:
-    """What the optimiser of a slot knows after batches of so many seconds."""
+    """What the optimizer of a slot knows after batches of so many seconds."""
     engine = LocalEngine(case.query, Settings(plan="mjoin"), process_time)
     slot = engine.slot
     planner = slot.planner = Planner(slot.plan, Settings(), process_time)
@@ -146,8 +146,8 @@ def observed(case: TimedJoin, seconds: float) -> Model:
     for _ in _feed(case, engine, seconds):
         pass
     held = [Held(s.rows - s.min_live, s.row_bytes) for s in slot.stems[: len(case.query.sources)]]
-    planner.optimiser.propose(slot.plan, held)  # the first look corrects the costs
-    return planner.optimiser.model(held)
+    planner.optimizer.propose(slot.plan, held)  # the first look corrects the costs
+    return planner.optimizer.model(held)
 
 
 def measured(case: TimedJoin, trees: list[Tree]) -> list[Cost]:

@@ -1,4 +1,4 @@
-"""`bench watching`: what the statistics of the optimiser and its looks for a plan cost where there is nothing to gain.
+"""`bench watching`: what the statistics of the optimizer and its looks for a plan cost where there is nothing to gain.
 
 Joins for which `plan=auto` stays with the multi-way join run beside `optimizer=off`, in turns batch by batch; a batch
 counts with the least of some rounds, since it is the same work in each. The share of the CPU time inside the planner is
@@ -64,12 +64,12 @@ def _compare(case: str, seed: int) -> list[Result]:
         seconds, calls = _round(join)
         rounds.append(seconds)
         inside.append([sum(of_part) for of_part in calls])
-        _log.info("%s, round %d of %d: %.2f s, %.2f s with the optimiser", case, number + 1, ROUNDS, *seconds.sum(1))
+        _log.info("%s, round %d of %d: %.2f s, %.2f s with the optimizer", case, number + 1, ROUNDS, *seconds.sum(1))
     off, on = np.min(rounds, axis=0).sum(axis=1)
     ratio = float(on / off)
     watch, propose = (float(share) for share in np.min(inside, axis=0) / on)
     return [
-        Result(case, "CPU / without the optimiser", ratio, "", RATIO, ratio <= RATIO),
+        Result(case, "CPU / without the optimizer", ratio, "", RATIO, ratio <= RATIO),
         Result(case, "share of watching and looking for plans", watch + propose, "", SHARE, watch + propose <= SHARE),
         Result(case, "share of watching", watch, ""),
         Result(case, "share of looking for plans", propose, ""),

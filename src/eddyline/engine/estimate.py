@@ -1,4 +1,4 @@
-"""What a slot's optimiser believes of its plan beside what was measured, as plain data that slots send and people read.
+"""What a slot's optimizer believes of its plan beside what was measured, as plain data that slots send and people read.
 
 Estimates of slots with the same plan are put together: rates, rows, bytes and CPU add up, and shares are weighed by the
 tuples that told them. Selectivities are those inside a slot: where rows are split by a key, fewer pairs meet there and

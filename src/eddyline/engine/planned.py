@@ -76,11 +76,11 @@ class Planned:
         moving, wanted = self.migration, self._wanted
         if moving is not None and wanted in (None, moving.plan.tree):
             if moving.is_ready:
-                moving.duration = 0.0 if self.planner is None else self.planner.optimiser.since
+                moving.duration = 0.0 if self.planner is None else self.planner.optimizer.since
                 self.change_plan()
             return
         tree, move = None if wanted == self.plan.tree else wanted, None
-        if wanted is None and self.planner is not None and self.plan.grouped:  # the optimiser knows of no weights
+        if wanted is None and self.planner is not None and self.plan.grouped:  # the optimizer knows of no weights
             tree = ungrouped(self.plan.tree)
         elif wanted is None and self.planner is not None:
             move = self.planner.propose(self.plan, self._base_stems, self.eddy)

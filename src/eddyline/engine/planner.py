@@ -1,4 +1,4 @@
-"""Between a slot and the optimiser: what a batch did, as the optimiser counts it, and its proposals as decisions.
+"""Between a slot and the optimizer: what a batch did, as the optimizer counts it, and its proposals as decisions.
 
 What is told are differences of totals that the slot and its eddy keep anyway, once for every batch, so watching costs
 next to nothing whatever a batch has.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from eddyline.engine.estimate import Child, Estimate, Share, cost_text
-from eddyline.migration.strategy import Move
-from eddyline.optimizer.optimiser import Held, Optimiser, Proposal
+from eddyline.optimizer.move import Move
+from eddyline.optimizer.optimizer import Held, Optimizer, Proposal
 from eddyline.optimizer.timing import Usage
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan, Probe, Select
@@ -29,7 +29,7 @@ class Planner:
     """Of one slot whose plan may change."""
 
     def __init__(self, plan: Plan, settings: Settings, clock: Callable[[], float]) -> None:
-        self.optimiser = Optimiser(plan, settings, clock)
+        self.optimizer = Optimizer(plan, settings, clock)
         self._settings, self._query = settings, plan.query
         self._streams = sum(1 << i for i, s in enumerate(plan.query.sources) if not s.stream.is_table)
         """A span of tables only is started while they are loaded, before there is anything to meet."""
@@ -68,13 +68,13 @@ class Planner:
         )
         self._rows = [max(now, before) for now, before in zip(rows, self._rows, strict=True)]
         self._probes, self._selections = probes, selections
-        self.optimiser.watch(max(known, default=None), new_rows, new, usage, selected)
+        self.optimizer.watch(max(known, default=None), new_rows, new, usage, selected)
 
     def propose(self, plan: Plan, stems: Sequence[SteM], eddy: Eddy) -> Move | None:
         """The way to another plan, if it is time and it pays; what was found is noted either way. The orders that the
         eddy may follow are those for the plan of now."""
-        proposal = self.optimiser.propose(plan, _held(stems)) if self.optimiser.due(plan) else None
-        eddy.follow(self.optimiser.orderings)
+        proposal = self.optimizer.propose(plan, _held(stems)) if self.optimizer.due(plan) else None
+        eddy.follow(self.optimizer.orderings)
         if proposal is None:
             return None
         eddy.decisions.add(self._decision(proposal, plan, eddy.work.moment))
@@ -95,17 +95,17 @@ class Planner:
         """From the totals of now: what was done since the last batch was loading, which is no sample of anything."""
         self._rows = [max(stem.rows, before) for stem, before in zip(stems, self._rows, strict=True)]
         self._probes, self._selections = _probes(eddy), _selections(eddy)
-        self.optimiser.new_plan(eddy.plan.tree)
-        eddy.follow(self.optimiser.orderings)
+        self.optimizer.new_plan(eddy.plan.tree)
+        eddy.follow(self.optimizer.orderings)
 
     def estimate(self, plan: Plan, stems: Sequence[SteM]) -> Estimate | None:
-        """What the optimiser believes beside what was measured, of all SteMs; None before it first looked for a
+        """What the optimizer believes beside what was measured, of all SteMs; None before it first looked for a
         plan, and of tuples with weights, which it does not know."""
-        optimiser, sources = self.optimiser, len(plan.query.sources)
-        if not optimiser.timing.looked or plan.grouped:
+        optimizer, sources = self.optimizer, len(plan.query.sources)
+        if not optimizer.timing.looked or plan.grouped:
             return None
-        held, observed = _held(stems[:sources]), optimiser.observed
-        model = optimiser.model(held)
+        held, observed = _held(stems[:sources]), optimizer.observed
+        model = optimizer.model(held)
         spans = [*(1 << source for source in range(sources)), *(below.span for below in plan.materialised)]
         by_span = dict(zip(spans, stems, strict=False))
         children = [
@@ -120,19 +120,19 @@ class Planner:
             for operator in (*plan.tree.below(), plan.tree)
             for child in map(span_of, operator.children)
         ]
-        found = optimiser.selectivities(held)
+        found = optimizer.selectivities(held)
         shares = [Share(n, share, observed.told(condition)) for n, (condition, share) in enumerate(found)]
         selections = [Share(n, s.share, s.tuples, s.seconds / s.tuples)
                       for n, s in sorted(observed.selections.items()) if s.tuples]  # fmt: skip
-        predicted = optimiser.predicted(model, plan)
+        predicted = optimizer.predicted(model, plan)
         costs = (
             [predicted.cpu, predicted.memory],
-            [optimiser.timing.cpu, sum(child.measured_bytes for child in children)],
+            [optimizer.timing.cpu, sum(child.measured_bytes for child in children)],
         )
         return Estimate(plan.text, children, shares, selections, *costs, self._last())
 
     def _last(self) -> str:
-        last = self.optimiser.last
+        last = self.optimizer.last
         if last is None:
             return ""
         taken, tree = "taken" if last.taken else "not taken", last.tree.text([s.alias for s in self._query.sources])
@@ -148,14 +148,14 @@ class Planner:
         """For another process."""
         probes = [[*key, *counts] for key, counts in self._probes.items()]
         selections = [[number, *counts] for number, counts in self._selections.items()]
-        return [self.optimiser.saved(), self._rows, probes, selections]
+        return [self.optimizer.saved(), self._rows, probes, selections]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        optimiser, self._rows, probes, selections = saved
+        optimizer, self._rows, probes, selections = saved
         self._probes = {(span, target): (tuples, made) for span, target, tuples, made in probes}
         self._selections = {number: (tuples, passed, took) for number, tuples, passed, took in selections}
-        self.optimiser.restore(optimiser)
+        self.optimizer.restore(optimizer)
 
 
 def _held(stems: Sequence[SteM]) -> list[Held]:

@@ -89,7 +89,7 @@ EXPERIMENTS = {
             "migration-7", "intermediate tuples while a plan is changed, high load", "migration_load", "figure_7"
         ),
         Experiment("migration-8", "output rate while a plan is changed, high load", "migration_load", "figure_8"),
-        Experiment("migration-9", "throughput with an optimiser where nothing changes", "migration_payoff", "figure_9"),
+        Experiment("migration-9", "throughput with an optimizer where nothing changes", "migration_payoff", "figure_9"),
         Experiment("migration-10", "throughput with one change of plan at run time", "migration_payoff", "figure_10"),
         Experiment("migration-11", "state with one change of plan at run time", "migration_payoff", "figure_11"),
         Experiment("migration-12", "throughput with many changes of plan at run time", "migration_payoff", "figure_12"),

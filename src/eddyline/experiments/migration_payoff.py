@@ -1,4 +1,4 @@
-"""Plans that are changed by the optimiser while they run: figures 16.9 to 16.13 of dissertation 002.
+"""Plans that are changed by the optimizer while they run: figures 16.9 to 16.13 of dissertation 002.
 
 The runs are those of `bench migration`: `plan=auto` beside a plan that stays. Throughput is rows for a CPU second.
 """

@@ -27,7 +27,7 @@ from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.dominating import choose
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.min_state import min_state
-from eddyline.optimizer.plans import Cost, Limits
+from eddyline.optimizer.plans import Cost, ResourceLimits
 from eddyline.optimizer.shapes import Pricing, mjoin_shape, shape_of, tree_of
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 from eddyline.plan.tree import Tree, mjoin
@@ -196,7 +196,7 @@ def _measured(number: int, quick: bool, say: Say) -> Measured:
 def _measure(number: int, quick: bool) -> Measured:
     of_set, join = SETS[number], _join(number, quick)
     batch, aliases = of_set.window / BATCHES, [s.alias for s in join.query.sources]
-    limits = Limits(_machine(quick), of_set.memory * MEMORY * MB)
+    limits = ResourceLimits(_machine(quick), of_set.memory * MEMORY * MB)
     assert limits.cpu is not None and limits.memory is not None
     mjoin_run = run(join, "mjoin", batch)
     known = observed(join, batch)

@@ -19,7 +19,7 @@ from eddyline.optimizer import draw
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.exhaustive import exhaustive
-from eddyline.optimizer.plans import Limits, Planned
+from eddyline.optimizer.plans import PricedPlan, ResourceLimits
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 
 STREAMS = range(3, 21)
@@ -29,7 +29,7 @@ QUICK_STREAMS, QUICK_SETTINGS = (3, 4, 9), 12
 DECILES = range(10, 100, 10)
 SIDES = ("mjoin-init", "bjtree-init", "exhaustive")
 
-Search = Callable[[Model, Limits], list[Planned]]
+Search = Callable[[Model, ResourceLimits], list[PricedPlan]]
 _SEARCHES: dict[str, Search] = {
     "mjoin-init": lambda model, limits: [mjoin_init(model, limits)],
     "bjtree-init": lambda model, limits: [bjtree_init(model, limits)],
@@ -59,7 +59,7 @@ def figure_11(quick: bool, say: Say) -> Figure:
         times = {side: mean(_milliseconds(side, setting) for setting in settings) for side in _sides(streams)}
         table.add(streams, len(settings), *(times.get(side, "") for side in SIDES))
         say(f"{streams} streams: {', '.join(f'{side} {value:.3g} ms' for side, value in times.items())}")
-    chart = Chart("Mean optimisation time", "streams", "milliseconds", _by_streams(table), log_y=True)
+    chart = Chart("Mean optimization time", "streams", "milliseconds", _by_streams(table), log_y=True)
     return Figure(table, chart)
 
 
@@ -100,7 +100,7 @@ def _distribution(streams: int, quick: bool, say: Say) -> Figure:
     return Figure(table, Chart(title, "percent of the plans", "share of the limit, at most", series, level=1.0))
 
 
-def _settings(streams: int, count: int) -> list[draw.Setting]:
+def _settings(streams: int, count: int) -> list[draw.DrawnSetting]:
     return [draw.setting(Random(f"{streams} {number}"), streams) for number in range(count)]
 
 
@@ -108,12 +108,12 @@ def _sides(streams: int) -> tuple[str, ...]:
     return SIDES if streams <= MOST_EXHAUSTIVE else SIDES[:2]
 
 
-def _qualified(side: str, setting: draw.Setting) -> list[Planned]:
+def _qualified(side: str, setting: draw.DrawnSetting) -> list[PricedPlan]:
     plans = _SEARCHES[side](Model(setting.workload, DEFAULTS), setting.limits)
     return [plan for plan in plans if setting.limits.allow(plan.cost)]
 
 
-def _milliseconds(side: str, setting: draw.Setting) -> float:
+def _milliseconds(side: str, setting: draw.DrawnSetting) -> float:
     start = process_time()
     _SEARCHES[side](Model(setting.workload, DEFAULTS), setting.limits)
     return 1000 * (process_time() - start)

@@ -103,7 +103,7 @@ class Migration:
         self._came = self._came_before = self._there
         """Rows and tuples that the leaves had at the last step, and at the last commit."""
         self.predicted: Mapping[str, float] = {}
-        """What the optimiser believed of it when it proposed it (costs.py)."""
+        """What the optimizer believed of it when it proposed it (costs.py)."""
         self.duration = 0.0
         """Seconds of event time, if somebody knows."""
         self.moved, self.batches, self.seconds, self.longest = 0, 0, 0.0, 0.0

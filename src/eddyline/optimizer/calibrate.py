@@ -3,7 +3,7 @@
 Each cost is the median of a few rounds, per row, tuple or match of packets of `PACKET`; the cost of one thing alone is
 the difference of two measurements that differ by it. A first round compiles what is not compiled yet and does not
 count. What is around a SteM (queues, routing, gathering) is not measured here: a running query corrects the costs by
-what it needed in all (`Costs.scaled`).
+what it needed in all (`StepCosts.scaled`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.optimizer.costs import Costs
+from eddyline.optimizer.costs import StepCosts
 from eddyline.query.evaluate import ErrorCount, mask
 from eddyline.query.expr import Column as ColumnExpr
 from eddyline.query.expr import Expr, Literal
@@ -44,7 +44,7 @@ _LISTED = 32
 """Tuples that look at a whole list, which is long."""
 
 
-def calibrate(clock: Callable[[], float]) -> Costs:
+def calibrate(clock: Callable[[], float]) -> StepCosts:
     """The costs here and now; the clock gives seconds, best those of this thread (`time.thread_time`)."""
     arena = Arena()
     try:
@@ -54,7 +54,7 @@ def calibrate(clock: Callable[[], float]) -> Costs:
     finally:
         arena.close()
     costs = {name: max(LEAST, median(measured[name] for measured in rounds)) for name in rounds[0]}
-    return Costs(**costs, index_bytes=index_bytes)
+    return StepCosts(**costs, index_bytes=index_bytes)
 
 
 def _round(arena: Arena, clock: Callable[[], float]) -> Mapping[str, float]:

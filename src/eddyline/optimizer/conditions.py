@@ -1,4 +1,4 @@
-"""The conditions of a query as the optimiser sees them: which spans they make smaller, and how often.
+"""The conditions of a query as the optimizer sees them: which spans they make smaller, and how often.
 
 Columns that are set equal form a *class*: with k of its sources in a span k - 1 equalities hold there, whichever were
 written, so its selectivity counts k - 1 times. Any other condition counts once, in a span that has all its sources.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eddyline.optimizer.workload import Access, Edge
+from eddyline.optimizer.workload import Access, JoinEdge
 from eddyline.plan.plan import Plan
 from eddyline.query.expr import Expr, sources_of
 
@@ -58,7 +58,7 @@ def sources_span(predicate: Expr) -> int:
 
 def edges(
     found: Sequence[Condition], shares: Sequence[float]
-) -> tuple[tuple[Edge, ...], tuple[tuple[int, float], ...]]:
+) -> tuple[tuple[JoinEdge, ...], tuple[tuple[int, float], ...]]:
     """An edge for every pair with a condition of its own, and corrections for conditions over more sources."""
     pairs: dict[tuple[int, int], dict[str, Any]] = {}
     joint: list[tuple[int, float]] = []
@@ -77,5 +77,5 @@ def edges(
     for (left, right), edge in pairs.items():
         classes = tuple(edge["classes"])
         indexes = (hash(tuple(number for number, _ in classes)),) * 2 if classes else None
-        made.append(Edge(left, right, edge["share"], edge["access"], indexes, classes))
+        made.append(JoinEdge(left, right, edge["share"], edge["access"], indexes, classes))
     return tuple(made), tuple(joint)

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import inf, prod
 
-from eddyline.optimizer.costs import Costs
+from eddyline.optimizer.costs import StepCosts
 from eddyline.optimizer.plans import Cost, Orderings
 from eddyline.optimizer.workload import Access, Workload
 from eddyline.plan.tree import Tree, span_of
@@ -56,7 +56,7 @@ def bits(span: int) -> Iterator[int]:
 class Model:
     """Prices for one workload; what was computed for a span is kept."""
 
-    def __init__(self, workload: Workload, costs: Costs) -> None:
+    def __init__(self, workload: Workload, costs: StepCosts) -> None:
         self.workload, self.costs = workload, costs
         self.size = len(workload.sources)
         self.whole = (1 << self.size) - 1

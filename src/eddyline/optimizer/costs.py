@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 
 @dataclass(frozen=True)
-class Costs:
+class StepCosts:
     """Seconds where not said otherwise."""
 
     insert_row: float
@@ -37,7 +37,7 @@ class Costs:
     component_bytes: float = 8.0
     """Bytes of a row number, of a time, of a key copied into an intermediate SteM."""
 
-    def scaled(self, factors: Mapping[str, float]) -> Costs:
+    def scaled(self, factors: Mapping[str, float]) -> StepCosts:
         """Some of them times a factor, by name.
 
         >>> DEFAULTS.scaled({"match": 2.0}).match / DEFAULTS.match
@@ -45,7 +45,7 @@ class Costs:
         """
         return replace(self, **{name: getattr(self, name) * factor for name, factor in factors.items()})
 
-    def times(self, factor: float) -> Costs:
+    def times(self, factor: float) -> StepCosts:
         """All seconds times a factor; bytes stay.
 
         >>> twice = DEFAULTS.times(2.0)
@@ -60,7 +60,7 @@ class Costs:
         return tuple(field.name for field in fields(cls))
 
 
-DEFAULTS = Costs(
+DEFAULTS = StepCosts(
     insert_row=20e-9,
     insert_index=50e-9,
     insert_sorted=120e-9,

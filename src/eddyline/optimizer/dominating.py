@@ -17,7 +17,7 @@ from typing import Literal
 
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.exhaustive import exhaustive
-from eddyline.optimizer.plans import Cost, Limits, Planned
+from eddyline.optimizer.plans import Cost, PricedPlan, ResourceLimits
 from eddyline.optimizer.refine import neighbours
 from eddyline.optimizer.shapes import Pricing, Shape, shape_of
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
@@ -43,7 +43,7 @@ class Undominated:
         return True
 
 
-def dominating(model: Model, limits: Limits, clock: Callable[[], float], seconds: float) -> list[Planned]:
+def dominating(model: Model, limits: ResourceLimits, clock: Callable[[], float], seconds: float) -> list[PricedPlan]:
     """Qualified plans that no other one found dominates, from the least CPU to the least memory."""
     if model.size <= EXHAUSTIVE:
         return exhaustive(model, limits)
@@ -68,7 +68,7 @@ def dominating(model: Model, limits: Limits, clock: Callable[[], float], seconds
     return [pricing.planned(shape) for shape, _ in sorted(qualified, key=lambda plan: plan[1].cpu)]
 
 
-def choose(plans: Sequence[Planned], limits: Limits, scarcer: Resource | None = None) -> Planned | None:
+def choose(plans: Sequence[PricedPlan], limits: ResourceLimits, scarcer: Resource | None = None) -> PricedPlan | None:
     """The plan to take; None if there is none."""
     if not plans:
         return None

@@ -1,4 +1,4 @@
-"""Random workloads and limits, for the experiments, the bars and the tests of the optimiser.
+"""Random workloads and limits, for the experiments, the bars and the tests of the optimizer.
 
 As in 8.2 of the dissertation, streams have rates within a factor of 100 and the joins among them are drawn. Its
 selectivities are uniform in (0, 1) whatever the rates, so that each join multiplies the tuples by tens, and no plan for
@@ -14,10 +14,10 @@ from math import exp, log
 from random import Random
 
 from eddyline.optimizer.cost_model import Model
-from eddyline.optimizer.costs import DEFAULTS, Costs
-from eddyline.optimizer.plans import Limits
+from eddyline.optimizer.costs import DEFAULTS, StepCosts
+from eddyline.optimizer.plans import ResourceLimits
 from eddyline.optimizer.shapes import Pricing, mjoin_shape
-from eddyline.optimizer.workload import Access, Edge, Source, Workload
+from eddyline.optimizer.workload import Access, JoinEdge, SourceLoad, Workload
 
 RATES = (100.0, 10_000.0)
 WINDOWS = (5.0, 10.0, 30.0)
@@ -29,11 +29,11 @@ MEMORY_SHARES = (1.0, 3.0)
 
 
 @dataclass(frozen=True)
-class Setting:
+class DrawnSetting:
     """A workload and the limits for its plan."""
 
     workload: Workload
-    limits: Limits
+    limits: ResourceLimits
 
 
 def tree_edges(rng: Random, sources: int) -> list[tuple[int, int]]:
@@ -56,38 +56,38 @@ def any_edges(rng: Random, sources: int) -> list[tuple[int, int]]:
 
 def workload(rng: Random, sources: int, edges: list[tuple[int, int]]) -> Workload:
     """Streams that are joined by keys."""
-    drawn = tuple(Source.stream(rng.uniform(*RATES), rng.choice(WINDOWS)) for _ in range(sources))
+    drawn = tuple(SourceLoad.stream(rng.uniform(*RATES), rng.choice(WINDOWS)) for _ in range(sources))
     return Workload(drawn, tuple(_edge(rng, drawn, left, right) for left, right in edges))
 
 
-def _edge(rng: Random, sources: tuple[Source, ...], left: int, right: int) -> Edge:
+def _edge(rng: Random, sources: tuple[SourceLoad, ...], left: int, right: int) -> JoinEdge:
     rows = (sources[left].rows * sources[right].rows) ** 0.5
-    return Edge(left, right, min(1.0, _log_uniform(rng, *FAN_OUTS) / rows))
+    return JoinEdge(left, right, min(1.0, _log_uniform(rng, *FAN_OUTS) / rows))
 
 
 def wild(rng: Random, edges: list[tuple[int, int]], sources: int) -> Workload:
     """Anything: tables, small and large, ranges and lists, shared indexes."""
 
-    def source() -> Source:
+    def source() -> SourceLoad:
         size = rng.uniform(8, 400)
         if rng.random() < 0.2:
-            return Source.table(_log_uniform(rng, 1, 1e5), size)
-        return Source.stream(_log_uniform(rng, 0.1, 1e4), _log_uniform(rng, 0.5, 600), size)
+            return SourceLoad.table(_log_uniform(rng, 1, 1e5), size)
+        return SourceLoad.stream(_log_uniform(rng, 0.1, 1e4), _log_uniform(rng, 0.5, 600), size)
 
-    def edge(left: int, right: int) -> Edge:
+    def edge(left: int, right: int) -> JoinEdge:
         access = rng.choice((Access.HASH, Access.HASH, Access.HASH, Access.RANGE, Access.LIST))
         shared = (rng.randrange(3), rng.randrange(3)) if rng.random() < 0.5 else None
-        return Edge(left, right, _log_uniform(rng, 1e-5, 1), access, shared)
+        return JoinEdge(left, right, _log_uniform(rng, 1e-5, 1), access, shared)
 
     return Workload(tuple(source() for _ in range(sources)), tuple(edge(*pair) for pair in edges))
 
 
-def setting(rng: Random, sources: int, costs: Costs = DEFAULTS) -> Setting:
+def setting(rng: Random, sources: int, costs: StepCosts = DEFAULTS) -> DrawnSetting:
     """A workload with limits."""
     drawn = workload(rng, sources, any_edges(rng, sources))
     mjoin = Pricing(Model(drawn, costs)).cost(mjoin_shape(sources))
     cpu = mjoin.cpu * _log_uniform(rng, *CPU_SHARES)
-    return Setting(drawn, Limits(cpu, mjoin.memory * _log_uniform(rng, *MEMORY_SHARES)))
+    return DrawnSetting(drawn, ResourceLimits(cpu, mjoin.memory * _log_uniform(rng, *MEMORY_SHARES)))
 
 
 def _log_uniform(rng: Random, least: float, most: float) -> float:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import Model
-from eddyline.optimizer.plans import NO_LIMITS, Limits, Planned
+from eddyline.optimizer.plans import NO_LIMITS, PricedPlan, ResourceLimits
 from eddyline.optimizer.shapes import Pricing
 
 
@@ -39,7 +39,7 @@ Front = list[Point]
 _BASE: Front = [Point(0.0, 0.0, (), ())]
 
 
-def exhaustive(model: Model, limits: Limits = NO_LIMITS) -> list[Planned]:
+def exhaustive(model: Model, limits: ResourceLimits = NO_LIMITS) -> list[PricedPlan]:
     """All qualified plans that no other dominates, from the least CPU to the least memory."""
     search = _Search(model, limits)
     fronts = search.run()
@@ -47,7 +47,7 @@ def exhaustive(model: Model, limits: Limits = NO_LIMITS) -> list[Planned]:
 
 
 class _Search:
-    def __init__(self, model: Model, limits: Limits) -> None:
+    def __init__(self, model: Model, limits: ResourceLimits) -> None:
         self._model = model
         self._pricing = Pricing(model, best_ordering)
         self._cpu = inf if limits.cpu is None else limits.cpu
@@ -88,7 +88,7 @@ class _Search:
         """The least memory that is needed beside a tree for this span."""
         return sum(rows for i, rows in enumerate(self._least) if not span >> i & 1)
 
-    def planned(self, point: Point) -> Planned:
+    def planned(self, point: Point) -> PricedPlan:
         """As a plan."""
         shape: dict[int, tuple[int, ...]] = {}
         self._collect(point, shape)

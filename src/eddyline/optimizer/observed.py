@@ -1,4 +1,4 @@
-"""What a running query tells the optimiser: rates, sizes and selectivities, fading with event time.
+"""What a running query tells the optimizer: rates, sizes and selectivities, fading with event time.
 
 Rates are counted: rows built per second of event time. Windows are those of the plan, so a source holds rate times
 window. Selectivities are solved for: a probe by tuples of span S of a SteM of span T makes live(S + T) / live(S)

@@ -29,7 +29,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ResourceLimits:
     """What a plan may use; None is no limit. A plan within both is *qualified*."""
 
     cpu: float | None = None
@@ -44,7 +44,7 @@ class Limits:
         return max(_share(cost.cpu, self.cpu), _share(cost.memory, self.memory))
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = ResourceLimits()
 
 
 def _share(used: float, limit: float | None) -> float:
@@ -71,7 +71,7 @@ class Considered:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PricedPlan:
     """A plan; `considered` are those that led to it, and `priced` is how many operators were priced on the way."""
 
     tree: Tree

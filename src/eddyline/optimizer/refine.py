@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
 from eddyline.optimizer.cost_model import Model
-from eddyline.optimizer.plans import Cost, Limits
+from eddyline.optimizer.plans import Cost, ResourceLimits
 from eddyline.optimizer.shapes import Pricing, Shape, dissolved, grouped, states
 
 SMALL = 8
@@ -33,7 +33,7 @@ Change = tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]]
 _NOTHING: Change = (), ()
 
 
-def refine(pricing: Pricing, starts: Sequence[Shape], limits: Limits) -> Iterator[tuple[Shape, Cost]]:
+def refine(pricing: Pricing, starts: Sequence[Shape], limits: ResourceLimits) -> Iterator[tuple[Shape, Cost]]:
     """The trees that were looked at, each the nearest to the limits of those that were known."""
     if not limits.allow(_least(pricing.model)):
         return

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
-from eddyline.optimizer.plans import Considered, Cost, Ordered, Planned
+from eddyline.optimizer.plans import Considered, Cost, Ordered, PricedPlan
 from eddyline.plan.tree import Tree, span_of
 
 Shape = Mapping[int, tuple[int, ...]]
@@ -23,7 +23,7 @@ Shape = Mapping[int, tuple[int, ...]]
 Order = Callable[[Model, Sequence[int]], Ordered]
 
 
-class Operator(NamedTuple):
+class PricedOperator(NamedTuple):
     """What an operator costs, the SteMs of its children included, and the orders of its probes."""
 
     cpu: float
@@ -36,7 +36,7 @@ class Pricing:
 
     def __init__(self, model: Model, order: Order = mjoin_ordering) -> None:
         self.model, self._order = model, order
-        self._known: dict[tuple[int, ...], Operator] = {}
+        self._known: dict[tuple[int, ...], PricedOperator] = {}
         self.effort = 0
         """Squares of the numbers of children of all operators priced: about what ordering them took."""
 
@@ -45,7 +45,7 @@ class Pricing:
         """How many operators were priced."""
         return len(self._known)
 
-    def operator(self, children: tuple[int, ...]) -> Operator:
+    def operator(self, children: tuple[int, ...]) -> PricedOperator:
         """What an operator over these children costs."""
         known = self._known.get(children)
         if known is None:
@@ -56,7 +56,7 @@ class Pricing:
             for child in children:
                 cpu += model.stem_cpu(child, span)
                 memory += model.stem_memory(child, span)
-            known = self._known[children] = Operator(cpu, memory, ordered)
+            known = self._known[children] = PricedOperator(cpu, memory, ordered)
         return known
 
     def cost(self, shape: Shape) -> Cost:
@@ -72,14 +72,14 @@ class Pricing:
             sum(o.memory for o in after) - sum(o.memory for o in before),
         )
 
-    def planned(self, shape: Shape, considered: Sequence[Considered] = ()) -> Planned:
+    def planned(self, shape: Shape, considered: Sequence[Considered] = ()) -> PricedPlan:
         """The shape as a plan."""
         orderings = {
             (span, child): order
             for span, children in shape.items()
             for child, order in self.operator(children).ordered.orders.items()
         }
-        return Planned(tree_of(shape), orderings, self.cost(shape), tuple(considered), self.priced)
+        return PricedPlan(tree_of(shape), orderings, self.cost(shape), tuple(considered), self.priced)
 
 
 def mjoin_shape(sources: int) -> Shape:

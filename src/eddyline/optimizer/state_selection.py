@@ -84,7 +84,7 @@ def _kept(model: Model, span: int) -> float:
 
 
 def merged(pricing: Pricing, shape: Shape, operator: int) -> Shape:
-    """Operator merging: the operators below one become part of it where that costs no more of either resource."""
+    """PricedOperator merging: the operators below one become part of it where that costs no more of either resource."""
     for child in shape[operator]:
         if child & (child - 1):
             change = pricing.change([shape[operator], shape[child]], [dissolved(shape, operator, child)])

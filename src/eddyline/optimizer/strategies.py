@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.min_state import min_state
-from eddyline.optimizer.plans import Considered, Cost, Limits, Planned
+from eddyline.optimizer.plans import Considered, Cost, PricedPlan, ResourceLimits
 from eddyline.optimizer.refine import refine
 from eddyline.optimizer.shapes import Pricing, Shape, mjoin_shape, tree_of
 from eddyline.optimizer.state_removal import state_removal
@@ -17,7 +17,7 @@ from eddyline.optimizer.state_selection import state_selection
 class _Path:
     """The plans a strategy came to."""
 
-    def __init__(self, pricing: Pricing, limits: Limits) -> None:
+    def __init__(self, pricing: Pricing, limits: ResourceLimits) -> None:
         self._pricing, self._limits = pricing, limits
         self._steps: list[tuple[str, Shape, Cost]] = []
 
@@ -26,13 +26,13 @@ class _Path:
         self._steps.append((step, shape, cost))
         return self._limits.allow(cost)
 
-    def refined(self) -> Planned:
+    def refined(self) -> PricedPlan:
         """After small changes to the plans so far, those that came nearest first."""
         for shape, cost in refine(self._pricing, [shape for _, shape, _ in self._nearest_first()], self._limits):
             self.take("refine", shape, cost)
         return self.planned()
 
-    def planned(self) -> Planned:
+    def planned(self) -> PricedPlan:
         """The qualified plan, or the one that comes nearest to it."""
         considered = [Considered(step, tree_of(shape), cost) for step, shape, cost in self._steps]
         return self._pricing.planned(self._nearest_first()[0][1], considered)
@@ -41,7 +41,7 @@ class _Path:
         return sorted(self._steps, key=lambda step: self._limits.excess(step[2]))
 
 
-def mjoin_init(model: Model, limits: Limits) -> Planned:
+def mjoin_init(model: Model, limits: ResourceLimits) -> PricedPlan:
     """Adds states to the multi-way join."""
     pricing = Pricing(model)
     path = _Path(pricing, limits)
@@ -56,7 +56,7 @@ def mjoin_init(model: Model, limits: Limits) -> Planned:
     return path.refined()
 
 
-def bjtree_init(model: Model, limits: Limits) -> Planned:
+def bjtree_init(model: Model, limits: ResourceLimits) -> PricedPlan:
     """Removes states from a binary tree."""
     pricing = Pricing(model)
     path = _Path(pricing, limits)

@@ -1,4 +1,4 @@
-"""When to optimise: data-driven, memory-driven, refined, and a mixture of them (dissertation, 26.1).
+"""When to optimize: data-driven, memory-driven, refined, and a mixture of them (dissertation, 26.1).
 
 *data*: an interval has passed and a statistic has changed by more than a threshold since a plan was last looked for.
 *memory*: state comes near its limit, or the input queues grow steadily. *refined*: also when queues inside the plan

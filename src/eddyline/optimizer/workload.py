@@ -1,4 +1,4 @@
-"""What the optimiser is told of a query and its data: sources with rates and sizes, and predicates between them.
+"""What the optimizer is told of a query and its data: sources with rates and sizes, and predicates between them.
 
 Rates are rows per second of event time that are built. `rows` is what a base SteM holds: rate times window for a
 stream, all of it for a table. A row is replaced every rows / rate seconds; its inverse, the *turnover*, is all that the
@@ -24,10 +24,10 @@ class Access(IntEnum):
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceLoad:
     """A stream within its window, or a table.
 
-    >>> Source.stream(rate=10.0, window=30.0).rows
+    >>> SourceLoad.stream(rate=10.0, window=30.0).rows
     300.0
     """
 
@@ -44,12 +44,12 @@ class Source:
             raise ValueError("a stream with a rate has rows in its window")
 
     @classmethod
-    def stream(cls, rate: float, window: float, row_bytes: float = 64.0) -> Source:
+    def stream(cls, rate: float, window: float, row_bytes: float = 64.0) -> SourceLoad:
         """Rows that live for `window` seconds."""
         return cls(rate, max(rate * window, SMALLEST if rate else 0.0), row_bytes)
 
     @classmethod
-    def table(cls, rows: float, row_bytes: float = 64.0) -> Source:
+    def table(cls, rows: float, row_bytes: float = 64.0) -> SourceLoad:
         """Rows that are there from the start."""
         return cls(0.0, rows, row_bytes)
 
@@ -60,7 +60,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Edge:
+class JoinEdge:
     """All that is asked between two sources: `selectivity` is the share of pairs within the windows that match.
 
     `indexes` are numbers of the index of `left` and of the index of `right` that serve it: edges with the same number
@@ -80,7 +80,7 @@ class Edge:
     def parts(self) -> tuple[tuple[int | None, float], ...]:
         """Its classes, and what is left without them.
 
-        >>> Edge(0, 1, 0.05, classes=((7, 0.1),)).parts
+        >>> JoinEdge(0, 1, 0.05, classes=((7, 0.1),)).parts
         ((7, 0.1), (None, 0.5))
         """
         rest = self.selectivity / prod(share for _, share in self.classes) if self.selectivity else 0.0
@@ -105,8 +105,8 @@ class Workload:
     factor) multiplies the size of every span that contains that one.
     """
 
-    sources: tuple[Source, ...]
-    edges: tuple[Edge, ...]
+    sources: tuple[SourceLoad, ...]
+    edges: tuple[JoinEdge, ...]
     joint: tuple[tuple[int, float], ...] = ()
     selections: tuple[Selection, ...] = ()
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from math import inf
 
-from eddyline.migration.strategy import Conditions, Move, choose_move
-from eddyline.optimizer.plans import Cost, Limits
+from eddyline.optimizer.move import Move, MoveConditions, choose_move
+from eddyline.optimizer.plans import Cost, ResourceLimits
 from eddyline.optimizer.shapes import Pricing
 from eddyline.optimizer.timing import Timing
 from eddyline.optimizer.trials import Trials
@@ -44,7 +44,7 @@ class Worth:
         ]
         """Seconds, 0 for a table, None where rows are counted."""
         self._lateness = max((s.stream.lateness for s in sources if not s.stream.is_table), default=0) / MICROS
-        self.limits = Limits(settings.cpu, None if settings.memory is None else float(settings.memory))
+        self.limits = ResourceLimits(settings.cpu, None if settings.memory is None else float(settings.memory))
         self.trials = Trials(self._longest)
 
     def over(self, now: Cost, then: Cost) -> bool:
@@ -68,7 +68,7 @@ class Worth:
             for life, source in zip(self._lives, pricing.model.workload.sources, strict=True)
         ]
         used = timing.cpu, float(timing.held), self.limits.memory
-        return choose_move(pricing, old, new, Conditions(settings.migration, *used, lives, self._lateness, pause))
+        return choose_move(pricing, old, new, MoveConditions(settings.migration, *used, lives, self._lateness, pause))
 
     def refused(self, now: Cost, then: Cost, tree: Tree, move: Move) -> str:
         """Why a better plan is not taken; empty if it is."""

@@ -60,7 +60,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PartitionEstimate:
     """Rows read of all streams, shipped to slots, and built by them."""
 
     read: float
@@ -75,7 +75,7 @@ class Partitioning:
     slots: int
     groups: int
     axes: tuple[Axis, ...]
-    estimate: Estimate
+    estimate: PartitionEstimate
 
     def copies(self, source: int) -> int:
         """How many slots build a row of the source."""
@@ -128,7 +128,7 @@ def choices(plan: Plan, slots: int) -> Iterator[tuple[Axis, ...]]:
                 yield replace(first, size=size), replace(second, size=slots // size)
 
 
-def _estimate(query: Query, axes: tuple[Axis, ...], slots: int, rows: Mapping[str, float]) -> Estimate:
+def _estimate(query: Query, axes: tuple[Axis, ...], slots: int, rows: Mapping[str, float]) -> PartitionEstimate:
     shipped = stored = 0.0
     for stream, count in rows.items():
         mine = [s for s, item in enumerate(query.sources) if item.stream.name == stream]
@@ -136,7 +136,7 @@ def _estimate(query: Query, axes: tuple[Axis, ...], slots: int, rows: Mapping[st
         counted = any(query.sources[s].window.kind is WindowKind.ROWS for s in mine)
         shipped += count * (slots if counted else min(slots, sum(ways.values())))
         stored += count * sum(_copies(axes, s) for s in mine)
-    return Estimate(sum(rows.values()), shipped, stored)
+    return PartitionEstimate(sum(rows.values()), shipped, stored)
 
 
 def _copies(axes: Sequence[Axis], source: int) -> int:

@@ -132,7 +132,7 @@ class Eddy:
         self._router = router(self._settings, plan, self.routes, self.work, self.decisions, self.clock)
 
     def follow(self, orderings: Mapping[tuple[int, int], tuple[int, ...]]) -> None:
-        """Tell the router the orders that the optimiser found best (see policies/policy.py)."""
+        """Tell the router the orders that the optimizer found best (see policies/policy.py)."""
         self._router.follow(orderings)
 
     def run(self, until: float = math.inf) -> None:

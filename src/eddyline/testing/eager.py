@@ -13,7 +13,7 @@ from types import ModuleType
 
 from eddyline.engine import input_batch, partial, slot
 from eddyline.migration import migration
-from eddyline.optimizer import optimiser, timing, worth
+from eddyline.optimizer import optimizer, timing, worth
 from eddyline.routing import eddy, scheduler, statistics
 from eddyline.routing.policies import auto, forks
 from eddyline.state import column, hash_index, stem
@@ -30,7 +30,7 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
         (statistics, {"ENOUGH": 1, "CLEARLY": 0.5, "LARGE": 1}),
         (input_batch, {"LEAST": 1, "FIRST": 4 * size, "MOST": 8 * size, "PASS": 1e-5}),
         (timing, {"FIRST_WINDOWS": 0.0, "FIRST_ROWS": 1, "INTERVAL_ROWS": 8 * size, "THRESHOLD": 1.0}),
-        (optimiser, {"SEARCH": 0.0}),
+        (optimizer, {"SEARCH": 0.0}),
         (worth, {"GAIN": -1e9, "BACK": -1e9}),
         (slot, {"RESULT_ROWS": size}),
         (migration, {"CHUNK": size}),

@@ -1,6 +1,6 @@
 """Slots that change their plans at random: at once, by moving states, on a parallel track, or beginning and giving up.
 
-In place of what the optimiser proposes, so it happens wherever a slot does it: in one process, in a simulation of the
+In place of what the optimizer proposes, so it happens wherever a slot does it: in one process, in a simulation of the
 batch protocol, with wind-back and crashes.
 """
 

@@ -1,5 +1,5 @@
 """Fixed: a static plan. Selections as soon as they can be evaluated, in the order they are written; then the order that
-the optimiser found best for its operator, or sources in the order of FROM where nobody has said anything.
+the optimizer found best for its operator, or sources in the order of FROM where nobody has said anything.
 
 An order is told for each child that may start, and tuples do not know who started them. That does not matter: what is
 best after some children were reached is the same for all who reached them (see optimizer/best_ordering.py), so the

@@ -20,7 +20,7 @@ class Policy:
         raise NotImplementedError
 
     def follow(self, orderings: Mapping[tuple[int, int], tuple[int, ...]]) -> None:
-        """The orders that the optimiser found best: by (span of an operator, span of the child that starts) the spans
+        """The orders that the optimizer found best: by (span of an operator, span of the child that starts) the spans
         of the other children as they are probed. A policy that finds its own does not care."""
 
     def sample(self, entry: Entry, size: int) -> int:

@@ -11,23 +11,25 @@ import pytest
 from hypothesis import given
 
 from eddyline.migration.boxes import boxes
-from eddyline.migration.strategy import Conditions, applied, choose_move
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
+from eddyline.optimizer.move import MoveConditions, applied, choose_move
 from eddyline.optimizer.shapes import Pricing, shape_of
-from eddyline.optimizer.workload import Edge, Source, Workload
+from eddyline.optimizer.workload import JoinEdge, SourceLoad, Workload
 from eddyline.plan.tree import Tree, mjoin, parse_tree
 from eddyline.testing.trees import random_tree
 from tests.optimizer.drawn import SEEDS
 from tests.properties import examples
 
 LEFT = Tree((Tree((0, 1)), 2))
-FREE = Conditions("auto", 0.1, 0.0, None, (2.0, 2.0, 2.0), 0.0, 0.05)
+FREE = MoveConditions("auto", 0.1, 0.0, None, (2.0, 2.0, 2.0), 0.0, 0.05)
 
 
 def pricing() -> Pricing:
     """a and b meet, and hardly anything of that meets c."""
-    return Pricing(Model(Workload((Source.stream(1000, 2),) * 3, (Edge(0, 1, 1e-3), Edge(1, 2, 1e-7))), DEFAULTS))
+    return Pricing(
+        Model(Workload((SourceLoad.stream(1000, 2),) * 3, (JoinEdge(0, 1, 1e-3), JoinEdge(1, 2, 1e-7))), DEFAULTS)
+    )
 
 
 def test_moving_state_is_the_usual_one() -> None:
@@ -65,8 +67,8 @@ OLD, NEW = parse_tree("((a b c) (d e f))", SIX), parse_tree("(((a b) c) ((d e) f
 
 def six(pair: float) -> Pricing:
     """Two chains, joined; pairs of d and e are `pair` times as many as those of a and b."""
-    edges = tuple(Edge(i, i + 1, 1e-3 * (pair if i == 3 else 1.0)) for i in range(5))
-    return Pricing(Model(Workload((Source.stream(1000, 1),) * 6, edges), DEFAULTS))
+    edges = tuple(JoinEdge(i, i + 1, 1e-3 * (pair if i == 3 else 1.0)) for i in range(5))
+    return Pricing(Model(Workload((SourceLoad.stream(1000, 1),) * 6, edges), DEFAULTS))
 
 
 def test_boxes_are_moved_together_if_there_is_room() -> None:

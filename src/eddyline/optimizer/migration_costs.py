@@ -44,7 +44,7 @@ class Predicted:
 
 
 @dataclass(frozen=True)
-class Change:
+class PlanChange:
     """From one plan to another, with the prices of now."""
 
     pricing: Pricing
@@ -87,7 +87,7 @@ def parents(shape: Shape) -> dict[int, int]:
     return {child: operator for operator, children in shape.items() for child in children}
 
 
-def moving_state(change: Change, spare: float, pause: float | None) -> Predicted:
+def moving_state(change: PlanChange, spare: float, pause: float | None) -> Predicted:
     """`spare` are the CPU seconds that the running plan takes per second of event time, `pause` the seconds that
     results may be held back at a time (None: as long as it takes, before anything else comes)."""
     pricing, model = change.pricing, change.pricing.model
@@ -128,7 +128,7 @@ def _made_again(pricing: Pricing, box: Box, span: int, children: tuple[int, ...]
     return total + (model.selection_cpu(start, order) / turnover if turnover else 0.0)
 
 
-def parallel_track(change: Change, lives: Sequence[float], lateness: float) -> Predicted:
+def parallel_track(change: PlanChange, lives: Sequence[float], lateness: float) -> Predicted:
     """`lives` are the seconds that a row of each source lives, 0 for a table; `lateness` is how long after these it is
     known that it does not any more."""
     pricing, model = change.pricing, change.pricing.model

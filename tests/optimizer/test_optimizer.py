@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.migration.strategy import Move
-from eddyline.optimizer import optimiser, worth
+from eddyline.optimizer import optimizer, worth
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
-from eddyline.optimizer.optimiser import STEP, TRIED, Held, Optimiser, Proposal
+from eddyline.optimizer.move import Move
+from eddyline.optimizer.optimizer import STEP, TRIED, Held, Optimizer, Proposal
 from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.shapes import Pricing, shape_of
 from eddyline.optimizer.timing import GLANCE, INTERVAL_ROWS, Usage
@@ -39,16 +39,16 @@ does."""
 
 @pytest.fixture(autouse=True)
 def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimiser, "_calibrated", [DEFAULTS])
+    monkeypatch.setattr(optimizer, "_calibrated", [DEFAULTS])
 
 
 class Watched:
-    """An optimiser that sees batches of a tenth of a second, with selectivities of a-b and b-c as told."""
+    """An optimizer that sees batches of a tenth of a second, with selectivities of a-b and b-c as told."""
 
     def __init__(self, tree: str = "(a b c)", query: Query = CHAIN, **settings: object) -> None:
         self.plan = Plan(query, parse_tree(tree, [s.alias for s in query.sources]))
         ticks = count()
-        self.optimiser = Optimiser(self.plan, Settings(**settings), lambda: next(ticks) * 1e-3)
+        self.optimizer = Optimizer(self.plan, Settings(**settings), lambda: next(ticks) * 1e-3)
         self.time = 0
 
     def see(
@@ -66,15 +66,15 @@ class Watched:
         for _ in range(batches):
             seconds = sum(took for _, _, took in (selections or {}).values())
             used = usage or Usage(0.01 + seconds, 0, selecting=seconds)
-            self.optimiser.watch(self.time, [r // 10 for r in RATES], probes, used, selections)
+            self.optimizer.watch(self.time, [r // 10 for r in RATES], probes, used, selections)
             self.time += 100_000
         return self
 
     def propose(self) -> Proposal | None:
-        return self.optimiser.propose(self.plan, self.held)
+        return self.optimizer.propose(self.plan, self.held)
 
     def timing_said(self) -> str | None:
-        return self.optimiser.timing.due()
+        return self.optimizer.timing.due()
 
     @property
     def held(self) -> list[Held]:
@@ -89,13 +89,13 @@ def proposed(watched: Watched) -> tuple[str, bool]:
 
 def test_nothing_before_enough_was_seen() -> None:
     watched = Watched().see(RARE, OFTEN, batches=5)
-    assert watched.propose() is None and watched.optimiser.last is None
+    assert watched.propose() is None and watched.optimizer.last is None
 
 
 def test_the_cheaper_tree_is_taken() -> None:
     watched = Watched().see(RARE, OFTEN)
     found = watched.propose()
-    assert found is not None and found is watched.optimiser.last
+    assert found is not None and found is watched.optimizer.last
     assert (found.tree.text("abc"), found.taken) == ("((a b) c)", True)
     assert found.cost.cpu < (1 - GAIN) * found.now.cpu
     assert found.why == "enough has been seen; the first look"
@@ -173,7 +173,7 @@ def test_no_plan_within_the_limits() -> None:
 
 def test_rows_before_the_event_time_was_known_are_in_no_rate() -> None:
     watched = Watched().see(RARE, OFTEN, batches=3)
-    assert [watched.optimiser.observed.rate(i) for i in range(3)] == [pytest.approx(r) for r in RATES]
+    assert [watched.optimizer.observed.rate(i) for i in range(3)] == [pytest.approx(r) for r in RATES]
 
 
 def workload_of(where: str, shares: dict[tuple[int, int], float], streams: str = "abc") -> Workload:
@@ -183,8 +183,8 @@ def workload_of(where: str, shares: dict[tuple[int, int], float], streams: str =
     watched = Watched(f"({' '.join(streams)})", query)
     probes = {key: (10_000, round(10_000 * fan_out)) for key, fan_out in shares.items()}
     for at in range(30):
-        watched.optimiser.watch(at * 100_000, [10] * len(streams), probes, Usage(0.0, 0))
-    return watched.optimiser.workload([Held(100, 30.0)] * len(streams))
+        watched.optimizer.watch(at * 100_000, [10] * len(streams), probes, Usage(0.0, 0))
+    return watched.optimizer.workload([Held(100, 30.0)] * len(streams))
 
 
 def test_a_class_is_an_edge_for_each_pair_that_counts_once_between_spans() -> None:
@@ -271,15 +271,15 @@ def test_a_plan_comes_back_from_the_library_at_once(monkeypatch: pytest.MonkeyPa
     """b and c hardly meet at first, then a and b; when it is as it was at first, nothing is searched."""
     watched = Watched("((a b) c)")
     first = moved(watched, OFTEN, RARE, 100)
-    assert first.tree.text("abc") == "(a (b c))" and len(watched.optimiser.library) == 1
+    assert first.tree.text("abc") == "(a (b c))" and len(watched.optimizer.library) == 1
     second = moved(watched, RARE, OFTEN, 100 * INTERVAL)
     assert second.tree.text("abc") == "((a b) c)" and GLANCE not in second.why
-    while watched.optimiser.timing.saved()[4][0] < 16:  # looks until the next one is far off
-        assert watched.see(RARE, OFTEN, 1).propose() is None or not watched.optimiser.last.taken
+    while watched.optimizer.timing.saved()[4][0] < 16:  # looks until the next one is far off
+        assert watched.see(RARE, OFTEN, 1).propose() is None or not watched.optimizer.last.taken
     seen = Watched("((a b) c)")
-    seen.optimiser.restore(json.loads(json.dumps(watched.optimiser.saved())))
+    seen.optimizer.restore(json.loads(json.dumps(watched.optimizer.saved())))
     seen.time = watched.time
-    monkeypatch.setattr(seen.optimiser, "_search", lambda model: pytest.fail("there is no need to search"))
+    monkeypatch.setattr(seen.optimizer, "_search", lambda model: pytest.fail("there is no need to search"))
     back = moved(seen, OFTEN, RARE, 8 * INTERVAL)
     assert back.tree.text("abc") == "(a (b c))" and back.cost.cpu < (1 - GAIN) * back.now.cpu
     assert back.why.startswith(f"{GLANCE}, this plan was found then, for ") and "selectivity 0-1" in back.why
@@ -293,32 +293,32 @@ def test_the_library_has_nothing_for_what_is_new() -> None:
     for _ in range(INTERVAL):
         assert watched.see(RARE, OFTEN, 1).propose() is None
     watched.see(OFTEN, RARE, INTERVAL)
-    assert watched.optimiser.due(watched.plan) is None, "there is no other plan in the library"
-    watched.optimiser.library.remember({"something": 1.0}, mjoin(3), Cost(0.0, 0.0))
-    before = watched.optimiser.timing.saved()
-    assert watched.optimiser.due(watched.plan) == GLANCE and watched.propose() is None
-    after = watched.optimiser.timing.saved()
+    assert watched.optimizer.due(watched.plan) is None, "there is no other plan in the library"
+    watched.optimizer.library.remember({"something": 1.0}, mjoin(3), Cost(0.0, 0.0))
+    before = watched.optimizer.timing.saved()
+    assert watched.optimizer.due(watched.plan) == GLANCE and watched.propose() is None
+    after = watched.optimizer.timing.saved()
     assert after[1][:2] == before[1][:2] and after[4:] == before[4:], "only a glance: the next look is when it was"
-    assert watched.optimiser.due(watched.plan) is None
+    assert watched.optimizer.due(watched.plan) is None
 
 
 def test_orders_are_those_of_the_plan_of_now() -> None:
     watched = Watched(optimizer="mjoin-init")
-    assert watched.optimiser.orderings == {}
+    assert watched.optimizer.orderings == {}
     watched.see(RARE, OFTEN).propose()
-    assert watched.optimiser.orderings[7, 2] == (1, 4), "b asks a first, where it hardly finds anything"
+    assert watched.optimizer.orderings[7, 2] == (1, 4), "b asks a first, where it hardly finds anything"
     other = Watched(optimizer="mjoin-init").see(OFTEN, RARE)
     other.propose()
-    assert other.optimiser.orderings[7, 2] == (4, 1)
+    assert other.optimizer.orderings[7, 2] == (4, 1)
     tree = Watched().see(RARE, OFTEN)
     assert proposed(tree) == ("((a b) c)", True)
-    assert tree.optimiser.orderings.keys() == {(7, 1), (7, 2), (7, 4)}, "it is not there yet"
+    assert tree.optimizer.orderings.keys() == {(7, 1), (7, 2), (7, 4)}, "it is not there yet"
     again = Watched()
-    again.optimiser.restore(json.loads(json.dumps(tree.optimiser.saved())))
+    again.optimizer.restore(json.loads(json.dumps(tree.optimizer.saved())))
     for watched in (tree, again):
-        watched.optimiser.new_plan(parse_tree("((a b) c)", "abc"))
-    assert again.optimiser.orderings == tree.optimiser.orderings
-    assert tree.optimiser.orderings == {(3, 1): (2,), (3, 2): (1,), (7, 3): (4,), (7, 4): (3,)}
+        watched.optimizer.new_plan(parse_tree("((a b) c)", "abc"))
+    assert again.optimizer.orderings == tree.optimizer.orderings
+    assert tree.optimizer.orderings == {(3, 1): (2,), (3, 2): (1,), (7, 3): (4,), (7, 4): (3,)}
 
 
 @udf(returns=pa.bool_(), name="priced_selection")
@@ -340,28 +340,28 @@ def test_an_expensive_selection_is_part_of_the_price() -> None:
     cheap, dear = (Watched(query=SELECTING) for _ in range(2))
     for watched, seconds in ((cheap, 1e-9), (dear, 2e-4)):
         watched.see(0.001, LITTLE, selections={0: (500, 400, 500 * seconds)})
-    ((condition, share, each),) = [(s.span, s.selectivity, s.seconds) for s in dear.optimiser.selections()]
+    ((condition, share, each),) = [(s.span, s.selectivity, s.seconds) for s in dear.optimizer.selections()]
     assert condition == 0b001 and share == pytest.approx(0.8, rel=0.01) and each == pytest.approx(2e-4)
     found = {name: w.propose() for name, w in (("cheap", cheap), ("dear", dear))}
     assert found["dear"] is not None and found["cheap"] is not None
     assert found["dear"].tree.text("abc") == "((a b) c)" and found["dear"].taken
     assert not found["cheap"].taken
-    assert "selection 0" in dear.optimiser.timing.saved()[6]
+    assert "selection 0" in dear.optimizer.timing.saved()[6]
 
 
 def test_saved_and_restored() -> None:
     watched, again = Watched(query=SELECTING), Watched(query=SELECTING)
     watched.see(RARE, LITTLE, selections={0: (50, 40, 0.001)}).propose()
-    assert len(watched.optimiser.library) == 1 and watched.optimiser.orderings
-    again.optimiser.restore(json.loads(json.dumps(watched.optimiser.saved())))
-    assert again.optimiser.saved() == watched.optimiser.saved()
-    assert again.optimiser.orderings == watched.optimiser.orderings
-    assert again.optimiser.selections() == watched.optimiser.selections() != ()
+    assert len(watched.optimizer.library) == 1 and watched.optimizer.orderings
+    again.optimizer.restore(json.loads(json.dumps(watched.optimizer.saved())))
+    assert again.optimizer.saved() == watched.optimizer.saved()
+    assert again.optimizer.orderings == watched.optimizer.orderings
+    assert again.optimizer.selections() == watched.optimizer.selections() != ()
 
 
 def test_a_proposal_after_it_was_restored() -> None:
     watched, again = Watched().see(RARE, OFTEN), Watched()
-    again.optimiser.restore(json.loads(json.dumps(watched.optimiser.saved())))
+    again.optimizer.restore(json.loads(json.dumps(watched.optimizer.saved())))
     assert proposed(again) == proposed(watched) == ("((a b) c)", True)
 
 
@@ -374,7 +374,7 @@ def test_with_migration_off_proposals_are_only_told() -> None:
     assert found is not None and found.tree.text("abc") == "((a b) c)" and not found.taken and found.move is None
     assert found.why == "enough has been seen; the first look; not taken: migration=off"
     assert found.measured["move seconds"] > 0.0
-    assert watched.optimiser.orderings.keys() == {(7, 1), (7, 2), (7, 4)}, "those of the plan that stays"
+    assert watched.optimizer.orderings.keys() == {(7, 1), (7, 2), (7, 4)}, "those of the plan that stays"
 
 
 @pytest.mark.parametrize("name", ["moving-state", "parallel-track"])
@@ -390,8 +390,8 @@ def test_a_change_that_does_not_pay_back_is_not_begun(monkeypatch: pytest.Monkey
     monkeypatch.setattr(worth, "STABLE", 0.0)
     for slower, taken in ((1.0, True), (1e4, False)):
         watched = Watched().see(RARE, OFTEN)
-        costs = watched.optimiser.worth.move
-        watched.optimiser.worth.move = lambda *args, costs=costs, slower=slower: dearer(costs(*args), slower)
+        costs = watched.optimizer.worth.move
+        watched.optimizer.worth.move = lambda *args, costs=costs, slower=slower: dearer(costs(*args), slower)
         found = watched.propose()
         assert found is not None and found.taken is taken
         saved = (found.now.cpu - found.cost.cpu) * (3.0 - found.measured["move duration"])
@@ -399,7 +399,7 @@ def test_a_change_that_does_not_pay_back_is_not_begun(monkeypatch: pytest.Monkey
     assert "not taken: the change takes" in found.why and found.why.endswith("in 3 s")
     monkeypatch.setattr(worth, "STABLE", 1e6)
     watched = Watched().see(RARE, OFTEN)
-    watched.optimiser.worth.move = lambda *args: dearer(costs(*args), 1e4)
+    watched.optimizer.worth.move = lambda *args: dearer(costs(*args), 1e4)
     assert proposed(watched) == ("((a b) c)", True)
 
 
@@ -427,9 +427,9 @@ def test_without_room_for_both_nothing_is_begun() -> None:
 
 def tried(watched: Watched, worse: float, batches: int = 12) -> Proposal | None:
     """The plan that was proposed is taken, and takes so many times what the one before took."""
-    assert watched.optimiser.last is not None and watched.optimiser.last.taken
-    watched.plan = Plan(watched.plan.query, watched.optimiser.last.tree)
-    watched.optimiser.new_plan(watched.plan.tree)
+    assert watched.optimizer.last is not None and watched.optimizer.last.taken
+    watched.plan = Plan(watched.plan.query, watched.optimizer.last.tree)
+    watched.optimizer.new_plan(watched.plan.tree)
     for _ in range(batches):
         found = watched.see(RARE, OFTEN, 1, Usage(0.01 * worse, 0)).propose()
         if found is not None:
@@ -445,7 +445,7 @@ def test_a_plan_that_turns_out_worse_is_left() -> None:
     assert found.why == f"undone: {TRIED}, which takes 0.2 of a core, and 0.1 was enough before it"
     assert found.cost.cpu == pytest.approx(0.1, rel=0.01) and found.now.cpu == pytest.approx(0.2, rel=0.02)
     watched.plan = Plan(CHAIN, found.tree)
-    watched.optimiser.new_plan(found.tree)
+    watched.optimizer.new_plan(found.tree)
     for _ in range(30 * INTERVAL):
         again = watched.see(RARE, OFTEN, 1).propose()
         assert again is None or not again.taken, "it is not tried again while nothing has changed"
@@ -455,30 +455,30 @@ def test_a_plan_that_turns_out_worse_is_left() -> None:
 def test_a_plan_that_is_not_much_worse_stays(better: float) -> None:
     watched = Watched().see(RARE, OFTEN)
     assert proposed(watched)[1] and tried(watched, better) is None
-    assert watched.optimiser.trials.now is None and not watched.optimiser.worth.lost(watched.plan.tree)
+    assert watched.optimizer.trials.now is None and not watched.optimizer.worth.lost(watched.plan.tree)
 
 
 def test_what_was_taken_for_a_limit_is_on_no_trial() -> None:
     watched = Watched("((a b) c)", memory=1_200_000).see(0.03, 0.001)
-    assert proposed(watched) == ("(a b c)", True) and watched.optimiser.trials.now is None
+    assert proposed(watched) == ("(a b c)", True) and watched.optimizer.trials.now is None
 
 
 def test_statistics_that_changed_meanwhile_tell_nothing_of_the_plan() -> None:
     watched = Watched().see(RARE, OFTEN)
     assert proposed(watched)[1]
     watched.plan = Plan(CHAIN, parse_tree("((a b) c)", "abc"))
-    watched.optimiser.new_plan(watched.plan.tree)
+    watched.optimizer.new_plan(watched.plan.tree)
     for _ in range(30):
         found = watched.see(OFTEN, OFTEN, 1, Usage(0.05, 0)).propose()
         assert found is None or not found.why.startswith("undone")
-    assert watched.optimiser.trials.now is None and not watched.optimiser.worth.lost(watched.plan.tree)
+    assert watched.optimizer.trials.now is None and not watched.optimizer.worth.lost(watched.plan.tree)
 
 
 def test_a_tree_that_lost_is_tried_again_when_statistics_have_changed() -> None:
     """And each time it loses it takes twice as long at least."""
     watched, seen = Watched().see(RARE, OFTEN), []
     for _ in range(3):
-        assert watched.optimiser.last is None or watched.optimiser.last.why.startswith("undone")
+        assert watched.optimizer.last is None or watched.optimizer.last.why.startswith("undone")
         for n in range(20_000):
             found = watched.see(RARE * (1 + n // 500 % 2), OFTEN, 1).propose()
             if found is not None and found.taken:
@@ -488,7 +488,7 @@ def test_a_tree_that_lost_is_tried_again_when_statistics_have_changed() -> None:
         undone = tried(watched, 3.0, 30)
         assert undone is not None and undone.why.startswith("undone")
         watched.plan = Plan(CHAIN, undone.tree)
-        watched.optimiser.new_plan(undone.tree)
+        watched.optimizer.new_plan(undone.tree)
     first, second = seen[1] - seen[0], seen[2] - seen[1]
     assert first >= 4_000_000 and second >= 8_000_000
 
@@ -508,10 +508,10 @@ def six(old: str, new: str, held: int = 0, **settings: object) -> Watched:
     probes = {key: (100, round(100 * 1000 * share)) for i, share in enumerate(shares)
               for key in ((1 << i, 2 << i), (2 << i, 1 << i))}  # fmt: skip
     for at in range(40):
-        watched.optimiser.watch(
-            at * 100_000, [100] * 6, probes, Usage(0.01, held, watched.optimiser.worth.limits.memory)
+        watched.optimizer.watch(
+            at * 100_000, [100] * 6, probes, Usage(0.01, held, watched.optimizer.worth.limits.memory)
         )
-    watched.optimiser._search = lambda model: Pricing(model).planned(shape_of(parse_tree(new, SIX)))
+    watched.optimizer._search = lambda model: Pricing(model).planned(shape_of(parse_tree(new, SIX)))
     return watched
 
 
@@ -519,21 +519,21 @@ def test_without_room_for_all_boxes_they_are_moved_one_by_one() -> None:
     old, new = "((a b c) (d e f))", "(((a b) c) ((d e) f))"
     held = [Held(1000, 30.0)] * 6
     watched = six(old, new)
-    whole = watched.optimiser.propose(watched.plan, held)
+    whole = watched.optimizer.propose(watched.plan, held)
     assert whole is not None and whole.move is not None and whole.move.tree == whole.tree
     limit = 10**7 + round(0.75 * whole.move.predicted.bytes)
     watched = six(old, new, 10**7, memory=limit)
-    first = watched.optimiser.propose(watched.plan, held)
+    first = watched.optimizer.propose(watched.plan, held)
     assert first is not None and first.move is not None and first.tree.text(SIX) == new
     step = first.move.tree
     assert step.text(SIX) in ("(((a b) c) (d e f))", "((a b c) ((d e) f))")
-    assert watched.optimiser.trials.now is None
-    watched.optimiser.restore(json.loads(json.dumps(watched.optimiser.saved())))
+    assert watched.optimizer.trials.now is None
+    watched.optimizer.restore(json.loads(json.dumps(watched.optimizer.saved())))
     watched.plan = Plan(LONG, step)
-    watched.optimiser.new_plan(step)
-    assert watched.optimiser.due(watched.plan) == STEP
-    second = watched.optimiser.propose(watched.plan, held)
+    watched.optimizer.new_plan(step)
+    assert watched.optimizer.due(watched.plan) == STEP
+    second = watched.optimizer.propose(watched.plan, held)
     assert second is not None and second.why == STEP and second.move is not None and second.move.tree == whole.tree
     watched.plan = Plan(LONG, second.tree)
-    watched.optimiser.new_plan(second.tree)
-    assert watched.optimiser.due(watched.plan) != STEP
+    watched.optimizer.new_plan(second.tree)
+    assert watched.optimizer.due(watched.plan) != STEP

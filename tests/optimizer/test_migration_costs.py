@@ -10,20 +10,20 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from eddyline.migration.costs import Change, moving_state, parallel_track
 from eddyline.optimizer.cost_model import Model
-from eddyline.optimizer.costs import Costs
+from eddyline.optimizer.costs import StepCosts
+from eddyline.optimizer.migration_costs import PlanChange, moving_state, parallel_track
 from eddyline.optimizer.shapes import Pricing
-from eddyline.optimizer.workload import Edge, Selection, Source, Workload
+from eddyline.optimizer.workload import JoinEdge, Selection, SourceLoad, Workload
 from eddyline.plan.tree import Tree, mjoin
 from eddyline.testing.trees import random_tree
 from tests.optimizer.drawn import SEEDS, model
 from tests.properties import examples
 
 ROW, INDEX, COMPONENT, DELETE, PROBE, MATCH, INDEX_BYTES = 1, 10, 100, 1000, 10_000, 10**7, 4
-UNIT = Costs(ROW, INDEX, 20, COMPONENT, DELETE, PROBE, 1e5, 1e6, MATCH, INDEX_BYTES)
-SOURCES = (Source.stream(10, 2, 30), Source.stream(5, 2, 40), Source.stream(2, 10, 50))
-EDGES = (Edge(0, 1, 0.1), Edge(1, 2, 0.5))
+UNIT = StepCosts(ROW, INDEX, 20, COMPONENT, DELETE, PROBE, 1e5, 1e6, MATCH, INDEX_BYTES)
+SOURCES = (SourceLoad.stream(10, 2, 30), SourceLoad.stream(5, 2, 40), SourceLoad.stream(2, 10, 50))
+EDGES = (JoinEdge(0, 1, 0.1), JoinEdge(1, 2, 0.5))
 LIVES = (2.0, 2.0, 10.0)
 LEFT = Tree((Tree((0, 1)), 2))
 A_TUPLE = ROW + INDEX + 2 * COMPONENT
@@ -33,8 +33,8 @@ WORK = 10 * PROBE + 20 * MATCH + 20 * A_TUPLE
 UPKEEP = (10 + 5) * PROBE + 20 * MATCH + 20 * (A_TUPLE + DELETE)
 
 
-def change(old: Tree, new: Tree, *selections: Selection) -> Change:
-    return Change(Pricing(Model(Workload(SOURCES, EDGES, (), selections), UNIT)), old, new)
+def change(old: Tree, new: Tree, *selections: Selection) -> PlanChange:
+    return PlanChange(Pricing(Model(Workload(SOURCES, EDGES, (), selections), UNIT)), old, new)
 
 
 def test_moving_state_by_hand() -> None:
@@ -83,11 +83,11 @@ def test_parallel_track_by_hand() -> None:
 
 def test_only_what_is_in_the_box_must_expire() -> None:
     """(a b) is kept, and nothing above it changes; rows of d live long."""
-    sources, edges = (*SOURCES, Source.stream(1, 100)), (*EDGES, Edge(2, 3, 0.1))
+    sources, edges = (*SOURCES, SourceLoad.stream(1, 100)), (*EDGES, JoinEdge(2, 3, 0.1))
     pricing = Pricing(Model(Workload(sources, edges), UNIT))
     old, new = Tree((Tree((0, 1, 2)), 3)), Tree((LEFT, 3))
-    assert parallel_track(Change(pricing, old, new), (*LIVES, 100.0), 0.0).duration == 10.0
-    assert parallel_track(Change(pricing, mjoin(4), new), (*LIVES, 100.0), 0.0).duration == 100.0
+    assert parallel_track(PlanChange(pricing, old, new), (*LIVES, 100.0), 0.0).duration == 10.0
+    assert parallel_track(PlanChange(pricing, mjoin(4), new), (*LIVES, 100.0), 0.0).duration == 100.0
 
 
 def test_a_track_never_ends_if_rows_live_forever() -> None:
@@ -96,10 +96,10 @@ def test_a_track_never_ends_if_rows_live_forever() -> None:
 
 def test_a_table_is_neither_old_nor_new() -> None:
     """Rows of a and b find all of it from the start: only a and b fill."""
-    sources = (SOURCES[0], SOURCES[1], Source.table(20))
+    sources = (SOURCES[0], SOURCES[1], SourceLoad.table(20))
     pricing = Pricing(Model(Workload(sources, EDGES), UNIT))
     right = Tree((0, Tree((1, 2))))
-    found = parallel_track(Change(pricing, mjoin(3), right), (2.0, 2.0, 0.0), 0.0)
+    found = parallel_track(PlanChange(pricing, mjoin(3), right), (2.0, 2.0, 0.0), 0.0)
     made = 5 * 20 * 0.5
     below = 5 * PROBE * 2 + made * MATCH * 2 + made * (A_TUPLE + DELETE) * 2
     top = 10 * PROBE * 2 + made * PROBE * 2 + pricing.model.rate(7) * MATCH * 1
@@ -107,8 +107,8 @@ def test_a_table_is_neither_old_nor_new() -> None:
 
 
 def test_a_state_of_tables_is_made_at_once_by_both() -> None:
-    sources = (SOURCES[0], Source.table(10), Source.table(20))
-    there = Change(Pricing(Model(Workload(sources, EDGES), UNIT)), mjoin(3), Tree((0, Tree((1, 2)))))
+    sources = (SOURCES[0], SourceLoad.table(10), SourceLoad.table(20))
+    there = PlanChange(Pricing(Model(Workload(sources, EDGES), UNIT)), mjoin(3), Tree((0, Tree((1, 2)))))
     work = 10 * PROBE + 100 * MATCH + 100 * A_TUPLE
     assert moving_state(there, 1.0, None).seconds == pytest.approx(work)
     found = parallel_track(there, (2.0, 0.0, 0.0), 0.0)
@@ -125,9 +125,9 @@ def test_whatever_the_numbers_are(seed: int) -> None:
     pricing, pairs = Pricing(drawn), tuple(combinations(range(drawn.size), 2))
     old, new = (random_tree(rng, drawn.size, pairs, late=0.0) for _ in range(2))
     lives = [s.rows / s.rate if s.rate else 0.0 for s in drawn.workload.sources]
-    assert astuple(moving_state(Change(pricing, old, old), 1.0, 0.05))[:4] == (0.0, 0.0, 0.0, 0.0)
-    assert parallel_track(Change(pricing, old, old), lives, 0.0).seconds == 0.0
-    there = Change(pricing, old, new)
+    assert astuple(moving_state(PlanChange(pricing, old, old), 1.0, 0.05))[:4] == (0.0, 0.0, 0.0, 0.0)
+    assert parallel_track(PlanChange(pricing, old, old), lives, 0.0).seconds == 0.0
+    there = PlanChange(pricing, old, new)
     once, moved, track = moving_state(there, 0.1, None), moving_state(there, 0.1, 0.05), parallel_track(there, lives, 1)
     for found in (once, moved, track):
         assert all(0.0 <= value < inf for value in astuple(found))

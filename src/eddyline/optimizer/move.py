@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from math import inf
 
 from eddyline.migration.boxes import Box, boxes
-from eddyline.migration.costs import Change, Predicted, moving_state, parallel_track
+from eddyline.optimizer.migration_costs import PlanChange, Predicted, moving_state, parallel_track
 from eddyline.optimizer.shapes import Pricing, shape_of, tree_of
 from eddyline.plan.tree import Tree
 from eddyline.settings import size_text
 
 
 @dataclass(frozen=True)
-class Conditions:
+class MoveConditions:
     """Under which a plan is changed: the setting `migration`, CPU seconds per second of event time and bytes that the
     running plan takes, the memory limit (None is none), seconds that rows of each source live (0 for a table) and come
     late, and that results may be held back (None: as long as it takes)."""
@@ -65,7 +65,7 @@ class Move:
         return f"by {how}, {self.why}: {takes}, {size_text(int(costs.bytes))} more"
 
 
-def choose_move(pricing: Pricing, old: Tree, new: Tree, now: Conditions) -> Move:
+def choose_move(pricing: Pricing, old: Tree, new: Tree, now: MoveConditions) -> Move:
     """The whole way or, where there is no room for it, a step of it."""
     whole = _move(pricing, old, new, now)
     if whole.predicted.bytes <= now.room:
@@ -87,8 +87,8 @@ def applied(old: Tree, new: Tree, box: Box) -> Tree:
     return tree_of({**kept, **{span: after[span] for span in (*box.fresh, box.top)}})
 
 
-def _move(pricing: Pricing, old: Tree, new: Tree, now: Conditions) -> Move:
-    change = Change(pricing, old, new)
+def _move(pricing: Pricing, old: Tree, new: Tree, now: MoveConditions) -> Move:
+    change = PlanChange(pricing, old, new)
     state = moving_state(change, now.cpu, now.pause)
     if now.pause is None:
         return Move(new, False, state, "at once")

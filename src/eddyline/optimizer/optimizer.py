@@ -1,4 +1,4 @@
-"""The optimiser of a slot: watches what the query does, and proposes a plan when it is time and when it pays.
+"""The optimizer of a slot: watches what the query does, and proposes a plan when it is time and when it pays.
 
 `watch` is told after every batch what happened; `propose` gives another tree, or None. Memory is there to be used: of
 the plans within the limits the one with the least CPU is wanted, unless memory is said to be what is scarce. Prices are
@@ -14,20 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eddyline.migration.strategy import Move
 from eddyline.optimizer.calibrate import calibrate
 from eddyline.optimizer.conditions import Condition, conditions, edges, sources_span
 from eddyline.optimizer.cost_model import Model
-from eddyline.optimizer.costs import Costs
+from eddyline.optimizer.costs import StepCosts
 from eddyline.optimizer.dominating import choose, dominating
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.library import Library
+from eddyline.optimizer.move import Move
 from eddyline.optimizer.observed import FEW, Observed
-from eddyline.optimizer.plans import Considered, Cost, Orderings, Planned
+from eddyline.optimizer.plans import Considered, Cost, Orderings, PricedPlan
 from eddyline.optimizer.shapes import Pricing, shape_of, tree_of
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 from eddyline.optimizer.timing import GLANCE, Timing, Usage
-from eddyline.optimizer.workload import Selection, Source, Workload
+from eddyline.optimizer.workload import Selection, SourceLoad, Workload
 from eddyline.optimizer.worth import MICROS, Worth
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.plan import Plan
@@ -42,7 +42,7 @@ TRIED, STEP = "a window has passed in the new plan", "there is more to be change
 SEARCH = 0.05
 """Seconds of searching where there are too many plans to look at all."""
 
-_calibrated: list[Costs] = []
+_calibrated: list[StepCosts] = []
 """Of this process: measured once, when a slot first wants to know."""
 
 
@@ -67,7 +67,7 @@ class Proposal:
     move: Move | None = None
 
 
-class Optimiser:
+class Optimizer:
     """For one query; the plan of now is told at every call."""
 
     def __init__(self, plan: Plan, settings: Settings, clock: Callable[[], float]) -> None:
@@ -165,7 +165,7 @@ class Optimiser:
         why = f"undone: {TRIED}, which takes {timing.cpu:.3g} of a core, and {trial.cpu:.3g} was enough before it"
         return self._proposed(pricing, plan, replace(found, cost=replace(found.cost, cpu=trial.cpu)), why, sure=True)
 
-    def _proposed(self, pricing: Pricing, plan: Plan, found: Planned, why: str, sure: bool = False) -> Proposal:
+    def _proposed(self, pricing: Pricing, plan: Plan, found: PricedPlan, why: str, sure: bool = False) -> Proposal:
         """What is proposed because it was measured (`sure`), or to keep a limit, is on no trial; nor is one step of a
         way."""
         current, worth = pricing.planned(shape_of(plan.tree)), self.worth
@@ -203,7 +203,7 @@ class Optimiser:
         self.timing.new_plan()
         self.trials.new_plan(tree, self.timing.seconds)
 
-    def _search(self, model: Model) -> Planned:
+    def _search(self, model: Model) -> PricedPlan:
         limits, name = self.worth.limits, self._settings.optimizer
         if name == "mjoin-init":
             return mjoin_init(model, limits)
@@ -227,12 +227,12 @@ class Optimiser:
         self._factor = self.timing.factor(pricing.cost(shape).cpu - sum(selected), self._factor)
         return Model(workload, self._costs())
 
-    def _calibrated(self) -> Costs:
+    def _calibrated(self) -> StepCosts:
         if not _calibrated:
             _calibrated.append(calibrate(self._clock))
         return _calibrated[0]
 
-    def _costs(self) -> Costs:
+    def _costs(self) -> StepCosts:
         return self._calibrated().times(self._factor)
 
     def model(self, held: Sequence[Held]) -> Model:
@@ -257,12 +257,12 @@ class Optimiser:
             if seen.tuples >= FEW
         )
 
-    def _sources(self, held: Sequence[Held]) -> list[Source]:
+    def _sources(self, held: Sequence[Held]) -> list[SourceLoad]:
         sources = []
         for number, (window, have) in enumerate(zip(self._windows, held, strict=True)):
             rate = self.observed.rate(number)
             rows = float(max(have.rows, 1)) if window is None else max(rate * window, 1e-6)
-            sources.append(Source(rate, rows, have.row_bytes))
+            sources.append(SourceLoad(rate, rows, have.row_bytes))
         return sources
 
     def workload(self, held: Sequence[Held]) -> Workload:
