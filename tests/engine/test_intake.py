@@ -80,7 +80,7 @@ def test_a_time_that_does_not_fit_is_dead_and_does_not_wrap_round(unit: str, val
 def test_a_batch_without_the_time_is_refused_in_a_sentence() -> None:
     with pytest.raises(JobError, match="no column 'ts'"):
         take_in(STREAM, pa.record_batch({"k": [1]}), None)
-    with pytest.raises(JobError, match="'ts' is list"):
+    with pytest.raises(JobError, match=r"'ts' is BIGINT\[\], not TIMESTAMP"):
         take_in(STREAM, pa.record_batch({"ts": [[1]], "k": [1]}), None)
 
 
@@ -90,5 +90,5 @@ def test_columns_are_chosen_and_cast_to_what_was_declared() -> None:
     assert found.schema == SCHEMA and found.to_pydict()["k"] == [7]
     with pytest.raises(JobError, match="no column 'y'"):
         columns_for(Stream("s", pa.schema([("y", pa.int64())]), None), wide, ["y"])
-    with pytest.raises(JobError, match="'x' is string, not int64"):
+    with pytest.raises(JobError, match="'x' is VARCHAR, not BIGINT"):
         columns_for(Stream("s", pa.schema([("x", pa.int64())]), None), wide, ["x"])

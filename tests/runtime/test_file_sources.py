@@ -84,9 +84,7 @@ def test_parquet_files_that_differ(in_tmp: Path, run_script: Run) -> None:
     script = "CREATE STREAM s {} USING parquet OPTIONS (path 'd') TIMESTAMP BY ts; SELECT {} FROM s"
     declared = "(ts TIMESTAMP, k BIGINT, x VARCHAR, z BIGINT)"
     assert _rows(run_script(script.format(declared, "k, x")), "k", "x") == [(1, "a"), (2, None)]
-    with pytest.raises(
-        JobError, match=r"column ts is timestamp\[ms\] in d/b.parquet but timestamp\[us\] in d/a.parquet"
-    ):
+    with pytest.raises(JobError, match=r"column ts is TIMESTAMP_MS in d/b.parquet but TIMESTAMP in d/a.parquet"):
         run_script(script.format("", "k"))
     pq.write_table(pa.table({"ts": times["us"]}), "d/b.parquet")
     assert _rows(run_script(script.format(declared, "x")), "x") == [("a",), (None,)]
@@ -113,7 +111,7 @@ def test_schema_that_changes_between_files(in_tmp: Path, run_script: Run, table:
     pq.write_table(table("k", (2, "two")), "d/b.parquet")
     script = "CREATE STREAM s {} USING parquet OPTIONS (path 'd') TIMESTAMP BY ts; SELECT k FROM s"
     with pytest.raises(
-        JobError, match=r"column k is string in d/b.parquet but int64 in d/a.parquet; declare the columns"
+        JobError, match=r"column k is VARCHAR in d/b.parquet but BIGINT in d/a.parquet; declare the columns"
     ):
         run_script(script.format(""))
     ran = run_script(script.format("(ts TIMESTAMP, k BIGINT)"))
@@ -206,22 +204,25 @@ def test_csv_a_header_that_lacks_declared_columns_is_refused(
 ) -> None:
     Path("d").write_text(f"{header}\n2026-01-01 00:00:01,1,0.5\n")
     text = _CSV.replace("'d'", "'d'" + options) + "SELECT k FROM s"
-    said = f"the header {header.replace(',', ', ')}, which lacks .*; declared are ts, k, x. .* or set header 'false'"
-    with pytest.raises(ScriptError, match=f"^line 1, column 15: d (seems to have|has) {said}"):
+    said = f"the header {header.replace(',', ', ')}, which lacks .*; the columns are ts, k, x. .* as every file"
+    said = f"(seems to have {said} .*, or set header 'false'|has {said} names them$)"
+    if header.startswith("2026"):
+        said = r"begins with 2026.* declare the columns, \(ts TIMESTAMP, k BIGINT, x DOUBLE\), with header 'auto'"
+    with pytest.raises(ScriptError, match=f"^line 1, column 15: d {said}"):
         run_script(text)
     Path("first").write_text("ts,k,x\n2026-01-01 00:00:01,1,0.5\n")
     two_files = text.replace("'d'", "'[df]*'").replace("SELECT k", "SELECT k, x")
     Path("d").rename("from")
-    with pytest.raises(JobError, match=f"^from (seems to have|has) {said}"):
+    with pytest.raises(JobError, match=f"^from {said}"):
         run_script(two_files)
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("1767225601000,one,0.5", "column ts: '1767225601000' is not a value of type timestamp[us]"),
-        ("16.11.2026,1,0.5", "column ts: '16.11.2026' is not a value of type timestamp[us]"),
-        ("yesterday,1,0.5", "column ts: 'yesterday' is not a value of type timestamp[us]"),
+        ("1767225601000,one,0.5", "column ts: '1767225601000' is not a value of type TIMESTAMP"),
+        ("16.11.2026,1,0.5", "column ts: '16.11.2026' is not a value of type TIMESTAMP"),
+        ("yesterday,1,0.5", "column ts: 'yesterday' is not a value of type TIMESTAMP"),
         (",,", "the event time is NULL or out of range: ts is NULL"),
     ],
 )
@@ -268,7 +269,9 @@ def test_csv_files_of_which_one_lacks_a_column_that_nobody_needs(in_tmp: Path, r
     assert _rows(run_script(_CSV + "SELECT k FROM s"), "k") == [(1,), (2,)]
     undeclared = "CREATE STREAM s USING csv OPTIONS (path 'd') TIMESTAMP BY ts;"
     assert _rows(run_script(undeclared + "SELECT k FROM s"), "k") == [(1,), (2,)]
-    with pytest.raises(JobError, match="d/2 has no column x; it has K, ts"):
+    with pytest.raises(
+        JobError, match=r"d/2 has the header K, ts, which lacks x; .* declare them as every file names them$"
+    ):
         run_script(undeclared + "SELECT k, x FROM s")
 
 
@@ -290,9 +293,9 @@ def test_csv_dead_rows(in_tmp: Path, run_script: Run) -> None:
     assert (ran.summary.rows_in, ran.summary.rows_used, ran.summary.rows_dead) == (8, 3, 5)
     dead = [json.loads(line) for line in next(Path("dead").iterdir()).read_text().splitlines()]
     assert sorted(row["reason"] for row in dead) == [
-        "1 columns where 3 were expected: 2026-01-01 00:00:04",
-        "column k: 'three' is not a value of type int64",
-        "column ts: 'yesterday' is not a value of type timestamp[us]",
+        "1 column where 3 were expected: 2026-01-01 00:00:04",
+        "column k: 'three' is not a value of type BIGINT",
+        "column ts: 'yesterday' is not a value of type TIMESTAMP",
         "not text in UTF-8",
         "the event time is NULL or out of range: ts is NULL",
     ]
@@ -435,7 +438,7 @@ def test_json_dead_rows(in_tmp: Path, run_script: Run) -> None:
     assert (ran.summary.rows_in, ran.summary.rows_dead) == (507, 6)
     reasons = pq.read_table("dead").column("reason").to_pylist()
     assert len(reasons) == 6
-    assert "column k: 'many' is not a value of type int64" in reasons
+    assert "column k: 'many' is not a value of type BIGINT" in reasons
     assert any(reason.endswith(": [1]") for reason in reasons)
 
 
@@ -465,7 +468,7 @@ def test_static_tables(in_tmp: Path, run_script: Run, table: Table) -> None:
         ("USING parquet OPTIONS (pth 'x', path 'd')", "parquet has no option 'pth'; did you mean 'path'?"),
         ("USING csv OPTIONS (path 'd', header 'maybe')", "option header is auto or true or false, not 'maybe'"),
         ("USING csv OPTIONS (path 'd', sep '||')", "option sep is one character, not '||'"),
-        ("(t TIME) USING csv OPTIONS (path 'd')", "column t: a value of type time64[us] cannot be read from csv"),
+        ("(t TIME) USING csv OPTIONS (path 'd')", "column t: a value of type TIME cannot be read from csv"),
     ],
 )
 def test_wrong_declarations(in_tmp: Path, run_script: Run, declaration: str, answer: str) -> None:
@@ -485,5 +488,5 @@ def test_parquet_tables_with_files_that_lack_every_column_of_the_query(in_tmp: P
         "CREATE TABLE t (x BIGINT, y BIGINT) USING parquet OPTIONS (path 'd'); SELECT {} FROM s, t"
     )
     assert _rows(run_script(script.format("x")), "x") == [(1,), (None,), (None,)]
-    with pytest.raises(JobError, match=r"column y is list<.*> in d/b.parquet, which cannot be read as int64"):
+    with pytest.raises(JobError, match=r"column y is BIGINT\[\] in d/b.parquet, which cannot be read as BIGINT"):
         run_script(script.format("y"))

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from eddyline.errors import SettingError, shown
+from eddyline.query.types import sql_type
 from eddyline.runtime.options import duration
 from eddyline.runtime.running.job import Given
 from eddyline.runtime.sources.batches import Batches
@@ -28,7 +29,7 @@ class Stream:
 
 def described(given: Given) -> str:
     """The columns, and how the rows are ordered."""
-    columns = ", ".join(f"{field.name} {field.type}" for field in given.source.schema)
+    columns = ", ".join(f"{field.name} {sql_type(field.type)}" for field in given.source.schema)
     if given.time is None:
         return columns
     late = f", lateness {timedelta(microseconds=given.lateness)}" if given.lateness else ""

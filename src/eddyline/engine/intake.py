@@ -20,7 +20,7 @@ from eddyline.query.as_text import as_text
 from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Column, Expr
 from eddyline.query.model import Stream
-from eddyline.query.types import STRING, as_kept, logical
+from eddyline.query.types import STRING, as_kept, logical, sql_type
 
 NO_TIME = "the event time is NULL or out of range"
 """Why a row is dead here, where its time is a column."""
@@ -180,7 +180,8 @@ def columns_for(stream: Stream, batch: pa.RecordBatch, names: Iterable[str]) -> 
                 array = array.cast(field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise JobError(
-                    f"stream {stream.name}: column {name!r} is {array.type}, not {field.type} as declared"
+                    f"stream {stream.name}: column {name!r} is {sql_type(array.type)},"
+                    f" not {sql_type(field.type)} as declared"
                 ) from error
         arrays.append(array)
         fields.append(field)

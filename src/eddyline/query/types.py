@@ -54,6 +54,8 @@ _NAMES: dict[pa.DataType, tuple[str, ...]] = {
     INTERVAL: ("INTERVAL",),
     NULL: ("NULL",),
 }
+SQL_NAMES = {str(type): names[0] for type, names in _NAMES.items()}
+"""What SQL calls types, by what Arrow calls them."""
 _BY_NAME = {name: type for type, names in _NAMES.items() for name in names}
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC|DEC)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 _SIZED = re.compile(r"(VARCHAR|CHAR|BPCHAR|STRING|TEXT)\s*\(\s*\d+\s*\)")
@@ -91,16 +93,26 @@ def arrow_type(sql_name: str) -> pa.DataType:
 
 
 def sql_type(type: pa.DataType) -> str:
-    """How SQL calls an Arrow type; opaque types keep Arrow's name.
+    """How SQL calls an Arrow type; a type that SQL has no name for keeps Arrow's.
 
     >>> sql_type(pa.int64()), sql_type(pa.dictionary(pa.int8(), pa.string())), sql_type(pa.decimal128(4, 1))
     ('BIGINT', 'VARCHAR', 'DECIMAL(4,1)')
+    >>> sql_type(pa.list_(pa.struct([("id", pa.int64())])))
+    'STRUCT(id BIGINT)[]'
     """
     known = logical(type)
+    if pa.types.is_struct(type):
+        return f"STRUCT({', '.join(f'{field.name} {sql_type(field.type)}' for field in type)})"
+    if pa.types.is_map(type):
+        return f"MAP({sql_type(type.key_type)}, {sql_type(type.item_type)})"
+    if is_list(type):
+        return f"{sql_type(type.value_type)}[]"
     if pa.types.is_decimal(known):
         return f"DECIMAL({known.precision},{known.scale})"
     if is_zoned(known):
         return "TIMESTAMP WITH TIME ZONE"
+    if is_moment(type) and type.unit != "us":
+        return f"TIMESTAMP_{type.unit.upper()}"
     return "INTERVAL" if known == MONTHS else _NAMES[known][0] if known in _NAMES else str(type)
 
 
@@ -231,6 +243,12 @@ def is_opaque(type: pa.DataType) -> bool:
     """A type without functions."""
     known = logical(type)
     return not (known in _NAMES or known == MONTHS or is_zoned(known) or pa.types.is_decimal128(known))
+
+
+def is_list(type: pa.DataType) -> bool:
+    """A list, of any layout."""
+    kinds = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
+    return any(getattr(pa.types, kind)(type) for kind in kinds)
 
 
 def is_moment(type: pa.DataType) -> bool:

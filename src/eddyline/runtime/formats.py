@@ -115,9 +115,12 @@ def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool)
 
 
 def _check_types(format_: str, declared: pa.Schema | None) -> None:
+    from eddyline.query.types import sql_type
     from eddyline.runtime.sources.text import readable_type
 
     for field in declared if declared is not None else ():
         nested = format_ == "json" and pa.types.is_nested(field.type)
         if not nested and not readable_type(field.type):
-            raise SettingError(f"column {field.name}: a value of type {field.type} cannot be read from {format_}")
+            raise SettingError(
+                f"column {field.name}: a value of type {sql_type(field.type)} cannot be read from {format_}"
+            )

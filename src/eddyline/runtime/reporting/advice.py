@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from eddyline.cql.units import UNITS
 from eddyline.engine.seen import Seen
+from eddyline.runtime.reporting.remedy import remedy
 
 NEARLY_ALL = 0.9
 """A stream that loses this share of its rows, or more, is told of in a line of its own."""
@@ -20,9 +20,7 @@ _ROUND = {
     "DAY": (1, 2, 3, 4, 5, 6, 7, 10, 14, 21, 30, 60, 90, 180, 365),
 }
 _SHORT = (("DAY", "d"), ("HOUR", "h"), ("MINUTE", "min"), ("SECOND", "s"))
-_NO_TIME_VALUE = re.compile(r"column (.*?): '(.*)' is not a value of type (timestamp|date)", re.DOTALL)
-_EPOCHS = ((11, "to_timestamp"), (14, "epoch_ms"))
-"""Functions that make times of numbers with so many digits; of longer ones `make_timestamp` does."""
+_COMPARE = "compare the declared columns with the data, or keep the dead rows with DEAD INTO a sink"
 
 
 @dataclass(frozen=True)
@@ -67,17 +65,23 @@ class StreamEnd:
 
     @property
     def dead(self) -> str:
-        """Of dead rows: the share, and the first reason."""
-        return f"{percent(self.seen.dead, self.seen.rows)}; first: {shortened(self.seen.reason)}"
+        """Of dead rows: the share, the first reason, and what would have kept that row, unless a warning says it."""
+        what = "" if self._nearly_all_dead else remedy(self.seen.reason)
+        told = f"{percent(self.seen.dead, self.seen.rows)}; first: {shortened(self.seen.reason)}"
+        return f"{told}; {what}" if what else told
+
+    @property
+    def _nearly_all_dead(self) -> bool:
+        return 0 < self.seen.dead >= NEARLY_ALL * self.seen.rows
 
     @property
     def warnings(self) -> list[str]:
         """What should not be overlooked."""
         seen, found = self.seen, []
-        if seen.dead and seen.dead >= NEARLY_ALL * seen.rows:
+        if self._nearly_all_dead:
             how_many = f"all {seen.dead:,}" if seen.dead == seen.rows else f"{seen.dead:,} of {seen.rows:,}"
             found.append(
-                f"{how_many} rows of {self.name} are dead: {shortened(seen.reason)}; {_what_to_do(seen.reason)}"
+                f"{how_many} rows of {self.name} are dead: {shortened(seen.reason)}; {remedy(seen.reason) or _COMPARE}"
             )
         if not seen.late and seen.behind > self.lateness:
             found.append(
@@ -165,15 +169,3 @@ def shortened(reason: str, most: int = 200) -> str:
     """A reason on one line."""
     line = " ".join(reason.split())
     return line if len(line) <= most else line[: most - 3] + "..."
-
-
-def _what_to_do(reason: str) -> str:
-    """How the rows of a stream could be read, given why its first dead row could not."""
-    found = _NO_TIME_VALUE.match(reason)
-    if found is None:
-        return "compare the declared columns with the data, or keep the dead rows with DEAD INTO a sink"
-    column, value, _ = found.groups()
-    if value.isdecimal():
-        function = next((name for digits, name in _EPOCHS if len(value) <= digits), "make_timestamp")
-        return f"declare {column} BIGINT and write TIMESTAMP BY {function}({column})"
-    return f"declare {column} VARCHAR and write TIMESTAMP BY strptime({column}, FORMAT), as in '%d.%m.%Y %H:%M:%S'"

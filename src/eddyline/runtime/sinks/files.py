@@ -103,7 +103,7 @@ class _JsonWriter:
 
 
 class _CsvWriter:
-    """What Arrow does not write as csv (decimals, times of day, lengths of time) is written as text."""
+    """What Arrow does not write as csv (lengths of time, for example) is written as text."""
 
     def __init__(self, path: Path, options: FileOptions, schema: pa.Schema) -> None:
         self._plain = pa.schema([pa.field(f.name, _csv_type(f.type)) for f in schema])
@@ -123,8 +123,10 @@ class _CsvWriter:
 
 
 def _csv_type(type_: pa.DataType) -> pa.DataType:
-    known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string, pa.types.is_date)
-    return type_ if any(matches(type_) for matches in (*known, pa.types.is_timestamp)) else pa.string()
+    t = pa.types
+    numbers, times = (t.is_integer, t.is_floating, t.is_decimal), (t.is_date, t.is_time, t.is_timestamp)
+    known = any(matches(type_) for matches in (*numbers, *times, t.is_boolean, t.is_string))
+    return type_ if known else pa.string()
 
 
 def writer(path: Path, options: FileOptions, schema: pa.Schema) -> Writer:

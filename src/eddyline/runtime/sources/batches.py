@@ -81,9 +81,9 @@ class BatchSource:
         if schema is None:
             first = next(self._batches, None)
             if first is None:
-                raise JobError("a stream without batches needs a schema")
+                raise SettingError("a stream without batches needs its columns: el.stream(..., schema=pa.schema(...))")
             if not isinstance(first, pa.RecordBatch):
-                raise JobError(f"a stream yields pyarrow record batches, not {type(first).__name__}")
+                raise SettingError(f"a stream yields pyarrow record batches, not {type(first).__name__}")
             schema = first.schema
             self._batches = itertools.chain([first], self._batches)
         self.schema = pa.schema([pa.field(field.name, _readable(field.type)) for field in schema])

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.query.as_text import as_text
+from eddyline.query.types import sql_type
 from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows
 from eddyline.runtime.sources.text import Bad, cast_or_null, cast_text, has_zone
 
@@ -61,7 +62,8 @@ def chunk_of(
 
 def _explain(reasons: pa.Array, name: str, raw: pa.Array, type_: pa.DataType, bad: Bad) -> pa.Array:
     """The reasons so far, and one more for rows that have none yet."""
-    text = pc.binary_join_element_wise(f"column {name}: '", as_text(raw), f"' is not a value of type {type_}", "")
+    before, after = f"column {name}: '", f"' is not a value of type {sql_type(type_)}"
+    text = pc.binary_join_element_wise(before, as_text(raw), after, "")
     return pc.coalesce(reasons, pc.if_else(pa.array(bad), text, pa.scalar(None, pa.string())))
 
 

@@ -21,7 +21,7 @@ from eddyline.runtime.sources.csv_header import is_header, misfit, places, twice
 from eddyline.runtime.sources.csv_text import CsvOptions
 from eddyline.runtime.sources.paths import files, filled, why
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows, text_piece
-from eddyline.runtime.sources.text import cast_or_null
+from eddyline.runtime.sources.text import cast_or_null, is_utf8
 
 
 class CsvSource:
@@ -85,11 +85,12 @@ class CsvSource:
         misfits: list[str] = []
 
         def misfit(row: pcsv.InvalidRow) -> str:
-            what = f"{row.actual_columns} columns where {row.expected_columns} were expected"
+            columns = f"{row.actual_columns} column{'s' if row.actual_columns != 1 else ''}"
+            what = f"{columns} where {row.expected_columns} were expected"
             misfits.append(_reason(what, row.text))
             return "skip"
 
-        if not _is_utf8(text):
+        if not is_utf8(text):
             text, odd = self._without_odd_misfits(text, names)
             misfits += [_reason(f"not {len(names)} columns, nor text in UTF-8", row) for row in odd]
         convert = pcsv.ConvertOptions(
@@ -106,7 +107,7 @@ class CsvSource:
         """The text less the rows that have neither the right number of columns nor UTF-8: Arrow cannot tell us of
         them. What the bytes mean does not change the number of columns, so they are counted in Latin-1."""
         rows = self._options.rows(text)
-        odd = [i for i, row in enumerate(rows) if not _is_utf8(row)]
+        odd = [i for i, row in enumerate(rows) if not is_utf8(row)]
         wrong: set[int] = set()
 
         def misfit(row: pcsv.InvalidRow) -> str:
@@ -161,10 +162,9 @@ class CsvSource:
         """Why columns cannot be found in a file whose columns have these names; "" if they can."""
         if again := twice(names, columns):
             return f"names the column {again} twice in its header {', '.join(names)}"
-        lacks = [name for name, place in places(names, columns).items() if not place]
-        if lacks and not self._declared:
-            return f"has no column {', '.join(lacks)}; it has {', '.join(names)}"
-        return misfit(names, self.schema.names, self._has_header) if lacks else ""
+        if all(places(names, columns).values()):
+            return ""
+        return misfit(names, self.schema, self._has_header)
 
     @property
     def _has_header(self) -> bool:
@@ -212,7 +212,7 @@ class CsvSource:
                 )
             text, _ = next(self._texts(path, header), (b"", []))
             rows, _ = self._options.split(text)
-            if not _is_utf8(rows):
+            if not is_utf8(rows):
                 rows, _ = self._without_odd_misfits(rows, names)
 
             def table_of(texts: list[str]) -> pa.Table:
@@ -233,11 +233,3 @@ class CsvSource:
 
 def _reason(what: str, row: str | bytes) -> str:
     return f"{what}: {row if isinstance(row, str) else row.decode(errors='replace')}"
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

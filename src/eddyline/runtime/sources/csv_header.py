@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from eddyline.query.types import sql_type
 from eddyline.runtime.sources.text import cast_text, is_text
 
 
@@ -56,13 +57,39 @@ def twice(fields: Sequence[str], names: Sequence[str]) -> str:
     return next((n for n in names if fields.count(n) > 1 or (n not in fields and lower.count(n.lower()) > 1)), "")
 
 
-def misfit(fields: Sequence[str], declared: Sequence[str], certain: bool) -> str:
-    """Why a header is refused, to be put behind the name of its file; `certain` if the script says it has one."""
-    header = f"{'has' if certain else 'seems to have'} the header {', '.join(fields)}"
-    return (
-        f"{header}, which lacks {', '.join(missing(fields, declared))}; declared are {', '.join(declared)}. Columns are"
-        " found by name: declare them as the file names them, or set header 'false' if its first line is data"
+def misfit(fields: Sequence[str], schema: pa.Schema, certain: bool) -> str:
+    """Why a header is refused, to be put behind the name of its file; `certain` if every file must have one: the script
+    says so, or the columns were taken from the header of the first file."""
+    line, lacks = ", ".join(fields), ", ".join(missing(fields, schema.names))
+    if certain and not is_header(fields, schema):
+        columns = ", ".join(f"{column.name} {sql_type(column.type)}" for column in schema)
+        return (
+            f"begins with {line}, which is no header with {lacks}; if that is data, declare the columns,"
+            f" ({columns}), with header 'auto'"
+        )
+    sep = separator(line, len(schema)) if len(fields) == 1 else ""
+    how = (
+        f"if {sep} stands between its columns, set sep '{sep}'"
+        if sep
+        else (
+            "Columns are found by name: declare them as every file names them"
+            + ("" if certain else ", or set header 'false' if its first line is data")
+        )
     )
+    return (
+        f"{'has' if certain else 'seems to have'} the header {line}, which lacks {lacks}; the columns are"
+        f" {', '.join(schema.names)}. {how}"
+    )
+
+
+def separator(line: str, columns: int) -> str:
+    """What stands between so many columns of a line, as the option `sep` is written; "" if nothing usual does.
+
+    >>> separator("ts;id", 2), separator("ts\\tid", 2), separator("a;b", 3)
+    (';', '\\\\t', '')
+    """
+    found = next((sep for sep in ",;\t|" if line.count(sep) == columns - 1 > 0), "")
+    return "\\t" if found == "\t" else found
 
 
 def _is_word(field: str) -> bool:

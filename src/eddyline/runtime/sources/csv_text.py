@@ -19,10 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from eddyline.errors import JobError
+from eddyline.errors import CorruptFile, JobError
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 28
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|[\r\n])?")
 
 
@@ -53,6 +54,10 @@ class CsvOptions:
         tail, start = b"", b"\xef\xbb\xbf"
         with pa.input_stream(str(path), compression="detect") as stream:
             while data := stream.read(max(_BLOCK, len(tail))):
+                if start and data.startswith(_UTF_16):
+                    raise CorruptFile(
+                        f"{path} is text in UTF-16; convert it, as in: iconv -f UTF-16 -t UTF-8 OLD > NEW"
+                    )
                 text = tail + data.removeprefix(start)
                 start = b""
                 end = self._end_of_rows(text)

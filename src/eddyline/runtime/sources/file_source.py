@@ -92,9 +92,9 @@ class FileSource:
         check_unchanged(file)
         try:
             return self._format.pieces(file, time)
-        except CorruptFile:
+        except CorruptFile as error:
             if self._corrupt == "stop":
-                raise
+                raise _with_a_way_on(error) from None
             return [Piece(file, 1)]  # reading it says why
 
     def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
@@ -104,7 +104,7 @@ class FileSource:
                 yield from self.read_piece(piece, wanted)
             return
         check_unchanged(file)
-        yield from self._format.read_file(file, wanted)
+        yield from _or_stop(self._format.read_file(file, wanted))
         check_unchanged(file)
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
@@ -116,9 +116,21 @@ class FileSource:
                 chunks = iter(list(chunks))  # all of it, or none
             except CorruptFile as error:
                 chunks = iter([self._dead(str(error), wanted)])
-        yield from chunks
+        yield from _or_stop(chunks)
         check_unchanged(piece.file)
 
     def _dead(self, reason: str, wanted: Wanted) -> Chunk:
         nothing = pa.RecordBatch.from_arrays([pa.nulls(1, pa.string())], names=[self.schema.names[0]])
         return Chunk(no_rows(self.schema, wanted), dead_rows(self.schema, nothing, pa.array([reason])))
+
+
+def _or_stop(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The chunks of a file that ends the job if it cannot be read."""
+    try:
+        yield from chunks
+    except CorruptFile as error:
+        raise _with_a_way_on(error) from None
+
+
+def _with_a_way_on(error: CorruptFile) -> CorruptFile:
+    return CorruptFile(f"{error}; to go on without such files, and count each as a dead row, set corrupt 'dead'")

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from eddyline.errors import JobError, SettingError
+from eddyline.query.types import sql_type
 from eddyline.runtime.sources.columns import convert
 from eddyline.runtime.sources.file_source import FileFormat
 from eddyline.runtime.sources.paths import files, folder_of, is_hidden
@@ -95,7 +96,7 @@ class _InFolders:
             one, bad = convert(pa.array([text], pa.string()), field.type)
             arrays.append(pa.repeat(one[0], rows.num_rows))
             if bad is not None and bad.any() and name in wanted.needed:
-                reason = reason or f"column {name}: '{text}' is not a value of type {field.type}"
+                reason = reason or f"column {name}: '{text}' is not a value of type {sql_type(field.type)}"
         whole = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self.schema.field(n) for n in wanted.columns]))
         dead = None if chunk.dead is None else self._dead(chunk.dead, values, chunk.dead.column(-1))
         if reason:

@@ -24,6 +24,7 @@ from eddyline.runtime.sources.columns import chunk_of, inferred
 from eddyline.runtime.sources.json_values import from_json, inner, is_bytes, needs_care
 from eddyline.runtime.sources.paths import files, filled, why
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows, text_piece
+from eddyline.runtime.sources.text import is_utf8
 
 _BLOCK = 1 << 20
 _ARRAY = re.compile(rb"\s*\[\s*(\{|$)")
@@ -113,6 +114,8 @@ def _quickly(lines: list[bytes], schema: pa.Schema, wanted: Wanted) -> pa.Table 
     fields = [pa.field(name, _wire_type(schema.field(name).type)) for name in wanted.columns]
     options = pjson.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
     block = b"\n".join(lines)
+    if not is_utf8(block):  # Arrow takes such texts as they are
+        return None
     reading = pjson.ReadOptions(use_threads=False, block_size=len(block) + 1)
     try:
         table = pjson.read_json(io.BytesIO(block), reading, options)

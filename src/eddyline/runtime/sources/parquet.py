@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eddyline.errors import CorruptFile, JobError
+from eddyline.query.types import sql_type
 from eddyline.runtime.sources.columns import chunk_of, convert
 from eddyline.runtime.sources.paths import files, no_columns, why
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted
@@ -91,13 +92,17 @@ class ParquetSource:
                 continue
             here = found.field(place).type
             if not self._declared and here != expected:
+                named = sql_type if sql_type(here) != sql_type(expected) else str  # some layouts share a name
                 raise JobError(
-                    f"column {name} is {here} in {path} but {expected} in {self._files[0]}; declare the columns"
+                    f"column {name} is {named(here)} in {path} but {named(expected)} in {self._files[0]};"
+                    f" declare the columns, with {name} as one type"
                 )
             try:
                 convert(pa.array([], here), expected)
             except pa.ArrowException:
-                raise JobError(f"column {name} is {here} in {path}, which cannot be read as {expected}") from None
+                raise JobError(
+                    f"column {name} is {sql_type(here)} in {path}, which cannot be read as {sql_type(expected)}"
+                ) from None
         return places
 
 

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import SettingError
+from eddyline.query.types import sql_type
 from eddyline.runtime.options import Options
 from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.json_values import is_bytes
@@ -77,7 +78,9 @@ class RedisStream:
             raise SettingError(f"redis-stream needs the columns: CREATE {kind} {name} (ts TIMESTAMP, ...)")
         for column, type_ in declaration.columns:
             if not readable_type(type_):
-                raise SettingError(f"column {column}: a value of type {type_} cannot be read from redis-stream")
+                raise SettingError(
+                    f"column {column}: a value of type {sql_type(type_)} cannot be read from redis-stream"
+                )
         self.schema = pa.schema([pa.field(column, type_) for column, type_ in declaration.columns])
         options = Options("redis-stream", declaration.options)
         self._keys = [key.strip() for key in options.required("keys", name).split(",")]

@@ -110,6 +110,17 @@ def is_text(type_: pa.DataType) -> bool:
     )
 
 
+def is_utf8(text: bytes) -> bool:
+    """Whether bytes are text in UTF-8."""
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def has_zone(texts: pa.Array) -> bool:
     """Whether some of these times have a zone."""
     return bool(pc.any(pc.match_substring_regex(pc.utf8_trim_whitespace(texts), _ZONED)).as_py())

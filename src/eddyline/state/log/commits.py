@@ -26,6 +26,7 @@ from typing import Any
 
 from eddyline.cql.units import duration_text
 from eddyline.errors import JobError, SettingError
+from eddyline.query.types import SQL_NAMES
 from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import UNFINISHED, Store
@@ -185,15 +186,30 @@ def _compare(root: str, known: Mapping[str, Any], about: Mapping[str, Any]) -> N
         if isinstance(was, dict) and isinstance(is_now, dict):
             inner = next(k for k in sorted(was.keys() | is_now.keys()) if was.get(k) != is_now.get(k))
             was, is_now, what = was.get(inner), is_now.get(inner), f"{what} {inner}"
+            if was is not None and is_now is not None:
+                was, is_now, what = _column_that_differs(was, is_now, what)
         raise SettingError(
             f"the checkpoint {root} does not fit: {what} was {_short(was)} and is {_short(is_now)};"
             " give the job a new checkpoint folder"
         )
 
 
+def _column_that_differs(was: str, is_now: str, what: str) -> tuple[Any, Any, str]:
+    """Of two descriptions of a stream the first part that differs, each with its name before it."""
+    old, new = json.loads(was), json.loads(is_now)
+    name = next(k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k))
+    if name == "lateness":
+        return duration_text(old[name]), duration_text(new[name]), f"{what}: {name}"
+    return old.get(name), new.get(name), f"{what}: {name}"
+
+
 def _short(value: Any) -> str:
+    if isinstance(value, str) and value in SQL_NAMES:
+        return SQL_NAMES[value]
     text = "not there" if value is None else value if isinstance(value, str) else json.dumps(value)
+    text = re.sub(r" +(?=,|$)", "", text)  # a stream without a window
     text = re.sub(r'"lateness": (\d+)', lambda found: f'"lateness": "{duration_text(int(found[1]))}"', text)
+    text = re.sub(r'"([^"]+)"', lambda found: f'"{SQL_NAMES.get(found[1], found[1])}"', text)
     return re.sub(r"\b(RANGE|ROWS|UNBOUNDED) (\d+)(?: (\d+))?", _window, text)
 
 

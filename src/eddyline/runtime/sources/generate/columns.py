@@ -44,7 +44,7 @@ def defaults(type_: pa.DataType, is_time: bool) -> dict[str, Value]:
         return {**plain, "domain": Domain(0.0, 99.0), "selectivity": 1.0}
     if pa.types.is_integer(type_):
         return {**plain, "domain": Domain(0.0, 99.0)}
-    raise SettingError(f"generate cannot make values of type {type_}")
+    raise SettingError(f"generate cannot make values of type {sql_type(type_)}")
 
 
 def check(name: str, type_: pa.DataType, settings: Mapping[str, Value]) -> None:

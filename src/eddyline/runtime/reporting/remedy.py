@@ -1,0 +1,78 @@
+"""What to write so that rows can be read, given the reason of a dead row."""
+
+from __future__ import annotations
+
+import re
+
+from eddyline.runtime.reporting.time_format import guessed
+from eddyline.runtime.sources.csv_header import separator
+
+_NO_VALUE = re.compile(r"column (.*?): '(.*)' is not a value of type ([A-Z]+)(.*)", re.DOTALL)
+_NO_TIME = re.compile(r"the event time .* is NULL or out of range for (\w+) = '(.*)'", re.DOTALL)
+_NULL_TIME = re.compile(r"the event time is NULL or out of range: (.*) is NULL")
+_COLUMNS = re.compile(r"1 column where (\d+) were expected: (.*)", re.DOTALL)
+_NO_OBJECT = "not a JSON object of this stream"
+_EPOCHS = ((11, "to_timestamp"), (14, "epoch_ms"))
+"""Functions that make times of numbers with so many digits; of longer ones `make_timestamp` does."""
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NOTHING = ("", "na", "n/a", "nan", "null", "nil", "none", "-", "--", "?", "\\n", "missing", "unknown")
+"""What people write where there is no value, in lower case."""
+_FALLBACK = "as in '%d.%m.%Y %H:%M:%S'"
+
+
+def remedy(reason: str) -> str:
+    """What to do about a reason, to be put behind it; "" if only the data can tell.
+
+    >>> remedy("column x: '2.5' is not a value of type BIGINT")
+    'declare x DOUBLE'
+    >>> remedy("column ts: '16.11.2026 10:00' is not a value of type TIMESTAMP")
+    "declare ts VARCHAR and write TIMESTAMP BY strptime(ts, '%d.%m.%Y %H:%M')"
+    """
+    if found := _NO_VALUE.fullmatch(reason):
+        column, value, type_, _ = found.groups()
+        name = column if column.isidentifier() else f'"{column}"'
+        if type_ in ("TIMESTAMP", "DATE"):
+            return _of_time(name, value.strip(), type_)
+        return _of_value(name, value.strip(), type_)
+    if (found := _NO_TIME.fullmatch(reason)) and (formats := guessed(found[2])):
+        return f"write TIMESTAMP BY {_strptime(found[1], formats)}"
+    if found := _NULL_TIME.fullmatch(reason):
+        return f"a row needs a time; fill {found[1]}, or take the time from another column"
+    if (found := _COLUMNS.fullmatch(reason)) and (sep := separator(found[2], int(found[1]))):
+        return f"if {sep} stands between the columns, set sep '{sep}'"
+    if "utf-8" in reason.lower():
+        return "if the text is Latin-1 (Windows), convert the file, as in: iconv -f LATIN1 -t UTF-8 OLD > NEW"
+    return "write one object a line, as jq -c does" if reason.startswith(_NO_OBJECT) else ""
+
+
+def _of_time(name: str, value: str, type_: str) -> str:
+    formats = guessed(value)
+    if value.isdecimal() and not formats:
+        function = next((known for digits, known in _EPOCHS if len(value) <= digits), "make_timestamp")
+        return f"declare {name} BIGINT and write TIMESTAMP BY {function}({name})"
+    if value.lower() in _NOTHING:
+        return _null(value)
+    if type_ == "DATE" and formats[:1] and formats[0].startswith("%Y-%m-%d"):
+        return f"declare {name} TIMESTAMP"
+    written = _strptime(name, formats) if formats else f"strptime({name}, FORMAT), {_FALLBACK}"
+    return f"declare {name} VARCHAR and write TIMESTAMP BY {written}"
+
+
+def _of_value(name: str, value: str, type_: str) -> str:
+    if value.lower() in _NOTHING:
+        return _null(value)
+    if type_ in _WHOLE and _NUMBER.fullmatch(value):
+        whole = value.lstrip("+-").isdecimal()
+        wide = "BIGINT" if whole and abs(int(value)) < 1 << 63 else "DECIMAL(38, 0)"
+        return f"declare {name} {wide if whole else 'DOUBLE'}"
+    return f"declare {name} VARCHAR if such values are right"
+
+
+def _null(value: str) -> str:
+    return f"if '{value}' stands for NULL in a csv file, set the option nullValue '{value}'"
+
+
+def _strptime(name: str, formats: tuple[str, ...]) -> str:
+    more = f", or '{formats[1]}' if the month comes first" if len(formats) > 1 else ""
+    return f"strptime({name}, '{formats[0]}'){more}"

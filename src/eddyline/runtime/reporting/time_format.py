@@ -1,0 +1,74 @@
+"""The strptime format of a time, guessed from one value as it stands in the data.
+
+A guess is a candidate that strptime itself reads, so a format that is proposed does read the value.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+from eddyline.query import functions
+from eddyline.query.evaluate import ErrorCount, evaluate
+from eddyline.query.expr import Literal
+
+_MONTH = r"[A-Za-z]{3}"
+_DAYS = (
+    (r"\d{4}([-/. ])\d{1,2}\1\d{1,2}", ("%Y{0}%m{0}%d",)),
+    (r"\d{1,2}(\.)\d{1,2}\1\d{4}", ("%d{0}%m{0}%Y",)),
+    (r"\d{1,2}(\.)\d{1,2}\1\d{2}", ("%d{0}%m{0}%y",)),
+    (r"\d{1,2}([-/ ])\d{1,2}\1\d{4}", ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y")),
+    (r"\d{1,2}([-/ ])\d{1,2}\1\d{2}", ("%d{0}%m{0}%y", "%m{0}%d{0}%y")),
+    (rf"\d{{1,2}}([-/. ]){_MONTH}\1\d{{4}}", ("%d{0}%b{0}%Y",)),
+    (r"\d{1,2}([-/. ])[A-Za-z]{4,9}\1\d{4}", ("%d{0}%B{0}%Y",)),
+    (rf"{_MONTH} \d{{1,2}}(,? )\d{{4}}", ("%b %d{0}%Y",)),
+    (r"[A-Za-z]{4,9} \d{1,2}(,? )\d{4}", ("%B %d{0}%Y",)),
+    (r"\d{8}()", ("%Y%m%d",)),
+)
+"""What days look like, and what their formats may be; the group is what stands between their parts."""
+_WEEKDAY = re.compile(r"(?i:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? ")
+_CLOCK = re.compile(
+    r"([ T:]*)(\d{1,2})(:?)(\d{2})(?:\3(\d{2})(?:([.,])(\d{1,9}))?)?( ?)([AaPp][Mm])?( ?)(Z|[+-]\d{2}:?\d{2})?"
+)
+
+
+def guessed(value: str) -> tuple[str, ...]:
+    """The formats that read a time; none if it looks like no time, several if day and month cannot be told apart.
+
+    >>> guessed("16.11.2026 10:00"), guessed("11/16/2026 9:05:00 PM"), guessed("yesterday")
+    (('%d.%m.%Y %H:%M',), ('%m/%d/%Y %I:%M:%S %p',), ())
+    >>> guessed("03/04/2026")
+    ('%d/%m/%Y', '%m/%d/%Y')
+    """
+    value = value.strip()
+    weekday = _WEEKDAY.match(value)
+    before = "" if weekday is None else f"%a{weekday[0][3:]}"
+    for pattern, formats in _DAYS:
+        found = re.compile(pattern).match(value, 0 if weekday is None else weekday.end())
+        if found is None or (clock := _clock(value[found.end() :])) is None:
+            continue
+        reads = tuple(form for f in formats if _reads(form := before + f.format(found[1]) + clock, value))
+        if reads:
+            return reads
+    return ()
+
+
+def _clock(text: str) -> str | None:
+    """The format of what follows a day; None if it is no time of day."""
+    if not text:
+        return ""
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        return None
+    before, _, colon, _, seconds, point, fraction, space, half, gap, zone = found.groups()
+    form = f"{before}%{'I' if half else 'H'}{colon}%M"
+    form += f"{colon}%S" if seconds else ""
+    form += f"{point}%{'f' if len(fraction) <= 6 else 'n'}" if fraction else ""
+    form += f"{space}%p" if half else space
+    return form + gap + ("" if not zone else "Z" if zone == "Z" else "%z")
+
+
+def _reads(form: str, value: str) -> bool:
+    read = functions.call("try_strptime", [Literal(value, pa.string()), Literal(form, pa.string())])
+    return bool(evaluate(read, {}, 1, ErrorCount())[0].is_valid)

@@ -1,0 +1,136 @@
+"""What to do about dead rows: the sentences, and that what they propose does read the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eddyline.cli.progress import closing
+from eddyline.errors import JobError, ScriptError
+from eddyline.runtime.reporting.remedy import remedy
+from eddyline.runtime.reporting.time_format import guessed
+from tests.conftest import Ran
+
+Run = Callable[..., Ran]
+_TIME = "declare ts VARCHAR and write TIMESTAMP BY"
+
+
+@pytest.mark.parametrize(
+    ("value", "formats"),
+    [
+        ("16.11.2026", ["%d.%m.%Y"]),
+        ("6.1.26 7:05", ["%d.%m.%y %H:%M"]),
+        ("2026/11/16 10:00:00.25", ["%Y/%m/%d %H:%M:%S.%f"]),
+        ("16/Nov/2026:10:00:00 +0000", ["%d/%b/%Y:%H:%M:%S %z"]),
+        ("Mon, 16 Nov 2026 10:00:00 +0100", ["%a, %d %b %Y %H:%M:%S %z"]),
+        ("Nov 16, 2026 9:00 AM", ["%b %d, %Y %I:%M %p"]),
+        ("16 November 2026", ["%d %B %Y"]),
+        ("20261116", ["%Y%m%d"]),
+        ("20261116T103000Z", ["%Y%m%dT%H%M%SZ"]),
+        ("11/16/2026", ["%m/%d/%Y"]),
+        ("03-04-2026", ["%d-%m-%Y", "%m-%d-%Y"]),
+        ("2026-11-16 10:00:00,123456789", ["%Y-%m-%d %H:%M:%S,%n"]),
+        ("1767225601", []),
+        ("2026-13-45", []),
+        ("16.11.2026 noon", []),
+        ("", []),
+    ],
+)
+def test_formats_are_guessed(value: str, formats: list[str]) -> None:
+    assert list(guessed(value)) == formats
+
+
+@pytest.mark.parametrize(
+    ("value", "type_", "what"),
+    [
+        ("2.5", "BIGINT", "declare x DOUBLE"),
+        ("-1e3", "INTEGER", "declare x DOUBLE"),
+        ("3000000000", "INTEGER", "declare x BIGINT"),
+        ("9223372036854775808", "BIGINT", "declare x DECIMAL(38, 0)"),
+        ("N/A", "DOUBLE", "if 'N/A' stands for NULL in a csv file, set the option nullValue 'N/A'"),
+        ("many", "BIGINT", "declare x VARCHAR if such values are right"),
+        ("2026-11-16 10:00:00", "DATE", "declare x TIMESTAMP"),
+        ("1767225601000", "TIMESTAMP", "declare x BIGINT and write TIMESTAMP BY epoch_ms(x)"),
+    ],
+)
+def test_what_to_declare(value: str, type_: str, what: str) -> None:
+    assert remedy(f"column x: '{value}' is not a value of type {type_}") == what
+
+
+@pytest.mark.parametrize(
+    ("reason", "what"),
+    [
+        ("column my time: '1/2/2026' is not a value of type TIMESTAMP", "BY strptime(\"my time\", '%d/%m/%Y'), or"),
+        ("the event time strptime(t, '%Y') is NULL or out of range for t = '16.11.26'", "BY strptime(t, '%d.%m.%y')"),
+        ("the event time is NULL or out of range: ts is NULL", "a row needs a time; fill ts"),
+        ("1 column where 2 were expected: 2026-01-01;7", "set sep ';'"),
+        ("not a JSON object of this stream (not an object): [1]", "write one object a line"),
+        ("something else", ""),
+    ],
+)
+def test_what_to_do(reason: str, what: str) -> None:
+    assert what in remedy(reason) and bool(what) == bool(remedy(reason))
+
+
+def test_the_proposed_script_reads_the_rows(in_tmp: Path, run_script: Run) -> None:
+    Path("d").write_text("ts,k\n16.11.2026 10:00,1\n17.11.2026 11:30,2\n")
+    text = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT k FROM s"
+    (warning,) = run_script(text).summary.warnings
+    assert warning.endswith(f"; {_TIME} strptime(ts, '%d.%m.%Y %H:%M')")
+    by = warning.rpartition("and write ")[2]
+    assert run_script(text.replace("ts TIMESTAMP", "ts VARCHAR").replace("TIMESTAMP BY ts", by)).rows == [
+        {"k": 1},
+        {"k": 2},
+    ]
+
+
+def test_text_that_is_not_utf_8(in_tmp: Path, run_script: Run) -> None:
+    text = (
+        "CREATE STREAM s (ts TIMESTAMP, name VARCHAR) USING {} OPTIONS (path 'd') TIMESTAMP BY ts; SELECT name FROM s"
+    )
+    Path("d").write_bytes("ts,name\n2026-01-01,Müller\n2026-01-01,Jäger\n".encode("latin-1"))
+    assert "iconv -f LATIN1 -t UTF-8 OLD > NEW" in run_script(text.format("csv")).summary.warnings[0]
+    Path("d").write_bytes('{"ts": "2026-01-01", "name": "Müller"}\n'.encode("latin-1"))
+    assert "iconv -f LATIN1 -t UTF-8 OLD > NEW" in run_script(text.format("json")).summary.warnings[0]
+    for encoding in ("utf-16-le", "utf-16-be"):
+        Path("d").write_bytes("\ufeffts,name\n2026-01-01,Max\n".encode(encoding))
+        for columns in (" (ts TIMESTAMP, name VARCHAR)", ""):
+            with pytest.raises(JobError, match=r"^d is text in UTF-16; convert it, as in: iconv -f UTF-16 -t UTF-8"):
+                run_script(text.format("csv").replace(" (ts TIMESTAMP, name VARCHAR)", columns))
+
+
+def test_a_fraction_in_a_column_that_was_inferred_as_whole_numbers(in_tmp: Path, run_script: Run) -> None:
+    Path("d").mkdir()
+    Path("d/1").write_text("ts,x\n2026-01-01,1\n2026-01-01,2\n")
+    Path("d/2").write_text("ts,x\n2026-01-01,1.5\n")
+    summary = run_script("CREATE STREAM s USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT x FROM s").summary
+    assert closing(summary).endswith("column x: '1.5' is not a value of type BIGINT; declare x DOUBLE)")
+
+
+def test_a_later_file_whose_header_is_another_one(in_tmp: Path, run_script: Run) -> None:
+    text = "CREATE STREAM s USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT id FROM s"
+    Path("d").mkdir()
+    Path("d/1").write_text("ts,id\n2026-01-01,1\n")
+    Path("d/2").write_text("ts,ident\n2026-01-01,2\n")
+    said = "has the header ts, ident, which lacks id; the columns are ts, id. Columns are found by name: declare them"
+    with pytest.raises(JobError, match=f"^d/2 {said} as every file names them$"):
+        run_script(text)
+    Path("d/2").write_text("2026-01-02,2\n")
+    with pytest.raises(
+        JobError, match=r"^d/2 begins with 2026-01-02, 2, .* declare the columns, \(ts DATE, id BIGINT\)"
+    ):
+        run_script(text)
+    declared = text.replace("STREAM s", "STREAM s (ts DATE, id BIGINT)").replace("'d'", "'d', header 'auto'")
+    assert run_script(declared).rows == [{"id": 1}, {"id": 2}]
+
+
+def test_another_separator(in_tmp: Path, run_script: Run) -> None:
+    text = "CREATE STREAM s (ts TIMESTAMP, id BIGINT) USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT id FROM s"
+    Path("d").write_text("ts;id\n2026-01-01;1\n")
+    with pytest.raises(ScriptError, match=r"header ts;id, which lacks ts, id; .* if ; stands .* columns, set sep ';'$"):
+        run_script(text)
+    Path("d").write_text("2026-01-01;1\n")
+    assert run_script(text).summary.warnings[0].endswith("if ; stands between the columns, set sep ';'")
+    assert run_script(text.replace("'d'", "'d', sep ';'")).rows == [{"id": 1}]
