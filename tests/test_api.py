@@ -355,6 +355,15 @@ def test_help() -> None:
     assert inspect.getdoc(el.query) == inspect.cleandoc(el.query.__doc__ or "")
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also where a shell started the tests in the background and ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_wait_and_stop_after_an_interrupt(table: Table) -> None:
     """The run is in the middle of a batch all the time; a wait that was interrupted does not make it seem over."""
     busy, go_on, main = threading.Event(), threading.Event(), threading.main_thread().ident or 0
