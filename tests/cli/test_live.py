@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
+import io
 import os
-import pty
 import re
-import select
-import struct
 import subprocess
-import sys
-import termios
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
+from rich.console import Console
 
-from eddyline.cli.live import LiveLines, LiveView, Look, frame, plan_line
+from eddyline.cli.display import Display
+from eddyline.cli.frame import Frame, Look
+from eddyline.cli.live import LiveLines, LiveView, plan_line
 from eddyline.cli.main import main
-from eddyline.cli.screen import Screen, clipped, width
 from eddyline.plan.explain import explain
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
@@ -32,6 +27,7 @@ from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
 from tests.jobs import bound
+from tests.terminal import Terminal, on_terminal
 
 _FUNCTIONS = """\
 import time
@@ -100,8 +96,15 @@ def _runner(script: Path) -> LocalRunner:
 # What is shown
 
 
+def shown(now: Look, then: Look, columns: int, lines: int) -> list[str]:
+    """The lines of a frame for a terminal of this size."""
+    out = io.StringIO()
+    Console(file=out, width=columns, height=lines, color_system=None).print(Frame(now, then))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
 def test_a_frame_tells_everything(looks: list[Look]) -> None:
-    text = "\n".join(line for line, _ in frame(looks[-1], looks[-3], 100, 60))
+    text = "\n".join(shown(looks[-1], looks[-3], 100, 60))
     assert "80,000 rows in" in text
     assert re.search(r"^  s +[\d,]+ +40,000$", text, re.MULTILINE)
     assert re.search(r"^  a +\d+ %  -> .*\[live_few\(a\.k\)\] 0?\.?\d", text, re.MULTILINE)
@@ -115,7 +118,7 @@ def test_a_frame_tells_everything(looks: list[Look]) -> None:
 def test_a_frame_is_of_the_last_stretch(looks: list[Look]) -> None:
     now, then = looks[-1], looks[-2]
     seconds = now.progress.seconds - then.progress.seconds
-    first = frame(now, then, 100, 60)[0][0]
+    first = shown(now, then, 100, 60)[0]
     assert f"| {(now.progress.rows_in - then.progress.rows_in) / seconds:,.0f} rows/s |" in first
 
 
@@ -123,13 +126,14 @@ def test_a_frame_fits(looks: list[Look]) -> None:
     for columns in (1, 10, 40, 80, 200):
         for lines in (1, 2, 3, 5, 8, 12, 16, 20, 30, 60):
             for now, then in ((looks[0], looks[0]), (looks[-1], looks[-3])):
-                shown = frame(now, then, columns, lines)
-                assert len(shown) <= lines
-                if lines >= 20:
-                    assert any(text.startswith("routes, ") for text, _ in shown)
-                    assert any(text.startswith("decisions: ") for text, _ in shown)
+                found = shown(now, then, columns, lines)
+                assert len(found) <= max(1, lines - 1)
+                assert all(len(line) <= columns for line in found)
+                if lines >= 20 and columns >= 40:
+                    assert any(text.startswith("routes, ") for text in found)
+                    assert any(text.startswith("decisions: ") for text in found)
                     for newest in now.report.decisions[-1:]:
-                        assert f"{newest.at:,} rows: " in shown[-1][0]
+                        assert f"{newest.at:,} rows: " in found[-1]
 
 
 def test_several_slots_are_shown_as_one() -> None:
@@ -157,32 +161,29 @@ def test_several_slots_are_shown_as_one() -> None:
         progress = Progress(rows, 40, 1, 0, 3000, 2_000_000, turn + 1, turn + 1.0, 0, {"a": rows // 2, "b": rows // 2})
         words = plan_line(explain(query, partition(plan, 2, 256))), "something else"
         looks.append(Look(progress, gathered.report(turn + 1.0), words))
-    shown = "\n".join(text.rstrip() for text, _ in frame(looks[1], looks[0], 100, 40)) + "\n"
+    text = "\n".join(shown(looks[1], looks[0], 100, 40)) + "\n"
     golden = Path(__file__).with_name("live_of_slots.txt")
     if os.environ.get("EDDYLINE_GOLDEN") == "1":
-        golden.write_text(shown, encoding="utf-8")
-    assert shown == golden.read_text(encoding="utf-8")
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
 
 
 def test_before_the_first_row(script: Path) -> None:
     exec(compile(_FUNCTIONS, "functions", "exec"), {})
     runner = _runner(script)
     look = Look(runner.progress(), runner.report())
-    text = [line for line, _ in frame(look, look, 80, 24)]
+    text = shown(look, look, 80, 24)
     assert "0.0 s | 0 rows in | - rows/s | 0 out | - out/s" in text
     assert "decisions: none yet" in text
 
 
 @pytest.mark.parametrize(
-    ("text", "columns", "shown"),
-    [
-        ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("日本語", 6, "日本語"), ("日本語", 5, "日本…"), ("日本語", 4, "日…"),
-        ("a\nb\x1b[2J", 20, "a?b?[2J"), ("e\u0301e\u0301", 2, "e\u0301e\u0301"), ("abc", 1, "…"), ("abc", 0, ""),
-    ],
-)  # fmt: skip
-def test_clipping(text: str, columns: int, shown: str) -> None:
-    assert clipped(text, columns) == shown
-    assert width(shown) <= columns
+    ("word", "columns", "line"),
+    [("日本語", 6, "日本語"), ("日本語", 5, "日本…"), ("a\nb\x1b[2J[red]", 20, "a?b?[2J[red]"), ("abcd", 3, "ab…")],
+)
+def test_words_are_cut_and_cannot_move_the_cursor(looks: list[Look], word: str, columns: int, line: str) -> None:
+    look = Look(looks[-1].progress, looks[-1].report, (word,))
+    assert shown(look, look, columns, 24)[2] == line
 
 
 # When
@@ -191,7 +192,7 @@ def test_clipping(text: str, columns: int, shown: str) -> None:
 def test_a_redraw_every_fifth_of_a_second_at_most(script: Path) -> None:
     exec(compile(_FUNCTIONS, "functions", "exec"), {})
     runner, screen, clock = _runner(script), _Drawn(), ManualClock()
-    with LiveView(runner, screen, clock=clock) as view:
+    with LiveView(runner, cast(Display, screen), clock=clock) as view:
         for _ in range(5):
             view(Progress())
         assert len(screen.frames) == 1
@@ -208,7 +209,7 @@ def test_a_redraw_every_fifth_of_a_second_at_most(script: Path) -> None:
 def test_an_error_leaves_the_last_frame_and_an_open_cursor(script: Path) -> None:
     exec(compile(_FUNCTIONS, "functions", "exec"), {})
     screen = _Drawn()
-    with pytest.raises(KeyboardInterrupt), LiveView(_runner(script), screen) as view:
+    with pytest.raises(KeyboardInterrupt), LiveView(_runner(script), cast(Display, screen)) as view:
         view(Progress())
         raise KeyboardInterrupt
     assert len(screen.frames) == 1
@@ -242,35 +243,16 @@ def test_run_live_without_a_terminal(script: Path, more: list[str], capsys: pyte
     assert said.err.splitlines()[-1].startswith("done: 80,000 rows in, 40 rows out")
 
 
-def test_a_terminal_that_changes_its_size(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    size = [(20, 10)]
-    monkeypatch.setattr("eddyline.cli.screen.terminal_size", lambda: size[0])
-    screen = Screen(color=False)
-    screen.draw([("one", ""), ("two", "title")])
-    assert capsys.readouterr().err == "\r\x1b[Jone\ntwo\n"
-    screen.draw([("three", "")])
-    assert capsys.readouterr().err == "\x1b[2A\r\x1b[Jthree\n"
-    size[0] = (4, 3)
-    screen.draw([("four", ""), ("five", ""), ("six", "")])
-    assert capsys.readouterr().err == "\x1b[2J\x1b[Hfo…\nfi…\n"
-    screen.erase()
-    screen.erase()
-    assert capsys.readouterr().err == "\x1b[2A\r\x1b[J"
-
-
-class _Drawn(Screen):
-    """Keeps frames in place of showing them."""
+class _Drawn:
+    """A display that keeps frames in place of showing them."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.frames: list[object] = []
         self.is_open = False
 
-    def open(self) -> None:
-        self.is_open = True
-
-    def draw(self, lines: object) -> None:
+    def show(self, lines: object) -> None:
         self.frames.append(lines)
+        self.is_open = True
 
     def close(self) -> None:
         self.is_open = False
@@ -279,109 +261,11 @@ class _Drawn(Screen):
 # On a terminal
 
 
-@dataclass
-class Terminal:
-    """What a terminal of some size shows after some output. Lines that scrolled out at the top are in `lines` too."""
-
-    columns: int
-    rows: int
-
-    def __post_init__(self) -> None:
-        self.lines: list[str] = [""]
-        self.hidden = False
-        self.wrapped = False
-        self._y = self._x = 0
-
-    def show(self, output: str) -> None:
-        """Output with the few controls that Eddyline uses."""
-        for control, character in re.findall(r"\x1b\[([?\d]*[A-Za-z])|(.)", output, re.DOTALL):
-            self._control(control) if control else self._character(character)
-
-    def _control(self, control: str) -> None:
-        if control.endswith("A"):
-            top = max(0, len(self.lines) - self.rows)
-            assert self._y - int(control[:-1]) >= top, "moved above the screen"
-            self._y -= int(control[:-1])
-        elif control == "J":
-            self.lines[self._y] = self.lines[self._y][: self._x]
-            del self.lines[self._y + 1 :]
-        elif control in ("?25l", "?25h"):
-            self.hidden = control == "?25l"
-        else:
-            assert control.endswith("m"), f"unexpected control {control!r}"
-
-    def _character(self, character: str) -> None:
-        if character == "\r":
-            self._x = 0
-        elif character == "\n":
-            self._y += 1
-            self.lines += [""] * (self._y == len(self.lines))
-        else:
-            line = self.lines[self._y].ljust(self._x)
-            self.lines[self._y] = line[: self._x] + character + line[self._x + 1 :]
-            self._x += 1
-            self.wrapped = self.wrapped or self._x > self.columns
-
-
-@dataclass(frozen=True)
-class Session:
-    """What a command on a terminal left."""
-
-    status: int
-    output: str
-    terminal: Terminal
-
-
-def _on_terminal(
-    *arguments: str,
-    columns: int = 100,
-    rows: int = 30,
-    react: Callable[[str, subprocess.Popen[bytes]], None] = lambda output, process: None,
-    **environ: str,
-) -> Session:
-    """Runs eddyline with all three streams on a terminal; `react` is called as output comes."""
-    try:
-        master, slave = pty.openpty()
-    except OSError as error:  # in a folder that somebody made the root, for example
-        pytest.skip(f"there are no pseudo-terminals here: {error}")
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "eddyline.cli", *arguments],
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env={**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm", **environ},
-    )
-    os.close(slave)
-    output = b""
-    deadline = time.monotonic() + 120
-    try:
-        while time.monotonic() < deadline:
-            if not select.select([master], [], [], 0.1)[0]:
-                continue
-            try:
-                piece = os.read(master, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-            output += piece
-            react(output.decode(errors="replace"), process)
-        status = process.wait(timeout=300)
-    finally:
-        process.kill()
-        os.close(master)
-    terminal = Terminal(columns, rows)
-    text = output.decode()
-    terminal.show(text)
-    return Session(status, text, terminal)
-
-
 _LIVE = ("run", "job.sql", "--engine", "local", "--udf", "functions.py", "--live", "--set", "batch_rows=8000")
 
 
 def test_the_view_stays_in_its_place(script: Path) -> None:
-    session = _on_terminal(*_LIVE)
+    session = on_terminal(*_LIVE)
     lines = session.terminal.lines
     assert session.status == 0
     assert not session.terminal.hidden
@@ -397,14 +281,14 @@ def test_the_view_stays_in_its_place(script: Path) -> None:
 
 
 def test_without_color(script: Path) -> None:
-    session = _on_terminal(*_LIVE, NO_COLOR="1")
+    session = on_terminal(*_LIVE, NO_COLOR="1")
     assert session.status == 0
     assert not re.search(r"\x1b\[\d*m", session.output)
     assert any(line.startswith("routes, ") for line in session.terminal.lines)
 
 
 def test_a_dumb_terminal_gets_lines(script: Path) -> None:
-    session = _on_terminal(*_LIVE, TERM="dumb")
+    session = on_terminal(*_LIVE, TERM="dumb")
     assert session.status == 0
     assert "\x1b" not in session.output
     assert "reroute: " in session.output
@@ -412,7 +296,7 @@ def test_a_dumb_terminal_gets_lines(script: Path) -> None:
 
 @pytest.mark.parametrize(("columns", "rows"), [(40, 12), (20, 5), (250, 70)])
 def test_terminals_of_other_sizes(script: Path, columns: int, rows: int) -> None:
-    session = _on_terminal(*_LIVE, "--set", "seed=1", columns=columns, rows=rows)
+    session = on_terminal(*_LIVE, "--set", "seed=1", columns=columns, rows=rows)
     assert session.status == 0
     assert not session.terminal.hidden
     drawn = session.output[: session.output.index("done: ")]
@@ -431,7 +315,7 @@ def test_interrupts(script: Path) -> None:
             asked = True
             process.send_signal(2)
 
-    session = _on_terminal(*_LIVE, react=react)
+    session = on_terminal(*_LIVE, react=react)
     assert session.status == 0
     assert not session.terminal.hidden
     assert "stopping after the batch in hand" in session.output
@@ -448,7 +332,7 @@ def test_a_second_interrupt(script: Path) -> None:
             sent += 1
             process.send_signal(2)
 
-    session = _on_terminal(*_LIVE, react=react)
+    session = on_terminal(*_LIVE, react=react)
     assert session.status == 130
     assert not session.terminal.hidden
     assert session.terminal.lines[-2] == "eddyline: interrupted"
@@ -456,7 +340,7 @@ def test_a_second_interrupt(script: Path) -> None:
 
 def test_a_job_that_fails(script: Path) -> None:
     script.write_text(_STREAMS + "SELECT k FROM s WHERE live_breaks(k);")
-    session = _on_terminal(*_LIVE)
+    session = on_terminal(*_LIVE)
     assert session.status == 1
     assert not session.terminal.hidden
     assert session.terminal.lines[-2].startswith("eddyline: the user function live_breaks gave ")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
+
+import pytest
+
+from eddyline.cli.display import Display
+from eddyline.cli.progress import ProgressLine
+from eddyline.runtime.reporting.summary import Progress
+from tests.terminal import on_terminal
 
 _SCRIPT = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 600, rate 100, k.domain '0..1') TIMESTAMP BY ts;
@@ -14,40 +17,36 @@ SELECT k % 1 AS nothing, COUNT(*) AS rows FROM s [RANGE 10 SECONDS] GROUP BY k %
 """
 
 
-def _shown(written: str) -> list[str]:
-    """The lines as a terminal shows them: what follows a carriage return is written over the line."""
-    lines = []
-    for line in written.replace("\r\n", "\n").split("\n"):
-        shown = ""
-        for part in line.split("\r"):
-            shown = part + shown[len(part) :]
-        lines.append(shown.rstrip())
-    return lines
-
-
-def _in_terminal(command: list[str], folder: Path) -> str:
-    ours, theirs = pty.openpty()
-    env = {**os.environ, "TERM": "xterm"}
-    process = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
-    os.close(theirs)
-    said = b""
-    try:
-        while part := os.read(ours, 65536):
-            said += part
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert process.wait() == 0, said
-    return said.decode()
-
-
-def test_the_progress_line_gives_way_to_rows(tmp_path: Path) -> None:
+def test_the_progress_line_gives_way_to_rows(in_tmp: Path) -> None:
     """The rows come at the end, when a progress line stands on the terminal."""
-    (tmp_path / "job.sql").write_text(_SCRIPT)
-    command = [sys.executable, "-m", "eddyline.cli", "run", "job.sql", "--engine", "local", "--set", "batch_rows=300"]
-    written = _in_terminal(command, tmp_path)
-    assert "rows/s | " in written  # there was one
-    *rows, closing, end = _shown(written)
+    (in_tmp / "job.sql").write_text(_SCRIPT)
+    session = on_terminal("run", "job.sql", "--engine", "local", "--set", "batch_rows=300", "--progress")
+    assert session.status == 0
+    assert "rows/s | " in session.output  # there was one
+    *rows, closing, end = [line.rstrip() for line in session.terminal.lines]
     assert rows == ["nothing  rows", "-------  ----", "      0   600"]
     assert closing.startswith("done: 600 rows in, 1 rows out")
-    assert end == ""
+    assert end == "" and not session.terminal.hidden
+
+
+def test_a_short_run_shows_no_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(Display, "usable", lambda: True)
+    with ProgressLine(Display(), always=False) as line:
+        line(Progress(rows_in=1, seconds=0.9))
+        assert capsys.readouterr().err == ""
+        line(Progress(rows_in=2, seconds=1.1))
+        assert "2 rows in | " in capsys.readouterr().err
+
+
+def test_a_terminal_that_changes_its_size(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("LINES", "10")
+    monkeypatch.setenv("NO_COLOR", "1")
+    display = Display()
+    display.show("one\ntwo")
+    assert capsys.readouterr().err == "\x1b[?25lone\ntwo"
+    display.show("three")
+    assert capsys.readouterr().err == "\r\x1b[2K\x1b[1A\x1b[2Kthree"
+    display.erase()
+    display.erase()
+    assert capsys.readouterr().err == "\r\x1b[2K\n\x1b[?25h\r\x1b[1A\x1b[2K"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from eddyline import benchmarks
 from eddyline.benchmarks import Result
 from eddyline.cli.streams import note
+from eddyline.cli.tables import table_text
 
 
 def command(options: argparse.Namespace) -> int:
@@ -49,19 +50,13 @@ def _progress() -> Iterator[None]:
 
 
 def table(results: list[Result]) -> str:
-    """Aligned columns."""
-    cells = [("case", "metric", "value", "unit", "bar", "ok")]
-    for r in results:
-        ok = "" if r.ok is None else "yes" if r.ok else "NO"
-        cells.append((r.case, r.metric, _number(r.value), r.unit, "" if r.bar is None else _number(r.bar), ok))
-    widths = [max(len(row[i]) for row in cells) for i in range(6)]
-    numbers = (2, 4)
-    return "\n".join(
-        "  ".join(
-            c.rjust(w) if i in numbers else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    )
+    """A row for each result, with its bar."""
+    rows = [
+        (r.case, r.metric, _number(r.value), r.unit, "" if r.bar is None else _number(r.bar),
+         "" if r.ok is None else "yes" if r.ok else "NO")
+        for r in results
+    ]  # fmt: skip
+    return table_text(("case", "metric", "value", "unit", "bar", "ok"), rows, right=(2, 4))
 
 
 def _number(value: float) -> str:

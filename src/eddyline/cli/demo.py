@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from eddyline.cli.demo_job import START, WATCHED, WINDOW, files_script, phases, script
-from eddyline.cli.live import LiveLines, LiveView, Watched
+from eddyline.cli.display import Display
+from eddyline.cli.live import LiveLines, LiveView, Watched, live
 from eddyline.cli.main import BEGAN
-from eddyline.cli.screen import Screen
 from eddyline.cli.stopping import interrupts
 from eddyline.cli.streams import note
 from eddyline.errors import InternalError, JobError, SettingError
@@ -119,7 +119,8 @@ def command(options: argparse.Namespace) -> int:
     print(introduction(seconds, options.engine, out / f"{NAME}.sql"), flush=True)
     folder = tempfile.mkdtemp(prefix="eddyline-demo-")
     try:
-        with interrupts() as stop, _engine(options.engine) as run:
+        display = Display()
+        with interrupts(display.leave) as stop, _engine(options.engine, display) as run:
             demo = _measured(seconds, options.engine, run, folder, stop.is_set)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -171,8 +172,8 @@ def _watched(seconds: int, run: _Run, out: str, ran: Ran, stop: Stop) -> None:
         phase = next((p for p in drift if now < p.end), drift[-1])
         return f"{phase.begin} to {phase.end} s of event time: {phase.what}"
 
-    def view(runner: Watched) -> LiveLines | LiveView:
-        return LiveView(runner, Screen(), stop, words=words) if Screen.usable() else LiveLines(runner, words=words)
+    def view(runner: Watched, display: Display) -> LiveLines | LiveView:
+        return live(runner, display, words)
 
     run(script(seconds, out), Settings(), ran, stop, view)
 
@@ -183,14 +184,14 @@ def event_time(progress: Progress) -> float:
 
 
 @contextlib.contextmanager
-def _engine(name: str) -> Iterator[_Run]:
+def _engine(name: str, display: Display) -> Iterator[_Run]:
     """Runs jobs on Spark, in one session, or on the local engine."""
     if name == "local":
         from eddyline.runtime.running.job import prepare
         from eddyline.runtime.running.runner import LocalRunner
 
         def locally(text: str, settings: Settings, ran: Ran, stop: Stop, view: object = None) -> None:
-            _follow(LocalRunner(prepare(text), settings, began=BEGAN), ran, stop, view)
+            _follow(LocalRunner(prepare(text), settings, began=BEGAN), ran, stop, display, view)
 
         yield locally
         return
@@ -205,7 +206,7 @@ def _engine(name: str) -> Iterator[_Run]:
 
     def on_the_session(text: str, settings: Settings, ran: Ran, stop: Stop, view: object = None) -> None:
         with on_spark(text, settings, {}, None, (), io.StringIO(), BEGAN) as runner:
-            _follow(runner, ran, stop, view)
+            _follow(runner, ran, stop, display, view)
 
     try:
         yield on_the_session
@@ -221,12 +222,12 @@ class _Job(Watched, Protocol):
         """Runs to the end."""
 
 
-def _follow(runner: _Job, ran: Ran, stop: Stop, view: object) -> None:
+def _follow(runner: _Job, ran: Ran, stop: Stop, display: Display, view: object) -> None:
     """Runs a job and fills in what happened when."""
     from eddyline.cli.progress import ProgressLine
     from eddyline.routing.report import short_step
 
-    shown = view(runner) if callable(view) else ProgressLine(always=False)
+    shown = view(runner, display) if callable(view) else ProgressLine(display, always=False)
     known = 0
 
     def watch(progress: Progress) -> None:

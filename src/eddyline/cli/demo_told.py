@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eddyline.cli.demo_job import PARTNERS, STREAMS, WATCHED, WINDOW, phases, script
+from eddyline.cli.tables import table_text
 from eddyline.errors import InternalError
 
 if TYPE_CHECKING:
@@ -88,17 +89,19 @@ def _alias(demo: Demo) -> str:
 
 def _worth(demo: Demo) -> list[str]:
     """Rows a second by phase, as far as both went."""
-    lines = ["", f"  {'event time':<12}  {'routes that follow':>18}  {'a fixed order':>16}"]
+    rows: list[tuple[str, str, str]] = []
     for phase in phases(demo.seconds):
         end = min(phase.end, demo.until)
         both = end > phase.begin
         stop = end if both else phase.end
         mine = f"{demo.adaptive.rate(phase.begin, stop):,.0f} rows/s"
         other = f"{demo.fixed.rate(phase.begin, stop):,.0f} rows/s" if both else "not run"
-        lines.append(f"  {f'{phase.begin} to {stop} s':<12}  {mine:>18}  {other:>16}")
+        rows.append((f"{phase.begin} to {stop} s", mine, other))
         if both and end < phase.end:
             rest = f"{demo.adaptive.rate(end, phase.end):,.0f} rows/s"
-            lines.append(f"  {f'{end} to {phase.end} s':<12}  {rest:>18}  {'not run':>16}")
+            rows.append((f"{end} to {phase.end} s", rest, "not run"))
+    table = table_text(("event time", "routes that follow", "a fixed order"), rows, right=(1, 2))
+    lines = ["", *(f"  {line}" for line in table.splitlines())]
     drift = phases(demo.seconds)[1].begin
     after = demo.adaptive.rate(drift, demo.until), demo.fixed.rate(drift, demo.until)
     if min(after) > 0:

@@ -1,55 +1,45 @@
-"""The progress line, rewritten in place a few times a second, and the closing sentence."""
+"""The progress line on standard error, and the closing sentence."""
 
 from __future__ import annotations
 
-import sys
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TextIO
 
-from eddyline.cli.screen import above, clipped, terminal_size
+from eddyline.cli.display import Display
 from eddyline.cli.streams import note
 from eddyline.runtime.reporting.summary import Progress, Summary
 
 _EVERY = 0.2
+_FIRST = 1.0
+"""Seconds of running until the line appears by itself: shorter runs need none, and are spared the import of rich."""
 
 
 class ProgressLine:
-    """Shown on stderr if that is a terminal, or if asked for. Used with `with`; makes place for what comes next."""
+    """A line at the bottom of a terminal that is rewritten in place; plain lines elsewhere, if asked for. Used with
+    `with`."""
 
-    def __init__(self, always: bool) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._shown = self._terminal or always
+    def __init__(self, display: Display, always: bool) -> None:
+        self._display, self._in_place, self._always = display, Display.usable(), always
         self._next = 0.0
-        self._width = 0
 
     def __enter__(self) -> ProgressLine:
         return self
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
-        if self._shown and now >= self._next:
-            self._next = now + _EVERY
-            self._write(line(progress))
+        wanted = self._always or (self._in_place and progress.seconds >= _FIRST)
+        if not wanted or now < self._next:
+            return
+        self._next = now + _EVERY
+        if self._in_place:
+            from rich.text import Text
+
+            self._display.show(Text(line(progress), no_wrap=True, overflow="ellipsis"))
+        else:
+            note(line(progress))
 
     def __exit__(self, *error: object) -> None:
-        self.erase()
-
-    def above(self, out: TextIO) -> TextIO:
-        """Writes to `out`, which may be the same terminal, in place of the line."""
-        return above(self.erase, out)
-
-    def erase(self) -> None:
-        """Takes the line away; it comes back with the next progress."""
-        if self._terminal and self._width:
-            note("\r" + " " * self._width + "\r", end="")
-            self._width = 0
-
-    def _write(self, text: str) -> None:
-        if self._terminal:
-            text = clipped(text, terminal_size()[0] - 1)  # a line that wraps could not be taken back
-        note("\r" + text.ljust(self._width) if self._terminal else text, end="" if self._terminal else "\n")
-        self._width = len(text)
+        self._display.erase()
 
 
 def line(progress: Progress) -> str:

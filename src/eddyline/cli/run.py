@@ -10,30 +10,31 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from eddyline.cli.checked import Checked, check, check_options
+from eddyline.cli.display import Display
 from eddyline.cli.main import BEGAN
 from eddyline.cli.progress import ProgressLine, closing
-from eddyline.cli.screen import Screen
 from eddyline.cli.stopping import interrupts
 from eddyline.cli.streams import note
 from eddyline.errors import EddylineError, ScriptError, SettingError
 from eddyline.kernels.cache import is_filled
 
 if TYPE_CHECKING:
+    from eddyline.cli.live import LiveLines, LiveView
     from eddyline.runtime.reporting.summary import Summary
     from eddyline.runtime.running.runner import Runner
 
 
 def command(options: argparse.Namespace) -> int:
     """Runs the script and prints the summary; if the job fails, what there is of it, with the error."""
-    screen, line = Screen(), ProgressLine(options.progress)
-    out = (screen if options.live else line).above(sys.stdout)
+    display = Display()
+    out = display.above(sys.stdout)
     runner: Runner | None = None
     try:
         checked = check(options, out)
         if not is_filled():
             note("compiling the kernels for this machine, once: the first run takes half a minute longer")
         with _runner(options, checked, out) as runner:
-            summary = _run(runner, screen if options.live else None, line)
+            summary = _run(runner, display, options)
     except (ScriptError, SettingError):
         raise
     except EddylineError as error:
@@ -52,16 +53,20 @@ def command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(runner: Runner, screen: Screen | None, line: ProgressLine) -> Summary:
-    """With the live view if there is a screen for it, else with the progress line."""
-    from eddyline.cli.live import live
-
+def _run(runner: Runner, display: Display, options: argparse.Namespace) -> Summary:
+    """With the live view if that was asked for, else with the progress line."""
     for warning in runner.warnings:
         note(f"warning: {warning}")
-    with interrupts() as stop:
-        view = line if screen is None else live(runner, screen, stop.is_set)  # type: ignore[arg-type]
-        with view:
-            return runner.run(stop.is_set, view)
+    with interrupts(display.leave) as stop, _view(runner, display, options) as view:
+        return runner.run(stop.is_set, view)
+
+
+def _view(runner: Runner, display: Display, options: argparse.Namespace) -> LiveView | LiveLines | ProgressLine:
+    if not options.live:
+        return ProgressLine(display, options.progress)
+    from eddyline.cli.live import live
+
+    return live(runner, display)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager

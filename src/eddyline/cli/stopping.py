@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -31,14 +31,16 @@ def _tell(text: bytes) -> None:
 
 
 @contextmanager
-def interrupts() -> Iterator[threading.Event]:
-    """They set the event the first time, and end the process the second time."""
+def interrupts(make_way: Callable[[], None] = lambda: None) -> Iterator[threading.Event]:
+    """They set the event the first time, and end the process the second time. `make_way` is called before a line about
+    the first one is written to standard error."""
     asked = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
+        make_way()
         _tell(b"\nstopping after the batch in hand (again: at once)\n")
 
     before = {number: signal.signal(number, ask) for number in _SIGNALS}

@@ -1,0 +1,112 @@
+"""Lines at the bottom of the terminal on standard error that are redrawn in place, by rich.
+
+Rows and the lines never mix: rows that are printed through `above` take the lines away first, and the next `show` draws
+them again below the rows. Rows reach standard output unchanged. A signal handler that writes to the terminal calls
+`leave` before: the lines then stay as they are, and the next ones are drawn below what the handler wrote.
+
+rich takes longer to import than a small job takes to run, so it is imported when something is shown.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO, cast
+
+from eddyline.cli.streams import note
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+
+class Display:
+    """The lines; nothing is shown before the first `show`."""
+
+    def __init__(self) -> None:
+        self._console: Console | None = None
+        self._live: Live | None = None
+        self._size = (0, 0)
+
+    @staticmethod
+    def usable() -> bool:
+        """Whether standard error is a terminal that can move its cursor."""
+        return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+    def show(self, lines: RenderableType) -> None:
+        """Shows lines in place of those that stand, and hides the cursor."""
+        if self._live is None:
+            self._live = self._begun()
+        console = self._live.console
+        if console.size != self._size:  # lines may have been wrapped, so nobody knows where they are now
+            console.clear()
+            self._size = console.size
+        self._live.update(lines, refresh=True)
+
+    def erase(self) -> None:
+        """Takes the lines away, and shows the cursor again."""
+        self._end(standing=False)
+
+    def close(self) -> None:
+        """Lets the lines stand as they are, and shows the cursor again."""
+        self._end(standing=True)
+
+    def leave(self) -> None:
+        """Lets the lines stand as they are: the next ones are drawn below. Safe in a signal handler."""
+        self._live = None
+
+    def above(self, out: TextIO) -> TextIO:
+        """Writes to `out`; if that is a terminal, the lines make way."""
+        return cast(TextIO, _Above(self, out)) if out.isatty() else out
+
+    def _end(self, standing: bool) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            if not standing:
+                live.update("")
+                live.transient = True
+            live.stop()
+        elif self._console is not None:
+            self._console.show_cursor()
+        self._console = None
+
+    def _begun(self) -> Live:
+        from rich.console import Console
+        from rich.live import Live
+
+        # One console for each Live: one that was left stays behind with its console.
+        console = Console(
+            file=cast(TextIO, _StandardError()),
+            force_terminal=True,
+            color_system=None if os.environ.get("NO_COLOR") else "auto",
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+        live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+        live.start()
+        self._console, self._size = console, console.size
+        return live
+
+
+class _Above(io.TextIOBase):
+    """As much of a text stream as PrintSink needs."""
+
+    def __init__(self, display: Display, out: TextIO) -> None:
+        self._display, self._out = display, out
+
+    def write(self, text: str) -> int:
+        self._display.erase()
+        return self._out.write(text)
+
+    def flush(self) -> None:
+        self._out.flush()
+
+
+class _StandardError(io.TextIOBase):
+    """No job fails because the terminal is gone."""
+
+    def write(self, text: str) -> int:
+        note(text, end="")
+        return len(text)

@@ -1,0 +1,188 @@
+"""One picture of `--live`: rates, routes, packets and decisions, as much of them as fits on the terminal.
+
+Rates, shares and selectivities are those of about the last second, from the difference of two reports. When there is
+little room, the routes and the newest decisions are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from eddyline.cli.progress import moment
+from eddyline.routing.report import Report, decision_text, number, percent, short_step
+from eddyline.runtime.reporting.summary import Progress
+
+_QUEUES = 4
+"""Meta-queues that are shown, the busiest first."""
+_DECISIONS = 100
+"""Decisions that are kept for the largest terminals."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """A run at one moment; `words` are further lines for the head, from the command that shows the run."""
+
+    progress: Progress
+    report: Report
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A table below an empty line: titles, rows, and a last line about what was left out."""
+
+    titles: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    more: str = ""
+    newest: bool = False
+    """Whether the last row is marked, and kept when there is no room for all."""
+
+    @property
+    def lines(self) -> int:
+        return 2 + len(self.rows) + bool(self.more)
+
+    def fitted(self, room: int) -> _Part | None:
+        """The part in at most `room` lines; None if that leaves no rows."""
+        if self.lines <= room:
+            return self
+        if self.newest:
+            return replace(self, rows=self.rows[-(room - 2) :]) if room > 2 else None
+        kept = room - 3
+        return replace(self, rows=self.rows[:kept], more=f"  … {self.lines - room + 1} more") if kept > 0 else None
+
+    def drawn(self) -> Iterator[RenderableType]:
+        """The part as text, or as a table if it has columns."""
+        yield Text("")
+        if len(self.titles) == 1:
+            yield _text(self.titles[0], "bold")
+            for row in self.rows:
+                yield _text(row[0], "yellow" if self.newest and row is self.rows[-1] else "")
+        else:
+            table = Table(box=None, padding=0, header_style="bold")
+            for i, title in enumerate(self.titles):
+                table.add_column(_text(title), justify="right" if i else "left", no_wrap=True)
+            for row in self.rows:
+                table.add_row(*map(_text, row))
+            yield table
+        if self.more:
+            yield _text(self.more, "dim")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The picture of `now`; rates are those since `then`. rich asks it for as many lines as the terminal has."""
+
+    now: Look
+    then: Look
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        columns, lines = options.max_width, max(1, options.size.height - 1)
+        yield from self._head()[:lines]
+        for part in self._parts(columns, lines):
+            yield from part.drawn()
+
+    def _parts(self, columns: int, lines: int) -> list[_Part]:
+        """The parts that fit, in the order of the screen. Routes come first; some room is kept for decisions."""
+        last = self.now.report if self.then is self.now else self.now.report.since(self.then.report)
+        streams, routes, packets = self._streams(), _routes(last, columns), _packets(last)
+        decisions = _decisions(self.now.report)
+        room = lines - len(self._head())
+        kept = {}
+        for part in (routes, streams, packets):
+            if part is not None and (fitted := part.fitted(room - min(4, decisions.lines))):
+                kept[id(part)] = fitted
+                room -= fitted.lines
+        ordered = [kept.get(id(part)) for part in (streams, routes, packets)]
+        return [part for part in (*ordered, decisions.fitted(room)) if part is not None]
+
+    @property
+    def _before(self) -> Progress:
+        return Progress() if self.then is self.now else self.then.progress
+
+    def _head(self) -> list[Text]:
+        progress, before, late_dead = self.now.progress, self._before, []
+        for count, what in ((progress.rows_late, "late"), (progress.rows_dead, "dead")):
+            late_dead += [f"{count:,} {what}"] if count else []
+        first = [
+            f"{progress.seconds:.1f} s",
+            f"{progress.rows_in:,} rows in",
+            f"{self._rate(progress.rows_in, before.rows_in)} rows/s",
+            f"{progress.rows_out:,} out",
+            f"{self._rate(progress.rows_out, before.rows_out)} out/s",
+        ]
+        second = [
+            f"state {progress.state_rows:,} rows, {progress.memory_bytes / 1e6:,.1f} MB",
+            f"watermark {moment(progress.watermark_us)}",
+            f"input batch {self.now.report.input_batch:,}",
+            *late_dead,
+        ]
+        lines = [_text(" | ".join(first), "bold"), _text(" | ".join(second))]
+        return [*lines, *(_text(word, "dim") for word in self.now.words)]
+
+    def _rate(self, count: int, before: int) -> str:
+        seconds = self.now.progress.seconds - self._before.seconds
+        return f"{(count - before) / seconds:,.0f}" if seconds > 0 else "-"
+
+    def _streams(self) -> _Part:
+        before = self._before.rows_by_stream
+        rows = [
+            (f"  {name}", f"{self._rate(count, before.get(name, 0)):>14}", f"{count:>16,}")
+            for name, count in self.now.progress.rows_by_stream.items()
+        ]
+        return _Part(("stream", "rows/s", "rows in"), rows)
+
+
+def _routes(last: Report, columns: int) -> _Part:
+    aliases = [source.alias for source in last.query.sources]
+    wide = max(map(cell_len, aliases))
+    lines: list[str] = []
+    for route in last.routes:
+        alias = aliases[route.source]
+        start = f"  {alias}{' ' * (wide - cell_len(alias))}  {percent(route.share):>6} "
+        words = [f"-> {short_step(c.step, last.query)} {number(c.selectivity)}" for c, _ in route.steps]
+        words += [] if route.complete or not words else ["-> ..."]
+        lines += _wrapped(start, words, columns)
+    title = "routes, with the share of tuples on them and the tuples out per tuple in"
+    return _Part((title,), [(line,) for line in lines])
+
+
+def _wrapped(start: str, words: list[str], columns: int) -> list[str]:
+    """Words behind a start, in as many lines as they need; no word is divided."""
+    lines, indent = [start], " " * cell_len(start)
+    for word in words:
+        if cell_len(lines[-1]) + 1 + cell_len(word) > columns and lines[-1] not in (start, indent):
+            lines.append(indent)
+        lines[-1] += f" {word}"
+    return lines
+
+
+def _packets(last: Report) -> _Part | None:
+    busy = sorted((p for p in last.packets if p.packets), key=lambda p: -p.tuples)
+    if not busy:
+        return None
+    rows = [
+        (f"  {last.name(p.signature)}", f"{number(p.mean):>10}", f"{p.threshold:>11,}", f"{p.occupancy:>9,}",
+         f"{p.longest_wait * 1e3:>12,.1f} ms")
+        for p in busy[:_QUEUES]
+    ]  # fmt: skip
+    titles = ("packets of", "tuples", "threshold", "waiting", "longest wait")
+    return _Part(titles, rows, f"  … and of {len(busy) - _QUEUES} more signatures" if len(busy) > _QUEUES else "")
+
+
+def _decisions(report: Report) -> _Part:
+    """Oldest first; the newest is marked."""
+    counted = ", ".join(f"{n:,} {kind}" for kind, n in report.counts.items()) or "none yet"
+    lines = [(f"  {decision_text(decision)}",) for decision in report.decisions[-_DECISIONS:]]
+    return _Part((f"decisions: {counted}",), lines, newest=True)
+
+
+def _text(text: str, style: str = "") -> Text:
+    """One line, without characters that would move the cursor, cut where the terminal ends."""
+    plain = "".join(c if c.isprintable() else "?" for c in text)
+    return Text(plain, style, no_wrap=True, overflow="ellipsis")
