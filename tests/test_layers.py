@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,8 +47,13 @@ MODULES = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path
 MODULES = {name.removesuffix(".__init__"): path for name, path in sorted(MODULES.items())}
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports(name: str) -> tuple[tuple[int, str], ...]:
     """The line and the dotted name of everything that a file imports."""
+    return tuple(_imports(MODULES[name]))
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -92,9 +98,6 @@ def circles(graph: Mapping[str, set[str]]) -> set[frozenset[str]]:
     return found
 
 
-IMPORTS = {name: list(imports(path)) for name, path in MODULES.items()}
-
-
 def test_every_layer_has_a_height() -> None:
     assert {layer_of(name) for name in MODULES} - {""} <= set(HEIGHT)
 
@@ -104,7 +107,7 @@ def test_imports_point_downwards(layer: str) -> None:
     for name in MODULES:
         if layer_of(name) != layer:
             continue
-        for line, imported in IMPORTS[name]:
+        for line, imported in imports(name):
             place = f"{MODULES[name]}:{line}"
             if imported.split(".")[0] == "pyspark":
                 assert layer == "spark", f"{place}: only spark/ imports pyspark"
@@ -117,7 +120,7 @@ def test_imports_point_downwards(layer: str) -> None:
 
 
 def test_no_circle_of_files() -> None:
-    graph = {name: {file_of(imported) for _, imported in IMPORTS[name]} & set(MODULES) for name in MODULES}
+    graph = {name: {file_of(imported) for _, imported in imports(name)} & set(MODULES) for name in MODULES}
     assert [sorted(circle) for circle in circles(graph) if not any(circle <= known for known in KNOWN_CIRCLES)] == []
 
 

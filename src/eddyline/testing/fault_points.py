@@ -21,7 +21,8 @@ def fault_points(source: Path = SOURCE) -> dict[str, str]:
     """By name the file and line of each point; names that occur twice, or are no literals, are refused."""
     found: dict[str, str] = {}
     for path in sorted(source.rglob("*.py")):
-        for call in _calls(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for call in _calls(ast.parse(text)) if "reach(" in text else ():
             place = f"{path.relative_to(source)}:{call.lineno}"
             name = call.args[0].value if len(call.args) == 1 and isinstance(call.args[0], ast.Constant) else None
             if not isinstance(name, str):
