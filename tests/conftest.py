@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 import eddyline.testing.quiet_exit  # noqa: F401
 from eddyline.testing import SHORT_LIVED
@@ -20,6 +21,28 @@ from eddyline.testing import SHORT_LIVED
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 os.environ.pop("CI", None)  # with it pytest compares lists line by line, which for 10,000 rows takes hours
 START = datetime(2026, 1, 1)
+SPARK = "tests/spark/"
+
+
+class Groups(LoadScopeScheduling):
+    """Which tests pytest-xdist gives to one process, one after the other.
+
+    The tests of tests/spark share one session, so one process runs all of them. The cases of any other test function
+    share what the function caches.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return SPARK if nodeid.startswith(SPARK) else nodeid.partition("[")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
+    """Called by pytest-xdist where it divides the tests."""
+    return Groups(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests on Spark begin first, because together they take longest."""
+    items.sort(key=lambda item: not item.nodeid.startswith(SPARK))
 
 
 def at(seconds: float) -> datetime:

@@ -1,6 +1,7 @@
-"""The share of the fuzzer that CI runs: 1,500 cases of a seed that is printed; EDDYLINE_FUZZ_SEED sets another.
+"""A share of the fuzzer: 1,500 cases, of which `./run test` runs 500.
 
-It is run as the command, in processes of its own: one for each core.
+A failure prints the seed; EDDYLINE_FUZZ_SEED sets another. The test runs the command, which starts a
+process for each core.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import sys
 import pytest
 
 SEED = os.environ.get("EDDYLINE_FUZZ_SEED", "20240229")
-CASES, CHUNK = 1_500, 250
+CASES, SHORT, CHUNK = 1_500, 500, 250
+LONG = [pytest.param(first, marks=pytest.mark.long) for first in range(SHORT, CASES, CHUNK)]
 
 
-@pytest.mark.parametrize("first", range(0, CASES, CHUNK))
+@pytest.mark.parametrize("first", [*range(0, SHORT, CHUNK), *LONG])
 def test_engine_gives_what_duckdb_gives(first: int) -> None:
     cases = ["--first", str(first), "--cases", str(CHUNK), "--seed", SEED]
     command = [sys.executable, "-m", "eddyline.testing.fuzz", *cases]

@@ -47,6 +47,7 @@ def test_on_the_local_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str],
     assert not list(in_tmp.glob("eddyline-demo*"))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("spark")
 def test_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, summary = _demo("spark", 6, capsys, tmp_path)

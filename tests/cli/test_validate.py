@@ -128,6 +128,7 @@ def test_checks_import_neither_pyspark_nor_compiled_kernels(in_tmp: Path) -> Non
     assert ran.stdout == "[]\n"
 
 
+@pytest.mark.long
 def test_a_local_run_does_without_pandas_and_says_that_it_compiles(in_tmp: Path) -> None:
     stream = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 3) TIMESTAMP BY ts;"
     (in_tmp / "x.sql").write_text(f"{stream} SELECT k FROM s")

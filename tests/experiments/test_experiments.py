@@ -27,7 +27,13 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+SLOW = {"migration-1", "migration-3", "migration-4", "migration-7", "plans-1"}
+"""Experiments whose tiny versions still run for seconds."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in EXPERIMENTS]
+)
 def test_tiny_version(name: str, tiny: None, tmp_path: Path) -> None:
     said: list[str] = []
     figure: Figure = EXPERIMENTS[name].run(True, said.append)

@@ -45,7 +45,9 @@ def one() -> Iterator[Case]:
 
 def two() -> Iterator[Case]:
     yield Case("-", (A, B), "a - b")
-    for unit in set(UNITS) - {"quarter"}:  # DuckDB's quarters before the year 0 are not its quarters after
+    for unit in UNITS:
+        if unit == "quarter":
+            continue  # DuckDB's quarters before the year 0 are not its quarters after
         yield Case("date_diff", (A, B), f"date_diff('{unit}', a, b)", unit)
 
 

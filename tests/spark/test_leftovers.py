@@ -6,11 +6,14 @@ import random
 import shutil
 from pathlib import Path
 
+import pytest
+
 from eddyline.testing.chaos import Kill, Run
 from eddyline.testing.chaos_jobs import make_job
 from eddyline.testing.leftovers import APPEARS, left
 
 
+@pytest.mark.long
 def test_nothing_is_left(tmp_path: Path) -> None:
     job, kill = make_job("join", tmp_path, 1, files=2, rows_per_file=50), Kill("driver", APPEARS, 1, 0.0)
     with Run(job, "spark", {"slots": 1}, checkpoint=False) as run:

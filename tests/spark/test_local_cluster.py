@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from eddyline.testing.chaos import Kill, Run, processes
 from eddyline.testing.chaos_jobs import ChaosJob, make_job, verify
 
@@ -24,6 +26,7 @@ def _in_both(job: ChaosJob) -> set[str]:
     return set.intersection(*slots) if len(slots) == 2 else set()
 
 
+@pytest.mark.long
 def test_an_executor_is_killed(tmp_path: Path) -> None:
     job = make_job("aggregate", tmp_path, seed=1)
     kill = Kill("executor", "a commit", 1, 0.0)

@@ -1,12 +1,15 @@
-"""CI's share of `./run chaos`: few kills, but real ones."""
+"""A share of `./run chaos`: few kills, but real ones."""
 
 from __future__ import annotations
+
+import pytest
 
 from eddyline.testing.chaos import Chaos
 
 
-def test_killed_on_spark() -> None:
-    chaos = Chaos("spark", seed=62)  # a driver, a worker, and the JVM twice
-    chaos.run(4)
+@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.long)])
+def test_killed_on_spark(kills: int) -> None:
+    chaos = Chaos("spark", seed=62)  # a driver, then a worker, and the JVM twice
+    chaos.run(kills)
     assert chaos.wrong == []
-    assert chaos.kills == 4
+    assert chaos.kills == kills

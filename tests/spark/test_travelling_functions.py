@@ -110,6 +110,7 @@ def test_a_function_that_cannot_travel_is_refused() -> None:
         by_value(called("holds_a_lock"))
 
 
+@pytest.mark.long
 def test_functions_of_a_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(MAIN)

@@ -150,10 +150,11 @@ def test_a_folder_goes_although_somebody_adds_to_it(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_is_left_after_fifty_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.long)])
+def test_nothing_is_left_after_kills(rounds: int, tmp_path: Path) -> None:
     """In rounds of ten processes that start at once: each sweeps while others make theirs, and lives on until it is
     killed."""
-    for _ in range(5):
+    for _ in range(rounds):
         command = [sys.executable, "-c", HOLDER, str(tmp_path)]
         running = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(10)]
         for process in running:

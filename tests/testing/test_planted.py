@@ -1,4 +1,4 @@
-"""CI's share of `./run planted`: all patches fit the code, and some are planted."""
+"""A share of `./run planted`: all patches fit the code, and some are planted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ def test_there_are_many() -> None:
     assert len(patches()) >= 15
 
 
-@pytest.mark.parametrize("patch", patches()[1::8], ids=lambda p: p.stem)
+FIRST, *MORE = patches()[1::8]
+
+
+@pytest.mark.parametrize(
+    "patch", [FIRST, *(pytest.param(patch, marks=pytest.mark.long) for patch in MORE)], ids=lambda p: p.stem
+)
 def test_a_planted_fault_is_noticed(patch: Path) -> None:
     assert noticed(patch) == ""
 
