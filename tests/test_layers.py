@@ -1,8 +1,8 @@
 """Imports point downwards and in no circle, and only `spark/` imports pyspark.
 
-The order of the layers is that of ARCHITECTURE.md. A file may import files of its own layer and of the layers below.
-It may import a sibling, another layer of the same height, only where `SIBLINGS` names the pair. No two files import
-each other, directly or through others. Imports inside functions and imports for types count like all others.
+The order of the layers is that of ARCHITECTURE.md. A file may import files of its own layer and of the layers below,
+not of a layer of the same height. No two files import each other, directly or through others. Imports inside functions
+and imports for types count like all others.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ LAYERS = (
     ("settings",),
     ("errors", "faults"),
 )
-"""From the top; names on one line are siblings, which have the same height."""
-SIBLINGS = {("migration", "optimizer"), ("optimizer", "migration")}
-"""Which layer may import which sibling. These two go when the optimizer no longer imports migration."""
+"""From the top; names on one line have the same height."""
 KNOWN_CIRCLES = {frozenset({"eddyline.cli.demo", "eddyline.cli.demo_picture", "eddyline.cli.demo_told"})}
 """Circles that are about to go: imports of types between the files of the demo."""
 HEIGHT = {name: -height for height, names in enumerate(LAYERS) for name in names}
@@ -114,9 +112,7 @@ def test_imports_point_downwards(layer: str) -> None:
             other = layer_of(imported)
             if imported.split(".")[0] != "eddyline" or other not in HEIGHT or other == layer:
                 continue
-            assert HEIGHT[other] <= HEIGHT[layer], f"{place}: {layer} must not import {other}, which is above it"
-            named = HEIGHT[other] < HEIGHT[layer] or (layer, other) in SIBLINGS
-            assert named, f"{place}: {layer} must not import {other}, which is beside it"
+            assert HEIGHT[other] < HEIGHT[layer], f"{place}: {layer} must not import {other}, which is not below it"
 
 
 def test_no_circle_of_files() -> None:
