@@ -44,7 +44,7 @@ def steps_of(
         watermarks.finish_batch({n: max(r[0] for r in some) for n, some in rows.items() if some}, ())
         fed = {name: batch_of(columns[name], some) for name, some in rows.items()}
         steps.append(Step(fed, watermarks.by_stream, watermarks.query, watermarks.newest))
-    assert job.engine.stats.rows_late == 0
+    assert job.engine.counts.rows_late == 0
     steps.append(Step({}, {}, None, watermarks.newest, last=True))
     return steps, job.expected()
 

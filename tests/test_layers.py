@@ -34,7 +34,7 @@ LAYERS = (
     ("query",),
     ("cql",),
     ("settings",),
-    ("errors", "faults"),
+    ("errors", "faults", "counts"),
 )
 """From the top; names on one line have the same height."""
 KNOWN_CIRCLES = {frozenset({"eddyline.cli.demo", "eddyline.cli.demo_picture", "eddyline.cli.demo_told"})}

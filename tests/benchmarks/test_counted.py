@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.benchmarks.costly import Costly
-from eddyline.benchmarks.counted import Costs, Counts, counts_of, least_work, reached, work_of
+from eddyline.benchmarks.counted import Costs, ProbeCounts, counts_of, least_work, reached, work_of
 from eddyline.benchmarks.streams import START, query_over, run_engine
 from eddyline.settings import Settings
 
@@ -58,12 +58,12 @@ def test_probes_and_matches_of_a_join_are_counted() -> None:
     query = query_over(data, "SELECT a.k AS k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k")
     found, engine = run_engine(query, data, 10, Settings(router="fixed"))
     assert found == 5 * 10 * 10
-    assert counts_of(engine) == Counts(probes=2 * rows, matches=found, calls=())
+    assert counts_of(engine) == ProbeCounts(probes=2 * rows, matches=found, calls=())
 
 
 def test_work_is_counts_times_costs() -> None:
-    counts = Counts(10, 5, (4, 2)) - Counts(4, 1, (1, 2))
-    assert counts == Counts(6, 4, (3, 0))
+    counts = ProbeCounts(10, 5, (4, 2)) - ProbeCounts(4, 1, (1, 2))
+    assert counts == ProbeCounts(6, 4, (3, 0))
     assert counts.work(COSTS, [2, 100]) == 6 * 2.0 + 4 * 1.0 + 3 * (0.5 + 2 * 0.25)
 
 

@@ -84,7 +84,7 @@ def looks(script: Path) -> list[Look]:
     exec(compile(_FUNCTIONS, "functions", "exec"), {})
     seen: list[Look] = []
     runner = _runner(script)
-    runner.run(watch=lambda progress: seen.append(Look(progress, runner.report())))
+    runner.run(watch=lambda progress: seen.append(Look(progress, runner.reporter.report())))
     assert len(seen) >= 10
     return seen
 
@@ -171,7 +171,7 @@ def test_several_slots_are_shown_as_one() -> None:
 def test_before_the_first_row(script: Path) -> None:
     exec(compile(_FUNCTIONS, "functions", "exec"), {})
     runner = _runner(script)
-    look = Look(runner.progress(), runner.report())
+    look = Look(runner.reporter.progress(), runner.reporter.report())
     text = shown(look, look, 80, 24)
     assert "0.0 s | 0 rows in | - rows/s | 0 out | - out/s" in text
     assert "decisions: none yet" in text
@@ -229,7 +229,7 @@ def test_lines_where_there_is_no_terminal(script: Path, capsys: pytest.CaptureFi
     said = capsys.readouterr().err.splitlines()
     assert sum(" rows in | " in line for line in said) == 3
     told = [line for line in said if line.startswith("reroute: ")]
-    assert told == [f"reroute: {d.at:,} rows: {d.what}; {d.why}" for d in runner.report().decisions]
+    assert told == [f"reroute: {d.at:,} rows: {d.what}; {d.why}" for d in runner.reporter.report().decisions]
     assert told
 
 

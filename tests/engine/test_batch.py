@@ -41,9 +41,9 @@ def test_every_row_is_used_late_or_dead() -> None:
         assert job.last is not None
         late += sum(rows.num_rows for _, rows in job.last.late)
         dead += sum(rows.num_rows for _, rows, reasons in job.last.dead if "event time" in reasons[0].as_py())
-        stats = job.engine.stats
-        assert stats.rows_in == fed == stats.rows_used + stats.rows_late + stats.rows_dead
-        assert (stats.rows_late, stats.rows_dead, stats.rows_out) == (late, dead, out)
+        counts = job.engine.counts
+        assert counts.rows_in == fed == counts.rows_used + counts.rows_late + counts.rows_dead
+        assert (counts.rows_late, counts.rows_dead, counts.rows_out) == (late, dead, out)
     assert late and dead and out
 
 
@@ -63,27 +63,27 @@ def test_late_and_dead_rows_come_back_whole() -> None:
 def test_errors_of_expressions_are_counted_and_undone() -> None:
     job = Job("SELECT a.k // a.x AS d FROM a", a="k x")
     assert job.feed(a=[(1, 5, 0), (1, 6, 2)]) == [(3,), (None,)]
-    assert job.engine.stats.expression_errors == 1
+    assert job.engine.counts.expression_errors == 1
     job.feed(a=[(2, 5, 0)], commit=False)
     job.engine.wind_back()
-    assert job.engine.stats.expression_errors == 1
+    assert job.engine.counts.expression_errors == 1
     job.feed(a=[(2, 5, 0)])
-    assert job.engine.stats.expression_errors == 2
+    assert job.engine.counts.expression_errors == 2
 
 
 def test_peaks_are_of_the_time_before_expiry() -> None:
     job = Job("SELECT a.k FROM a [RANGE 1 MICROSECONDS], b [RANGE 1 MICROSECONDS] WHERE a.k = b.k", a="k", b="k")
     job.feed(a=[(i, i) for i in range(100)], b=[(i, i) for i in range(100)])
-    stats = job.engine.stats
-    assert stats.peak_state_rows == 200 and stats.state_rows <= 4
-    assert stats.peak_memory_bytes > stats.memory_bytes > 0
+    held, peak = job.engine.held, job.engine.peak
+    assert peak.rows == 200 and held.rows <= 4
+    assert peak.bytes > held.bytes > 0
 
 
 def test_a_batch_of_nothing() -> None:
     job = Job("SELECT a.k FROM a, b WHERE a.k = b.k", a="k", b="k")
     assert job.feed() == job.feed(a=[], b=[]) == []
     assert job.end() == []
-    assert job.engine.stats.rows_in == 0
+    assert job.engine.counts.rows_in == 0
 
 
 def test_a_table_after_the_first_batch_is_our_own_mistake() -> None:
@@ -340,7 +340,7 @@ def test_times_at_the_ends_of_the_range() -> None:
         pairs = {tuple(r.values()) for b in found for r in b.to_pylist()}
         same = {(0, 1), (1, 0), (2, 2)}
         assert pairs == (same if window != "UNBOUNDED" else {(i, j) for i in range(3) for j in range(3)})
-        assert job.engine.stats.rows_dead == 0
+        assert job.engine.counts.rows_dead == 0
 
 
 def batch(times: list[int], columns: pa.Schema) -> pa.RecordBatch:

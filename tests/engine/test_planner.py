@@ -109,7 +109,7 @@ def test_every_proposal_is_a_decision() -> None:
     engine = engine_of()
     run(engine)
     made = [d for d in engine.slot.eddy.decisions.recent if d.kind == "plan"]
-    assert engine.stats.decisions["plan"] == len(made) >= 1
+    assert engine.decisions["plan"] == len(made) >= 1
     first = made[0]
     assert first.what == f"(a b c) -> {TREE}" and first.why.startswith("enough has been seen; the first look; ")
     assert "of a core" in first.why and first.measured["cpu"] < first.measured["cpu now"]
@@ -203,7 +203,7 @@ def test_a_plan_that_was_said_stays(settings: dict[str, str]) -> None:
     assert engine.slot.planner is None
     rows, shapes = run(engine)
     assert rows == list(expected()) and len(set(shapes)) == 1
-    assert "plan" not in engine.stats.decisions and "estimated" not in engine.explain()
+    assert "plan" not in engine.decisions and "estimated" not in engine.explain()
 
 
 def test_two_sources_have_one_plan() -> None:

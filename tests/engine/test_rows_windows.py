@@ -105,7 +105,7 @@ LAST = "SELECT a.k, b.k AS j FROM a [ROWS 2], b [RANGE 100 MICROSECONDS]"
 def test_nothing_comes_before_the_watermark_passed_it() -> None:
     job = Job(LAST, a="k", b="k")
     assert job.feed(a=[(1, 1), (2, 2), (3, 3)], b=[(3, 9)]) == []
-    assert job.engine.stats.state_rows == 4
+    assert job.engine.held.rows == 4
     assert job.feed(a=[(4, 4)], b=[(4, 8)]) == [(2, 9), (3, 9)]
     assert job.end() == [(3, 8), (4, 8), (4, 9)]
 
@@ -150,7 +150,7 @@ def test_state_is_the_window() -> None:
         job.feed(a=[(t + i, i) for i in range(100)], b=[(t + i, i) for i in range(100)])
     stem = job.engine.slot.stems[0]
     assert stem.rows - stem.min_live <= 2
-    assert job.engine.stats.state_rows <= 2 + 101 + 2
+    assert job.engine.held.rows <= 2 + 101 + 2
 
 
 def test_slides_look_at_the_window_at_each_boundary() -> None:
@@ -202,6 +202,6 @@ def test_as_the_definition_for_every_cut(select: str) -> None:
                     left[n] = [r for r in left[n] if r[0] >= upto]
                 found += job.feed(**batch)
             found += job.end()
-            assert job.engine.stats.rows_late == 0
+            assert job.engine.counts.rows_late == 0
             results.append(sorted(found, key=repr))
             assert results[-1] == results[0] == job.expected(), cut

@@ -20,8 +20,8 @@ from eddyline.engine.slot import Slot
 from eddyline.errors import InternalError
 from eddyline.plan.tree import mjoin, parse_tree
 from eddyline.protocol.attach import close, open_slot, save
-from eddyline.runtime.running.checkpointed import CheckpointedRunner
 from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import Settings
 from eddyline.state.view import View
@@ -285,7 +285,7 @@ def test_a_job_goes_on_from_its_checkpoint_with_another_plan(name: str, tmp_path
         for plan, slots, stop in parts:
             chosen = Settings(batch_rows=4, plan=plan, slots=slots, check=True)
             job = prepare(text, sink=CallbackSink(batches.append), seed=0)
-            runner = CheckpointedRunner(job, text, chosen, str(tmp_path / checkpoint))
+            runner = LocalRunner(job, chosen, str(tmp_path / checkpoint))
             summary = runner.run(stop=lambda now=runner, after=stop: now.progress().batches == after)
             assert summary.stopped == (stop is not None)
         found[checkpoint] = tuples(batches)

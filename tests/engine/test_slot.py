@@ -75,10 +75,10 @@ def test_expiry_drops_nothing_that_may_still_join(name: str) -> None:
         found = []
         for start in range(0, 80, 8):
             found += job.feed(**batch_for(job, rng, start))
-        assert job.engine.stats.rows_late == 0
+        assert job.engine.counts.rows_late == 0
         assert sorted(found + job.end(), key=repr) == job.expected()
         if name not in ("total", "slide", "slide of rows"):
-            assert job.engine.stats.state_rows < job.engine.stats.rows_used
+            assert job.engine.held.rows < job.engine.counts.rows_used
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -88,17 +88,17 @@ def test_wind_back_at_any_point_leaves_nothing_behind(name: str) -> None:
         rng, job, twin = random.Random(seed), made(name, settings), made(name)
         found, wanted = [], []
         for start in range(0, 80, 8):
-            before = vars(job.engine.stats).copy()
+            before = job.engine.standing
             for _ in range(rng.randrange(3)):
                 undo_something(job, rng, start + rng.choice([0, 0, 40]))
-                assert vars(job.engine.stats) == before
+                assert job.engine.standing == before
             batch = batch_for(job, rng, start)
             found += job.feed(**batch)
             wanted += twin.feed(**batch)
-            ours, theirs = vars(job.engine.stats).copy(), vars(twin.engine.stats).copy()
-            for stats in (ours, theirs):  # a hash table or a dictionary that grew stays grown, a route stays decided
-                del stats["memory_bytes"], stats["peak_memory_bytes"], stats["decisions"]
-            assert ours == theirs
+            ours, theirs = job.engine.standing, twin.engine.standing
+            assert ours.run == theirs.run and ours.watermark == theirs.watermark
+            assert ours.held.rows == theirs.held.rows  # a hash table or a dictionary that grew stays grown
+            assert ours.peak.rows == theirs.peak.rows
         assert sorted(found + job.end(), key=repr) == sorted(wanted + twin.end(), key=repr) == job.expected()
 
 
@@ -186,15 +186,15 @@ def test_several_tables_and_a_table_twice() -> None:
     )  # fmt: skip
     assert job.feed(a=[(1, 1), (1, 2)]) == job.expected() == [(1, 2, 3), (1, 2, 3)]
     job.feed(a=[(100, 1)])
-    assert job.engine.stats.state_rows == 2 + 2 + 2
+    assert job.engine.held.rows == 2 + 2 + 2
 
 
 def test_a_self_join_counts_a_row_once_and_joins_it_with_itself() -> None:
     job = Job(QUERIES["self"], a=COLUMNS)
     assert job.feed(a=[(1, 1, 5, "", "")]) == [(5, 5)]
     assert job.feed(a=[(2, 1, 6, "", "")]) == [(5, 6), (6, 5), (6, 6)]
-    stats = job.engine.stats
-    assert (stats.rows_in, stats.rows_used, stats.rows_out) == (2, 2, 4)
+    counts = job.engine.counts
+    assert (counts.rows_in, counts.rows_used, counts.rows_out) == (2, 2, 4)
 
 
 def test_one_stream_alone_keeps_nothing() -> None:
@@ -202,14 +202,14 @@ def test_one_stream_alone_keeps_nothing() -> None:
         job = Job(select, tables={"t": [(1,)]} if "t" in select[10:] else {}, **dict.fromkeys(["a", "t"], "k"))
         for t in range(5):
             assert job.feed(a=[(t, 1)]) == [(1,)]
-            assert job.engine.stats.state_rows == ("t" in select[10:])
+            assert job.engine.held.rows == ("t" in select[10:])
 
 
 def test_nothing_that_only_a_filter_needs_is_kept() -> None:
     job = Job(f"SELECT a.k FROM a {W}, b {W} WHERE a.k = b.k AND a.s = 'x'", a="k s:string", b="k")
     job.feed(a=[(1, i, "x" * 1) for i in range(100)] + [(1, 5, "y" * 10_000)])
-    assert job.engine.stats.state_rows == 100
-    assert job.engine.stats.memory_bytes < 100 * 80 + 3 * 16 * 256
+    assert job.engine.held.rows == 100
+    assert job.engine.held.bytes < 100 * 80 + 3 * 16 * 256
 
 
 def test_bounds_are_inclusive_at_both_ends() -> None:
@@ -222,7 +222,7 @@ def test_bounds_are_inclusive_at_both_ends() -> None:
 def test_never_is_never() -> None:
     job = Job("SELECT a.k FROM a, b WHERE a.k = b.k AND 1 = 2", a="k", b="k")
     assert job.feed(a=[(1, 1)], b=[(1, 1)]) == []
-    assert job.engine.stats.state_rows == 0 and job.engine.stats.rows_used == 2
+    assert job.engine.held.rows == 0 and job.engine.counts.rows_used == 2
 
 
 def test_a_long_run_is_flat() -> None:
@@ -247,10 +247,10 @@ def test_a_long_run_is_flat() -> None:
                 schema=job.schemas[name],
             )
         job.engine.batch(list(batches.items()))
-        rows.append(job.engine.stats.state_rows)
-        memory.append(job.engine.stats.memory_bytes)
+        rows.append(job.engine.held.rows)
+        memory.append(job.engine.held.bytes)
         on_host.append(os.fstat(fd).st_blocks * 512)
-    assert job.engine.stats.rows_late == 0 and job.engine.stats.rows_out > 200_000
+    assert job.engine.counts.rows_late == 0 and job.engine.counts.rows_out > 200_000
     assert max(rows[100:]) <= 1.05 * max(rows[10:100]) <= 1.05 * 2 * 5000
     assert max(memory[100:]) <= 1.1 * max(memory[10:100])
     assert max(on_host[100:]) <= 1.1 * max(on_host[10:100])
@@ -263,5 +263,5 @@ def test_a_long_run_with_ever_new_dictionaries_is_flat() -> None:
     for t in range(0, 2000, 20):
         rows = [(t + i % 20, f"word number {t * 10 + i}") for i in range(200)]
         job.feed(a=rows, b=rows)
-        memory.append(job.engine.stats.memory_bytes)
+        memory.append(job.engine.held.bytes)
     assert max(memory[50:]) <= 1.2 * max(memory[10:50])

@@ -11,6 +11,7 @@ from eddyline.engine import batch as engine
 from eddyline.plan.partition import PartitionEstimate, Partitioning, choices
 from eddyline.plan.plan import Plan
 from eddyline.settings import Settings
+from eddyline.testing.outcome import counted
 from jobs import Job, Row
 
 W = "[RANGE 12 MICROSECONDS]"
@@ -62,8 +63,7 @@ def batch_for(job: Job, rng: random.Random, start: int) -> dict[str, list[Row]]:
 
 
 def counts(job: Job) -> dict[str, Any]:
-    stats = job.engine.stats
-    return {n: getattr(stats, n) for n in ("rows_in", "rows_used", "rows_late", "rows_dead", "rows_out")}
+    return counted(job.engine.counts)
 
 
 @pytest.mark.parametrize("slots", [2, 3, 8])
@@ -76,10 +76,10 @@ def test_the_rows_of_one_slot_batch_by_batch(name: str, slots: int) -> None:
     made = 0
     for start in range(0, 80, 8):
         if rng.random() < 0.4:
-            before = vars(job.engine.stats).copy()
+            before = job.engine.standing
             job.feed(commit=False, **batch_for(job, rng, start))
             job.engine.wind_back()
-            assert vars(job.engine.stats) == before
+            assert job.engine.standing == before
         batch = batch_for(job, rng, start)
         found, wanted = job.feed(**batch), twin.feed(**batch)
         assert found == wanted
@@ -114,7 +114,7 @@ def test_work_and_state_are_shared(name: str) -> None:
         job.feed(**batch_for(job, rng, start))
     built = [sum(stem.rows for stem in slot.stems) for slot in job.engine.slots]
     assert max(built) < sum(built)
-    assert job.engine.stats.state_rows == sum(slot.state_rows for slot in job.engine.slots)
+    assert job.engine.held.rows == sum(slot.state_rows for slot in job.engine.slots)
     assert job.engine.report().as_dict() and "8 slots" in job.engine.explain()
 
 
@@ -127,7 +127,7 @@ def test_errors_are_counted_as_in_one_slot() -> None:
             job.feed(commit=False, **batch_for(job, rng, start))
             job.engine.wind_back()
             job.feed(**batch_for(job, rng, start))
-        seen.add((job.engine.stats.expression_errors, job.engine.stats.rows_out))
+        seen.add((job.engine.counts.expression_errors, job.engine.counts.rows_out))
     ((errors, rows),) = seen
     assert errors > 3 and rows > 10
 

@@ -145,8 +145,8 @@ def test_lateness_gives_rows_time() -> None:
 def test_a_late_row_moves_no_watermark_back_and_counts_as_read() -> None:
     job = Job(ONE, a="k")
     assert lateness_of(job, [10], [2], [9]) == [[], [2], [9]]
-    stats = job.engine.stats
-    assert (stats.rows_in, stats.rows_used, stats.rows_late, stats.rows_dead) == (3, 1, 2, 0)
+    counts = job.engine.counts
+    assert (counts.rows_in, counts.rows_used, counts.rows_late, counts.rows_dead) == (3, 1, 2, 0)
 
 
 def test_every_readable_row_counts_before_any_filter() -> None:
@@ -160,17 +160,17 @@ def test_a_dead_row_moves_no_watermark() -> None:
     job = Job(ONE, a="k")
     job.feed(a=[(None, 1), (2**61, 2), (5, 3)])
     assert job.feed(a=[(5, 4)]) == [(4,)]
-    assert job.engine.stats.rows_dead == 2
+    assert job.engine.counts.rows_dead == 2
 
 
 def test_an_idle_stream_holds_state_back() -> None:
     job = Job("SELECT a.k FROM a [RANGE 5 MICROSECONDS], b [RANGE 5 MICROSECONDS] WHERE a.k = b.k", a="k", b="k")
     for t in range(0, 100, 10):
         job.feed(a=[(t, t)])
-    assert job.engine.stats.state_rows == 10
+    assert job.engine.held.rows == 10
     assert job.feed(b=[(3, 0)]) == [(0,)]
     job.feed(b=[(92, 0)])
-    assert job.engine.stats.state_rows == 2  # a at 90 may meet a b from 92 on, the b at 92 an a from 90 on
+    assert job.engine.held.rows == 2  # a at 90 may meet a b from 92 on, the b at 92 an a from 90 on
     assert job.feed(b=[(95, 90)]) == [(90,)]
 
 
@@ -181,12 +181,12 @@ def test_with_a_timeout_an_idle_stream_holds_no_state_back() -> None:
     for t in range(0, 100, 10):
         job.feed(a=[(t, t)])
         clock.advance(10.0)
-    assert job.engine.stats.state_rows == 1  # that at 90: the next of b may be of 90, too
+    assert job.engine.held.rows == 1  # that at 90: the next of b may be of 90, too
     assert job.feed(b=[(85, 90), (90, 90)]) == [(90,)]
     assert late_rows(job) == [("b", pa.scalar(85, TIME).as_py(), 90)]
     clock.advance(10.0)
     job.feed(a=[(200, 0)])
-    assert job.engine.stats.state_rows == 2  # b is back: it holds that of a at 90 again
+    assert job.engine.held.rows == 2  # b is back: it holds that of a at 90 again
 
 
 def test_the_clock_of_one_alias_is_that_of_its_stream() -> None:
@@ -200,8 +200,8 @@ def test_the_clock_of_one_alias_is_that_of_its_stream() -> None:
 def test_the_end_of_one_stream_lets_the_rest_expire(ended: str) -> None:
     job = Job("SELECT a.k FROM a, b WHERE a.k = b.k", a="k", b="k")
     job.feed(a=[(1, 1)], b=[(1, 2)])
-    assert job.engine.stats.state_rows == 2
+    assert job.engine.held.rows == 2
     job.feed(ended=[ended])
-    assert job.engine.stats.state_rows == 1
+    assert job.engine.held.rows == 1
     left = {"a": "b", "b": "a"}[ended]
     assert job.feed(**{left: [(2, {"a": 1, "b": 2}[ended])]}) == [({"a": 1, "b": 2}[ended],)]

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from durable_world import World
 
+from eddyline.counts import Counts, StreamCounts
+from eddyline.engine.standing import Held
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError
 from eddyline.protocol.coordinator import MERGED, Record, least_counted, to_merge
@@ -36,7 +38,7 @@ def test_every_slot_has_to_tell_once(tmp_path: Path) -> None:
     for some in ([], records[:1], [*records, records[0]]):
         with pytest.raises(JobError, match="not every slot told what it did"):
             world.coordinator.finish(decision, some)
-    assert world.coordinator.finish(decision, records).batch == 0
+    assert world.coordinator.finish(decision, records).rows_in == 2 and world.coordinator.commit.batch == 0
 
 
 def test_watermarks_move_when_a_batch_is_committed(tmp_path: Path) -> None:
@@ -48,7 +50,7 @@ def test_watermarks_move_when_a_batch_is_committed(tmp_path: Path) -> None:
     assert decision.watermarks["used"] == 10
     commit = world.coordinator.commit
     assert commit.watermarks == {"newest": {"a": 10, "b": 12}, "ended": ["a"], "idle": [], "used": 12}
-    assert commit.counts["rows_late"] == 1 and commit.counts["rows_in"] == 4 and commit.advanced["used"] == 12
+    assert commit.counts.rows_late == 1 and commit.counts.rows_in == 4 and commit.advanced["used"] == 12
 
 
 def test_a_stream_that_is_idle_is_named_by_the_commit(tmp_path: Path) -> None:
@@ -81,7 +83,7 @@ def test_a_stream_that_is_idle_is_named_by_the_commit(tmp_path: Path) -> None:
     later.batch(b=[(39, 1), (40, 1)])
     commit = later.coordinator.commit
     assert commit.watermarks == {"newest": {"a": 41, "b": 40}, "ended": [], "idle": [], "used": 41}
-    assert commit.counts["rows_late"] == 2
+    assert commit.counts.rows_late == 2
 
 
 def test_results_of_a_batch_that_was_not_committed_are_forgotten(tmp_path: Path) -> None:
@@ -116,9 +118,11 @@ def test_histories(tmp_path: Path) -> None:
 
 def test_records_travel_as_text() -> None:
     file = LogFile("log/x", 1, 5, {"a": 3, "b": None})
-    record = Record(1, {"rows_in": 2}, {"results": ["f"]}, {"a": 3}, file, ["log/y"], "small/x", {"0": None}, "no", {})
+    counts = Counts({"a": StreamCounts(used=2, reason="no")}, 3, 1, "no")
+    staged, held = {"results": ["f"]}, Held(4, 5)
+    record = Record(1, counts, staged, {"a": 3}, file, ["log/y"], "small/x", {"0": None}, held, 6, [{}])
     assert Record.of_json(record.as_json()) == record
-    assert Record.of_json(Record(0, {}, {}).as_json()).log is None
+    assert Record.of_json(Record(0).as_json()).log is None
 
 
 def test_what_all_slots_have_counted() -> None:

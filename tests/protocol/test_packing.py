@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from durable_world import World, rows
 
+from eddyline.counts import Counts
 from eddyline.engine.intake import NO_TIME
-from eddyline.engine.seen import together
+from eddyline.engine.tally import disorder
 from eddyline.protocol.packing import REASON, Packer
 
 
@@ -27,9 +28,9 @@ def test_rows_are_used_late_or_dead_and_counted(slots: int, tmp_path: Path) -> N
     assert to == 5 % slots and late.head == {"stream": "a"} and late.batch.column("k").to_pylist() == [3]
     assert dead.batch.column(REASON).to_pylist() == [f"{NO_TIME}: ts is NULL"]
     assert dead.batch.column("k").to_pylist() == [4]
-    assert counts.head["counts"] == {
-        "rows_in": 5, "rows_used": 3, "rows_late": 1, "rows_dead": 1, "expression_errors": 0
-    }  # fmt: skip
+    found_counts = Counts.of_json(counts.head["counts"])
+    assert (found_counts.rows_in, found_counts.streams["a"].rows, found_counts.expression_errors) == (5, 5, 0)
+    assert (found_counts.rows_used, found_counts.rows_late, found_counts.rows_dead) == (3, 1, 1)
     keys = sorted(k or 0 for _, p in parcels["rows"] for k in p.batch.column("k").to_pylist())
     assert keys == ([0, 1, 2] if slots == 1 else [1, 2])
 
@@ -40,8 +41,8 @@ def test_rows_that_could_not_be_read(tmp_path: Path) -> None:
     ((slot, parcel),) = packer.dead("a", rows((1, 1), (2, 2)))
     assert (slot, parcel.kind, parcel.head) == (0, "dead", {"stream": "a"})
     ((_, found),) = packer.finish()
-    counts = found.head
-    assert counts["counts"]["rows_in"] == counts["counts"]["rows_dead"] == 2 and counts["newest"] == {}
+    counts = Counts.of_json(found.head["counts"])
+    assert counts.rows_in == counts.rows_dead == 2 and found.head["newest"] == {}
 
 
 def test_a_second_task_counts_only_its_own_errors(tmp_path: Path) -> None:
@@ -58,15 +59,17 @@ def test_disorder_across_files_that_several_tasks_read(tmp_path: Path) -> None:
     """The files are put in order; whichever tasks had them."""
     world = World(tmp_path)
     world.batch(a=[(100, 1)], b=[(100, 1)])
-    tallies = []
+    counts, spans = Counts(), []
     for files in ({1: [110, 120], 3: [125, 130]}, {2: [115, 124]}):
         packer = Packer(world.home, world.begin(), 0)
         for file, times in files.items():
             packer.at(((f"{file}",), 0))
             list(packer.rows("a", rows(*[(t, 1) for t in times])))
-        tallies += [p.head["seen"] for _, p in packer.finish() if "seen" in p.head]
-    seen = together({}, tallies, {"a": 100})["a"]
-    assert (seen["rows"], seen["behind"]) == (6, 5)
+        ((_, told),) = packer.finish()
+        counts += Counts.of_json(told.head["counts"])
+        spans.append(told.head["spans"])
+    found = (counts + disorder(spans, {"a": 100})).streams["a"]
+    assert (found.rows, found.behind) == (6, 5)
 
 
 def test_a_stream_that_the_others_overtook(tmp_path: Path) -> None:
@@ -76,5 +79,6 @@ def test_a_stream_that_the_others_overtook(tmp_path: Path) -> None:
     decision = replace(world.begin(), watermarks=watermarks.saved())
     packer = Packer(world.home, decision, 0)
     list(packer.rows("a", rows((150, 1), (210, 2))))
-    (seen,) = (p.head["seen"]["a"] for _, p in packer.finish() if "seen" in p.head)
-    assert (seen["late"], seen["behind"], seen["late_by"], seen["overtaken"]) == (1, 0, 50, 50)
+    ((_, told),) = packer.finish()
+    found = Counts.of_json(told.head["counts"]).streams["a"]
+    assert (found.late, found.behind, found.late_by, found.overtaken) == (1, 0, 50, 50)

@@ -230,7 +230,7 @@ def test_records_say_what_was_done(tmp_path: Path) -> None:
     world = World(tmp_path, ("RANGE 20 MICROSECONDS", "ROWS 3"))
     world.batch(a=ONE, b=ONE)
     record: Record = world.turn(world.begin(), a=[(0, 1), (2, 1)], b=TWO).record
-    assert record.counts["rows_late"] == 1 and record.counts["rows_used"] == 2 and record.newest == {"a": 2, "b": 2}
+    assert record.counts.rows_late == 1 and record.counts.rows_used == 2 and record.newest == {"a": 2, "b": 2}
     assert record.log is not None and record.log.rows == 2 and record.log.newest == {"a": 2, "b": 2}
     assert list(record.staged) == ["late a", "results"]  # behind the watermark after this batch
     assert record.small is not None and record.counted == {"1": None}

@@ -218,7 +218,7 @@ def test_every_change_of_route_is_one_decision() -> None:
     first, *later = changes
     assert first[1] == [3, 2, 1, 0]
     assert [decisions for _, _, decisions in later] == [1] * len(later) and len(later) > 2
-    assert log.counts == {"reroute": len(changes)} == world.engine.stats.decisions
+    assert log.counts == {"reroute": len(changes)} == world.engine.decisions
     assert len(log.recent) == len(changes)
     assert log.recent[0].what.endswith("instead of costly_0(a.p0), costly_1(a.p1), costly_2(a.p2), costly_3(a.p3)")
     assert [d.at for d in log.recent] == sorted(d.at for d in log.recent)

@@ -150,7 +150,7 @@ def test_a_sample_leaves_no_trace_in_results_and_counts() -> None:
     made = one.engine.slot.eddy
     assert sum(fork.profile.size for fork in made._router._forks.found) > 10
     taken = [t for e in made.routes.entries.values() for t in e.steps if t.step.selection == 0]
-    assert one.engine.stats.expression_errors == sum(t.tuples for t in taken) > 0
+    assert one.engine.counts.expression_errors == sum(t.tuples for t in taken) > 0
 
 
 def test_what_is_in_flight_stays_bounded() -> None:

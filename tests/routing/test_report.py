@@ -177,7 +177,7 @@ def test_json_says_the_same() -> None:
 
 def test_stats_count_decisions() -> None:
     engine = _engine(_CHECKED, router="auto")
-    assert engine.stats.decisions == {}
+    assert engine.decisions == {}
     for n in range(6):
         _feed(engine, "a", _rows(n * 5000, (n + 1) * 5000))
-    assert engine.stats.decisions == {"reroute": len(engine.report().decisions)}
+    assert engine.decisions == {"reroute": len(engine.report().decisions)}

@@ -18,7 +18,6 @@ from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
 from eddyline.protocol import coordinator
 from eddyline.protocol.home import checkpoint_at
 from eddyline.runtime.reporting.summary import Summary
-from eddyline.runtime.running.checkpointed import CheckpointedRunner
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
@@ -38,8 +37,8 @@ INSERT INTO out SELECT a.k, a.v, b.v AS w FROM a [RANGE 5 SECONDS], b [RANGE 5 S
 def run(text: str = SCRIPT, checkpoint: str = "checkpoint", batches: int | None = None, **settings: Any) -> Summary:
     """To the end, or until there were so many batches."""
     chosen: Settings = from_mapping({"batch_rows": 5, "at_end": "flush", **settings})
-    runner = CheckpointedRunner(prepare(text, seed=chosen.seed, checkpoint=checkpoint), text, chosen, checkpoint)
-    return runner.run(stop=lambda: runner.progress().batches == batches)
+    runner = LocalRunner(prepare(text, seed=chosen.seed, checkpoint=checkpoint), chosen, checkpoint)
+    return runner.run(stop=lambda: runner.reporter.progress().batches == batches)
 
 
 def results() -> list[dict[str, Any]]:
@@ -224,10 +223,10 @@ def test_another_run_that_was_faster(data: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "hold", lambda self: None)
         chosen = from_mapping({"batch_rows": 5, "at_end": "flush"})
-        slow = CheckpointedRunner(prepare(SCRIPT), SCRIPT, chosen, "checkpoint")
+        slow = LocalRunner(prepare(SCRIPT), chosen, "checkpoint")
 
         def stop() -> bool:
-            if slow.progress().batches == 2:
+            if slow.reporter.progress().batches == 2:
                 run(batches=4, batch_rows=3)
             return False
 
@@ -321,8 +320,8 @@ def test_a_uri_and_a_sink_that_is_no_file(data: Path) -> None:
     chosen, uri = from_mapping({"batch_rows": 5, "at_end": "flush"}), (data / "by uri").as_uri()
     for batches in (2, None):
         job = prepare(text, sink=CallbackSink(lambda batch: rows.extend(batch.to_pylist())))
-        runner = CheckpointedRunner(job, text, chosen, uri)
-        runner.run(stop=lambda runner=runner, batches=batches: runner.progress().batches == batches)  # type: ignore[misc]
+        runner = LocalRunner(job, chosen, uri)
+        runner.run(stop=lambda runner=runner, batches=batches: runner.reporter.progress().batches == batches)  # type: ignore[misc]
     run()
     assert sorted(rows, key=repr) == results() and leftovers("by uri") == []
 

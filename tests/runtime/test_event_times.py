@@ -17,7 +17,6 @@ import pytest
 import eddyline as el
 from eddyline.errors import EddylineError, ScriptError
 from eddyline.plan.explain import warnings
-from eddyline.runtime.running.checkpointed import CheckpointedRunner
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
@@ -91,7 +90,7 @@ def run(in_tmp: Path) -> Callable[..., Ran]:
         found: list[dict[str, Any]] = []
         chosen = from_mapping(settings)
         job = prepare(text, sink=CallbackSink(lambda batch: found.extend(batch.to_pylist())))
-        runner = LocalRunner(job, chosen) if checkpoint is None else CheckpointedRunner(job, text, chosen, checkpoint)
+        runner = LocalRunner(job, chosen) if checkpoint is None else LocalRunner(job, chosen, checkpoint)
         return Ran(found, "", runner.run())
 
     return run

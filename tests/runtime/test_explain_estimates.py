@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eddyline.runtime.running.checkpointed import CheckpointedRunner
 from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.runner import LocalRunner
 from eddyline.settings import from_mapping
 from tests.engine.test_planner import KEYS, MATCH, RATES, SELECT, TREE, streams
 
@@ -24,10 +24,10 @@ def test_what_slots_believe_is_explained(slots: int, in_tmp: Path) -> None:
         (in_tmp / name).mkdir()
         pq.write_table(pa.Table.from_batches([rows]), in_tmp / name / "0.parquet")
     settings = from_mapping({"batch_rows": sum(RATES.values()) // 5, "slots": slots})
-    runner = CheckpointedRunner(prepare(SCRIPT, seed=0), SCRIPT, settings, "checkpoint")
-    assert "estimated" not in runner.explain()
+    runner = LocalRunner(prepare(SCRIPT, seed=0), settings, "checkpoint")
+    assert "estimated" not in runner.reporter.explain()
     summary = runner.run()
-    assert summary.plan == runner.explain() and f"binary tree {TREE} of 3 sources" in summary.plan
+    assert summary.plan == runner.reporter.explain() and f"binary tree {TREE} of 3 sources" in summary.plan
     text = summary.plan[summary.plan.index(f"estimated, for {TREE}") :]
     assert text.startswith(f"estimated, for {TREE}{', 2 slots' if slots == 2 else ''}:\n")
     assert "measured:\n" in summary.plan and summary.plan.index("measured:\n") < summary.plan.index(text)

@@ -21,7 +21,6 @@ from eddyline.cql.script import parse
 from eddyline.errors import JobError
 from eddyline.runtime.formats import open_source
 from eddyline.runtime.reporting.summary import Summary
-from eddyline.runtime.running.checkpointed import CheckpointedRunner
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
@@ -50,7 +49,7 @@ class Job:
         sink = CallbackSink(lambda batch: self.rows.extend(batch.to_pylist()))
         job = prepare(self.text, sink=sink, opener=partial(open_source, follow=follow))
         if self.checkpoint:
-            return CheckpointedRunner(job, self.text, self.settings, "checkpoint", follow=follow).run(stop)
+            return LocalRunner(job, self.settings, "checkpoint", follow=follow).run(stop)
         return LocalRunner(job, self.settings, follow=follow).run(stop)
 
     @contextmanager

@@ -14,11 +14,11 @@ import pytest
 
 from eddyline.cli.main import main
 from eddyline.cli.progress import closing
-from eddyline.engine.seen import Seen
+from eddyline.counts import StreamCounts
 from eddyline.runtime.reporting.advice import of_streams
 from eddyline.runtime.reporting.summary import Summary
-from eddyline.runtime.running.checkpointed import CheckpointedRunner
 from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import from_mapping
 from tests.conftest import Ran
@@ -36,7 +36,7 @@ def _write(table: Table, name: str, times: list[float]) -> None:
 
 def _checkpointed(text: str, settings: dict[str, object], stop: Callable[[], bool] = lambda: False) -> Summary:
     job = prepare(text, sink=CallbackSink(lambda batch: None))
-    return CheckpointedRunner(job, text, from_mapping(settings), "ck").run(stop)
+    return LocalRunner(job, from_mapping(settings), "ck").run(stop)
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
@@ -98,20 +98,6 @@ def test_what_was_seen_survives_a_restart(in_tmp: Path, table: Table) -> None:
     assert second.streams["s"]["lateness"] == "2 MINUTES"
 
 
-def test_a_checkpoint_from_before_streams_were_counted(in_tmp: Path, table: Table) -> None:
-    _write(table, "s", TIMES)
-    text = f"{_S}; SELECT k FROM s"
-    asked = iter([False] * 6 + [True] * 100)
-    _checkpointed(text, {"batch_rows": 1}, lambda: next(asked))
-    from eddyline.state.log.sealed import sealed, unsealed
-
-    for commit in Path("ck/commits").iterdir():
-        known = unsealed(commit.read_bytes())
-        del known["streams"]
-        commit.write_bytes(sealed(known))
-    assert _checkpointed(text, {"batch_rows": 1}).rows_in == 10
-
-
 @pytest.mark.parametrize(
     ("value", "hint"),
     [
@@ -169,7 +155,7 @@ def test_a_table_that_cannot_be_read(in_tmp: Path, run_script: Run, table: Table
 
 def test_after_a_stream_was_idle_its_own_lateness_would_not_help() -> None:
     """A later watermark of the others made its rows late: the lateness of all streams must make up for it."""
-    seen = Seen(rows=9, late=1, behind=0, late_by=50_000_000, overtaken=50_000_000)
+    seen = StreamCounts(used=8, late=1, behind=0, late_by=50_000_000, overtaken=50_000_000)
     (end,) = of_streams({"s": 0, "other": 60_000_000}, {"s": seen})
     assert end.late == (
         "up to 50 s, after it was idle; LATENESS 2 MINUTES for every stream, or a longer idle_timeout,"

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eddyline.errors import ScriptError, SettingError
-from eddyline.runtime.running.checkpointed import CheckpointedRunner
 from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks import parts
 from eddyline.runtime.sinks.partition import Partition
 from eddyline.settings import from_mapping
@@ -41,8 +41,8 @@ def rows(in_tmp: Path) -> pa.Table:
 
 def _checkpointed(text: str) -> None:
     for batches in (2, None):
-        runner = CheckpointedRunner(prepare(text, checkpoint="ck"), text, from_mapping({"batch_rows": 7}), "ck")
-        runner.run(stop=lambda runner=runner, batches=batches: runner.progress().batches == batches)  # type: ignore[misc]
+        runner = LocalRunner(prepare(text, checkpoint="ck"), from_mapping({"batch_rows": 7}), "ck")
+        runner.run(stop=lambda runner=runner, batches=batches: runner.reporter.progress().batches == batches)  # type: ignore[misc]
 
 
 def _expected(rows: pa.Table) -> list[tuple[Any, ...]]:

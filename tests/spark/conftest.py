@@ -48,7 +48,7 @@ def run_on_spark(spark: SparkSession) -> Callable[..., Ran]:
         chosen = from_mapping({"slots": 2, "at_end": "flush", **settings})
         place = None if checkpoint is None else str(checkpoint)
         job = prepare(text, sink=sink, out=io.StringIO(), sink_opener=sink_opener(spark), checkpoint=place)
-        runner = SparkRunner(job, text, chosen, spark, place, modules)
+        runner = SparkRunner(job, chosen, spark, place, modules)
         return Ran(rows, "", runner.run(stop))
 
     return run

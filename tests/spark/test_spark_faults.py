@@ -63,7 +63,7 @@ WHERE a.k = b.k GROUP BY a.v % 2"""
         job = prepare(self.text, given, out=io.StringIO(), checkpoint=checkpoint)
         settings = from_mapping({"slots": 2, "batch_rows": ROWS // FILES, "at_end": "flush"})
         modules = (module(self.faults, self.checkpoint),)
-        SparkRunner(job, self.text, settings, self.spark, checkpoint, modules).run()
+        SparkRunner(job, settings, self.spark, checkpoint, modules).run()
 
     def to_the_end(self, most: int) -> None:
         """As many starts as it takes."""

@@ -13,8 +13,8 @@ import pytest
 
 from eddyline.errors import JobError
 from eddyline.protocol.home import checkpoint_at
-from eddyline.runtime.running.checkpointed import CheckpointedRunner
 from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.settings import from_mapping
 from eddyline.testing.chaos import MOMENTS, VICTIMS, Chaos, draw_kill, draw_settings
@@ -31,7 +31,7 @@ def _run(job: ChaosJob) -> None:
     settings = from_mapping({"batch_rows": 150, "at_end": "flush"})
     checkpoint = str(job.checkpoint)
     prepared = prepare(job.script, out=io.StringIO(), checkpoint=checkpoint)
-    CheckpointedRunner(prepared, job.script, settings, checkpoint).run()
+    LocalRunner(prepared, settings, checkpoint).run()
 
 
 @pytest.mark.parametrize("name", QUERIES)

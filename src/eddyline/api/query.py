@@ -27,7 +27,6 @@ from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
 from eddyline.runtime.formats import open_source
-from eddyline.runtime.running.checkpointed import CheckpointedRunner
 from eddyline.runtime.running.job import Given, prepare
 from eddyline.runtime.running.job import explain as bind_only
 from eddyline.runtime.running.runner import LocalRunner, Runner
@@ -120,12 +119,7 @@ class Query:
             return Run(on_spark, parsed, inside, kept)
         opener = partial(open_source, follow=follow)
         job = prepare(self._sql, self._given, target, parsed.seed, sys.stdout, opener, checkpoint=checkpoint)
-        runner: Runner
-        if checkpoint is None:
-            runner = LocalRunner(job, parsed, began=began, follow=follow)
-        else:
-            runner = CheckpointedRunner(job, self._sql, parsed, checkpoint, began=began, follow=follow)
-        return Run(runner, parsed, inside, kept)
+        return Run(LocalRunner(job, parsed, checkpoint, began=began, follow=follow), parsed, inside, kept)
 
     def _on_spark(self, engine: object) -> bool:
         frames = [name for name, given in self._given.items() if hasattr(given.source, "frame")]

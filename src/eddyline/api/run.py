@@ -78,7 +78,7 @@ class Run:
         self.wait()
         if kept.taken:
             raise SettingError("an iteration has taken results of this run, and gives each once; keep its batches")
-        return pa.Table.from_batches(kept.unread(), self._runner.schema)
+        return pa.Table.from_batches(kept.unread(), self._runner.reporter.schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """As `to_arrow`, as a DataFrame of pandas."""
@@ -90,15 +90,15 @@ class Run:
 
     def progress(self) -> Progress:
         """Where the run is now."""
-        return self._runner.progress()
+        return self._runner.reporter.progress()
 
     def decisions(self) -> dict[str, int]:
         """Decisions taken so far, by kind."""
-        return self._runner.decisions
+        return self._runner.reporter.decisions
 
     def explain(self) -> str:
         """The plan and what was measured on it so far, in text."""
-        return self._runner.explain()
+        return self._runner.reporter.explain()
 
     def exception(self) -> EddylineError | None:
         """What the run failed with, if it did."""

@@ -43,16 +43,16 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Counts:
+class ProbeCounts:
     """What was done; `calls[i]` are the rows that selection i was called for."""
 
     probes: int
     matches: int
     calls: tuple[int, ...]
 
-    def __sub__(self, before: Counts) -> Counts:
+    def __sub__(self, before: ProbeCounts) -> ProbeCounts:
         calls = tuple(now - then for now, then in zip(self.calls, before.calls, strict=True))
-        return Counts(self.probes - before.probes, self.matches - before.matches, calls)
+        return ProbeCounts(self.probes - before.probes, self.matches - before.matches, calls)
 
     def work(self, costs: Costs, passes: Sequence[float] = ()) -> float:
         """In seconds, if predicate i takes `passes[i]` passes."""
@@ -60,7 +60,7 @@ class Counts:
         return self.probes * costs.probe + self.matches * costs.match + predicates
 
 
-def counts_of(engine: LocalEngine) -> Counts:
+def counts_of(engine: LocalEngine) -> ProbeCounts:
     """Everything an engine did since its start."""
     probes = matches = 0
     calls = [0] * len(engine.slot.plan.graph.selections)
@@ -71,7 +71,7 @@ def counts_of(engine: LocalEngine) -> Counts:
             else:
                 probes += traffic.tuples
                 matches += traffic.produced
-    return Counts(probes, matches, tuple(calls))
+    return ProbeCounts(probes, matches, tuple(calls))
 
 
 def reached(truth: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.costly import Costly
-from eddyline.benchmarks.counted import Costs, Counts, counts_of, least_work
+from eddyline.benchmarks.counted import Costs, ProbeCounts, counts_of, least_work
 from eddyline.benchmarks.drift import (
     STRETCH,
     Drifting,
@@ -96,7 +96,7 @@ def selections_behind(
     data = {"s": pa.record_batch({"ts": times, **columns})}
     costly = Costly(script.passes(0))
     query = query_over(data, f"SELECT s.ts AS ts FROM s [RANGE 1 SECOND] WHERE {costly.conjuncts('s')}")
-    behind, before = [], Counts(0, 0, (0,) * truth.shape[1])
+    behind, before = [], ProbeCounts(0, 0, (0,) * truth.shape[1])
 
     def count(engine: LocalEngine, rows: int) -> None:
         nonlocal before
@@ -126,7 +126,7 @@ def _join_work(
 ) -> NDArray[np.float64]:
     """The work of each stretch."""
     data = join.data(len(hits), seed=1, hits=hits)
-    work, before = [], Counts(0, 0, ())
+    work, before = [], ProbeCounts(0, 0, ())
 
     def count(engine: LocalEngine, rows: int) -> None:
         nonlocal before

@@ -94,7 +94,7 @@ def run_job(
     checkpoint = tempfile.mkdtemp(prefix="checkpoint-", dir=place)
     moments: list[tuple[float, int]] = []
     job = prepare(text, opener=opener(spark, follow=False))
-    runner = SparkRunner(job, text, settings, spark, checkpoint, turn=turn)
+    runner = SparkRunner(job, settings, spark, checkpoint, turn=turn)
     summary = runner.run(watch=lambda progress: moments.append((progress.seconds, progress.rows_in)))
     shutil.rmtree(checkpoint)
     batches = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(moments) if b[1] > a[1]][1:]

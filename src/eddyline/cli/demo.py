@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from eddyline.cli.demo_job import START, WATCHED, WINDOW, files_script, phases, script
 from eddyline.cli.display import Display
@@ -30,6 +30,7 @@ from eddyline.settings import Settings
 if TYPE_CHECKING:
     from eddyline.routing.decisions import Decision
     from eddyline.runtime.reporting.summary import Progress, Summary
+    from eddyline.runtime.running.runner import Runner
 
 SHORT, SMALL = 4, 65536
 """Seconds of event time of the run that only warms everything up, and the rows of its batches: there are enough for a
@@ -160,7 +161,7 @@ def _measured(seconds: int, engine: str, run: _Run, folder: str, stop: Stop) -> 
 
 
 _Run = Callable[..., None]
-"""(script, settings, what to fill in, stop, view of a runner): runs it."""
+"""(script, settings, what to fill in, stop, view of a run): runs it."""
 
 
 def _watched(seconds: int, run: _Run, out: str, ran: Ran, stop: Stop) -> None:
@@ -172,8 +173,8 @@ def _watched(seconds: int, run: _Run, out: str, ran: Ran, stop: Stop) -> None:
         phase = next((p for p in drift if now < p.end), drift[-1])
         return f"{phase.begin} to {phase.end} s of event time: {phase.what}"
 
-    def view(runner: Watched, display: Display) -> LiveLines | LiveView:
-        return live(runner, display, words)
+    def view(run: Watched, display: Display) -> LiveLines | LiveView:
+        return live(run, display, words)
 
     run(script(seconds, out), Settings(), ran, stop, view)
 
@@ -215,24 +216,17 @@ def _engine(name: str, display: Display) -> Iterator[_Run]:
             spark.stop()
 
 
-class _Job(Watched, Protocol):
-    """What is run."""
-
-    def run(self, stop: Stop, watch: Callable[[Progress], None]) -> Summary:
-        """Runs to the end."""
-
-
-def _follow(runner: _Job, ran: Ran, stop: Stop, display: Display, view: object) -> None:
+def _follow(runner: Runner, ran: Ran, stop: Stop, display: Display, view: object) -> None:
     """Runs a job and fills in what happened when."""
     from eddyline.cli.progress import ProgressLine
     from eddyline.routing.report import short_step
 
-    shown = view(runner, display) if callable(view) else ProgressLine(display, always=False)
+    shown = view(runner.reporter, display) if callable(view) else ProgressLine(display, always=False)
     known = 0
 
     def watch(progress: Progress) -> None:
         nonlocal known
-        report = runner.report()
+        report = runner.reporter.report()
         event = ran.come_to if progress.watermark_us is None else event_time(progress)
         route = report.routes[WATCHED]
         words = [report.query.sources[WATCHED].alias, *(short_step(c.step, report.query) for c, _ in route.steps)]
@@ -260,7 +254,7 @@ def _own(seconds: int, until: int, folder: str, stop: Stop) -> Own | None:
     for name in STREAMS:
         job = prepare(files_script(seconds, until, name, f"{folder}/files"))
         runner = LocalRunner(job, Settings(batch_rows=SMALL))
-        runner.run(lambda runner=runner: stop() or event_time(runner.progress()) >= until)  # type: ignore[misc]
+        runner.run(lambda runner=runner: stop() or event_time(runner.reporter.progress()) >= until)  # type: ignore[misc]
     if stop():
         return None
     first, *others = STREAMS

@@ -41,12 +41,12 @@ def command(options: argparse.Namespace) -> int:
         if options.json:
             from eddyline.runtime.reporting.summary import Summary
 
-            so_far = Summary() if runner is None else runner.summary(stopped=False)
+            so_far = Summary() if runner is None else runner.reporter.summary(stopped=False)
             print(json.dumps(so_far.as_dict() | {"error": str(error)}))
         raise
     note(closing(summary))
     for warning in summary.warnings:
-        if warning not in runner.warnings:
+        if warning not in runner.reporter.warnings:
             note(f"warning: {warning}")
     if options.json:
         print(json.dumps(summary.as_dict()))
@@ -55,7 +55,7 @@ def command(options: argparse.Namespace) -> int:
 
 def _run(runner: Runner, display: Display, options: argparse.Namespace) -> Summary:
     """With the live view if that was asked for, else with the progress line."""
-    for warning in runner.warnings:
+    for warning in runner.reporter.warnings:
         note(f"warning: {warning}")
     with interrupts(display.leave) as stop, _view(runner, display, options) as view:
         return runner.run(stop.is_set, view)
@@ -66,7 +66,7 @@ def _view(runner: Runner, display: Display, options: argparse.Namespace) -> Live
         return ProgressLine(display, options.progress)
     from eddyline.cli.live import live
 
-    return live(runner, display)  # type: ignore[arg-type]
+    return live(runner.reporter, display)
 
 
 @contextlib.contextmanager
@@ -74,16 +74,9 @@ def _runner(options: argparse.Namespace, checked: Checked, out: TextIO) -> Itera
     text, settings = checked.text, checked.settings
     if options.engine == "local":
         assert checked.job is not None
-        if options.checkpoint is None:
-            from eddyline.runtime.running.runner import LocalRunner
+        from eddyline.runtime.running.runner import LocalRunner
 
-            yield LocalRunner(checked.job, settings, began=BEGAN, follow=options.follow)
-        else:
-            from eddyline.runtime.running.checkpointed import CheckpointedRunner
-
-            yield CheckpointedRunner(
-                checked.job, text, settings, options.checkpoint, began=BEGAN, follow=options.follow
-            )
+        yield LocalRunner(checked.job, settings, options.checkpoint, began=BEGAN, follow=options.follow)
         return
     conf = check_options(options)
     try:

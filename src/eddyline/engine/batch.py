@@ -12,14 +12,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
+from eddyline.counts import Counts, StreamCounts
 from eddyline.engine.partial import combine
-from eddyline.engine.seen import Tally, Told, together
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
+from eddyline.engine.standing import Held, Standing
+from eddyline.engine.tally import Tally
 from eddyline.engine.watermarks import Silence, Watermarks
 from eddyline.errors import InternalError
 from eddyline.plan.bounds import FOREVER
@@ -30,26 +32,6 @@ from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query
 from eddyline.routing.report import Report, look, measured
 from eddyline.settings import Settings
-
-
-@dataclass
-class RunStats:
-    """Counts since the start of a run."""
-
-    rows_in: int = 0
-    rows_used: int = 0
-    rows_late: int = 0
-    rows_dead: int = 0
-    rows_out: int = 0
-    expression_errors: int = 0
-    first_error: str = ""
-    state_rows: int = 0
-    peak_state_rows: int = 0
-    memory_bytes: int = 0
-    peak_memory_bytes: int = 0
-    decisions: dict[str, int] = field(default_factory=dict)
-    streams: Told = field(default_factory=dict)
-    """What was seen of the rows of each stream."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +57,10 @@ class LocalEngine:
         streams = [s for s in self._streams.values() if not s.is_table]
         self._watermarks = Watermarks(streams)
         self._silence = Silence([s.name for s in streams], settings.idle_timeout, clock)
-        self.stats = RunStats()
+        self.counts = Counts()
+        """Since the start, of all finished batches."""
+        self.held = self.peak = Held()
+        """The state at the end of the last batch, and the most that was held at the end of a batch."""
         self._note_commit()
 
     @property
@@ -84,11 +69,12 @@ class LocalEngine:
         return self.slots[0]
 
     @property
-    def _counts(self) -> list[ErrorCount]:
+    def _error_counts(self) -> list[ErrorCount]:
         return [self._split.errors, *(slot.errors for slot in self.slots), self._errors]
 
     def _note_commit(self) -> None:
-        self._committed = (copy(self._watermarks), copy(self.stats), [errors.count for errors in self._counts])
+        errors = [errors.count for errors in self._error_counts]
+        self._committed = copy(self._watermarks), self.counts, self.held, self.peak, errors
 
     def explain(self) -> str:
         """The plan, and what was measured on it so far (in the first slot, if there are several)."""
@@ -112,12 +98,23 @@ class LocalEngine:
         for slot in self.slots:
             slot.take_in()
             slot.commit(slot.version)
+        self.counts += Counts({stream: StreamCounts(loaded=batch.num_rows)})
         self._note_commit()
 
+    def unreadable(self, stream: str, rows: int, reason: str) -> None:
+        """Counts rows of a stream or table that its source could not read; they belong to the batch to come."""
+        self.counts += Counts({stream: StreamCounts(dead=rows, reason=reason)})
+
     @property
-    def watermark(self) -> int | None:
-        """The query's."""
-        return self._watermarks.query
+    def standing(self) -> Standing:
+        """Where the run stands after the last batch."""
+        return Standing(self.counts, self.counts, self.held, self.peak, self._watermarks.query)
+
+    @property
+    def decisions(self) -> dict[str, int]:
+        """Decisions that the eddies of all slots took so far, by kind. Routes stay as decided when a batch is wound
+        back."""
+        return dict(sum((slot.eddy.decisions.counts for slot in self.slots), Counter[str]()))
 
     def batch(
         self,
@@ -131,18 +128,14 @@ class LocalEngine:
         quiet = self._silence.begin(unread)
         for slot in self.slots:
             slot.replan()
-        stats, newest, tally = self.stats, dict[str, int](), Tally(self._watermarks)
+        newest, tally = dict[str, int](), Tally(self._watermarks)
         late: list[tuple[str, pa.RecordBatch]] = []
         dead: list[tuple[str, pa.RecordBatch, pa.Array]] = []
         for name, raw in rows:
             if self._watermarks.by_stream[name] == FOREVER:
                 raise InternalError(f"stream {name} has ended, and a batch of it came")
             split = self._split.split(name, raw, self._watermarks.late_before(name), tally.newest(name))
-            tally.add(name, raw.num_rows, split)
-            stats.rows_in += raw.num_rows
-            stats.rows_used += split.used
-            stats.rows_late += split.late.num_rows
-            stats.rows_dead += split.dead.num_rows
+            tally.split(name, split)
             if split.late.num_rows:
                 late.append((name, split.late))
             if split.dead.num_rows:
@@ -151,21 +144,21 @@ class LocalEngine:
                 newest[name] = max(split.newest, newest.get(name, split.newest))
             for shipment in split.shipments:
                 self.slots[shipment.slot].receive(shipment)
-        stats.streams = together(stats.streams, [tally.told], {})
         self._watermarks.finish_batch(newest, ended, quiet)
         self._silence.after(newest, self._watermarks.idle, self._watermarks.ended)
         for slot in self.slots:
             slot.advance(self._watermarks.by_stream, self._watermarks.query)
-        return self._finish(late, dead, commit)
+        return self._finish(tally.counts, late, dead, commit)
 
     def end(self) -> BatchResult:
         """All streams have ended: flush what waits, in a batch of its own."""
         for slot in self.slots:
             slot.end(self._watermarks.newest)
-        return self._finish([], [], commit=True)
+        return self._finish(Counts(), [], [], commit=True)
 
     def _finish(
         self,
+        counts: Counts,
         late: list[tuple[str, pa.RecordBatch]],
         dead: list[tuple[str, pa.RecordBatch, pa.Array]],
         commit: bool,
@@ -173,15 +166,14 @@ class LocalEngine:
         results = [batch for slot in self.slots for batch in slot.drain() if batch.num_rows]
         if self._partial:
             results = combine(self.query, results, self._errors)
-        stats, slots = self.stats, self.slots
-        stats.rows_out += sum(batch.num_rows for batch in results)
-        stats.expression_errors = sum(errors.count for errors in self._counts)
-        stats.first_error = next((errors.first for errors in self._counts if errors.first), "")
-        decisions = sum((slot.eddy.decisions.counts for slot in slots), Counter[str]())
-        stats.decisions = dict(decisions)  # routes stay as decided when a batch is wound back
-        stats.state_rows, stats.memory_bytes = sum(s.state_rows for s in slots), sum(s.state_bytes for s in slots)
-        stats.peak_state_rows = max(stats.peak_state_rows, sum(slot.peak_rows for slot in slots))
-        stats.peak_memory_bytes = max(stats.peak_memory_bytes, sum(slot.peak_bytes for slot in slots))
+        errors = self._error_counts
+        self.counts += counts + Counts(
+            rows_out=sum(batch.num_rows for batch in results),
+            expression_errors=sum(one.count for one in errors) - self.counts.expression_errors,
+            first_error=next((one.first for one in errors if one.first), ""),
+        )
+        self.held = Held(sum(s.state_rows for s in self.slots), sum(s.state_bytes for s in self.slots))
+        self.peak = self.peak.most(Held(sum(s.peak_rows for s in self.slots), sum(s.peak_bytes for s in self.slots)))
         if commit:
             self.commit()
         return BatchResult(results, late, dead)
@@ -190,14 +182,14 @@ class LocalEngine:
         """The batch is done and cannot be undone."""
         for slot in self.slots:
             slot.commit(slot.version + 1)
-        self.stats.memory_bytes = sum(slot.state_bytes for slot in self.slots)
+        self.held = Held(self.held.rows, sum(slot.state_bytes for slot in self.slots))
         self._note_commit()
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
         for slot in self.slots:
             slot.wind_back()
-        watermarks, stats, counts = self._committed
-        self._watermarks, self.stats = copy(watermarks), copy(stats)
-        for errors, count in zip(self._counts, counts, strict=True):
+        watermarks, self.counts, self.held, self.peak, counts = self._committed
+        self._watermarks = copy(watermarks)
+        for errors, count in zip(self._error_counts, counts, strict=True):
             errors.count = count

@@ -21,7 +21,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from eddyline.engine.seen import Told, together
+from eddyline.counts import Counts
+from eddyline.engine.standing import Held
+from eddyline.engine.tally import Spans, disorder
 from eddyline.engine.watermarks import Silence, Watermarks
 from eddyline.errors import JobError
 from eddyline.faults import reach
@@ -61,8 +63,9 @@ class Record:
     """What one slot did in a batch, by one attempt. The slot of those who put partial results together is COMBINED."""
 
     slot: int
-    counts: Mapping[str, int]
-    staged: Mapping[str, Sequence[str]]
+    counts: Counts = field(default_factory=Counts)
+    """What this slot counted, and what tasks counted, as far as this slot was told."""
+    staged: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Files of results, by sink."""
     newest: Mapping[str, int] = field(default_factory=dict)
     """The newest time of a readable row of each stream, as far as this slot was told."""
@@ -72,11 +75,12 @@ class Record:
     small: str | None = None
     counted: Mapping[str, int | None] = field(default_factory=dict)
     """By source with a ROWS window the time before which its rows are in no window any more, if it is known."""
-    first_error: str = ""
-    state: Mapping[str, int] = field(default_factory=dict)
-    """Rows and bytes held, peaks, decisions taken: for people."""
-    seen: Sequence[Told] = field(default_factory=list)
-    """What tasks saw of the rows of each stream, as far as this slot was told: for people."""
+    held: Held = field(default_factory=Held)
+    """The state at the end of the turn, before expired rows are given back."""
+    waiting: int = 0
+    """Rows, and cells of groups, that wait for the watermark."""
+    spans: Sequence[Spans] = ()
+    """The times of the files that tasks read, as far as this slot was told."""
     report: Mapping[str, Any] = field(default_factory=dict)
     """What the eddy did in this turn (routing/gathered.py): for people."""
     plan: Mapping[str, Any] = field(default_factory=dict)
@@ -90,8 +94,9 @@ class Record:
     def of_json(text: str) -> Record:
         """What `as_json` gave."""
         read = json.loads(text)
-        log = read.pop("log")
-        return Record(log=None if log is None else LogFile(**log), **read)
+        log, counts, held = read.pop("log"), read.pop("counts"), read.pop("held")
+        file = None if log is None else LogFile(**log)
+        return Record(counts=Counts.of_json(counts), log=file, held=Held(**held), **read)
 
 
 class Publisher(Protocol):
@@ -121,7 +126,7 @@ class Coordinator:
         self._checkpoint, self._fresh, self._horizon, self._publisher = checkpoint, streams, horizon, publisher
         self._slots, self._silence = slots, silence or Silence((), None)
         none = streams().saved()
-        self.commit = checkpoint.last() or Commit(-1, None, none, {}, advanced=none, history=checkpoint.history)
+        self.commit = checkpoint.last() or Commit(-1, None, none, advanced=none, history=checkpoint.history)
         publisher.forget_after(self.commit.batch)
         checkpoint.collect(self.commit)
 
@@ -151,8 +156,8 @@ class Coordinator:
         reach("after decide")
         return decision
 
-    def finish(self, decision: Decision, records: Sequence[Record]) -> Commit:
-        """Every slot took its turn: publish and commit."""
+    def finish(self, decision: Decision, records: Sequence[Record]) -> Counts:
+        """Every slot took its turn: publish and commit. Returns the counts of the batch."""
         if sorted(r.slot for r in records if r.slot != COMBINED) != list(range(decision.slots)):
             raise JobError(f"batch {decision.batch}: not every slot told what it did")
         last, watermarks = self.commit, self._fresh()
@@ -163,10 +168,8 @@ class Coordinator:
                 newest[stream] = max(time, newest.get(stream, time))
         watermarks.finish_batch(newest, decision.ended, decision.quiet)
         self._silence.after(newest, watermarks.idle, watermarks.ended)
-        counts = dict(last.counts)
-        for record in records:
-            for name, count in record.counts.items():
-                counts[name] = counts.get(name, 0) + count
+        counts = sum((record.counts for record in records), Counts())
+        counts += disorder((spans for record in records for spans in record.spans), decision.watermarks["newest"])
         staged: dict[str, list[str]] = {}
         for record in sorted(records, key=lambda r: r.slot):
             for sink, files in record.staged.items():
@@ -177,15 +180,14 @@ class Coordinator:
             decision.batch,
             decision.offsets,
             watermarks.saved(),
-            counts,
+            last.counts + counts,
             () if finished else self._live(records, self._horizon(advanced)),
             () if finished else tuple(r.small for r in records if r.small is not None),
             advanced,
             finished,
             decision.after,
             {} if finished else {str(r.slot): r.plan for r in records if r.slot != COMBINED},
-            together(last.streams, (seen for r in records for seen in r.seen), decision.watermarks["newest"]),
-            sum(r.state.get("waiting", 0) for r in records),
+            sum(record.waiting for record in records),
         )
         self._checkpoint.expect(commit.batch)
         reach("before publish")
@@ -196,7 +198,7 @@ class Coordinator:
         self.commit = commit
         if commit.batch % KEPT == 0 or commit.finished:
             self._checkpoint.collect(commit)
-        return commit
+        return counts
 
     def _live(self, records: Sequence[Record], horizon: Mapping[str, int]) -> tuple[LogFile, ...]:
         """The segments whose rows may still be needed."""

@@ -8,10 +8,12 @@ the watermarks are after the batch, so every slot gives what these release in th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import pyarrow as pa
 
-from eddyline.engine.seen import Place, Tally
+from eddyline.counts import Counts
+from eddyline.engine.tally import Place, Tally
 from eddyline.faults import reach
 from eddyline.protocol.coordinator import Decision
 from eddyline.protocol.home import Home
@@ -30,7 +32,6 @@ class Packer:
     def __init__(self, home: Home, decision: Decision, task: int) -> None:
         self._home, self._decision, self._slot = home, decision, task % decision.slots
         self._watermarks = home.watermarks(decision.watermarks)
-        self._counts = dict.fromkeys(("rows_in", "rows_used", "rows_late", "rows_dead"), 0)
         self._newest: dict[str, int] = {}
         self._tally = Tally(self._watermarks)
         self._errors = home.split.errors.count
@@ -41,17 +42,13 @@ class Packer:
 
     def rows(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
         """Readable rows of a stream, or of a table."""
-        split, counts = self._home.split, self._counts
+        split = self._home.split
         if split.streams[stream].is_table:
-            self._tally.read(stream, batch.num_rows)
+            self._tally.loaded(stream, batch.num_rows)
             yield from ((s.slot, of_shipment(s)) for s in split.split_table(stream, batch))
             return
         found = split.split(stream, batch, self._watermarks.late_before(stream), self._tally.newest(stream))
-        self._tally.add(stream, batch.num_rows, found)
-        counts["rows_in"] += batch.num_rows
-        counts["rows_used"] += found.used
-        counts["rows_late"] += found.late.num_rows
-        counts["rows_dead"] += found.dead.num_rows
+        self._tally.split(stream, found)
         if found.newest is not None:
             self._newest[stream] = max(found.newest, self._newest.get(stream, found.newest))
         for shipment in found.shipments:
@@ -64,16 +61,14 @@ class Packer:
 
     def dead(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
         """Rows that the source could not read, as text with their reasons."""
-        self._counts["rows_in"] += batch.num_rows
-        self._tally.unread(stream, batch.num_rows, batch.column(-1)[0].as_py())
-        self._counts["rows_dead"] += batch.num_rows
+        self._tally.unreadable(stream, batch.num_rows, batch.column(-1)[0].as_py())
         yield self._slot, Parcel("dead", {"stream": stream}, batch)
 
     def finish(self) -> Iterator[Packed]:
         """What was counted, and the newest times."""
         reach("split: everything is packed")
-        errors = {"expression_errors": self._home.split.errors.count - self._errors}
-        counted = {"counts": self._counts | errors, "seen": self._tally.told}
+        counts = self._tally.counts + Counts(expression_errors=self._home.split.errors.count - self._errors)
+        counted = {"counts": asdict(counts), "spans": self._tally.spans}
         for slot in range(self._decision.slots):
             if self._newest or slot == self._slot:
                 yield slot, Parcel("counts", {"newest": self._newest} | (counted if slot == self._slot else {}))

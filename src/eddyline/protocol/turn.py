@@ -17,11 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from eddyline.counts import Counts
 from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.partial import combine
-from eddyline.engine.seen import Told
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Shipment, Split
+from eddyline.engine.standing import Held
+from eddyline.engine.tally import Spans
 from eddyline.faults import reach
 from eddyline.protocol.coordinator import COMBINED, Decision, Record
 from eddyline.protocol.home import RESULTS, Home, horizon
@@ -56,8 +58,8 @@ def take_turn(home: Home, decision: Decision, number: int, attempt: str, parcels
 
 
 def _work(home: Home, decision: Decision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
-    before, counts, newest = slot.errors.count, dict[str, int](), dict[str, int]()
-    begun, tallies = _seen(slot), list[Told]()
+    before, counts, newest = slot.errors.count, Counts(), dict[str, int]()
+    begun, spans = _seen(slot), list[Spans]()
     slot.replan()
     shipments: list[Shipment] = []
     logged: dict[str, list[pa.RecordBatch]] = {}
@@ -69,11 +71,11 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
             if log.num_rows:
                 logged.setdefault(shipment.stream, []).append(log)
         elif parcel.kind == "counts":
-            for what, count in parcel.head.get("counts", {}).items():
-                counts[what] = counts.get(what, 0) + count
             for stream, when in parcel.head["newest"].items():
                 newest[stream] = max(when, newest.get(stream, when))
-            tallies += [parcel.head["seen"]] if "seen" in parcel.head else []
+            if "counts" in parcel.head:
+                counts += Counts.of_json(parcel.head["counts"])
+                spans.append(parcel.head["spans"])
         else:
             sink = f"{parcel.kind} {parcel.head['stream']}"
             files = staged.setdefault(sink, [])
@@ -92,8 +94,8 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
         partial = results
     elif results:
         staged[RESULTS] = home.stage(RESULTS, f"{name}-results", results)
-        counts["rows_out"] = sum(batch.num_rows for batch in results)
-    counts["expression_errors"] = counts.get("expression_errors", 0) + slot.errors.count - before
+        counts += Counts(rows_out=sum(batch.num_rows for batch in results))
+    counts += Counts(expression_errors=slot.errors.count - before, first_error=slot.errors.first)
     reach("turn: results are staged")
     merged = tuple(decision.merge.get(str(number), ()))
     log_file = _log(home, decision, number, name, logged, horizon(home.plan, after, slot.counted()))
@@ -101,13 +103,26 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     small = _small(home, slot, name) if home.has_small_state else None
     reach("turn: small state is written")
     slot.batch_done = (decision.before, decision.after)
-    state = {"rows": slot.peak_rows, "bytes": slot.peak_bytes, "reroute": slot.eddy.decisions.counts["reroute"]}
-    state["waiting"] = 0 if decision.kind == "end" else slot.waiting
-    told, error, did = slot.counted(), slot.errors.first, snapshot(_seen(slot).since(begun))
+    waiting = 0 if decision.kind == "end" else slot.waiting
+    did = snapshot(_seen(slot).since(begun))
     if did and slot.planner is not None and (estimate := slot.planner.estimate(slot.plan, slot.stems)) is not None:
         did["estimated"] = estimate.as_json()
-    more = told, error, state, tallies, did, slot.course
-    return Turn(Record(number, counts, staged, newest, log_file, merged, small, *more), partial)
+    record = Record(
+        number,
+        counts,
+        staged,
+        newest,
+        log_file,
+        merged,
+        small,
+        slot.counted(),
+        Held(slot.peak_rows, slot.peak_bytes),
+        waiting,
+        spans,
+        did,
+        slot.course,
+    )
+    return Turn(record, partial)
 
 
 def _receive(home: Home, slot: Slot, shipments: Sequence[Shipment]) -> None:
@@ -132,9 +147,9 @@ def put_together(home: Home, decision: Decision, name: str, partial: Sequence[pa
     reach("together: before cells are combined")
     results = [batch for batch in combine(home.query, partial, errors) if batch.num_rows] if partial else []
     staged = {RESULTS: home.stage(RESULTS, f"{decision.batch:08}-{name}-results", results)} if results else {}
-    counts = {"rows_out": sum(batch.num_rows for batch in results), "expression_errors": errors.count}
+    counts = Counts({}, sum(batch.num_rows for batch in results), errors.count, errors.first)
     reach("together: results are staged")
-    return Record(COMBINED, counts, staged, first_error=errors.first)
+    return Record(COMBINED, counts, staged)
 
 
 def _slot(home: Home, decision: Decision, number: int) -> Slot:

@@ -20,21 +20,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from eddyline.counts import Counts
 from eddyline.errors import EddylineError, SettingError
 from eddyline.faults import reach
 from eddyline.protocol.coordinator import Decision, Record
-from eddyline.routing.report import Report
 from eddyline.runtime.reporting.metrics import Metrics
+from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
 from eddyline.runtime.running.batch_size import BatchSize
 from eddyline.runtime.running.check import flushes
-from eddyline.runtime.running.durable import Durable
+from eddyline.runtime.running.checkpointed_job import CheckpointedJob
 from eddyline.runtime.running.handed_over import hand_over
 from eddyline.runtime.running.job import Input, Job
 from eddyline.runtime.sources.python_source import PythonSource
@@ -64,7 +64,6 @@ class SparkRunner:
     def __init__(
         self,
         job: Job,
-        text: str,
         settings: Settings,
         spark: SparkSession,
         checkpoint: str | None = None,
@@ -87,9 +86,10 @@ class SparkRunner:
         self._alone = bool(re.match(r"local(\[|$)", str(spark.sparkContext.master)))  # on this host
         arenas = os.path.abspath(placed(arenas)) if self._alone else arenas
         more = modules, not self._alone
-        self._durable = Durable(job, text, settings, slots, checkpoint, arenas, self._course, *more)
-        self._spec, self._home, self._account = self._durable.spec, self._durable.home, self._durable.account
-        self._text = travelling(self._durable.text, functions)
+        self._checkpointed = CheckpointedJob(job, settings, slots, checkpoint, arenas, *more)
+        self._spec, self._home = self._checkpointed.spec, self._checkpointed.home
+        self.reporter = Reporter(job.query, self._checkpointed.account, self._course)
+        self._text = travelling(self._checkpointed.text, functions)
         self._name = os.path.basename(arenas)
         if "$" in arenas:  # a place that only executors know; the driver has no arena, but a folder
             arenas = f"{host_memory()}/{self._name}"
@@ -99,7 +99,6 @@ class SparkRunner:
         self._error: BaseException | None = None
         self._stopping = self._ended = self._last = self._finished = False
         self._busy = threading.Lock()
-        self.warnings = self._account.warnings
 
     def run(
         self, stop: Callable[[], bool] = lambda: False, watch: Callable[[Progress], None] = lambda progress: None
@@ -109,9 +108,9 @@ class SparkRunner:
         listener = Listener()
         self._spark.streams.addListener(listener)
         try:
-            self._coordinator = self._durable.start(self._follow)
+            self._coordinator = self._checkpointed.start(self._follow)
             self._arenas.hold()
-            with Metrics(self._settings.metrics_port, self.progress, lambda: listener.seconds):
+            with Metrics(self._settings.metrics_port, self.reporter.progress, lambda: listener.seconds):
                 stopped = self._run(stop)
         except BaseException as error:
             cause = self._error or error
@@ -122,15 +121,15 @@ class SparkRunner:
             self._tidy()
             with contextlib.suppress(Py4JError, OSError):  # the JVM may be gone
                 self._spark.streams.removeListener(listener)
-        return self.summary(stopped)
+        return self.reporter.summary(stopped)
 
     def _run(self, stop: Callable[[], bool]) -> bool:
         if not all(isinstance(i.source, FrameSource) for i in self._job.inputs):
             self._spark.dataSource.register(source_of(self._name))
-        offsets = self._durable.commit.offsets
+        offsets = self._checkpointed.commit.offsets
         if isinstance(offsets, dict) and "own" not in offsets:
-            raise SettingError(f"the checkpoint {self._durable.root} is of the local engine: go on with it there")
-        self._finished = self._durable.commit.finished  # then only whether there are new rows is to be seen
+            raise SettingError(f"the checkpoint {self._checkpointed.root} is of the local engine: go on with it there")
+        self._finished = self._checkpointed.commit.finished  # then only whether there are new rows is to be seen
         self._follow = self._follow and not self._finished
         for i in self._job.inputs:
             if isinstance(i.source, PythonSource):
@@ -140,8 +139,8 @@ class SparkRunner:
         stopped = self._stream(stop)
         if not stopped and not self._finished and self._flushes:
             self._end()
-        elif stopped and self._durable.temporary:
-            self._durable.end()  # nobody goes on with it: what was done is what there is
+        elif stopped and self._checkpointed.temporary:
+            self._checkpointed.end()  # nobody goes on with it: what was done is what there is
         return stopped and not self._finished
 
     # Batches of our own
@@ -156,13 +155,13 @@ class SparkRunner:
         nothing = "cast(null as int) as slot", "cast(null as binary) as blob"
         rows = (lambda: self._spark.range(0).selectExpr(*nothing)) if self._home.has_small_state else None
         self._own_batch(self._coordinator.commit.batch + 1, "end", rows)
-        self._durable.end()
+        self._checkpointed.end()
 
     def _own_batch(self, batch: int, kind: str, rows: Callable[[], DataFrame] | None) -> None:
         """Without `rows` slots have nothing to do: then they are not asked."""
         decision = self._coordinator.begin(batch, kind, {"own": kind})
         if decision is not None:
-            idle = [Record(slot, {}, {}) for slot in range(decision.slots)]
+            idle = [Record(slot) for slot in range(decision.slots)]
             self._finish(decision, idle if rows is None else self._turns(rows(), batch))
 
     # The stream
@@ -233,19 +232,19 @@ class SparkRunner:
         with self._busy:
             if self._stopping or self._ended or self._error is not None:
                 raise EddylineError("the job is stopping")
-            if self._finished and number + 1 < self._durable.commit.batch:
+            if self._finished and number + 1 < self._checkpointed.commit.batch:
                 return  # Spark did not come to note that it was done
             try:
                 if self._finished:
-                    raise self._durable.refused("one of them")
+                    raise self._checkpointed.refused("one of them")
                 offsets = self._offsets(number)
                 reach("spark: offsets are known")
                 ours: Any = json.loads(offsets[0]) if self._native else {"unread": ()}  # of the first part (_packed)
                 decision = self._coordinator.begin(number + 1, "rows", offsets, unread=ours["unread"])
                 if decision is not None:
-                    begin, before = time.perf_counter(), self._account.counts["rows_in"]
-                    self._finish(decision, self._turns(rows, number + 1))
-                    self._size.observe(time.perf_counter() - begin, self._account.counts["rows_in"] - before)
+                    begin = time.perf_counter()
+                    counts = self._finish(decision, self._turns(rows, number + 1))
+                    self._size.observe(time.perf_counter() - begin, counts.rows_in)
                     with open(self._rows_file, "w", encoding="utf-8") as file:
                         file.write(str(self._size.rows))
                 reach("spark: the batch is done")
@@ -259,7 +258,7 @@ class SparkRunner:
     def _offsets(self, number: int) -> list[str]:
         """What Spark noted of a batch before it began: how far each source is read."""
         lines: list[str] = (
-            self._durable.checkpoint.store.read(f"spark/offsets/{number}").to_pybytes().decode().splitlines()
+            self._checkpointed.checkpoint.store.read(f"spark/offsets/{number}").to_pybytes().decode().splitlines()
         )
         return lines[2:]
 
@@ -276,45 +275,19 @@ class SparkRunner:
         reach("spark: records are there")
         return records
 
-    def _finish(self, decision: Decision, records: Sequence[Record]) -> None:
-        self._durable.finish(decision, records)
+    def _finish(self, decision: Decision, records: Sequence[Record]) -> Counts:
+        counts = self._checkpointed.finish(decision, records)
         self._course.batches += 1
         self._course.look()
-        self._watch(self.progress())
-
-    # Telling
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the results."""
-        return self._job.query.schema
-
-    def progress(self) -> Progress:
-        """Where the run is now."""
-        return self._account.progress()
-
-    @property
-    def decisions(self) -> dict[str, int]:
-        """Decisions taken so far in this run, by kind."""
-        return self._account.decisions
-
-    def report(self) -> Report:
-        """What the eddies of all slots did so far in this run."""
-        return self._account.report()
-
-    def explain(self) -> str:
-        """The plan, and what was measured on it so far."""
-        return self._account.explain()
-
-    def summary(self, stopped: bool) -> Summary:
-        """What was done up to now, by the job as a whole."""
-        return self._account.summary(stopped)
+        self._checkpointed.check_memory()
+        self._watch(self.reporter.progress())
+        return counts
 
     def _tidy(self) -> None:
         if not self._alone:
             self._sweep()
         self._arenas.remove()
-        self._durable.close()
+        self._checkpointed.close()
 
     def _sweep(self) -> None:
         """Arenas on other hosts: a task for every core, slow enough that they spread over the executors."""

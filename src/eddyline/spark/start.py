@@ -52,7 +52,7 @@ def runner_of(
     opened = opener(spark, follow), sink_opener(spark)
     job = prepare(text, given, sink, settings.seed, None, *opened, checkpoint)
     modules, functions = carried(text)
-    return SparkRunner(job, text, settings, spark, checkpoint, modules, began, follow, functions=functions)
+    return SparkRunner(job, settings, spark, checkpoint, modules, began, follow, functions=functions)
 
 
 def _check_ends(name: str, source: PythonSource, checkpoint: str | None) -> None:
@@ -86,7 +86,7 @@ def on_spark(
         check_workers(spark)
         opened = opener(spark, follow), sink_opener(spark)
         job = prepare(text, None, None, settings.seed, out, *opened, checkpoint)
-        yield SparkRunner(job, text, settings, spark, checkpoint, modules, began, follow)
+        yield SparkRunner(job, settings, spark, checkpoint, modules, began, follow)
     finally:
         if ours:
             spark.stop()

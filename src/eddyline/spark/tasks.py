@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from pyspark import TaskContext
 
+from eddyline.counts import Counts
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.plan.partition import row_groups
@@ -122,15 +123,14 @@ def sweep_task(arenas: str) -> Callable[[Iterable[int]], None]:
 
 
 def count_task(spec: str, batch: int) -> Task:
-    """The transport floor: parcels are unpacked and their rows counted, and nothing else is done."""
+    """The transport floor: parcels are unpacked, and nothing else is done."""
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
         parcels = [unpacked(blob.as_buffer()) for rows in batches for blob in rows.column("blob")]
-        counts = {"rows_in": sum(p.head["counts"]["rows_in"] for p in parcels if "counts" in p.head)}
-        counts["rows_shipped"] = sum(p.batch.num_rows for p in parcels if p.kind == "rows")
-        yield pa.record_batch([pa.array([Record(context.partitionId(), counts, {}).as_json()])], names=["record"])
+        counts = sum((Counts.of_json(p.head["counts"]) for p in parcels if "counts" in p.head), Counts())
+        yield pa.record_batch([pa.array([Record(context.partitionId(), counts).as_json()])], names=["record"])
 
     return count
 

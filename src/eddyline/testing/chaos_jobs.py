@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import eddyline.testing.quiet_exit  # noqa: F401
+from eddyline.counts import Counts
 from eddyline.cql.script import parse
 from eddyline.protocol.home import checkpoint_at
 from eddyline.query.bind import bind
 from eddyline.testing.case import Batch, sql_type
 from eddyline.testing.compare import difference
 from eddyline.testing.oracle import Oracle
+from eddyline.testing.outcome import counted
 
 START = 1_767_225_600_000_000
 SECOND = 1_000_000
@@ -145,11 +147,11 @@ def _wrong_rows(job: ChaosJob) -> Iterator[str]:
     if different is not None:
         yield f"the sink differs: {different}"
     commit = checkpoint_at(str(job.checkpoint)).last()
-    counts = {} if commit is None else {n: c for n, c in commit.counts.items() if n.startswith("rows_")}
+    counts = counted(Counts() if commit is None else commit.counts)
     read = sum(job.rows[s].num_rows for s in streams if s != "t")
     wanted = {"rows_in": read, "rows_late": len(late), "rows_dead": len(dead), "rows_out": expected.table.num_rows}
     wanted["rows_used"] = read - len(late) - len(dead)
-    if {n: counts.get(n, 0) for n in wanted} != wanted:
+    if counts != wanted:
         yield f"counts {counts} in place of {wanted}"
 
 

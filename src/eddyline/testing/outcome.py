@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from eddyline.counts import Counts
 from eddyline.query.model import Query, WindowKind
 
 
@@ -16,6 +17,11 @@ class Outcome:
 
     table: pa.Table
     counts: dict[str, int]
+
+
+def counted(counts: Counts) -> dict[str, int]:
+    """The totals that an outcome has; how many errors there are depends on the routes."""
+    return {name: total for name, total in counts.totals.items() if name != "expression_errors"}
 
 
 def held_back(query: Query, last: Sequence[pa.RecordBatch]) -> int:

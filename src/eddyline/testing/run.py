@@ -24,7 +24,7 @@ from eddyline.testing.eager import eager
 from eddyline.testing.migrations import migrations
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import Outcome as Outcome
-from eddyline.testing.outcome import held_back
+from eddyline.testing.outcome import counted, held_back
 from eddyline.testing.simulation import Simulation
 
 CRASHES = (0.0, 0.01, 0.03, 0.1)
@@ -66,11 +66,7 @@ def _run(case: Case, query: Query, settings: Settings) -> Outcome:
     flushed = engine.end().results
     results += flushed
     table = pa.Table.from_batches(results, query.schema)
-    stats = engine.stats
-    counts = {"rows_in": stats.rows_in, "rows_used": stats.rows_used, "rows_late": stats.rows_late}
-    counts |= {"rows_dead": stats.rows_dead, "rows_out": stats.rows_out, "late": late, "dead": dead}
-    counts["held_back"] = held_back(query, flushed)
-    return Outcome(table, counts)
+    return Outcome(table, counted(engine.counts) | {"late": late, "dead": dead, "held_back": held_back(query, flushed)})
 
 
 def expected_of(case: Case, oracle: Oracle, script: Script | None = None) -> Expected:

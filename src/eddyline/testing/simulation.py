@@ -36,13 +36,12 @@ from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, Rows
-from eddyline.testing.outcome import Outcome, held_back
+from eddyline.testing.outcome import Outcome, counted, held_back
 from eddyline.testing.trees import random_tree
 
 ROUTERS = ("auto", "fixed", "random", "lottery", "rank", "benefit")
 HOSTS: tuple[tuple[str | None, ...], ...] = ((None,), ("a",), ("a", "b"))
 """Hosts that have arenas; None: slots stay in the process."""
-_COUNTS = ("rows_in", "rows_used", "rows_late", "rows_dead", "rows_out")
 
 Parcels = dict[int, list[bytes]]
 """By slot."""
@@ -237,7 +236,7 @@ class Simulation:
 
     def _outcome(self, coordinator: Coordinator) -> Outcome:
         commit, sink = coordinator.commit, self._sink
-        counts = {name: commit.counts.get(name, 0) for name in _COUNTS}
+        counts = counted(commit.counts)
         names = {s.stream.name for s in self._query.sources}
         for kind in ("late", "dead"):
             counts[kind] = sum(b.num_rows for name in names for b in sink.rows(f"{kind} {name}"))

@@ -107,7 +107,7 @@ def run_on_spark(case: Case, script: str, slots: int, spark: Any) -> Outcome:
     rows = max(1, case.row_count // BATCHES)
     settings = Settings(**{**case.settings, "slots": slots, "batch_rows": rows})  # type: ignore[arg-type]
     job = prepare(script, sink=CallbackSink(found.append), out=io.StringIO())
-    summary = SparkRunner(job, script, settings, spark, modules=MODULES).run()
+    summary = SparkRunner(job, settings, spark, modules=MODULES).run()
     counts = {name: getattr(summary, name) for name in _COUNTS}
     counts |= {"late": summary.rows_late, "dead": summary.rows_dead, "held_back": 0}
     return Outcome(pa.Table.from_batches(found, job.query.schema), counts)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from eddyline.counts import Counts, StreamCounts
 from eddyline.errors import JobError, SettingError
 from eddyline.state.log import commits
 from eddyline.state.log.commits import Checkpoint, Commit, LogFile
@@ -18,7 +19,7 @@ COMMIT = Commit(
     3,
     {"s": [10, 0]},
     {"newest": {"s": 5}, "ended": [], "used": 5},
-    {"rows_in": 10},
+    Counts({"s": StreamCounts(used=10)}, 2),
     (LogFile("log/00000003-0-x", 0, 10, {"s": 5, "t": None}),),
     ("small/00000003-0-x",),
     {"newest": {}, "ended": [], "used": None, "counted": {"0": 7}},
@@ -89,8 +90,8 @@ def test_a_checkpoint_of_something_else(changed: dict[str, object], sentence: st
 
 
 def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "FORMAT", 5)
-    with pytest.raises(SettingError, match="has format 4, this version 5"):
+    monkeypatch.setattr(commits, "FORMAT", 6)
+    with pytest.raises(SettingError, match="has format 5, this version 6; finish the job"):
         checkpoint.open(ABOUT)
 
 

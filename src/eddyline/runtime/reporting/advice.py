@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eddyline.counts import StreamCounts
 from eddyline.cql.units import UNITS
-from eddyline.engine.seen import Seen
 from eddyline.runtime.reporting.remedy import remedy
 
 NEARLY_ALL = 0.9
@@ -25,40 +25,40 @@ _COMPARE = "compare the declared columns with the data, or keep the dead rows wi
 
 @dataclass(frozen=True)
 class StreamEnd:
-    """What was seen of a stream with this lateness; `other_lateness` is the largest of any stream of the query."""
+    """What was counted of a stream with this lateness; `other_lateness` is the largest of any stream of the query."""
 
     name: str
     lateness: int
     other_lateness: int
-    seen: Seen
+    counts: StreamCounts
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        seen = self.seen
+        counts = self.counts
         return {
-            "rows_in": seen.rows,
-            "rows_late": seen.late,
-            "rows_dead": seen.dead,
-            "out_of_order_seconds": seen.behind / 1e6,
-            "largest_lateness_seconds": seen.late_by / 1e6,
+            "rows_in": counts.rows,
+            "rows_late": counts.late,
+            "rows_dead": counts.dead,
+            "out_of_order_seconds": counts.behind / 1e6,
+            "largest_lateness_seconds": counts.late_by / 1e6,
             "lateness": self.enough,
-            "dead_share": round(seen.dead / seen.rows, 6) if seen.rows else 0.0,
-            "first_dead": seen.reason,
+            "dead_share": round(counts.dead / counts.rows, 6) if counts.rows else 0.0,
+            "first_dead": counts.reason,
         }
 
     @property
     def enough(self) -> str:
         """The LATENESS that would have kept all rows, of this stream, or of every stream if it was overtaken by them;
         "" if the one it has is enough."""
-        if self.seen.overtaken:
-            return as_written(max(self.seen.behind, self.other_lateness + self.seen.overtaken))
-        return as_written(self.seen.behind) if self.seen.behind > self.lateness else ""
+        if self.counts.overtaken:
+            return as_written(max(self.counts.behind, self.other_lateness + self.counts.overtaken))
+        return as_written(self.counts.behind) if self.counts.behind > self.lateness else ""
 
     @property
     def late(self) -> str:
         """Of late rows: by how much, and what would have kept them."""
-        by = short(max(self.seen.late_by, self.seen.overtaken))
-        if self.seen.overtaken:
+        by = short(max(self.counts.late_by, self.counts.overtaken))
+        if self.counts.overtaken:
             more = "for every stream, or a longer idle_timeout,"
             return f"up to {by}, after it was idle; LATENESS {self.enough} {more} would have kept them"
         return f"up to {by}; LATENESS {self.enough} would have kept them"
@@ -66,35 +66,34 @@ class StreamEnd:
     @property
     def dead(self) -> str:
         """Of dead rows: the share, the first reason, and what would have kept that row, unless a warning says it."""
-        what = "" if self._nearly_all_dead else remedy(self.seen.reason)
-        told = f"{percent(self.seen.dead, self.seen.rows)}; first: {shortened(self.seen.reason)}"
+        what = "" if self._nearly_all_dead else remedy(self.counts.reason)
+        told = f"{percent(self.counts.dead, self.counts.rows)}; first: {shortened(self.counts.reason)}"
         return f"{told}; {what}" if what else told
 
     @property
     def _nearly_all_dead(self) -> bool:
-        return 0 < self.seen.dead >= NEARLY_ALL * self.seen.rows
+        return 0 < self.counts.dead >= NEARLY_ALL * self.counts.rows
 
     @property
     def warnings(self) -> list[str]:
         """What should not be overlooked."""
-        seen, found = self.seen, []
+        counts, found = self.counts, []
         if self._nearly_all_dead:
-            how_many = f"all {seen.dead:,}" if seen.dead == seen.rows else f"{seen.dead:,} of {seen.rows:,}"
+            how_many = f"all {counts.dead:,}" if counts.dead == counts.rows else f"{counts.dead:,} of {counts.rows:,}"
+            what = remedy(counts.reason) or _COMPARE
+            found.append(f"{how_many} rows of {self.name} are dead: {shortened(counts.reason)}; {what}")
+        if not counts.late and counts.behind > self.lateness:
             found.append(
-                f"{how_many} rows of {self.name} are dead: {shortened(seen.reason)}; {remedy(seen.reason) or _COMPARE}"
-            )
-        if not seen.late and seen.behind > self.lateness:
-            found.append(
-                f"rows of {self.name} come up to {short(seen.behind)} out of order; without LATENESS {self.enough}"
+                f"rows of {self.name} come up to {short(counts.behind)} out of order; without LATENESS {self.enough}"
                 " some may be late, depending on batches"
             )
         return found
 
 
-def of_streams(lateness: Mapping[str, int], seen: Mapping[str, Seen]) -> list[StreamEnd]:
+def of_streams(lateness: Mapping[str, int], counts: Mapping[str, StreamCounts]) -> list[StreamEnd]:
     """The ends of streams and tables (which have no lateness), in the order of their names."""
     most = max(lateness.values(), default=0)
-    return [StreamEnd(name, lateness.get(name, 0), most, seen[name]) for name in sorted(seen)]
+    return [StreamEnd(name, lateness.get(name, 0), most, counts[name]) for name in sorted(counts)]
 
 
 def summed_up(ends: Sequence[StreamEnd]) -> dict[str, Any]:
@@ -111,13 +110,13 @@ def told(ends: Sequence[StreamEnd], what: str) -> str:
     """In brackets, of each stream that has such rows (`late` or `dead`): its name and how many, if there are several
     streams, and what there is to say of them.
 
-    >>> told([StreamEnd("s", 0, 0, Seen(9, 2, 0, 103_000_000, 98_000_000))], "late")
+    >>> told([StreamEnd("s", 0, 0, StreamCounts(7, 0, 2, 0, 103_000_000, 98_000_000))], "late")
     ' (up to 1 min 38 s; LATENESS 2 MINUTES would have kept them)'
     """
-    some = [end for end in ends if getattr(end.seen, what)]
+    some = [end for end in ends if getattr(end.counts, what)]
     parts = [getattr(end, what) for end in some]
     if len(ends) > 1:
-        parts = [f"{end.name} {getattr(end.seen, what):,}: {part}" for end, part in zip(some, parts, strict=True)]
+        parts = [f"{end.name} {getattr(end.counts, what):,}: {part}" for end, part in zip(some, parts, strict=True)]
     return f" ({'; '.join(parts)})" if parts else ""
 
 

@@ -23,7 +23,14 @@ class Progress:
     watermark_us: int | None = None
     """The query's watermark, in microseconds since 1970, UTC; None: not known yet."""
     rows_by_stream: Mapping[str, int] = field(default_factory=dict)
-    """Rows read of each stream, dead and late ones too."""
+    """Rows that this run read of each stream, dead and late ones too."""
+    run_rows_in: int = 0
+    """Rows that this run read; with a checkpoint, `rows_in` is of all runs."""
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows of this run over the time of this run; 0 before its first batch."""
+        return self.run_rows_in / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def watermark(self) -> datetime | None:
@@ -42,13 +49,18 @@ class Progress:
 
 @dataclass(frozen=True)
 class Summary:
-    """The object that `--json` prints; rows_in = rows_used + rows_late + rows_dead."""
+    """The object that `--json` prints; rows_in = rows_used + rows_late + rows_dead. With a checkpoint, rows are counted
+    over all runs of the job, and all else is of this run."""
 
     rows_in: int = 0
     rows_out: int = 0
     rows_used: int = 0
     rows_late: int = 0
     rows_dead: int = 0
+    run_rows_in: int = 0
+    """Rows that this run read."""
+    run_rows_out: int = 0
+    """Results of this run."""
     expression_errors: int = 0
     first_error: str = ""
     """What the first of them said, if a user function said something."""
@@ -63,6 +75,8 @@ class Summary:
     start_seconds: float = 0.0
     stopped: bool = False
     """Whether it was stopped before its streams ended; then nothing that waited for a watermark was flushed."""
+    finished: bool = False
+    """Whether the job of the checkpoint is finished: its streams have ended and its results are complete."""
     decisions: Mapping[str, int] = field(default_factory=dict)
     """How many were taken, by kind."""
     plan: str = field(default="", repr=False)
@@ -86,6 +100,11 @@ class Summary:
     """What there is to say of late rows."""
     dead: str = ""
     """What there is to say of dead rows."""
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows of this run over the time of this run."""
+        return self.run_rows_in / self.seconds if self.seconds > 0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

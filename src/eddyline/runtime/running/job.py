@@ -66,6 +66,8 @@ class Input:
 class Job:
     """What a runner needs. `inputs` has each stream or table once, however many aliases it has."""
 
+    text: str
+    """The script."""
     query: Query
     inputs: tuple[Input, ...]
     sink: Sink
@@ -120,7 +122,7 @@ def prepare(
     if into is not None and sink is not None:
         raise SettingError(f"the rows go INTO {into}; leave out either INSERT INTO or the sink")
     result = sinks.open(into, query.schema, catalog.script.insert_place) or sink or PrintSink(out, query.schema)
-    return Job(query, tuple(inputs), result)
+    return Job(text, query, tuple(inputs), result)
 
 
 def explain(text: str, given: Mapping[str, Given] | None = None, seed: int = 0, opener: Opener = open_source) -> Query:

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from eddyline.counts import Counts
 from eddyline.cql.units import duration_text
 from eddyline.errors import JobError, SettingError
 from eddyline.query.types import SQL_NAMES
@@ -31,7 +32,7 @@ from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import UNFINISHED, Store
 
-FORMAT = 4
+FORMAT = 5
 LOG, SMALL, COMMITS, DECIDED, ABOUT = "log", "small", "commits", "decided", "checkpoint.json"
 
 
@@ -52,7 +53,8 @@ class Commit:
     batch: int
     offsets: Any
     watermarks: Mapping[str, Any]
-    counts: Mapping[str, Any]
+    counts: Counts = field(default_factory=Counts)
+    """The sum over all batches of the job: results do not depend on it."""
     log: tuple[LogFile, ...] = ()
     small: tuple[str, ...] = ()
     advanced: Mapping[str, Any] = field(default_factory=dict)
@@ -63,8 +65,6 @@ class Commit:
     history: str = ""
     plans: Mapping[str, Any] = field(default_factory=dict)
     """By slot its plan, and the one that it is on the way to: results do not depend on it."""
-    streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What was seen of the rows of each stream (engine/seen.py): results do not depend on it."""
     waiting: int = 0
     """Rows, and cells of groups, that wait for the watermark: for people."""
 
@@ -113,7 +113,10 @@ class Checkpoint:
         known = self._json(ABOUT)
         known.pop("id", None)
         if known.get("format") != FORMAT:
-            raise SettingError(f"the checkpoint {self.store.root} has format {known['format']}, this version {FORMAT}")
+            raise SettingError(
+                f"the checkpoint {self.store.root} has format {known['format']}, this version {FORMAT};"
+                " finish the job with the version that began it, or give it a new checkpoint folder"
+            )
         _compare(self.store.root, known, about)
 
     def last(self) -> Commit | None:
@@ -133,7 +136,8 @@ class Checkpoint:
         """The commit of a batch."""
         read = self._json(f"{COMMITS}/{batch:08}")
         log = tuple(LogFile(**entry) for entry in read.pop("log"))
-        return Commit(log=log, small=tuple(read.pop("small")), **read)
+        counts, small = Counts.of_json(read.pop("counts")), tuple(read.pop("small"))
+        return Commit(counts=counts, log=log, small=small, **read)
 
     def decide(self, batch: int, decision: Mapping[str, Any]) -> None:
         """What batch `batch` is to do, durable before it begins."""

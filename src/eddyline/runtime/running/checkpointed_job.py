@@ -1,4 +1,4 @@
-"""What every job with a checkpoint has, on whichever engine: a spec, a coordinator, sinks in two steps.
+"""A job with a checkpoint, here or on Spark: its spec, its coordinator, its sinks, which take results in two steps.
 
 The checkpoint says what it is of (streams, columns, query, partition groups); a job that is something else is refused.
 Settings may change from one run to the next: results do not depend on them.
@@ -12,21 +12,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from eddyline.counts import Counts
 from eddyline.cql.script import parse
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError, SettingError
 from eddyline.protocol.coordinator import Coordinator, Decision, Record
 from eddyline.protocol.home import RESULTS, Home
 from eddyline.runtime.reporting.account import Account
-from eddyline.runtime.reporting.summary import Course
 from eddyline.runtime.running.check import about
+from eddyline.runtime.running.engine import check_memory
 from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.modules import is_path, texts
 from eddyline.runtime.running.schemas import schema_text
 from eddyline.runtime.running.spec import AnySink, Spec, home_of
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.folder import JOB_DIGITS
-from eddyline.settings import Settings, size_text
+from eddyline.settings import Settings
 from eddyline.state.log.commits import Checkpoint, Commit
 from eddyline.state.log.store import Store
 from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_name, sweep
@@ -34,18 +35,16 @@ from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_na
 FINISHED = "the job of this checkpoint is finished: its streams have ended and its results are complete"
 
 
-class Durable:
-    """One job and its checkpoint; without a folder for that one that goes with the job."""
+class CheckpointedJob:
+    """One job and its checkpoint; without a folder for that, the checkpoint goes with the job."""
 
     def __init__(
         self,
         job: Job,
-        text: str,
         settings: Settings,
         slots: int,
         checkpoint: str | None,
         arenas: str | None,
-        course: Course,
         modules: Sequence[str] = (),
         anywhere: bool = False,
     ) -> None:
@@ -56,9 +55,9 @@ class Durable:
         self.root = root if "://" in root else os.path.abspath(root)
         self.checkpoint = Checkpoint(Store(self.root))
         self._identity = self.checkpoint.identity()
-        declared = {d.name.lower() for d in parse(text).declarations}
+        declared = {d.name.lower() for d in parse(job.text).declarations}
         self.spec = Spec(
-            text,
+            job.text,
             {i.name.lower(): schema_text(i.source.schema) for i in job.inputs},
             {i.name: (i.time, i.lateness) for i in job.inputs if i.name.lower() not in declared},
             asdict(replace(settings, slots=slots)),
@@ -74,8 +73,9 @@ class Durable:
         self.home: Home = home_of(self.text)[1]
         self.sinks = self.spec.sinks(self.home.query, self._give)
         self.coordinator: Coordinator | None = None
-        streams = [i.name for i in job.inputs if i.time is not None]
-        self.account = Account(self.home, course, streams, lambda: self.commit)
+        self.account = Account(self.home)
+        self._largest = 0
+        """Bytes of the largest slot in the last batch."""
 
     def start(self, follow: bool = False) -> Coordinator:
         """Begin, or go on from the newest commit; nobody else may do so until `close`. What jobs of this user that were
@@ -98,6 +98,7 @@ class Durable:
         self.coordinator = Coordinator(
             self.checkpoint, home.watermarks, home.horizon, published, self.spec.slots, silence
         )
+        self.account.begin(self.commit)
         if self.commit.finished:
             self.end()  # a run may have died before it came to that
         return self.coordinator
@@ -107,20 +108,19 @@ class Durable:
         """The newest commit."""
         if self.coordinator is not None:
             return self.coordinator.commit
-        return Commit(-1, None, self.home.watermarks().saved(), {})
+        return Commit(-1, None, self.home.watermarks().saved())
 
-    def finish(self, decision: Decision, records: Sequence[Record]) -> None:
-        """Every slot took its turn: the batch is published, committed and told of."""
+    def finish(self, decision: Decision, records: Sequence[Record]) -> Counts:
+        """Every slot took its turn: the batch is published and committed. Returns its counts."""
         assert self.coordinator is not None
-        self.coordinator.finish(decision, records)
-        self.account.add(records)
-        used = max(r.state.get("bytes", 0) for r in records)
-        if self._memory is not None and used > self._memory:
-            raise JobError(
-                f"the state of a slot takes {size_text(used)}, more than memory={size_text(self._memory)}, after"
-                f" {self.account.counts['rows_in']} rows; a larger memory, more slots or smaller windows would do"
-                " (spilling is not built yet)"
-            )
+        counts = self.coordinator.finish(decision, records)
+        self.account.add(self.commit, counts, records)
+        self._largest = max(record.held.bytes for record in records)
+        return counts
+
+    def check_memory(self) -> None:
+        """Raises JobError if the largest slot takes more than the setting `memory`."""
+        check_memory(self._memory, self._largest, self.commit.counts.rows_in, of_slot=True)
 
     def end(self) -> None:
         """The streams have ended and all is flushed."""

@@ -1,0 +1,45 @@
+"""Where an engine stands after a batch: what it has counted, the state that it holds, the watermark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eddyline.counts import Counts
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows and bytes of state.
+
+    >>> Held(2, 50) + Held(3, 10), Held(2, 50).most(Held(3, 10))
+    (Held(rows=5, bytes=60), Held(rows=3, bytes=50))
+    """
+
+    rows: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Held) -> Held:
+        return Held(self.rows + other.rows, self.bytes + other.bytes)
+
+    def most(self, other: Held) -> Held:
+        """The larger number of rows, and the larger number of bytes."""
+        return Held(max(self.rows, other.rows), max(self.bytes, other.bytes))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One moment of a run."""
+
+    job: Counts = field(default_factory=Counts)
+    """Since the job began: with a checkpoint over all its runs."""
+    run: Counts = field(default_factory=Counts)
+    """Since this run began."""
+    held: Held = field(default_factory=Held)
+    peak: Held = field(default_factory=Held)
+    """The most that was held at the end of a batch of this run, before expired rows were given back."""
+    watermark: int | None = None
+    """The query's watermark, in microseconds since 1970; None: not known yet."""
+    waiting: int = 0
+    """Rows, and cells of groups, that wait for the watermark and are kept for the next run."""
+    finished: bool = False
+    """The checkpoint's streams have ended and all results are given: no run can go on with it."""

@@ -1,0 +1,116 @@
+"""A tally counts the rows of a batch in one process: used, late and dead ones, and how far they are out of order.
+
+Tallies add up (eddyline/counts.py), so tasks count on their own. Only disorder, how far a row is behind the newest row
+of its stream before it, depends on the order of rows. A task knows the order of its own rows, and the newest row of
+earlier batches. Several tasks read the files of a batch: a tally therefore has the oldest and newest time of each file
+(`spans`), and `disorder` puts the files in order. Rows that Spark read have no such order: they are compared with
+earlier batches and with rows of the same task.
+
+`behind` is a LATENESS that keeps every row, however the rows are cut into batches: the watermark of a stream is never
+more than its newest row so far, less its lateness. A row may also be behind the query's watermark alone, if its stream
+was idle. `overtaken` says how far; its own lateness would not help, only that of the streams that went on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from eddyline.counts import Counts, StreamCounts
+from eddyline.engine.split import SplitBatch
+from eddyline.engine.watermarks import Watermarks
+
+Place = Sequence[Any] | None
+"""What files are put in order by; None if there is no order."""
+Span = Sequence[Any]
+"""A place, and the oldest and the newest time of the rows there."""
+Spans = Mapping[str, Sequence[Span]]
+"""By stream the spans of its rows, in any order."""
+
+
+class Tally:
+    """Counts rows of a batch in one process."""
+
+    def __init__(self, watermarks: Watermarks) -> None:
+        self._watermarks = watermarks
+        self._streams: dict[str, StreamCounts] = {}
+        self._newest: dict[str, int] = {}
+        self._place: Place = None
+        self._spans: dict[str, list[list[Any]]] = {}
+
+    def at(self, place: Place) -> None:
+        """The next rows come from this place; their order among those of other places is found out later."""
+        self._place = place
+        self._newest = {}
+
+    def newest(self, stream: str) -> int | None:
+        """The newest time of a row that came before, as far as the order is known."""
+        return self._newest.get(stream, self._watermarks.newest_of(stream))
+
+    def split(self, stream: str, found: SplitBatch) -> None:
+        """Rows of a stream that its source could read were split."""
+        late_by = overtaken = 0
+        if found.late.num_rows and found.oldest is not None:
+            reached, own = self._watermarks.newest_of(stream), self._watermarks.of_stream(stream)
+            query = self._watermarks.query
+            if query is not None and (own is None or own < query):
+                overtaken = max(0, query - found.oldest)
+            late_by = overtaken if reached is None else max(0, reached - found.oldest)
+        reason = found.reasons[0].as_py() if found.dead.num_rows else ""
+        late, dead = found.late.num_rows, found.dead.num_rows
+        self._add(stream, StreamCounts(found.used, 0, late, dead, found.behind, late_by, overtaken, reason))
+        if found.newest is not None and found.oldest is not None:
+            before = self.newest(stream)
+            self._newest[stream] = found.newest if before is None else max(before, found.newest)
+            self._note_span(stream, found.oldest, found.newest)
+
+    def unreadable(self, stream: str, rows: int, reason: str) -> None:
+        """Rows of a stream or table that its source could not read."""
+        self._add(stream, StreamCounts(dead=rows, reason=reason))
+
+    def loaded(self, table: str, rows: int) -> None:
+        """Rows of a table, which have no times."""
+        self._add(table, StreamCounts(loaded=rows))
+
+    @property
+    def counts(self) -> Counts:
+        """All that was counted."""
+        return Counts(dict(self._streams))
+
+    @property
+    def spans(self) -> Spans:
+        """By stream the oldest and newest time at each place that is known."""
+        return self._spans
+
+    def _add(self, stream: str, counts: StreamCounts) -> None:
+        self._streams[stream] = self._streams.get(stream, StreamCounts()) + counts
+
+    def _note_span(self, stream: str, oldest: int, newest: int) -> None:
+        if self._place is None:
+            return
+        found = self._spans.setdefault(stream, [])
+        if found and found[-1][0] == self._place:
+            found[-1][1:] = min(found[-1][1], oldest), max(found[-1][2], newest)
+        else:
+            found.append([self._place, oldest, newest])
+
+
+def disorder(told: Iterable[Spans], reached: Mapping[str, int]) -> Counts:
+    """How far files are behind files before them, given the spans of all tasks of a batch; `reached` are the newest
+    times before it.
+
+    >>> disorder([{"s": [[[2], 20, 30]]}, {"s": [[[1], 10, 25]]}], {"s": 12}).streams["s"].behind
+    5
+    """
+    spans: dict[str, list[Span]] = {}
+    for one in told:
+        for stream, some in one.items():
+            spans.setdefault(stream, []).extend(some)
+    behind = dict.fromkeys(spans, 0)
+    for stream, places in spans.items():
+        newest = reached.get(stream)
+        for _, oldest, last in sorted(places, key=lambda span: span[0]):
+            if newest is not None:
+                behind[stream] = max(behind[stream], newest - oldest)
+            newest = last if newest is None else max(newest, last)
+    return Counts({stream: StreamCounts(behind=most) for stream, most in behind.items()})

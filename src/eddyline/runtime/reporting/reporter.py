@@ -1,0 +1,99 @@
+"""The reporter of a run: what the command line, `--live`, metrics and Python read, whichever engine runs the job.
+
+Any thread may ask at any time. The engine is asked for one frozen `Standing`, so the numbers of a look are of one
+moment; what the eddy did (`report`) may be a packet newer.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from eddyline.engine.standing import Standing
+from eddyline.plan.explain import warnings
+from eddyline.query.model import Query
+from eddyline.routing.report import Report
+from eddyline.runtime.reporting.advice import of_streams, summed_up
+from eddyline.runtime.reporting.summary import Course, Progress, Summary
+
+
+class Observed(Protocol):
+    """An engine as its reporter sees it."""
+
+    @property
+    def standing(self) -> Standing:
+        """Where the run stands after the last batch."""
+
+    @property
+    def decisions(self) -> dict[str, int]:
+        """Decisions that this run took so far, by kind."""
+
+    def report(self, seconds: float) -> Report:
+        """What the eddy did so far in this run, `seconds` after its start."""
+
+    def explain(self) -> str:
+        """The plan, and what was measured on it so far."""
+
+
+class Reporter:
+    """Tells of one run of a query."""
+
+    def __init__(self, query: Query, engine: Observed, course: Course) -> None:
+        self._engine, self._course = engine, course
+        self._lateness = {s.stream.name: s.stream.lateness for s in query.sources if not s.stream.is_table}
+        self.schema = query.schema
+        """The columns of the results."""
+        self.warnings = warnings(query)
+        """Sources whose state can never expire."""
+
+    @property
+    def decisions(self) -> dict[str, int]:
+        """Decisions taken so far in this run, by kind."""
+        return self._engine.decisions
+
+    def explain(self) -> str:
+        """The plan, and what was measured on it so far."""
+        return self._engine.explain()
+
+    def report(self) -> Report:
+        """What the eddy did so far in this run."""
+        return self._engine.report(self._course.seconds)
+
+    def progress(self) -> Progress:
+        """Where the run is now."""
+        now, course = self._engine.standing, self._course
+        return Progress(
+            rows_in=now.job.rows_in,
+            rows_out=now.job.rows_out,
+            rows_late=now.job.rows_late,
+            rows_dead=now.job.rows_dead,
+            state_rows=now.held.rows,
+            memory_bytes=now.held.bytes,
+            batches=course.batches,
+            seconds=course.seconds,
+            watermark_us=now.watermark,
+            rows_by_stream={
+                name: now.run.streams[name].rows if name in now.run.streams else 0 for name in self._lateness
+            },
+            run_rows_in=now.run.rows_in,
+        )
+
+    def summary(self, stopped: bool) -> Summary:
+        """What was done up to now."""
+        now, report = self._engine.standing, self.report()
+        ends = summed_up(of_streams(self._lateness, now.job.streams))
+        return Summary(
+            first_error=now.job.first_error,
+            peak_state_rows=now.peak.rows,
+            peak_memory_bytes=now.peak.bytes,
+            waiting=now.waiting,
+            stopped=stopped,
+            decisions=self.decisions,
+            migrations=self.decisions.get("migration", 0),
+            plan=self.explain(),
+            warnings=(*self.warnings, *ends.pop("warnings")),
+            input_batch=report.input_batch,
+            run_rows_in=now.run.rows_in,
+            run_rows_out=now.run.rows_out,
+            finished=now.finished,
+            **(now.job.totals | self._course.told | report.as_dict() | ends),
+        )

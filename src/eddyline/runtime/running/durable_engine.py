@@ -1,0 +1,134 @@
+"""The engine of a local job with a checkpoint: the batch protocol, with its driver, splits and slots in one process.
+
+How far a stream was read is a place in the list of its files that were read (runtime/sources/register.py), and how many
+rows of that file were. A stream that a program hands over is read from its start again, less that many rows.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from eddyline.engine.standing import Standing
+from eddyline.errors import SettingError
+from eddyline.protocol.packing import Packed, Packer
+from eddyline.protocol.parcel import Parcel
+from eddyline.protocol.turn import put_together, take_turn
+from eddyline.routing.report import Report
+from eddyline.runtime.running.checkpointed_job import CheckpointedJob
+from eddyline.runtime.running.engine import Read
+from eddyline.runtime.running.feed import Offset
+from eddyline.runtime.running.job import Job
+from eddyline.runtime.running.reading import StreamReader
+from eddyline.runtime.sinks.file_sink import FileSink
+from eddyline.settings import Settings
+
+
+class DurableEngine:
+    """Goes from the newest commit of a checkpoint to the next, a batch each."""
+
+    def __init__(self, job: Job, settings: Settings, checkpoint: str) -> None:
+        self._job = CheckpointedJob(job, settings, settings.slots or 1, checkpoint, arenas=None)
+        self._sinks = [sink for sink in job.sinks if not isinstance(sink, FileSink)]
+        """Sinks that rows are given to. Files are published batch by batch (runtime/sinks/batches.py), not here."""
+        self._readers: Sequence[StreamReader] = ()
+
+    def open(self, readers: Sequence[StreamReader]) -> bool:
+        """Readers begin where the newest commit is; SettingError for a source or a checkpoint that only Spark can use,
+        JobError for new rows of a stream that has ended."""
+        self._readers = readers
+        for sink in self._sinks:
+            sink.open()
+        for reader in readers:
+            if hasattr(reader.stream.source, "plan"):  # it has offsets of its own, and its rows may be trimmed
+                raise SettingError(f"--checkpoint with --engine local cannot read {reader.stream.name}: use Spark")
+        self._coordinator = self._job.start()
+        commit = self._job.commit
+        at = self._offsets if commit.offsets is None else commit.offsets
+        if not isinstance(at, dict) or at.keys() != self._offsets.keys():
+            raise SettingError(f"the checkpoint {self._job.root} is of a job on Spark: go on with it there")
+        for reader in readers:
+            name = reader.stream.name
+            reader.start_at(tuple(at[name]), self._job.checkpoint.store)
+            if (commit.finished or name in commit.watermarks["ended"]) and reader.feed.more():
+                raise self._job.refused(name)
+        return not commit.finished
+
+    def load(self, tables: Iterable[Read]) -> None:
+        """Takes all rows of all tables, in a batch of their own, if that was not done before."""
+        if self._job.commit.batch < 0:
+            self._batch("load", tables)
+
+    def batch(self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str]) -> None:
+        """Processes a batch, publishes its results and commits it."""
+        self._batch("rows", rows, ended, unread)
+
+    def end(self) -> None:
+        """Gives the results that wait for a watermark, and finishes the job."""
+        self._batch("end", ())
+        self._job.end()
+
+    def check_memory(self) -> None:
+        """Raises JobError if the state of a slot takes more than the setting `memory`."""
+        self._job.check_memory()
+
+    def close(self) -> None:
+        """Closes the sinks, and lets go of the checkpoint."""
+        for sink in self._sinks:
+            sink.close()
+        self._job.close()
+
+    def abandon(self) -> None:
+        """Lets go of the sinks and of the checkpoint."""
+        for sink in self._sinks:
+            sink.abandon()
+        self._job.close()
+
+    @property
+    def standing(self) -> Standing:
+        """Where the job stands after its newest commit."""
+        return self._job.account.standing
+
+    @property
+    def decisions(self) -> dict[str, int]:
+        """Decisions taken so far in this run, by kind."""
+        return self._job.account.decisions
+
+    def report(self, seconds: float) -> Report:
+        """What the eddies of all slots did so far in this run."""
+        return self._job.account.report(seconds)
+
+    def explain(self) -> str:
+        """The plan, and what was measured on it so far in this run."""
+        return self._job.account.explain()
+
+    @property
+    def _offsets(self) -> dict[str, Offset]:
+        """How far streams were taken."""
+        return {reader.stream.name: reader.offset for reader in self._readers}
+
+    def _batch(
+        self, kind: str, rows: Iterable[Read], ended: Collection[str] = (), unread: Collection[str] = ()
+    ) -> None:
+        home, offsets = self._job.home, self._offsets
+        for reader in self._readers:
+            reader.feed.save()
+        decision = self._coordinator.begin(self._job.commit.batch + 1, kind, offsets, sorted(ended), unread)
+        assert decision is not None
+        packer = Packer(home, decision, 0)
+        parcels: dict[int, list[Parcel]] = {slot: [] for slot in range(decision.slots)}
+
+        def packed() -> Iterator[Packed]:
+            for read in rows:
+                yield from (packer.rows if read.readable else packer.dead)(read.name, read.rows)
+            yield from packer.finish()
+
+        for slot, parcel in packed():
+            parcels[slot].append(parcel)
+        attempt = uuid.uuid4().hex[:8]
+        turns = [take_turn(home, decision, slot, attempt, mine) for slot, mine in parcels.items()]
+        records = [turn.record for turn in turns]
+        if home.partial:
+            cells = [batch for turn in turns for batch in turn.partial]
+            records.append(put_together(home, decision, attempt, cells))
+        self._job.finish(decision, records)

@@ -1,0 +1,99 @@
+"""The engine of a job without a checkpoint: its state is in this process, and its results go to sinks as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from eddyline.engine.batch import BatchResult, LocalEngine
+from eddyline.engine.standing import Standing
+from eddyline.routing.report import Report
+from eddyline.runtime.running.engine import Read, check_memory
+from eddyline.runtime.running.job import Job
+from eddyline.runtime.running.reading import StreamReader
+from eddyline.runtime.sources.source import dead_rows
+from eddyline.settings import Settings
+
+
+class InMemoryEngine:
+    """A `LocalEngine` between the sources and the sinks of a job."""
+
+    def __init__(self, job: Job, settings: Settings) -> None:
+        self._job, self._memory = job, settings.memory
+        self._engine = LocalEngine(job.query, settings)
+        self._inputs = {i.name: i for i in job.inputs}
+
+    def open(self, readers: Sequence[StreamReader]) -> bool:
+        """Opens the sinks."""
+        for sink in self._job.sinks:
+            sink.open()
+        return True
+
+    def load(self, tables: Iterable[Read]) -> None:
+        """Takes all rows of all tables."""
+        for read in tables:
+            if read.readable:
+                self._engine.load_table(read.name, read.rows)
+            else:
+                self._unreadable(read)
+
+    def batch(self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str]) -> None:
+        """Processes a batch, and writes its results."""
+        for read in rows:
+            if not read.readable:
+                self._unreadable(read)
+        self._write(self._engine.batch([(r.name, r.rows) for r in rows if r.readable], ended, unread=unread))
+
+    def end(self) -> None:
+        """Writes the results that wait for a watermark."""
+        self._write(self._engine.end())
+
+    def check_memory(self) -> None:
+        """Raises JobError if the state of all slots together takes more than the setting `memory`."""
+        check_memory(self._memory, self._engine.held.bytes, self._engine.counts.rows_in)
+
+    def close(self) -> None:
+        """Closes the sinks."""
+        for sink in self._job.sinks:
+            sink.close()
+
+    def abandon(self) -> None:
+        """Lets go of the sinks."""
+        for sink in self._job.sinks:
+            sink.abandon()
+
+    @property
+    def standing(self) -> Standing:
+        """Where the run stands after the last batch."""
+        return self._engine.standing
+
+    @property
+    def decisions(self) -> dict[str, int]:
+        """Decisions taken so far, by kind."""
+        return self._engine.decisions
+
+    def report(self, seconds: float) -> Report:
+        """What the eddy did so far."""
+        return self._engine.report(seconds)
+
+    def explain(self) -> str:
+        """The plan, and what was measured on it so far."""
+        return self._engine.explain()
+
+    def _unreadable(self, read: Read) -> None:
+        self._engine.unreadable(read.name, read.rows.num_rows, read.rows.column(-1)[0].as_py())
+        sink = self._inputs[read.name].dead
+        if sink is not None:
+            sink.write(read.rows)
+
+    def _write(self, result: BatchResult) -> None:
+        for batch in result.results:
+            if batch.num_rows:
+                self._job.sink.write(batch)
+        for name, batch in result.late:
+            sink = self._inputs[name].late
+            if sink is not None and batch.num_rows:
+                sink.write(batch.select(self._inputs[name].source.schema.names))
+        for name, batch, reasons in result.dead:
+            stream = self._inputs[name]
+            if stream.dead is not None and batch.num_rows:
+                stream.dead.write(dead_rows(stream.source.schema, batch, reasons))
