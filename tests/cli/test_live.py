@@ -192,7 +192,7 @@ def test_words_are_cut_and_cannot_move_the_cursor(looks: list[Look], word: str, 
 def test_a_redraw_every_fifth_of_a_second_at_most(script: Path) -> None:
     exec(compile(_FUNCTIONS, "functions", "exec"), {})
     runner, screen, clock = _runner(script), _Drawn(), ManualClock()
-    with LiveView(runner, cast(Display, screen), clock=clock) as view:
+    with LiveView(runner.reporter, cast(Display, screen), clock=clock) as view:
         for _ in range(5):
             view(Progress())
         assert len(screen.frames) == 1
@@ -209,7 +209,7 @@ def test_a_redraw_every_fifth_of_a_second_at_most(script: Path) -> None:
 def test_an_error_leaves_the_last_frame_and_an_open_cursor(script: Path) -> None:
     exec(compile(_FUNCTIONS, "functions", "exec"), {})
     screen = _Drawn()
-    with pytest.raises(KeyboardInterrupt), LiveView(_runner(script), cast(Display, screen)) as view:
+    with pytest.raises(KeyboardInterrupt), LiveView(_runner(script).reporter, cast(Display, screen)) as view:
         view(Progress())
         raise KeyboardInterrupt
     assert len(screen.frames) == 1
@@ -219,7 +219,7 @@ def test_an_error_leaves_the_last_frame_and_an_open_cursor(script: Path) -> None
 def test_lines_where_there_is_no_terminal(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(_FUNCTIONS, "functions", "exec"), {})
     runner, clock = _runner(script), ManualClock()
-    with LiveLines(runner, clock) as view:
+    with LiveLines(runner.reporter, clock) as view:
 
         def watch(progress: Progress) -> None:
             view(progress)
