@@ -92,7 +92,7 @@ def on_terminal(
     )
     os.close(slave)
     output = b""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     try:
         while time.monotonic() < deadline:
             if not select.select([master], [], [], 0.1)[0]:

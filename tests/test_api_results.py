@@ -71,7 +71,7 @@ def test_no_results_have_columns(
 def test_wait_keeps_what_nobody_reads(rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeptSink.__init__, "__defaults__", (1,))
     run = el.query("SELECT k FROM s", {"s": el.stream(rows, time="ts")}).start(settings={"batch_rows": 1})
-    assert run.wait(60) is not None
+    assert run.wait(300) is not None
     assert run.to_arrow()["k"].to_pylist() == [0, 1, 2, 3, 4]
 
 

@@ -132,7 +132,7 @@ def test_the_expression_in_where_is_the_time(run: Callable[..., Ran]) -> None:
     assert "never expire" not in el.query(text, streams).explain()
     assert "never expire" in el.query("SELECT a.k FROM a, b WHERE a.k = b.k", streams).explain()
     found: list[dict[str, int]] = []
-    summary = el.query(text, streams).start(sink=lambda batch: found.extend(batch.to_pylist())).wait(60)
+    summary = el.query(text, streams).start(sink=lambda batch: found.extend(batch.to_pylist())).wait(300)
     assert summary is not None and summary.rows_late == 0
     one, two = rows(1).to_pylist(), rows(2).to_pylist()
     wanted = [
@@ -143,7 +143,7 @@ def test_the_expression_in_where_is_the_time(run: Callable[..., Ran]) -> None:
     ]
     assert sorted((row["x"], row["y"]) for row in found) == sorted(wanted) and wanted
     names = el.query("SELECT * FROM b", streams).start(sink=lambda batch: found.append(batch.schema.names))
-    names.wait(60)
+    names.wait(300)
     assert found[-1] == [*rows(1).column_names, "at"]
 
 
@@ -198,7 +198,7 @@ def test_days_are_times_and_generated_streams_need_a_column(run: Callable[..., R
     days = pa.table({"day": pa.array([20000, 20001], pa.date32())})
     found: list[Any] = []
     text = "SELECT window_end() AS t, COUNT(*) AS n FROM s [RANGE 1 DAY SLIDE 1 DAY]"
-    el.query(text, {"s": el.stream(days, time="day")}).start(sink=lambda b: found.extend(b.to_pylist())).wait(60)
+    el.query(text, {"s": el.stream(days, time="day")}).start(sink=lambda b: found.extend(b.to_pylist())).wait(300)
     assert sorted(row["n"] for row in found) == [1, 1]
     with pytest.raises(EddylineError, match="generate makes the event times"):
         run("CREATE STREAM s (ms BIGINT) USING generate OPTIONS (rows 5) TIMESTAMP BY epoch_ms(ms); SELECT ms FROM s")

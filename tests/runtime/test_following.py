@@ -65,7 +65,7 @@ class Job:
                 stopping.set()
 
         def until(so: Callable[[], bool]) -> None:
-            for _ in range(3000):
+            for _ in range(30_000):
                 if so() or stopping.wait(0.02):
                     break
             assert so() or failed

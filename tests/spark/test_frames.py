@@ -82,7 +82,7 @@ def test_foreach_batch_can_stop_the_run(spark: SparkSession, tmp_path: Path) -> 
     started, batches = threading.Event(), list[int]()
 
     def enough(frame: DataFrame, batch: int) -> None:
-        assert started.wait(60)
+        assert started.wait(300)
         batches.append(batch)
         run.stop()
 

@@ -64,7 +64,7 @@ def test_a_last_traceback_is_said_while_the_pipe_is_open(capfd: pytest.CaptureFi
     thread.start()
     os.write(write, (_BROKEN + _FAULT[:50]).encode())
     os.write(write, _FAULT[50:].encode())
-    said, deadline = "", time.monotonic() + 60
+    said, deadline = "", time.monotonic() + 300
     while not said and time.monotonic() < deadline:
         time.sleep(0.05)
         said = capfd.readouterr().err
@@ -97,8 +97,8 @@ def test_a_good_run_says_one_line_and_a_start_can_be_ended(end: bool, tmp_path: 
         while not (children := _children(process.pid)):
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        assert (process.wait(60), process.communicate()[1]) == (143, "eddyline: interrupted\n")
-        deadline = time.monotonic() + 120
+        assert (process.wait(300), process.communicate()[1]) == (143, "eddyline: interrupted\n")
+        deadline = time.monotonic() + 600
         while any(os.path.exists(f"/proc/{child}") for child in children) and time.monotonic() < deadline:
             time.sleep(0.1)  # the JVM ends by itself
         assert not any(os.path.exists(f"/proc/{child}") for child in children)
