@@ -326,7 +326,7 @@ def test_marked_sources(table: Table) -> None:
         (lambda t: el.stream(t, time=5), SettingError, "time is the name of the column"),
         (lambda t: el.stream(t, time="ts", schema={"k": int}), SettingError, "schema is a pyarrow schema, not a dict"),
         (lambda t: el.query("SELECT k FROM s", tables={"s": 5}), SettingError, "not 5"),
-        (lambda t: el.stream([], time="ts"), JobError, "needs a schema"),
+        (lambda t: el.stream([], time="ts"), SettingError, "needs its columns"),
     ],
 )
 def test_refused(table: Table, call: Any, error: type[Exception], answer: str) -> None:

@@ -78,9 +78,10 @@ _ORC = _STREAM.format(format="orc")
         (_KAFKA.replace("partition", "partitio"), _CONNECTOR, "no column 'partitio'; did you mean 'partition'?"),
         (_UNDECLARED.replace("path 'out'", "path 'in/out'"), [], "the path 'in/out' is, contains or lies in 'in'"),
         (_UNDECLARED.replace("path 'out'", "pth 'out'"), [], "parquet needs an option path"),
+        (_ORC.replace("orc", "cro") + "SELECT k FROM s;", [], "Spark has no format 'cro'; did you mean 'orc'?"),
         (_ORC + "SELECT k FROM s;", ["--set", "plan=(s t)"], "plan=(s t): "),
         (_ORC + "SELECT k FROM s;", ["--set", "at_end=keep"], "at_end=keep needs --checkpoint"),
-        (_STREAM.format(format="parquet") + "SELECT k FROM s;", [], "line 1, column 15: "),
+        (_STREAM.format(format="parquet") + "SELECT k FROM s;", [], "line 1, column 65: there is no file"),
         (_KAFKA, ["--engine", "local"], "the local engine does not read 'kafka'; --engine spark does"),
     ],
 )
@@ -104,6 +105,17 @@ def test_a_checkpoint_of_another_job(in_tmp: Path, capsys: pytest.CaptureFixture
     assert main(["validate", "job.sql", "--checkpoint", "ck"]) == 2
     assert "does not fit: query was" in capsys.readouterr().err
     assert sorted(in_tmp.rglob("*")) == before
+
+
+def test_a_checkpoint_that_is_finished(in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 3) TIMESTAMP BY ts; SELECT k FROM s"
+    run = ["run", _written(in_tmp, text), "--engine", "local", "--checkpoint", "ck"]
+    for more, finished in (([], False), (["--final"], True)):
+        assert main([*run, *more]) == 0
+        capsys.readouterr()
+        assert main(["validate", "job.sql", "--checkpoint", "ck"]) == 0
+        said = "the checkpoint ck is finished: a run would do nothing, and new rows would be refused"
+        assert (said in capsys.readouterr().out) == finished
 
 
 def test_explain_for_the_engine_that_would_run_it(in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:

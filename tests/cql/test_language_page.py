@@ -35,7 +35,7 @@ def test_shown(script: str) -> None:
 ITEMS = """
 DISTINCT id ;; (SELECT 1) ;; EXISTS (SELECT 1) ;; sum(id) OVER () ;; SUM(id) FILTER (WHERE id > 1) ;;
 SUM(DISTINCT id) ;; AVG(DISTINCT id) ;; SUM(SUM(id)) ;; * EXCLUDE (id) ;; * REPLACE (1 AS id) ;;
-* RENAME (id AS x) ;; orders.* EXCLUDE (id) ;; l[1] ;; l.x ;; customer.x ;; [1, 2] ;; {'a': 1} ;; now() ;;
+* RENAME (id AS x) ;; orders.* EXCLUDE (id) ;; l[1:2] ;; l.x ;; customer.x ;; [1, 2] ;; {'a': 1} ;; now() ;;
 current_date ;; random() ;; id = ANY (l) ;; (id, id) = (1, 2) ;;
 customer COLLATE nocase ;; ? ;; $1 ;;
 $x ;; @x ;; x -> x ;; id AS a, ts AS a ;; count(* EXCLUDE (id)) ;; f(id := 1) ;; SUM(id ORDER BY ts) ;;

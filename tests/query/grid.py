@@ -103,6 +103,7 @@ _TEXTS = [
 ]
 
 NESTED = pa.struct([("a", t.INT64), ("B c", t.STRING), ("n", pa.struct([("m", pa.timestamp("ms")), ("d", t.DOUBLE)]))])
+LISTED = pa.list_(pa.struct([("x", t.INT64), ("l", pa.list_(t.STRING))]))
 VALUES: dict[pa.DataType, Sequence[Any]] = {
     t.BOOL: [None, True, False],
     **{type: _integers(type) for type in t.INTEGERS},
@@ -128,6 +129,7 @@ VALUES: dict[pa.DataType, Sequence[Any]] = {
         {"a": -7, "n": {"m": _MOMENTS[2], "d": 1.5}},
         {"B c": "é", "n": {"d": NAN}},
     ],
+    LISTED: [None, [], [None], [{"x": 1, "l": ["a", None, ""]}], [{"x": 2}, None, {"x": 3, "l": []}]],
 }
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from grid import NESTED, VALUES, Case, col, differences, lit, table
+from grid import LISTED, NESTED, VALUES, Case, col, differences, lit, table
 
 from eddyline.query import functions
 from eddyline.query import types as t
@@ -346,7 +346,19 @@ def jsons(name: str, *paths: object) -> Iterator[Case]:
         yield Case(name, (text, *([] if path is None else [lit(path)])), f"{name}({written}){cast}")
 
 
+def elements() -> Iterator[Case]:
+    for place in (1, 2, 3, 4, 0, -1, -3, -4, None):
+        yield Case("list_extract", (col(LISTED), lit(place)), f"a[{'NULL' if place is None else place}]")
+    for type in (t.INT8, t.INT32, t.INT64):
+        yield Case("list_extract", (col(LISTED), col(type, 1)), "a[b]")
+    first = functions.call("list_extract", [col(LISTED), lit(1)])
+    inner = functions.call("struct_extract", [first], "l")
+    yield Case("struct_extract", (first,), "a[1].x", "x")
+    yield Case("array_extract", (inner, lit(-1)), "a[1].l[-1]")
+
+
 CASES["struct_extract"] = fields
+CASES["list_extract"] = elements
 CASES |= {
     "json_extract_string": lambda: jsons("json_extract_string", "$", "a", 0),
     "json_extract": lambda: jsons("json_extract", "$", "a", 0),

@@ -181,11 +181,12 @@ def test_late_rows_are_as_they_were_read(run: Callable[..., Ran]) -> None:
 @pytest.mark.parametrize(
     ("time", "answer"),
     [
-        ("ms", r"stream s, time='ms': the time column '\"ms\"' is BIGINT"),
-        ("epoch_ms(sm)", "stream s, time=.*there is no column 'sm'; there is ms"),
+        ("ms", r"stream s, time='ms': the time column 'ms' is BIGINT, .* write time='to_timestamp\(ms\)' if"),
+        ("epoch_ms(sm)", "stream s, time=.*there is no column 'sm'; did you mean 'ms'"),
         ("nothing", "stream s, time='nothing': stream 's' has no column 'nothing'"),
         ("epoch_ms(", "stream s, time=.*never closed"),
         ("text AS ts", "stream s, time=.*strptime"),
+        ("text", r"write time=\"strptime\(text, '%d.%m.%Y %H:%M:%S'\)\", with the format"),
     ],
 )
 def test_a_wrong_time_from_python(time: str, answer: str) -> None:

@@ -20,6 +20,7 @@ from eddyline.api import notebook
 from eddyline.api.inside import Inside
 from eddyline.api.run import Run
 from eddyline.api.streams import Stream, described, source_of
+from eddyline.api.words import python_words
 from eddyline.cql.script import parse
 from eddyline.errors import SettingError, shown
 from eddyline.plan.explain import explain
@@ -63,12 +64,14 @@ class Query:
         known = {name: described(given) for name, given in self._given.items()}
         return f"<pre>{escape(self._sql)}</pre>{notebook.table(known)}"
 
+    @python_words()
     def explain(self, settings: Mapping[str, object] | None = None) -> str:
         """The plan, in text; with `slots` among the settings also which rows go to which of them."""
         query, parsed = bind_only(self._sql, self._given), _settings(settings)
         tree = shape(parsed.plan, [source.alias for source in query.sources])
         return explain(query, partition(Plan(query), parsed.slots or 1, parsed.groups), tree)
 
+    @python_words()
     def start(
         self,
         sink: ResultSink = None,

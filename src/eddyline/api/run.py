@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from eddyline.api import notebook
 from eddyline.api.inside import Inside
+from eddyline.api.words import in_python
 from eddyline.errors import EddylineError, SettingError
 from eddyline.runtime.reporting.summary import Progress, Summary
 from eddyline.runtime.running.failures import told
@@ -139,7 +140,7 @@ class Run:
         try:
             self._summary = self._runner.run(self._stop.is_set, lambda progress: None)
         except BaseException as error:
-            self._error = told(error)
+            self._error = in_python(told(error))
             if self._error is not error:
                 self._error.__cause__ = error
         finally:

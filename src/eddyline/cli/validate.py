@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from eddyline.cli.checked import check
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.script import parse
+from eddyline.runtime.running.check import is_finished
 
 
 def command(options: argparse.Namespace) -> int:
@@ -25,6 +26,11 @@ def command(options: argparse.Namespace) -> int:
         text += (
             f"; not checked: {names} and the query, because only Spark knows the columns"
             f" (declare them, as in CREATE STREAM {known.unknown[0]} (ts TIMESTAMP, ...), to check {it} too)"
+        )
+    if options.checkpoint and is_finished(options.checkpoint):
+        text += (
+            f"; the checkpoint {options.checkpoint} is finished: a run would do nothing, and new rows would be refused"
+            " (to read more, give the job a new checkpoint folder)"
         )
     print(text)
     return 0

@@ -26,6 +26,8 @@ class Declaration:
     dead_into: str | None
     place: Place
     places: Mapping[str, Place] = field(default_factory=dict, hash=False, compare=False)
-    """Where `time`, `late` and `dead` are named."""
+    """Where `time`, `late`, `dead`, `format` and options (`option path`) are named."""
     partition_by: tuple[str, ...] = ()
     """The columns whose values are folders of a sink."""
+    spelled: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    """By the keys of options, how the script spells them."""

@@ -31,10 +31,11 @@ def read_declaration(cursor: Cursor) -> Declaration:
         cursor.expected(
             f"USING and a format, as in CREATE {kind} {shown(name)[1:-1]} USING parquet OPTIONS (path 'data')"
         )
+    places = {"format": cursor.place()}
     format = _read_format(cursor)
-    options = _read_options(cursor) if cursor.match("OPTIONS") else {}
+    spelled: dict[str, str] = {}
+    options = _read_options(cursor, places, spelled) if cursor.match("OPTIONS") else {}
     time, late, dead, lateness = None, None, None, None
-    places: dict[str, Place] = {}
     partition: tuple[str, ...] = ()
     while cursor.token is not None:
         at = cursor.at
@@ -58,7 +59,9 @@ def read_declaration(cursor: Cursor) -> Declaration:
         if seen or kind != "STREAM":
             cursor.at = at
             _refuse_repeated_or_timed(cursor, kind, seen)
-    return Declaration(kind, name, columns, format, options, time, lateness or 0, late, dead, place, places, partition)
+    return Declaration(
+        kind, name, columns, format, options, time, lateness or 0, late, dead, place, places, partition, spelled
+    )
 
 
 def _read_time(cursor: Cursor) -> str:
@@ -183,7 +186,8 @@ def _read_partition(cursor: Cursor) -> tuple[str, ...]:
             cursor.expected("',' or ')' after the name of a column")
 
 
-def _read_options(cursor: Cursor) -> dict[str, str]:
+def _read_options(cursor: Cursor, places: dict[str, Place], spelled: dict[str, str]) -> dict[str, str]:
+    """The options by their keys in lower case; also notes where they stand, and how they are spelled."""
     form = "OPTIONS (path 'data', header true)"
     if not cursor.match_type(TokenType.L_PAREN):
         cursor.expected(f"'(' as in {form}")
@@ -191,11 +195,13 @@ def _read_options(cursor: Cursor) -> dict[str, str]:
     if cursor.match_type(TokenType.R_PAREN):
         return options
     while True:
-        at = cursor.at
-        key = _read_key(cursor, form)
+        at, place = cursor.at, cursor.place()
+        written = _read_key(cursor, form)
+        key = written.lower()
         if key in options:
             cursor.at = at
-            cursor.fail(f"option {shown(key)} is given twice; leave one out")
+            cursor.fail(f"option {shown(written)} is given twice; leave one out")
+        places[f"option {key}"], spelled[key] = place, written
         cursor.match_type(TokenType.EQ)
         options[key] = _read_value(cursor, key)
         if cursor.match_type(TokenType.R_PAREN):
@@ -213,7 +219,7 @@ def _read_key(cursor: Cursor, form: str) -> str:
             cursor.expected(f"the name of an option, as in {form}")
         parts.append(cursor.take().text)
         if not cursor.match_type(TokenType.DOT):
-            return ".".join(parts).lower()
+            return ".".join(parts)
 
 
 def _read_value(cursor: Cursor, key: str) -> str:

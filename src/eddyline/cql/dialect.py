@@ -72,6 +72,7 @@ class _Parser(DuckDBParser):
 
 class _Dialect(DuckDB):
     Parser = _Parser
+    INDEX_OFFSET = 0  # places in lists stay as they are written
 
     def to_json_path(self, path: Any) -> Any:
         """The path behind -> as it is written: what it means is the function table's business."""

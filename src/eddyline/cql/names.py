@@ -19,7 +19,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about a name that does not exist: `; did you mean 'x'?`, or what exists, or nothing."""
     names = list(dict.fromkeys(known))
     by_lower = {n.lower(): n for n in names}
-    close = difflib.get_close_matches(name.lower()[:100], by_lower, n=1, cutoff=0.7)
+    written = name.lower()[:100]
+    swapped = [known for known in by_lower if sorted(known) == sorted(written)]  # cvs: too short to be like csv
+    close = swapped or difflib.get_close_matches(written, by_lower, n=1, cutoff=0.7)
     if close:
         return f"; did you mean {shown(by_lower[close[0]])}?"
     if not names:

@@ -7,6 +7,7 @@ that sqlglot understands is ever silently left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -105,13 +106,11 @@ def _wrong_token(text: str, index: int, token: Token, after: Token | None) -> st
     return ""
 
 
-def check_lists(text: str, tokens: Sequence[Token]) -> None:
-    """Refuse the brackets that are left when the windows are out: they would make or open lists."""
-    for index, token in enumerate(tokens):
-        if token.token_type == TokenType.L_BRACKET:
-            message = "lists cannot be made or opened here; select them whole (a field of a struct is written s.field)"
-            if is_word(tokens[index + 1], "RANGE", "ROWS", "UNBOUNDED", *CALLS):
-                message = "a window stands behind its stream, as in FROM s [RANGE 30 MINUTES] AS a"
+def check_windows(text: str, tokens: Sequence[Token]) -> None:
+    """Refuse windows that are left when those behind streams are out. Other brackets name elements of lists."""
+    for token, after in pairwise(tokens):
+        if token.token_type == TokenType.L_BRACKET and is_word(after, "RANGE", "ROWS", "UNBOUNDED", *CALLS):
+            message = "a window stands behind its stream, as in FROM s [RANGE 30 MINUTES] AS a"
             raise wrong(text, place_at(text, token.start), message)
 
 

@@ -22,7 +22,7 @@ from eddyline.cql.declarations import read_declaration
 from eddyline.cql.dialect import parse_query
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, place_at, shown, wrong
-from eddyline.cql.refusals import check_lists, check_select, check_tokens
+from eddyline.cql.refusals import check_select, check_tokens, check_windows
 from eddyline.cql.sources import FromItem, find_from, read_sources
 from eddyline.cql.tokens import Cursor, check_brackets, depth_change, is_quoted, is_word, tokenize
 from eddyline.cql.window_calls import read_group_windows
@@ -95,7 +95,7 @@ def _read_query(cursor: Cursor) -> Script:
         if sources[0].window is not None:
             raise wrong(cursor.text, window.place, "the stream has a window already; leave one of the two out")
         sources = (replace(sources[0], window=window),)
-    check_lists(cursor.text, tokens)
+    check_windows(cursor.text, tokens)
     items = _item_texts(cursor.text, tokens)
     select = check_select(cursor.text, tokens, parse_query(cursor.text, tokens), sources, items)
     return Script(cursor.text, (), sink, select, sources, place, items)

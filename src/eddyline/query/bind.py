@@ -30,14 +30,16 @@ from eddyline.query.expr import Expr
 from eddyline.query.model import Query, Source, Stream, Window, WindowKind
 from eddyline.query.types import in_one_zone, kept
 
+_IN_PYTHON = "streams={{'{}': el.stream(..., time='ts')}}"
 SchemaOf = Callable[[Declaration], pa.Schema]
 
 
-def bind(script: Script, schema_of: SchemaOf) -> Query:
-    """The query of a script; `schema_of` is asked for each stream and table that it reads, once."""
+def bind(script: Script, schema_of: SchemaOf, python: bool = False) -> Query:
+    """The query of a script; `schema_of` is asked for each stream and table that it reads, once. To a `python` program,
+    messages say how it gives streams."""
     declared = _declared(script)
     _check_sinks(script, declared)
-    scope = Scope(script.text, _sources(script, declared, schema_of))
+    scope = Scope(script.text, _sources(script, declared, schema_of, python))
     slide = _slide(script)
     items = items_of(scope, script.select, script.items)
     binder = Binder(scope, aliases_of(items))
@@ -106,11 +108,13 @@ def _check_sinks(script: Script, declared: Mapping[str, Declaration]) -> None:
             raise wrong(script.text, place, message)
 
 
-def _sources(script: Script, declared: Mapping[str, Declaration], schema_of: SchemaOf) -> tuple[Source, ...]:
+def _sources(
+    script: Script, declared: Mapping[str, Declaration], schema_of: SchemaOf, python: bool
+) -> tuple[Source, ...]:
     streams: dict[str, Stream] = {}
     sources: list[Source] = []
     for item in script.sources:
-        declaration = _declaration_of(script, item, declared)
+        declaration = _declaration_of(script, item, declared, python)
         if any(same(item.alias, source.alias) for source in sources):
             free = next(name for n in count(2) if not _is_alias(name := f"{item.alias[:30]}{n}", script))
             message = (
@@ -136,8 +140,8 @@ def _sources(script: Script, declared: Mapping[str, Declaration], schema_of: Sch
         window = Window(WindowKind(clause.kind), clause.size) if clause is not None else Window()
         sources.append(Source(item.alias, streams[name], window))
     if all(source.stream.is_table for source in sources):
-        message = (
-            "FROM names only tables; a query needs at least one stream, declared with CREATE STREAM ... TIMESTAMP BY"
+        message = "FROM names only tables; a query needs at least one stream, " + (
+            _IN_PYTHON.format("s") if python else "declared with CREATE STREAM ... TIMESTAMP BY"
         )
         raise wrong(script.text, script.sources[0].place, message)
     return tuple(sources)
@@ -147,12 +151,13 @@ def _is_alias(name: str, script: Script) -> bool:
     return any(same(name, item.alias) for item in script.sources)
 
 
-def _declaration_of(script: Script, item: FromItem, declared: Mapping[str, Declaration]) -> Declaration:
+def _declaration_of(script: Script, item: FromItem, declared: Mapping[str, Declaration], python: bool) -> Declaration:
     declaration = declared.get(item.stream.lower())
     if declaration is None:
         readable = [d.name for d in declared.values() if d.kind != "SINK"]
         name = shown(item.stream)[1:-1]
         form = f"; declare it, as in CREATE STREAM {name} USING parquet OPTIONS (path 'data') TIMESTAMP BY ts"
+        form = f"; give it to the query: {_IN_PYTHON.format(name)}" if python else form
         hint = did_you_mean(item.stream, readable) if readable else form
         raise wrong(script.text, item.place, f"there is no stream or table {shown(item.stream)}{hint}")
     if declaration.kind == "SINK":

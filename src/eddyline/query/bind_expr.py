@@ -115,6 +115,17 @@ class Binder:
             raise self.scope.wrong(node, HINTS[exp.Dot])
         return self._fields(self.bind(node.this, clause), [node.expression.name])
 
+    def element(self, node: exp.Expr, clause: Clause) -> Expr:
+        """An element of a list by its place, or a field of a struct by its name."""
+        only(self.scope, node, "this", "expressions")
+        whole = self.bind(node.this, clause)
+        if len(node.expressions) != 1:
+            raise self.scope.wrong(node, "one place in a list is named, as in x[1]; in a list of lists x[1][2]")
+        place = self.bind(node.expressions[0], clause)
+        if isinstance(place, Literal) and isinstance(place.value, str) and pa.types.is_struct(whole.type):
+            return self._fields(whole, [place.value])
+        return functions.call("list_extract", [whole, place])
+
     def _item(self, node: exp.Column, clause: Clause) -> Expr:
         """What an item of SELECT is, by the name that AS gave it."""
         name = node.parts[0].name.lower()
@@ -290,6 +301,7 @@ _HANDLERS: dict[type[exp.Expr], Handler] = {
     exp.Extract: Binder.extract,
     exp.AtTimeZone: Binder.at_zone,
     exp.Dot: Binder.field,
+    exp.Bracket: Binder.element,
     exp.JSONExtract: _json,
     exp.WithinGroup: within_group,
     exp.JSONExtractScalar: _json,

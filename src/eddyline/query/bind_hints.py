@@ -72,7 +72,7 @@ HINTS: dict[type[exp.Expr], str] = {
         "as in FROM s [RANGE 10 MINUTES SLIDE 1 MINUTE]"
     ),
     exp.Filter: "FILTER is not supported; put the condition inside, as in SUM(CASE WHEN x > 0 THEN y END)",
-    exp.Bracket: "lists cannot be opened here; select them whole",
+    exp.Slice: "parts of lists are not supported; name the elements one by one, as in x[1]",
     exp.Dot: "only a field follows a point; write struct.field, or f(x)",
     exp.Array: "lists cannot be made here; select the values one by one",
     exp.Struct: "structs cannot be made here; select the values one by one",

@@ -13,9 +13,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from eddyline.cql.declaration import Declaration
+from eddyline.cql.dialect import parse_expression
 from eddyline.cql.event_time import TimeClause, read_time
 from eddyline.cql.names import did_you_mean, same
 from eddyline.cql.places import Place, shown, wrong
+from eddyline.cql.tokens import tokenize
 from eddyline.errors import ScriptError
 from eddyline.query import functions
 from eddyline.query import types as t
@@ -41,7 +43,17 @@ def timed(text: str, declaration: Declaration, schema: pa.Schema) -> Stream:
     try:
         return _computed(written, Place(1, 1), declaration, schema)
     except ScriptError as error:
-        raise ScriptError(f"stream {name}, time={time!r}: {error.message}") from error
+        message = error.message.replace("TIMESTAMP BY", "time")
+        raise ScriptError(f"stream {name}, time={time!r}: {message}") from error
+
+
+def _quoted(column: str) -> str:
+    """A column as SQL names it: in quotes unless it is a plain name."""
+    try:
+        plain = parse_expression(column, tokenize(column))
+    except (ScriptError, IndexError):  # no SQL, or nothing
+        return f'"{column}"'
+    return column if isinstance(plain, exp.Column) and plain.name == column else f'"{column}"'
 
 
 def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Schema) -> Stream:
@@ -61,7 +73,7 @@ def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Sche
     if bound.type == t.DATE:
         bound = functions.cast(bound, t.TIMESTAMP)
     if not pa.types.is_timestamp(bound.type):
-        raise wrong(text, place, _not_a_time(bound, clause))
+        raise wrong(text, place, _not_a_time(bound, clause, "time" not in declaration.places))
     if not columns_of(bound):
         raise wrong(text, place, "the event time must depend on a column; every row would have the same one")
     column = _name(text, place, clause, schema)
@@ -79,20 +91,26 @@ def _name(text: str, place: Place, clause: TimeClause, schema: pa.Schema) -> str
     return clause.name
 
 
-def _not_a_time(bound: Expr, clause: TimeClause) -> str:
-    """What to write in place of something that is no time."""
+def _not_a_time(bound: Expr, clause: TimeClause, python: bool) -> str:
+    """What to write in place of something that is no time, in a script or in a Python program."""
+
+    def by(expression: str) -> str:
+        return f"time={expression!r}" if python else f"TIMESTAMP BY {expression}"
+
     type, written = t.logical(bound.type), shown(clause.written)[1:-1]
+    if python and isinstance(bound, Column):
+        written = _quoted(bound.name)
     if t.is_number(type):
         whole = t.is_integer(type)
-        seconds = f"TIMESTAMP BY to_timestamp({written}) if these are seconds since 1970"
+        seconds = f"{by(f'to_timestamp({written})')} if these are seconds since 1970"
         how = f"{seconds}, epoch_ms({written}) for milliseconds, make_timestamp({written}) for microseconds"
         how = how if whole else seconds
     elif type == t.STRING:
         how = (
-            f"TIMESTAMP BY strptime({written}, '%d.%m.%Y %H:%M:%S'), with the format of the text, "
-            f"or CAST({written} AS TIMESTAMP)"
+            by(f"strptime({written}, '%d.%m.%Y %H:%M:%S')")
+            + f", with the format of the text, or CAST({written} AS TIMESTAMP)"
         )
     else:
         how = "a TIMESTAMP column, or an expression that gives a TIMESTAMP"
     what = "the time column" if isinstance(bound, Column) else "the event time"
-    return f"{what} {shown(clause.written)} is {t.sql_type(bound.type)}, not TIMESTAMP; write {how}"
+    return f"{what} {shown(written)} is {t.sql_type(bound.type)}, not TIMESTAMP; write {how}"

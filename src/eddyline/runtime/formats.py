@@ -27,7 +27,7 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
     wait for more rows does. A declaration that was `checked` before is not compared with the files again."""
     format_ = declaration.format
     if format_ not in SOURCES:
-        raise SettingError(f"the local engine does not read '{format_}'{_instead(format_, SOURCES)}")
+        raise SettingError(f"the local engine does not read '{format_}'{_instead(format_, SOURCES)}", "format")
     if format_ == "generate":
         from eddyline.runtime.sources.generate.source import GenerateSource
 
@@ -38,7 +38,7 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
         return RedisStream(declaration, follow and declaration.kind == "STREAM")
     columns = declaration.columns
     declared = None if columns is None else pa.schema([pa.field(name, type_) for name, type_ in columns])
-    options = Options(format_, declaration.options)
+    options = Options.of(declaration)
     path = options.required("path", f"data/{declaration.name}")
     from eddyline.runtime.sources.folders import with_folder_columns
 
@@ -65,8 +65,8 @@ def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
     """The sink that a CREATE SINK names, for rows of this schema; SettingError if it cannot be."""
     format_ = declaration.format
     if format_ not in SINKS:
-        raise SettingError(f"the local engine does not write '{format_}'{_instead(format_, SINKS)}")
-    options = Options(format_, declaration.options)
+        raise SettingError(f"the local engine does not write '{format_}'{_instead(format_, SINKS)}", "format")
+    options = Options.of(declaration)
     if format_ == "print":
         from eddyline.runtime.sinks.print_rows import PrintSink
 
@@ -104,10 +104,10 @@ def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool)
         sep=options.char("sep", sep) or ",",
         quote=quote,
         escape="" if escape == quote else escape,
-        null_value=options.text("nullvalue"),
-        multi_line=options.flag("multiline", False),
+        null_value=options.text("nullValue"),
+        multi_line=options.flag("multiLine", False),
     )
-    if not options.flag("inferschema", True) and declared is None:
+    if not options.flag("inferSchema", True) and declared is None:
         raise SettingError("without inferSchema the columns must be declared")
     options.done()
     _check_types("csv", declared)

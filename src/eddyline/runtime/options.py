@@ -5,36 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.units import MONTHS, amount, parts_of
 from eddyline.errors import SettingError
 
 
 class Options:
-    """The options of one declaration; each is taken once, and `done` refuses what was not taken.
+    """The options of one declaration, whose keys are lower case; each is taken once, and `done` refuses what was not
+    taken. Messages name options as the documentation spells them, or as the script does (`spelled`).
 
-    >>> options = Options("csv", {"header": "true", "pth": "x"})
-    >>> options.flag("header", False)
-    True
+    >>> options = Options("csv", {"header": "true", "nullvalu": "x"}, {"nullvalu": "nullValu"})
+    >>> options.flag("header", False), options.text("nullValue")
+    (True, '')
     >>> options.done()
     Traceback (most recent call last):
     ...
-    eddyline.errors.SettingError: csv has no option 'pth'; there is header
+    eddyline.errors.SettingError: csv has no option 'nullValu'; did you mean 'nullValue'?
     """
 
-    def __init__(self, format_: str, options: Mapping[str, str]) -> None:
+    def __init__(self, format_: str, options: Mapping[str, str], spelled: Mapping[str, str] | None = None) -> None:
         self._format = format_
         self._left = dict(options)
+        self._spelled = spelled or {}
         self._known: list[str] = []
+
+    @staticmethod
+    def of(declaration: Declaration) -> Options:
+        """Those of a declaration."""
+        return Options(declaration.format, declaration.options, declaration.spelled)
 
     def __contains__(self, key: str) -> bool:
         self._known.append(key)
-        return key in self._left
+        return key.lower() in self._left
 
     def text(self, key: str, default: str = "") -> str:
         """A text."""
         self._known.append(key)
-        return self._left.pop(key, default)
+        return self._left.pop(key.lower(), default)
 
     def required(self, key: str, example: str) -> str:
         """A text that must be given."""
@@ -47,7 +55,7 @@ class Options:
         """One of a few words, the first if not given."""
         value = self.text(key, values[0]).lower()
         if value not in values:
-            raise SettingError(f"option {key} is {' or '.join(values)}, not '{value}'")
+            raise self._wrong(key, f"is {' or '.join(values)}, not '{value}'")
         return value
 
     def flag(self, key: str, default: bool) -> bool:
@@ -58,7 +66,7 @@ class Options:
         """A whole number."""
         value = self.text(key, str(default)).replace("_", "")
         if not value.isdecimal() or int(value) < least:
-            raise SettingError(f"option {key} is a whole number of at least {least}, not '{value}'")
+            raise self._wrong(key, f"is a whole number of at least {least}, not '{value}'")
         return int(value)
 
     def char(self, key: str, default: str) -> str:
@@ -66,7 +74,7 @@ class Options:
         value = self.text(key, default)
         value = "\t" if value == "\\t" else value
         if len(value) > 1 or not value.isascii() or value in ("\r", "\n"):
-            raise SettingError(f"option {key} is one character, not '{value}'")
+            raise self._wrong(key, f"is one character, not '{value}'")
         return value
 
     def prefixed(self, names: Sequence[str]) -> dict[str, str]:
@@ -79,7 +87,12 @@ class Options:
     def done(self) -> None:
         """Refuses options that were not taken."""
         for key in self._left:
-            raise SettingError(f"{self._format} has no option '{key}'{did_you_mean(key, self._known)}")
+            written = self._spelled.get(key, key)
+            hint = did_you_mean(written, self._known)
+            raise SettingError(f"{self._format} has no option '{written}'{hint}", f"option {key}")
+
+    def _wrong(self, key: str, what: str) -> SettingError:
+        return SettingError(f"option {key} {what}", f"option {key.lower()}")
 
 
 def duration(text: str, what: str) -> int:

@@ -14,7 +14,9 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
+from eddyline.runtime.formats import OF_SPARK, SINKS, SOURCES
 
 _PACKAGES = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}",
@@ -23,6 +25,8 @@ _PACKAGES = {
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-{minor}_2.13:VERSION",
     "hudi": "org.apache.hudi:hudi-spark{minor}-bundle_2.13:VERSION",
 }
+_KNOWN = (*SOURCES, *SINKS, *OF_SPARK, "console", "memory", "noop", "rate-micro-batch", "statestore")
+"""Formats that are there without a connector, or whose connector we know."""
 _ADDS = ("jars", "classpath", "packages")
 """Words in the names of Spark's settings that add jars."""
 _ANSWER = 5.0
@@ -42,16 +46,22 @@ def advice(format_: str) -> str:
 
 
 def check_connector(format_: str, conf: Mapping[str, str]) -> None:
-    """Refuses (SettingError) a format whose connector is certainly missing."""
-    package = _PACKAGES.get(format_)
+    """Refuses (SettingError) a format whose connector is certainly missing, and one that is misspelt where Spark has
+    no other formats than its own."""
     local = conf.get("spark.master", "local").startswith("local")
-    if package is None or not local or any(name in os.environ for name in _ELSEWHERE):
+    if not local or any(name in os.environ for name in _ELSEWHERE):
         return
     if any(word in key.lower() for key in conf for word in _ADDS):
         return
+    package = _PACKAGES.get(format_)
+    if package is None:
+        hint = "" if format_ in _KNOWN or "." in format_ else did_you_mean(format_, _KNOWN)
+        if hint.startswith("; did you mean"):
+            raise SettingError(f"Spark has no format '{format_}'{hint}", "format")
+        return
     jars, artifact = _installed_jars(), package.split(":")[1].split("{")[0].split("_")[0]
     if jars is not None and not any(jar.startswith(artifact) for jar in jars):
-        raise SettingError(advice(format_))
+        raise SettingError(advice(format_), "format")
 
 
 @lru_cache(maxsize=1)

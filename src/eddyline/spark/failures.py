@@ -11,7 +11,11 @@ from eddyline.errors import EddylineError, InternalError, JobError, SettingError
 from eddyline.runtime.running.failures import told
 from eddyline.spark.workers import CANNOT_IMPORT
 
-_OURS = {"JobError": JobError, "SettingError": SettingError, "InternalError": InternalError}
+_OURS: dict[str, type[EddylineError]] = {
+    "JobError": JobError,
+    "SettingError": SettingError,
+    "InternalError": InternalError,
+}
 _RAISED = re.compile(r"^(?:\w+\.)*(\w+): (.+)$", re.MULTILINE)
 _TRACEBACK = "Traceback (most recent call last):"
 _CRASHED = "Python worker exited unexpectedly"

@@ -144,7 +144,7 @@ def opener(spark: SparkSession, follow: bool) -> Opener:
             frame = reader.options(**declaration.options).load()
         except (PySparkException, Py4JError) as error:
             why = _unknown(declaration.format, error) or f": {first_line(error)}"
-            raise SettingError(f"Spark cannot read '{declaration.format}'{why}") from None
+            raise SettingError(f"Spark cannot read '{declaration.format}'{why}", "format") from None
         return FrameSource(frame, declaration.format in ENDLESS and not follow)
 
     return open_

@@ -14,6 +14,7 @@ from eddyline.query.functions import (
     epochs,
     fields,
     json,
+    lists,
     logic,
     maths,
     padding,
@@ -40,6 +41,7 @@ _MODULES = (
     strptime,
     zones,
     fields,
+    lists,
     json,
 )
 

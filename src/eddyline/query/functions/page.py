@@ -22,7 +22,7 @@ results are DuckDB's, and every function is tested and fuzzed against it. In sho
 - Timestamps are microseconds, from 290309-12-22 (BC) to 294247-01-10; those with a time zone are compared and taken
   apart in UTC. The difference of two is an INTERVAL without months; intervals with months can only be added to and
   taken from dates and timestamps.
-- Dictionary-encoded and large strings are strings. Of nested values a struct can be opened; else
+- Dictionary-encoded and large strings are strings. Of nested values structs and lists can be opened; else
   they can be selected, counted and tested for NULL only.
 - Arguments called constants must be written in the text.
 - `upper` and `lower` also know the 75 letters that came with Unicode 16 and 17; DuckDB leaves those as they are.

@@ -35,8 +35,17 @@ def check_settings(query: Query, settings: Settings, checkpoint: str | None) -> 
 
 def check_checkpoint(text: str, query: Query, settings: Settings, checkpoint: str) -> None:
     """Refuses (SettingError) a checkpoint of another job; writes nothing."""
-    root = checkpoint if "://" in checkpoint else os.path.abspath(checkpoint)
-    Checkpoint(Store(root)).check(about(parse(text), query, settings.groups))
+    _at(checkpoint).check(about(parse(text), query, settings.groups))
+
+
+def is_finished(checkpoint: str) -> bool:
+    """Whether the streams of the job of a checkpoint have ended, and all its results were given."""
+    commit = _at(checkpoint).last()
+    return commit is not None and commit.finished
+
+
+def _at(checkpoint: str) -> Checkpoint:
+    return Checkpoint(Store(checkpoint if "://" in checkpoint else os.path.abspath(checkpoint)))
 
 
 def about(script: Script, query: Query, groups: int) -> dict[str, Any]:

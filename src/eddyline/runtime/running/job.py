@@ -17,7 +17,7 @@ from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, wrong
 from eddyline.cql.script import Script, parse
-from eddyline.errors import EddylineError, SettingError
+from eddyline.errors import EddylineError, ScriptError, SettingError
 from eddyline.query.bind import bind
 from eddyline.query.model import Query, Stream
 from eddyline.runtime.formats import open_sink, open_source
@@ -95,7 +95,7 @@ def prepare(
     in its sinks.
     """
     out = out or sys.stdout
-    catalog = _Catalog(_with_given(parse(text), given or {}), given or {}, seed, opener)
+    catalog = _Catalog(text, given, seed, opener)
     query = catalog.bind()
     read = [catalog.declaration(s.stream.name) for s in query.sources]
     sinks = _Sinks(catalog.script, out, read, sink_opener, checkpoint)
@@ -127,7 +127,7 @@ def prepare(
 
 def explain(text: str, given: Mapping[str, Given] | None = None, seed: int = 0, opener: Opener = open_source) -> Query:
     """The bound query of a script; its sinks are not looked at."""
-    return _Catalog(_with_given(parse(text), given or {}), given or {}, seed, opener).bind()
+    return _Catalog(text, given, seed, opener).bind()
 
 
 def check_without_columns(
@@ -135,8 +135,8 @@ def check_without_columns(
 ) -> tuple[str, ...]:
     """Checks what needs no columns of the sources that `opener` cannot know yet (it raises ColumnsUnknown): the other
     sources, and the sinks by their options and folders. Returns the names of those sources."""
-    script = parse(text)
-    catalog, unknown = _Catalog(script, {}, seed, opener), []
+    catalog, unknown = _Catalog(text, None, seed, opener), []
+    script = catalog.script
     declared = {d.name.lower(): d for d in script.declarations if d.kind != "SINK"}
     named = dict.fromkeys(item.stream.lower() for item in script.sources)
     read = [declared[name] for name in named if name in declared]
@@ -156,12 +156,14 @@ def check_without_columns(
 class _Catalog:
     """The declared sources by name (any case); each is opened once, when the binder first asks for its columns."""
 
-    def __init__(self, script: Script, given: Mapping[str, Given], seed: int, opener: Opener = open_source) -> None:
-        self.script, self._seed, self._opener = script, seed, opener
-        self._open: dict[str, Source] = {name.lower(): g.source for name, g in given.items()}
+    def __init__(self, text: str, given: Mapping[str, Given] | None, seed: int, opener: Opener) -> None:
+        """`given` is None if no Python program gives streams."""
+        self.script, self._seed, self._opener = _with_given(parse(text), given or {}), seed, opener
+        self._python = given is not None
+        self._open: dict[str, Source] = {name.lower(): g.source for name, g in (given or {}).items()}
 
     def bind(self) -> Query:
-        return bind(self.script, self._schema_of)
+        return bind(self.script, self._schema_of, self._python)
 
     def declaration(self, name: str) -> Declaration:
         return next(d for d in self.script.declarations if d.kind != "SINK" and d.name.lower() == name.lower())
@@ -176,7 +178,7 @@ class _Catalog:
             try:
                 self._open[key] = self._opener(declaration, self._seed)
             except SettingError as error:
-                raise wrong(self.script.text, declaration.place, str(error)) from None
+                raise _placed(self.script.text, declaration, error) from None
         return self._open[key].schema
 
 
@@ -234,8 +236,13 @@ class _Sinks:
             if self._begins:
                 sink.check()
         except SettingError as error:
-            raise wrong(self._script.text, declaration.place, str(error)) from None
+            raise _placed(self._script.text, declaration, error) from None
         return sink
+
+
+def _placed(text: str, declaration: Declaration, error: SettingError) -> ScriptError:
+    """What is wrong with a declaration, with the place of the part that is wrong."""
+    return wrong(text, declaration.places.get(error.at, declaration.place), str(error))
 
 
 def _with_given(script: Script, given: Mapping[str, Given]) -> Script:

@@ -97,7 +97,7 @@ class Spec:
         for what, (into, schema) in wanted.items():
             sink = None if into is None else declared[into.lower()]
             if sink is not None and writes_files(sink):
-                options = FileOptions.read(sink.format, Options(sink.format, sink.options), sink.partition_by)
+                options = FileOptions.read(sink.format, Options.of(sink), sink.partition_by)
                 made[what] = BatchFiles(options, schema, self.job)
             else:
                 made[what] = HandOver(

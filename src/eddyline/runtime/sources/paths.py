@@ -16,6 +16,8 @@ from pathlib import Path
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.sources.source import Found
 
+_PATH = "option path"
+
 
 def on_this_machine(path: str) -> str:
     """A path without the scheme that says that it is on this machine.
@@ -40,7 +42,7 @@ def files(path: str) -> list[Path]:
     """
     path = on_this_machine(path)
     if is_elsewhere(path):
-        raise SettingError(f"the local engine reads files of this machine, not {path}; use --engine spark")
+        raise SettingError(f"the local engine reads files of this machine, not {path}; use --engine spark", _PATH)
     place = Path(path)
     if place.is_file():
         return [place]
@@ -52,9 +54,9 @@ def files(path: str) -> list[Path]:
         shown = [match for match in matches if not any(map(is_hidden, match.parts[given:]))]
         found = {file for match in shown for file in (_below(match) if match.is_dir() else [match])}
         if not found and not folder_of(path).is_dir():
-            raise SettingError(f"no file matches {path}")
+            raise SettingError(f"no file matches {path}", _PATH)
         return sorted(found)
-    raise SettingError(f"there is no file or folder {path}")
+    raise SettingError(f"there is no file or folder {path}", _PATH)
 
 
 def folder_of(path: str) -> Path:
@@ -80,7 +82,7 @@ def filled(path: str, found: Sequence[Path], declared: bool) -> list[Path]:
 def no_columns(path: str) -> SettingError:
     """What to raise where there is no file that says what the columns are."""
     what = f"no file matches {path}" if glob.has_magic(path) and not Path(path).exists() else f"{path} holds no file"
-    return SettingError(f"{what} to take the columns from; declare them")
+    return SettingError(f"{what} to take the columns from; declare them", _PATH)
 
 
 def _size(file: Path) -> int:

@@ -82,7 +82,7 @@ class RedisStream:
                     f"column {column}: a value of type {sql_type(type_)} cannot be read from redis-stream"
                 )
         self.schema = pa.schema([pa.field(column, type_) for column, type_ in declaration.columns])
-        options = Options("redis-stream", declaration.options)
+        options = Options.of(declaration)
         self._keys = [key.strip() for key in options.required("keys", name).split(",")]
         if "" in self._keys or len(set(self._keys)) < len(self._keys):
             raise SettingError("option keys is a list of different keys such as 'a,b'")

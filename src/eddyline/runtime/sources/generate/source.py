@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.cql.declaration import Declaration
+from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
 from eddyline.runtime.options import Options, duration, instant
 from eddyline.runtime.sources.generate.columns import Rows, check, defaults, make
@@ -44,7 +45,7 @@ class GenerateSource:
         if not self._time.isidentifier() and self._time not in ("", *(name.lower() for name in self.schema.names)):
             raise SettingError("generate makes the event times: TIMESTAMP BY names one of its columns, no expression")
         self._lateness = declaration.lateness
-        options = Options("generate", declaration.options)
+        options = Options.of(declaration)
         self._start = instant(options.text("start", _START), "start")
         rows = options.whole("rows", 0) if "rows" in options else None
         length = duration(options.text("duration"), "duration") if "duration" in options else None
@@ -103,7 +104,7 @@ class GenerateSource:
 
     def _settings(self, options: Options) -> dict[str, Value]:
         """Every setting at the start: what the options say, else the default."""
-        settings = {key: read_value(key, options.text(key)) if key in options else value
+        settings = {key: _value(key, options.text(key)) if key in options else value
                     for key, value in _STREAM_SETTINGS.items()}  # fmt: skip
         for field in self.schema:
             own = defaults(field.type, field.name.lower() == self._time)
@@ -111,8 +112,11 @@ class GenerateSource:
         for key, text in options.prefixed([name.lower() for name in self.schema.names]).items():
             if key not in settings:
                 column, _, word = key.rpartition(".")
-                raise SettingError(f"generate has no option '{key}': column {column} has no {word}")
-            settings[key] = read_value(key, text)
+                hint = did_you_mean(word, [k.rpartition(".")[2] for k in settings if k.rpartition(".")[0] == column])
+                raise SettingError(
+                    f"generate has no option '{key}': column {column} has no {word}{hint}", f"option {key}"
+                )
+            settings[key] = _value(key, text)
         return settings
 
     def _block(self, block: int, rows: int) -> pa.RecordBatch:
@@ -170,3 +174,11 @@ def _of_column(name: str, settings: Mapping[str, Value]) -> dict[str, Value]:
     """What the settings say of one column."""
     own = ((key.rpartition("."), value) for key, value in settings.items())
     return {word: value for (column, _, word), value in own if column == name.lower()}
+
+
+def _value(key: str, text: str) -> Value:
+    """The value of an option; what is wrong with it is told with its place."""
+    try:
+        return read_value(key, text)
+    except SettingError as error:
+        raise SettingError(str(error), f"option {key}") from None
