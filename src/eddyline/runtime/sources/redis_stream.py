@@ -34,7 +34,8 @@ from eddyline.query.types import sql_type
 from eddyline.runtime.options import Options
 from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.json_values import is_bytes
-from eddyline.runtime.sources.resp import BULK, LIST, Connection, NoSuchKey, Reply, Server
+from eddyline.runtime.sources.redis_connection import Connection, NoSuchKey, Server
+from eddyline.runtime.sources.resp import BULK, LIST, Reply
 from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
 from eddyline.runtime.sources.text import Bad, cast_or_null, readable_type
 
@@ -65,8 +66,9 @@ class Entries:
 
 
 class RedisStream:
-    """Options: keys, host, port, db, password_env (the environment variable that has the password) and start: 0, or $
-    for what comes from now on. Without `follow` it ends at the last entry there is when it is first asked."""
+    """Options: keys; host, port and db, or url; cluster; password_env (the environment variable that has the password);
+    and start: 0, or $ for what comes from now on. Without `follow` it ends at the last entry there is when it is first
+    asked."""
 
     may_block = True
 
@@ -87,12 +89,7 @@ class RedisStream:
         if "" in self._keys or len(set(self._keys)) < len(self._keys):
             raise SettingError("option keys is a list of different keys such as 'a,b'")
         self._new_only = options.choice("start", ("0", "$")) == "$"
-        server = Server(
-            options.text("host", "localhost"),
-            options.whole("port", 6379, 1),
-            options.whole("db", 0),
-            _password(options.text("password_env")),
-        )
+        server = Server(_url(options), _password(options.text("password_env")), options.flag("cluster", False))
         options.done()
         self._follow, self._sleep = follow, sleep
         self._connection = Connection(server, sleep)
@@ -209,7 +206,7 @@ class RedisStream:
         """The entries after an id, `most` of them, a page at a time."""
         while most > 0:
             asked = min(most, _PAGE)
-            page = Page(self._connection.ask("XRANGE", key, f"({after}", upto, "COUNT", str(asked)))
+            page = Page(self._connection.ask(key, "XRANGE", key, f"({after}", upto, "COUNT", str(asked)))
             if len(page.ids):
                 yield page
             if len(page.ids) < asked:
@@ -267,7 +264,7 @@ class RedisStream:
         """The last id ever given, how many entries were ever added (old servers: how many there are), how many there
         are."""
         try:
-            found = self._connection.ask("XINFO", "STREAM", key).value()
+            found = self._connection.ask(key, "XINFO", "STREAM", key).value()
         except NoSuchKey:
             return "0-0", 0, 0
         named = dict(zip(found[::2], found[1::2], strict=True))
@@ -321,6 +318,16 @@ def _up_to(ids: Ids, last: tuple[int, ...]) -> int:
     """How many of the ids, which grow, are not greater than one."""
     high, low = ids[:, 0], ids[:, 1]
     return int(np.count_nonzero((high < last[0]) | ((high == last[0]) & (low <= last[1]))))
+
+
+def _url(options: Options) -> str:
+    """Where the server is: the option url, or a URL made of host, port and db."""
+    given = [key for key in ("host", "port", "db") if key in options]
+    host, port, db = options.text("host", "localhost"), options.whole("port", 6379, 1), options.whole("db", 0)
+    url = options.text("url")
+    if url and given:
+        raise SettingError(f"option url says where the server is; leave out {', '.join(given)}")
+    return url or f"valkey://{f'[{host}]' if ':' in host else host}:{port}/{db}"
 
 
 def _password(variable: str) -> str:
