@@ -74,7 +74,7 @@ def slices(job: Job) -> list[list[int]]:
     observe, stems, last = job.engine.slot.input_batch.observe, job.engine.slot.stems, [0] * 9
 
     def noted(rows: int, calls: int, passed: int) -> None:
-        now = [stem.rows for stem in stems]
+        now = [stem.built for stem in stems]
         seen.append([b - a for a, b in zip(last, now, strict=False)])
         assert sum(seen[-1]) == rows
         last[: len(now)] = now

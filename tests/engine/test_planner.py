@@ -219,7 +219,7 @@ def test_selectivities_and_rates_are_those_of_the_data() -> None:
         assert engine.slot.planner is not None
         found = engine.slot.planner.optimizer
         stems = engine.slot.stems[:3]
-        held = [optimizer.Held(s.rows - s.min_live, s.row_bytes) for s in stems]
+        held = [optimizer.Held(s.held, s.rows.row_bytes) for s in stems]
         ab, bc = [share for _, share in found.selectivities(held)]
         assert ab == pytest.approx(1 / MATCH, rel=0.35) and bc == pytest.approx(1 / KEYS, rel=0.35)
         assert [found.observed.rate(i) for i in range(3)] == [pytest.approx(r, rel=0.01) for r in RATES.values()]
@@ -251,7 +251,7 @@ def test_tables_have_no_rate_and_what_they_met_when_loaded_is_no_evidence() -> N
     assert engine.slot.planner is not None
     found = engine.slot.planner.optimizer
     assert found.observed.rate(2) == 0.0 and not [span for span, _ in found.observed.probes if span == 0b100]
-    held = [optimizer.Held(s.rows - s.min_live, s.row_bytes) for s in engine.slot.stems[:3]]
+    held = [optimizer.Held(s.held, s.rows.row_bytes) for s in engine.slot.stems[:3]]
     by_span = {condition.span: share for condition, share in found.selectivities(held)}
     assert by_span[0b110] == pytest.approx(1 / KEYS, rel=0.2)
 

@@ -24,7 +24,8 @@ from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import Settings
-from eddyline.state.view import View
+from eddyline.state import view
+from eddyline.state.builds import Builds
 from eddyline.testing.fuzz import case_seed
 from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
@@ -71,13 +72,13 @@ def test_a_change_alone_gives_no_row_and_cannot_be_wound_back_to_before_it() -> 
     for step in steps[:4]:
         run(slot, step)
         slot.commit(slot.version + 1)
-    held = [(stem.rows, stem.min_live) for stem in slot.stems]
+    held = [(stem.built, stem.rows.min_live) for stem in slot.stems]
     slot.set_plan(parse_tree("((a b) c)", "abc"))
-    assert slot.drain() == [] and [(stem.rows, stem.min_live) for stem in slot.stems[:3]] == held
-    made = slot.stems[3].rows
-    assert made > 0 and slot.stems[3].components.keys() == {0, 1}
+    assert slot.drain() == [] and [(stem.built, stem.rows.min_live) for stem in slot.stems[:3]] == held
+    made = slot.stems[3].built
+    assert made > 0 and slot.stems[3].rows.components.keys() == {0, 1}
     slot.wind_back()
-    assert slot.plan.text == "((a b) c)" and slot.stems[3].rows == made
+    assert slot.plan.text == "((a b) c)" and slot.stems[3].built == made
     slot.set_plan(mjoin(3))
     assert len(slot.stems) == 3 and slot.plan.text == "(a b c)"
     check_regions(slot, slot.arena)
@@ -98,9 +99,9 @@ def test_what_a_tree_has_is_what_it_would_have_had_from_the_start() -> None:
 
 def live_tuples(slot: Slot) -> list[tuple[int, ...]]:
     stem = slot.stems[3]
-    rows = np.arange(stem.min_live, stem.rows)
-    rows = rows[stem.live(rows, slot.stems)]
-    return sorted(zip(*(column.values[rows].tolist() for column in stem.components.values()), strict=True))
+    rows = np.arange(stem.rows.min_live, stem.built)
+    rows = rows[stem.prober.live(rows, [s.prober for s in slot.stems])]
+    return sorted(zip(*(column.values[rows].tolist() for column in stem.rows.components.values()), strict=True))
 
 
 def test_regions_are_used_again_and_state_does_not_grow() -> None:
@@ -309,7 +310,12 @@ def test_random_queries_with_random_plans(seed: int) -> None:
 
 def test_planted_a_tuple_that_is_built_too_late_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without their numbers, rows that are made into tuples at a change find each other twice."""
-    monkeypatch.setattr(View, "rows_before", lambda self, numbers: np.full(numbers.size, self._stem.rows))
+
+    class Numberless(Builds):
+        def before(self, numbers: np.ndarray) -> np.ndarray:
+            return np.full(numbers.size, np.iinfo(np.int64).max)
+
+    monkeypatch.setattr(view, "Builds", Numberless)
     with pytest.raises((AssertionError, InternalError)):
         for name in ("chain", "selections", "four"):
             test_rows_are_the_same_whatever_the_plans(name, "auto")

@@ -141,7 +141,7 @@ def test_a_batch_that_fails_in_the_middle_leaves_nothing_in_the_queues(settings:
         )
         found = job.feed(**batch_for(job, rng, 0))
         slot, left[0] = job.engine.slot, fails_at
-        rows, committed = [stem.rows for stem in slot.stems], slot.eddy.number
+        rows, committed = [stem.built for stem in slot.stems], slot.eddy.number
         try:
             job.feed(**batch_for(job, rng, 8), commit=False)
         except JobError:
@@ -151,8 +151,8 @@ def test_a_batch_that_fails_in_the_middle_leaves_nothing_in_the_queues(settings:
         job.engine.wind_back()
         assert not any(queue.occupancy or queue.scheduled for queue in slot.eddy.scheduler.queues.values())
         assert slot.eddy.scheduler.next() is None and slot.eddy.scheduler.least_done() is None
-        assert ([stem.rows for stem in slot.stems], slot.eddy.number) == (rows, committed)
-        assert all(stem.stored == stem.rows for stem in slot.stems)
+        assert ([stem.built for stem in slot.stems], slot.eddy.number) == (rows, committed)
+        assert not any(stem.waiting for stem in slot.stems)
         for start in (8, 16):
             found += job.feed(**batch_for(job, rng, start))
         assert sorted(found + job.end(), key=repr) == job.expected()
@@ -236,7 +236,7 @@ def test_a_long_run_is_flat() -> None:
     )
     rng = np.random.default_rng(1)
     rows, memory, on_host = [], [], []
-    fd = job.engine.slot.stems[0].times._arena._fd
+    fd = job.engine.slot.stems[0].rows.times._arena._fd
     for start in range(0, 300_000, 1000):
         batches = {}
         for name in "ab":

@@ -51,9 +51,9 @@ def weights(slot: Slot) -> tuple[int, int]:
     """Tuples of intermediate SteMs with weights, and for how many they stand."""
     tuples = combinations = 0
     for stem in slot.stems[len(slot.query.sources) :]:
-        if stem.carried is not None:
-            tuples += stem.rows - stem.min_live
-            combinations += int(stem.carried.gather(np.arange(stem.min_live, stem.rows)).weights.sum())
+        if stem.rows.carried is not None:
+            tuples += stem.held
+            combinations += int(stem.rows.carried.gather(np.arange(stem.rows.min_live, stem.built)).weights.sum())
     return tuples, combinations
 
 
@@ -176,7 +176,7 @@ def test_states_are_smaller() -> None:
         rows = [(t, k, t * k) for t in (1, 2, 3, 4) for k in (0, 1) for _ in range(5)]
         job.feed(a=rows, b=rows)
         held = job.engine.slots[0].stems[3]
-        found[plan] = held.rows - held.min_live, [*job.feed(c=[(3, 1, 7), (9, 0, 8)]), *job.end()]
+        found[plan] = held.held, [*job.feed(c=[(3, 1, 7), (9, 0, 8)]), *job.end()]
         assert found[plan][1] == job.expected()
     assert found["((a b) c)"][0] == 800 and found["((a b)+ c)"][0] <= 20
     assert found["((a)+ b c)"][0] <= 8, "40 rows are put together too"

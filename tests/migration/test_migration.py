@@ -118,10 +118,10 @@ def states(slot: Slot) -> dict[str, list[tuple[int, ...]]]:
     """The live tuples of the intermediate SteMs, by span."""
     found = {}
     for stem in slot.stems[len(slot.query.sources) :]:
-        rows = np.arange(stem.min_live, stem.rows)
-        rows = rows[stem.live(rows, slot.stems)]
-        components = [column.values[rows].tolist() for column in stem.components.values()]
-        found[str(sorted(stem.components))] = sorted(zip(*components, strict=True))
+        rows = np.arange(stem.rows.min_live, stem.built)
+        rows = rows[stem.prober.live(rows, [s.prober for s in slot.stems])]
+        components = [column.values[rows].tolist() for column in stem.rows.components.values()]
+        found[str(sorted(stem.rows.components))] = sorted(zip(*components, strict=True))
     return found
 
 
@@ -281,7 +281,7 @@ def test_what_both_plans_have_is_shared() -> None:
         run(slot, step)
         slot.commit(number + 1)
     kept = slot.stems[4]
-    assert kept.components.keys() == {0, 1} and kept.rows > kept.min_live
+    assert kept.rows.components.keys() == {0, 1} and kept.built > kept.rows.min_live
     slot.migrate(parse_tree("((a b) (c d))", aliases), parallel=False)
     slot.migration.step(math.inf)  # type: ignore[union-attr]
     slot.migration.commit()  # type: ignore[union-attr]
@@ -295,7 +295,7 @@ def test_it_leaves_a_record() -> None:
     slot.set_plan(TREE)
     decision = slot.eddy.decisions.recent[-1]
     assert decision.kind == "migration" and decision.what == "(a b c) -> ((a b) c) by moving state"
-    assert decision.measured["rows"] == 600 and decision.measured["tuples"] == slot.stems[3].rows
+    assert decision.measured["rows"] == 600 and decision.measured["tuples"] == slot.stems[3].built
     assert slot.eddy.decisions.counts["migration"] == 1
 
 

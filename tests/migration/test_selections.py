@@ -40,10 +40,10 @@ def states(slot: Slot) -> States:
     """The live tuples of the intermediate SteMs, by their sources."""
     found = {}
     for stem in slot.stems[len(slot.query.sources) :]:
-        rows = np.arange(stem.min_live, stem.rows)
-        rows = rows[stem.live(rows, slot.stems)]
-        components = [column.values[rows].tolist() for column in stem.components.values()]
-        found[tuple(stem.components)] = sorted(zip(*components, strict=True))
+        rows = np.arange(stem.rows.min_live, stem.built)
+        rows = rows[stem.prober.live(rows, [s.prober for s in slot.stems])]
+        components = [column.values[rows].tolist() for column in stem.rows.components.values()]
+        found[tuple(stem.rows.components)] = sorted(zip(*components, strict=True))
     return found
 
 
@@ -156,7 +156,7 @@ def test_a_state_that_has_passed_the_same_is_shared() -> None:
     """What is below it changes, what it holds does not."""
     slot = started("four selections", "(((a b)! c) d)", 5)
     kept = slot.stems[5]
-    assert kept.components.keys() == {0, 1, 2} and kept.rows > kept.min_live
+    assert kept.rows.components.keys() == {0, 1, 2} and kept.built > kept.rows.min_live
     moved(slot, "(((a b) c) d)")
     assert slot.stems[5] is kept
     assert states(slot) == states_by_step("four selections", "(((a b) c) d)")[4]

@@ -99,7 +99,7 @@ def test_totally_synchronised_rows_come_one_by_one_in_the_order_of_time(monkeypa
     def look(eddy: Eddy, source: int, rows: int) -> None:
         stem = eddy._stems[source]
         assert rows == 1 and eddy.is_idle
-        built.append(int(stem.times.values[stem.rows]))
+        built.append(int(stem.rows.times.values[stem.built]))
         build(eddy, source, rows)
 
     monkeypatch.setattr(Eddy, "build", look)

@@ -14,29 +14,30 @@ from eddyline.plan.plan import Plan
 from eddyline.routing.invariants import check_matches, check_packet
 from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
+from eddyline.state.builds import Builds
+from eddyline.state.prober import Prober
 from eddyline.state.probing import NO_BOUND, Limits, Matches
-from eddyline.state.stem import SteM
 from jobs import Job
 
 WAITS = 100
 JOIN = "SELECT a.k FROM a [RANGE 9 MICROSECONDS], b [RANGE 9 MICROSECONDS] WHERE a.k = b.k"
 
 
-class IgnoresBefore(SteM):
+class IgnoresBefore(Prober):
     """Gives rows that were built after the tuple that asks."""
 
     def probe_key(self, on, keys, rows, limits: Limits) -> Iterator[Matches]:
-        return super().probe_key(on, keys, rows, limits._replace(before=np.array([self.rows])))
+        return super().probe_key(on, keys, rows, limits._replace(before=np.array([self.built])))
 
 
-class IgnoresExpiry(SteM):
+class IgnoresExpiry(Prober):
     """Gives rows that have expired, and does not look at times, which would hide it."""
 
     def probe_key(self, on, keys, rows, limits: Limits) -> Iterator[Matches]:
         return super().probe_key(on, keys, rows, limits._replace(low=NO_BOUND, high=NO_BOUND, min_live=0))
 
 
-class RepeatsItself(SteM):
+class RepeatsItself(Prober):
     """Gives every match twice."""
 
     def probe_key(self, on, keys, rows, limits: Limits) -> Iterator[Matches]:
@@ -44,26 +45,27 @@ class RepeatsItself(SteM):
             yield np.repeat(tuples, 2), np.repeat(found, 2)
 
 
-class ForgetsToBuild(SteM):
+class ForgetsToBuild(Builds):
     """Says where rows would be, and does not count them."""
 
-    def build(self, number: int, rows: int) -> tuple[int, int]:
-        first, last = super().build(number, rows)
+    def add(self, number: int, rows: int) -> tuple[int, int]:
+        first, last = super().add(number, rows)
         self.rows = first
         return first, last
 
 
-class CountsOneBuildTooMany(SteM):
+class CountsOneBuildTooMany(Prober):
     """Gives also what was built together with the tuple that asks, or right after it."""
 
     def rows_before(self, numbers: np.ndarray) -> np.ndarray:
         return super().rows_before(numbers + 1)
 
 
-def with_fault(fault: type[SteM], check: bool, packet: int | None = None) -> Job:
+def with_fault(fault: type[Prober] | type[Builds], check: bool, packet: int | None = None) -> Job:
     job = Job(JOIN, Settings(check=check, packet=packet, input_batch=100), a="k", b="k")
     for stem in job.engine.slot.stems:
-        stem.__class__ = fault
+        part = stem._builds if issubclass(fault, Builds) else stem.prober
+        part.__class__ = fault
     return job
 
 
@@ -71,7 +73,7 @@ def run_late_match(job: Job) -> list[tuple]:
     """Rows of `a` are built, then rows of `b`, then both probe: a packet of WAITS tuples does not come together."""
     job.feed(b=[(1, 5)])
     rows = job.feed(a=[(1, 7)], b=[(2, 7)])
-    assert [stem.rows for stem in job.engine.slot.stems] == [1, 2]
+    assert [stem.built for stem in job.engine.slot.stems] == [1, 2]
     return rows
 
 
@@ -120,6 +122,10 @@ def test_a_plan_that_forgets_a_predicate_gives_wrong_rows_that_the_naive_engine_
     assert job.feed(a=[(1, 7, 1)], b=[(1, 7, 1)]) != job.expected() == []
 
 
+def probers(slot: Slot) -> list[Prober]:
+    return [stem.prober for stem in slot.stems]
+
+
 def packet(numbers: int | list[int] = 2, **rows: list[int]) -> Packet:
     by_source = {int(s[1:]): np.array(r, np.int64) for s, r in rows.items()}
     signature = (sum(1 << s for s in by_source), 0)
@@ -152,16 +158,16 @@ def slot() -> Slot:
 )
 def test_packets_that_cannot_be(slot: Slot, wrong: Packet, message: str) -> None:
     with pytest.raises(InternalError, match=message):
-        check_packet(wrong, slot.stems, slot.plan)
+        check_packet(wrong, probers(slot), slot.plan)
 
 
 def test_packets_that_can_be(slot: Slot) -> None:
-    check_packet(packet(s1=[0, 1]), slot.stems, slot.plan)
-    check_packet(packet(s0=[0, 1], s1=[1, 0]), slot.stems, slot.plan)
-    check_packet(packet([2, 4], s0=[0, 2], s1=[1, 1]), slot.stems, slot.plan)
-    check_packet(packet([4, 2], s0=[2, 1], s1=[1, 1]), slot.stems, slot.plan)
+    check_packet(packet(s1=[0, 1]), probers(slot), slot.plan)
+    check_packet(packet(s0=[0, 1], s1=[1, 0]), probers(slot), slot.plan)
+    check_packet(packet([2, 4], s0=[0, 2], s1=[1, 1]), probers(slot), slot.plan)
+    check_packet(packet([4, 2], s0=[2, 1], s1=[1, 1]), probers(slot), slot.plan)
     with pytest.raises(InternalError, match="2 components"):
-        check_packet(packet(0, s0=[0], s1=[0]), slot.stems, slot.plan)
+        check_packet(packet(0, s0=[0], s1=[0]), probers(slot), slot.plan)
 
 
 def test_matches_outside_their_limits() -> None:

@@ -42,11 +42,11 @@ def test_it_lives_with_the_tuples(tmp_path: Path) -> None:
     """Wound back, committed, released, in another process, and given back."""
     arena = Arena(str(tmp_path), "mine")
     base, stem = SteM(arena, BASE), SteM(arena, BETWEEN)
-    base.store({}, np.arange(400), None)
+    base.rows.append({}, np.arange(400), None)
     base.build(0, 400)
 
     def build(first: int, last: int) -> None:
-        stem.store_tuples({0: np.arange(first, last)}, [base], some(first, last))
+        stem.rows.append_tuples({0: np.arange(first, last)}, [base.rows], some(first, last))
         stem.build(first, last - first)
 
     build(0, 100)
@@ -58,16 +58,16 @@ def test_it_lives_with_the_tuples(tmp_path: Path) -> None:
     base.expire(40)
     stem.expire_tuples([base])
     stem.commit()
-    assert stem.min_live == 40 and stem.carried is not None
-    same(stem.carried.gather(np.arange(40, 120)), some(40, 120))
+    assert stem.rows.min_live == 40 and stem.rows.carried is not None
+    same(stem.rows.carried.gather(np.arange(40, 120)), some(40, 120))
     assert stem.nbytes >= 80 * (8 + 8 + 8 + 1)
     saved, regions, freed = stem.saved(), arena.regions, list(arena.freed)
     arena.close()
     arena = Arena(str(tmp_path), "mine")
     again = [SteM(arena, BASE), SteM(arena, BETWEEN)]
     again[1].restore(saved)
-    assert again[1].carried is not None and (arena.regions, list(arena.freed)) == (regions, freed)
-    same(again[1].carried.gather(np.arange(40, 120)), some(40, 120))
+    assert again[1].rows.carried is not None and (arena.regions, list(arena.freed)) == (regions, freed)
+    same(again[1].rows.carried.gather(np.arange(40, 120)), some(40, 120))
     check_regions(again, arena)
     again[1].free()
     check_regions(again[:1], arena)

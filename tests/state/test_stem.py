@@ -13,8 +13,9 @@ from eddyline.query.expr import Column
 from eddyline.state.arena import Arena
 from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND, Limits
-from eddyline.state.sorted_index import SortedIndex
-from eddyline.state.stem import BLOCK, TINY, SteM
+from eddyline.state.rows import BLOCK
+from eddyline.state.sorted_index import TINY, SortedIndex
+from eddyline.state.stem import SteM
 
 K, S, D, X, L = (
     Column(0, "k", pa.int64()),
@@ -53,7 +54,7 @@ def limits(before: int | np.ndarray, min_live: int, room: int, low=NO_BOUND, hig
 
 
 def store_and_build(stem: SteM, number: int, values: dict, times: np.ndarray, ordinals=None) -> tuple[int, int]:
-    stem.store(values, times, ordinals)
+    stem.rows.append(values, times, ordinals)
     return stem.build(number, times.size)
 
 
@@ -76,7 +77,7 @@ class Life(RuleBasedStateMachine):
         rows = rows * times
         values = {e: pa.array([r[n] for r in rows], e.type) for e, n in NAMES.items()}
         ordinals = np.arange(self.ordinal, self.ordinal + len(rows))
-        self.stem.store(values, np.array([r["time"] for r in rows]), ordinals)
+        self.stem.rows.append(values, np.array([r["time"] for r in rows]), ordinals)
         self.waiting += [r | {"ordinal": o} for r, o in zip(rows, ordinals.tolist(), strict=True)]
         self.ordinal += len(rows)
 
@@ -127,13 +128,13 @@ class Life(RuleBasedStateMachine):
         """Tuples of several builds, or of one; the first row that may match as the eddy finds it."""
         asked = np.arange(self.number - tuples, self.number) if tuples % 2 else np.array([self.number - 3])
         asked = np.maximum(asked, self.mark[2])
-        before = self.stem.rows_before(asked)
+        before = self.stem.prober.rows_before(asked)
         wanted = [self.rows_before(number) for number in asked.tolist()]
         assert before.tolist() == wanted
         each = wanted if len(wanted) == tuples else wanted * tuples
         if low is None:
-            return limits(before, self.stem.min_live, room), each
-        first = self.stem.first_at(low)
+            return limits(before, self.stem.rows.min_live, room), each
+        first = self.stem.prober.first_at(low)
         return limits(before, first, room, np.full(tuples, low), np.full(tuples, low + 25)), each
 
     def joins(self, row: int, before: int, low: int | None) -> bool:
@@ -149,11 +150,11 @@ class Life(RuleBasedStateMachine):
         limits, before = self.limits(len(asked), low, room)
         rows = np.array(asked)
         found = []
-        for tuples, matches in self.stem.probe_key(on, self.stem.key_values(on), rows, limits):
+        for tuples, matches in self.stem.prober.probe_key(on, self.stem.rows.key_values(on), rows, limits):
             assert tuples.size <= room
             same = np.ones(tuples.size, bool)
             for e in on:
-                same &= self.stem.same_key(e, matches, self.stem, e, rows[tuples])
+                same &= self.stem.rows.same_key(e, matches, self.stem.rows, e, rows[tuples])
             found += zip(tuples[same].tolist(), matches[same].tolist(), strict=True)
         wanted = [
             (i, r)
@@ -175,7 +176,7 @@ class Life(RuleBasedStateMachine):
         limits, before = self.limits(len(bounds), low, room)
         found = [
             (int(t), int(r))
-            for tuples, rows in self.stem.probe_range(X, least, most, limits)
+            for tuples, rows in self.stem.prober.probe_range(X, least, most, limits)
             for t, r in zip(tuples, rows, strict=True)
         ]
         codes = in_order(pa.array([r["x"] for r in self.rows], pa.float64())) if self.rows else []
@@ -191,7 +192,9 @@ class Life(RuleBasedStateMachine):
     def probe_all(self, tuples: int, low: int | None, room: int) -> None:
         limits, before = self.limits(tuples, low, room)
         found = [
-            (int(t), int(r)) for ts, rows in self.stem.probe_all(tuples, limits) for t, r in zip(ts, rows, strict=True)
+            (int(t), int(r))
+            for ts, rows in self.stem.prober.probe_all(tuples, limits)
+            for t, r in zip(ts, rows, strict=True)
         ]
         wanted = [
             (i, r) for i in range(tuples) for r in range(self.min_live, len(self.rows)) if self.joins(r, before[i], low)
@@ -202,15 +205,15 @@ class Life(RuleBasedStateMachine):
     def holds_the_live_rows(self) -> None:
         if not hasattr(self, "stem"):
             return
-        assert (self.stem.rows, self.stem.min_live) == (len(self.rows), self.min_live)
-        assert self.stem.stored == len(self.rows) + len(self.waiting)
+        assert (self.stem.built, self.stem.rows.min_live) == (len(self.rows), self.min_live)
+        assert self.stem.rows.stored == len(self.rows) + len(self.waiting)
         live = np.arange(self.min_live, len(self.rows))
         for expr in LAYOUT.stored:
             wanted = [self.rows[r][NAMES[expr]] for r in live]
-            assert repr(self.stem.gather(expr, live).to_pylist()) == repr(wanted)
-        assert self.stem.times.values[live].tolist() == [self.rows[r]["time"] for r in live]
+            assert repr(self.stem.rows.gather(expr, live).to_pylist()) == repr(wanted)
+        assert self.stem.rows.times.values[live].tolist() == [self.rows[r]["time"] for r in live]
         numbers = np.arange(self.mark[2], self.number + 1)
-        assert self.stem.rows_before(numbers).tolist() == [self.rows_before(n) for n in numbers.tolist()]
+        assert self.stem.prober.rows_before(numbers).tolist() == [self.rows_before(n) for n in numbers.tolist()]
 
 
 TestLife = Life.TestCase
@@ -235,7 +238,7 @@ def test_rows_before_a_number_in_this_batch() -> None:
             store_and_build(stem, number, {K: pa.array([7])}, np.array([1]))
 
     def before(*numbers: int) -> list[int]:
-        return stem.rows_before(np.array(numbers)).tolist()
+        return stem.prober.rows_before(np.array(numbers)).tolist()
 
     assert before(2, 99) == [2, 2]
     builds(10, 20, 21)
@@ -252,13 +255,13 @@ def test_rows_before_a_number_in_this_batch() -> None:
 def test_expiry_stops_at_the_first_row_that_may_still_join() -> None:
     stem = small([5, 1, 9, 2], [1, 2, 3, 4])
     stem.expire(5)
-    assert stem.min_live == 0
+    assert stem.rows.min_live == 0
     stem.expire(6)
-    assert stem.min_live == 2
+    assert stem.rows.min_live == 2
     stem.expire(1)
-    assert stem.min_live == 2
+    assert stem.rows.min_live == 2
     stem.wind_back()
-    assert (stem.rows, stem.min_live) == (0, 0)
+    assert (stem.built, stem.rows.min_live) == (0, 0)
 
 
 def test_expiry_inside_an_undone_batch_is_undone() -> None:
@@ -268,7 +271,9 @@ def test_expiry_inside_an_undone_batch_is_undone() -> None:
     store_and_build(stem, 3, {K: pa.array([7])}, np.array([4]))
     stem.expire(100)
     stem.wind_back()
-    [(_, rows)] = stem.probe_key((K,), stem.key_values((K,)), np.array([0]), limits(3, stem.min_live, 10))
+    [(_, rows)] = stem.prober.probe_key(
+        (K,), stem.rows.key_values((K,)), np.array([0]), limits(3, stem.rows.min_live, 10)
+    )
     assert rows.tolist() == [2, 1, 0]
 
 
@@ -284,15 +289,15 @@ def test_what_expired_in_an_undone_batch_is_still_found_after_indexes_were_rebui
     build(0, np.arange(n), 1)
     stem.commit()
     stem.expire(2)
-    assert stem.min_live == n
+    assert stem.rows.min_live == n
     build(n, np.arange(n, 5 * n), 3)
     build(5 * n, np.arange(5 * n, 6 * n), 3)
     stem.wind_back()
     known = limits(n, 0, 10_000)
-    rows = np.concatenate([r for _, r in stem.probe_key((K,), stem.key_values((K,)), np.arange(n), known)])
+    rows = np.concatenate([r for _, r in stem.prober.probe_key((K,), stem.rows.key_values((K,)), np.arange(n), known)])
     assert sorted(rows.tolist()) == list(range(n))
     least, most = np.array([0.0]).view(np.int64), np.array([1e9]).view(np.int64)
-    rows = np.concatenate([r for _, r in stem.probe_range(X, least, most, known)])
+    rows = np.concatenate([r for _, r in stem.prober.probe_range(X, least, most, known)])
     assert sorted(rows.tolist()) == list(range(n))
 
 
@@ -305,7 +310,7 @@ def test_a_sorted_index_made_inside_an_undone_batch() -> None:
     stem.wind_back()
     store_and_build(stem, first, {X: pa.array([3.0, 500.0])}, np.zeros(2, np.int64))
     least, most = np.array([3.0]).view(np.int64), np.array([4.0]).view(np.int64)
-    rows = np.concatenate([r for _, r in stem.probe_range(X, least, most, limits(stem.rows, 0, 100))])
+    rows = np.concatenate([r for _, r in stem.prober.probe_range(X, least, most, limits(stem.built, 0, 100))])
     assert sorted(rows.tolist()) == [3, 4, first]
 
 
@@ -323,7 +328,7 @@ def test_a_build_that_fails_half_way_can_be_wound_back(faulty: str, monkeypatch:
     times, ordinals = np.zeros(100, np.int64), np.arange(100)
     store_and_build(stem, 0, values, times, ordinals)
     stem.commit()
-    part = {"hash": stem._hashed[K,], "sorted": stem._sorted[X], "store": stem._stores[L]}[faulty]
+    part = {"hash": stem.indexes.hashed[K,], "sorted": stem.indexes.ordered[X], "store": stem.rows._stores[L]}[faulty]
     with monkeypatch.context() as patch:
         if faulty == "hash":  # the first two indexes are built
             patch.setattr(type(part), "build", failing_after(type(part), 2))
@@ -335,12 +340,12 @@ def test_a_build_that_fails_half_way_can_be_wound_back(faulty: str, monkeypatch:
     assert store_and_build(stem, 100, values, times, ordinals + 100) == (100, 200)
     known = limits(200, 0, 1000)
     for on in LAYOUT.indexes:
-        rows = np.concatenate([r for _, r in stem.probe_key(on, stem.key_values(on), np.array([0]), known)])
+        rows = np.concatenate([r for _, r in stem.prober.probe_key(on, stem.rows.key_values(on), np.array([0]), known)])
         assert sorted(rows.tolist()) == list(range(200))
     one = np.array([1.0]).view(np.int64)
-    rows = np.concatenate([r for _, r in stem.probe_range(X, one, one, known)])
+    rows = np.concatenate([r for _, r in stem.prober.probe_range(X, one, one, known)])
     assert sorted(rows.tolist()) == list(range(200))
-    assert stem.gather(L, np.arange(200)).to_pylist() == [["a"]] * 200
+    assert stem.rows.gather(L, np.arange(200)).to_pylist() == [["a"]] * 200
 
 
 def test_a_sorted_index_whose_making_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,7 +359,7 @@ def test_a_sorted_index_whose_making_fails_is_made_again(monkeypatch: pytest.Mon
     stem.wind_back()
     store_and_build(stem, TINY, ones, times)
     one = np.array([1.0]).view(np.int64)
-    rows = np.concatenate([r for _, r in stem.probe_range(X, one, one, limits(2 * TINY, 0, 1000))])
+    rows = np.concatenate([r for _, r in stem.prober.probe_range(X, one, one, limits(2 * TINY, 0, 1000))])
     assert sorted(rows.tolist()) == list(range(2 * TINY))
 
 
@@ -369,7 +374,7 @@ def test_sorted_indexes_of_which_only_some_could_be_made_are_made_again(monkeypa
     stem.wind_back()
     store_and_build(stem, TINY, ones, times)
     for on, one in ((X, np.array([1.0]).view(np.int64)), (K, np.array([1]))):
-        rows = np.concatenate([r for _, r in stem.probe_range(on, one, one, limits(2 * TINY, 0, 1000))])
+        rows = np.concatenate([r for _, r in stem.prober.probe_range(on, one, one, limits(2 * TINY, 0, 1000))])
         assert sorted(rows.tolist()) == list(range(2 * TINY))
 
 
@@ -387,17 +392,17 @@ class Times:
 
     def store(self, times: list[int]) -> None:
         ordinals = np.arange(len(self.times), len(self.times) + len(times))
-        self.stem.store({}, np.array(times, np.int64), ordinals)
+        self.stem.rows.append({}, np.array(times, np.int64), ordinals)
         self.times += times
 
     def build(self) -> None:
-        if self.stem.stored > self.stem.rows:
-            self.stem.build(self.stem.rows, self.stem.stored - self.stem.rows)
+        if self.stem.waiting:
+            self.stem.build(self.stem.built, self.stem.waiting)
 
     def expire(self, ordinal: int) -> None:
         """By ordinals, so that what expires need not be old."""
         self.stem.expire_ordinals(ordinal)
-        self.min_live = self.stem.min_live
+        self.min_live = self.stem.rows.min_live
 
     def commit(self) -> None:
         self.build()
@@ -412,7 +417,7 @@ class Times:
     def check(self, time: int) -> None:
         """No row before it that is live has this time or a later one; and whole blocks up to which all rows that ever
         were are older are left out."""
-        found = self.stem.first_at(time)
+        found = self.stem.prober.first_at(time)
         assert found == self.min_live or (found > self.min_live and found % BLOCK == 0)
         assert all(t < time for t in self.times[self.min_live : found])
         whole = self.min_live // BLOCK
@@ -435,7 +440,7 @@ def test_first_at_leaves_out_only_rows_that_are_older_or_expired(seed: int, base
         elif doing == "build":
             known.build()
         elif doing == "expire":
-            known.expire(int(rng.integers(known.min_live, known.stem.rows + 1)))
+            known.expire(int(rng.integers(known.min_live, known.stem.built + 1)))
         elif doing == "commit":
             known.commit()
         else:
@@ -443,7 +448,7 @@ def test_first_at_leaves_out_only_rows_that_are_older_or_expired(seed: int, base
             now = max(known.times, default=base)
         for time in [now - int(rng.integers(0, 300)), now + 100, base - 1]:
             known.check(time)
-            skipped += known.stem.first_at(time) > known.min_live
+            skipped += known.stem.prober.first_at(time) > known.min_live
     assert skipped > 50
 
 
@@ -459,8 +464,8 @@ def test_first_at_after_everything_expired_and_a_large_batch_was_undone() -> Non
             known.store([7] * 3000 * BLOCK)
             known.wind_back()
         known.store([5] * BLOCK + [6] * BLOCK)
-        assert known.stem.first_at(6) == BLOCK * (blocks + 1)
-        assert known.stem.first_at(5) == BLOCK * blocks
+        assert known.stem.prober.first_at(6) == BLOCK * (blocks + 1)
+        assert known.stem.prober.first_at(5) == BLOCK * blocks
         known.check(6)
 
 
@@ -500,7 +505,7 @@ def test_a_long_life_is_flat() -> None:
         stem.commit()
         counted.append(stem.nbytes)
         on_host.append(arena.bytes)
-        remembered.append((stem._build_numbers.rows, stem._newest.nbytes // 8))
+        remembered.append((stem._builds._count, stem.rows._newest.nbytes // 8))
     assert {builds for builds, _ in remembered} == {0}
     assert max(blocks for _, blocks in remembered) <= 2500 // BLOCK + 1
     assert max(counted[200:]) <= 1.2 * max(counted[20:200])

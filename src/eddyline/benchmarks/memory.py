@@ -44,7 +44,7 @@ def run() -> list[Result]:
             joinable = sum(int((t[:rows] >= before - WINDOW).sum()) for t in times.values())
             held.append(engine.slot.peak_rows / joinable)
             stem = engine.slot.stems[1]
-            bytes_a_row.append(stem.nbytes / (stem.rows - stem.min_live) - PAYLOAD)
+            bytes_a_row.append(stem.nbytes / stem.held - PAYLOAD)
 
     run_engine(query, data, BATCH, after_batch=look)
     ends.append(perf_counter())

@@ -145,7 +145,7 @@ def observed(case: TimedJoin, seconds: float) -> Model:
     planner.propose = lambda plan, stems, eddy: None  # type: ignore[method-assign]
     for _ in _feed(case, engine, seconds):
         pass
-    held = [Held(s.rows - s.min_live, s.row_bytes) for s in slot.stems[: len(case.query.sources)]]
+    held = [Held(s.held, s.rows.row_bytes) for s in slot.stems[: len(case.query.sources)]]
     planner.optimizer.propose(slot.plan, held)  # the first look corrects the costs
     return planner.optimizer.model(held)
 

@@ -66,7 +66,7 @@ class Planned:
     @property
     def built(self) -> list[int]:
         """Rows built so far, by source."""
-        return [stem.rows for stem in self._base_stems]
+        return [stem.built for stem in self._base_stems]
 
     # Plan
 

@@ -43,7 +43,7 @@ class Planner:
     ) -> None:
         """A batch went through, which took these seconds, and the watermarks are these now."""
         known = [w for w in watermarks.values() if w is not None and w != FOREVER]
-        rows, probes = [stem.rows for stem in stems], _probes(eddy)
+        rows, probes = [stem.built for stem in stems], _probes(eddy)
         new_rows = [
             max(0, now - before) if self._streams >> source & 1 else 0
             for source, (now, before) in enumerate(zip(rows, self._rows, strict=True))
@@ -93,7 +93,7 @@ class Planner:
 
     def go_on(self, stems: Sequence[SteM], eddy: Eddy) -> None:
         """From the totals of now: what was done since the last batch was loading, which is no sample of anything."""
-        self._rows = [max(stem.rows, before) for stem, before in zip(stems, self._rows, strict=True)]
+        self._rows = [max(stem.built, before) for stem, before in zip(stems, self._rows, strict=True)]
         self._probes, self._selections = _probes(eddy), _selections(eddy)
         self.optimizer.new_plan(eddy.plan.tree)
         eddy.follow(self.optimizer.orderings)
@@ -159,12 +159,12 @@ class Planner:
 
 
 def _held(stems: Sequence[SteM]) -> list[Held]:
-    return [Held(s.rows - s.min_live, s.row_bytes) for s in stems]
+    return [Held(s.held, s.rows.row_bytes) for s in stems]
 
 
 def _size(stem: SteM | None) -> tuple[int, int]:
     """Rows and bytes; nothing if who explains, from another thread, came while the plan was changed."""
-    return (0, 0) if stem is None else (stem.rows - stem.min_live, stem.nbytes)
+    return (0, 0) if stem is None else (stem.held, stem.nbytes)
 
 
 def _probes(eddy: Eddy) -> Probes:

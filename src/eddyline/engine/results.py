@@ -147,11 +147,11 @@ class Groups:
             nowhere = np.zeros(packet.size, np.int64)
             self._grouping.add(values, packet.size, nowhere, nowhere)
             return
-        first, last = boundaries(self._query, self._slide, self._stems, packet.rows, packet.size)
+        first, last = boundaries(self._query, self._slide, [s.rows for s in self._stems], packet.rows, packet.size)
         if not self._clocks:
             self._grouping.add(values, packet.size, first, last, packet.carried)
             return
-        places = {s: self._stems[s].ordinals.values[packet.rows[s]] for s in self._clocks}
+        places = {s: self._stems[s].rows.ordinals(packet.rows[s]) for s in self._clocks}
         self._waiting = (*self._waiting, _Waiting(dict(values), first, last, places))
 
     def advance(self, watermark: int) -> None:

@@ -116,7 +116,7 @@ class Slot(Planned):
             self._waiting[source].add(batch.append_column(_OWN, pa.repeat(True, batch.num_rows)))
         elif batch.num_rows:
             values = kept_values(self.plan, source, batch)
-            self.stems[source].store(values, self._times(source, batch), None)
+            self.stems[source].rows.append(values, self._times(source, batch), None)
 
     def receive(self, shipment: Shipment) -> None:
         """What the split has for this slot."""
@@ -146,7 +146,7 @@ class Slot(Planned):
         if keep is not None:
             times, ordinals = times[keep], None if ordinals is None else ordinals[keep]
         if times.size:
-            self.stems[source].store(values, times, ordinals)
+            self.stems[source].rows.append(values, times, ordinals)
 
     def take_in(self) -> None:
         """Build what was fed and send it round the eddy, a slice whenever nothing else is to be done there, until all
@@ -154,7 +154,7 @@ class Slot(Planned):
         are read side by side cover the same stretch of time; the rows of one probe before those of the next are built,
         which would only be too new for them."""
         work, stems = self.eddy.work, self._base_stems
-        while left := sum(stem.stored - stem.rows for stem in stems):
+        while left := sum(stem.waiting for stem in stems):
             calls, passed, built = work.calls, int(work.passed[0]), 0
             begin = self.eddy.clock()
             for source, rows in self._next_rows(left):
@@ -171,11 +171,11 @@ class Slot(Planned):
     def _next_rows(self, left: int) -> list[tuple[int, int]]:
         """How many rows of which sources come next. In the totally synchronised model that is one, the oldest of those
         that are next in their sources, and it goes all its way before another comes."""
-        waiting = [(source, stem) for source, stem in enumerate(self._base_stems) if stem.stored > stem.rows]
+        waiting = [(source, stem) for source, stem in enumerate(self._base_stems) if stem.waiting]
         if self._in_order:
-            return [(min(waiting, key=lambda item: item[1].times.values[item[1].rows])[0], 1)]
+            return [(min(waiting, key=lambda item: item[1].rows.times.values[item[1].built])[0], 1)]
         slices = -(-left // self.input_batch.rows)
-        return [(source, -(-(stem.stored - stem.rows) // slices)) for source, stem in waiting]
+        return [(source, -(-stem.waiting // slices)) for source, stem in waiting]
 
     # Output
 
@@ -227,7 +227,7 @@ class Slot(Planned):
                     places = None if clock is None else np.arange(clock.rows - batch.num_rows, clock.rows)
                     self._arrive(source, batch, self._times(source, batch), places)
         for stem in self._base_stems:
-            stem.build(0, stem.stored - stem.rows)
+            stem.build(0, stem.waiting)
         self._watermark = query_watermark
         self._expire(watermarks)
         self.errors.count, self.errors.first = 0, ""
@@ -254,7 +254,7 @@ class Slot(Planned):
         if self._waiting:
             by_source = [FOREVER if s.stream.is_table else self._watermark for s in self.query.sources]
         for source, stem in enumerate(self.stems):
-            if stem.components:  # after those of the sources
+            if stem.layout.components:  # after those of the sources
                 stem.expire_tuples(self.stems)
                 continue
             if stem.layout.timed:
@@ -339,6 +339,7 @@ class Slot(Planned):
     def close(self) -> None:
         """Let go of the arena and, at once, of all that looks into it; the slot cannot be used any more."""
         self.stems.clear()
+        self.eddy.close()
         self._clocks.clear()
         self.arena.close()
 
@@ -364,7 +365,7 @@ class Slot(Planned):
     @property
     def state_rows(self) -> int:
         """Rows held in SteMs, waiting rows and panes."""
-        held = sum(stem.rows - stem.min_live for stem in self.stems)
+        held = sum(stem.held for stem in self.stems)
         held += 0 if self.migration is None else self.migration.rows
         return held + sum(w.rows for w in self._waiting.values()) + self._results.rows
 

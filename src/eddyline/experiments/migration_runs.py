@@ -34,25 +34,25 @@ class ByNewest(Migration):
 
     def __init__(self, slot: Slot, tree: Tree, window: float) -> None:
         super().__init__(slot.arena, slot.eddy, slot.stems, tree, True, SETTINGS, {})
-        self._window, self._seen = int(window * 1e6), [stem.rows for stem in slot.stems]
+        self._window, self._seen = int(window * 1e6), [stem.built for stem in slot.stems]
         self._until = 0
 
     def expire(self) -> None:
         """After a batch, before what expired is given back."""
         super().expire()
         for number, stem in enumerate(self._stems):
-            rows = slice(self._seen[number], stem.rows)
-            self._seen[number] = stem.rows
-            old = stem.times.values[rows] < 0
-            for source, component in stem.components.items():
+            rows = slice(self._seen[number], stem.built)
+            self._seen[number] = stem.built
+            old = stem.rows.times.values[rows] < 0
+            for source, component in stem.rows.components.items():
                 old |= component.values[rows] < self.first[source]
-            newest = int(stem.times.values[rows][old].max(initial=0))
+            newest = int(stem.rows.times.values[rows][old].max(initial=0))
             self._until = max(self._until, newest + self._window)
 
     @property
     def is_ready(self) -> bool:
         """Also by the rule of the paper."""
-        now = min(int(stem.times.values[stem.rows - 1]) for stem in self._stems if not stem.components)
+        now = min(int(stem.rows.times.values[stem.built - 1]) for stem in self._stems if not stem.layout.components)
         return super().is_ready and now > self._until
 
 
@@ -127,7 +127,7 @@ def pauses(join: TimedJoin, at: float, batch: float, rounds: int) -> float:
 
 def _between(slot: Slot) -> int:
     """Tuples of intermediate states."""
-    held = sum(stem.rows - stem.min_live for stem in slot.stems if stem.components)
+    held = sum(stem.held for stem in slot.stems if stem.layout.components)
     return held + (0 if slot.migration is None else slot.migration.rows)
 
 

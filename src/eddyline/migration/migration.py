@@ -64,7 +64,7 @@ class Migration:
         self.boxes = boxes(old.tree, tree, old.selections)
         self._sources = len(query.sources)
         self._streams = [s for s in range(self._sources) if not query.sources[s].stream.is_table]
-        new = (stem.rows for stem in stems[: self._sources])
+        new = (stem.built for stem in stems[: self._sources])
         self.first = list(first or new)
         """By source the first new row."""
         filtered = {span for b in self.boxes for span in b.filtered}
@@ -78,20 +78,20 @@ class Migration:
         """Of the SteMs of the new plan."""
         self._views: dict[int, View] = {}
         self._own: dict[int, SteM] = {}
-        track: list[SteM] = []
+        track: list[SteM | View] = []
         for span, layout in zip(self._spans, self.plan.layouts, strict=True):
             stem = held.get(span)
             own = stem is None or span in fresh or span in filtered or not stem.fits(layout)
             if stem is not None and (span in leaves or not layout.components):
                 indexes = () if own else layout.indexes
-                self._views[span] = View(arena, stem, indexes, self._begin(span, stem), span in leaves)
+                self._views[span] = View(arena, stem, indexes, self._begin(span, stem))
             if stem is None or own:
                 self._own[span] = stem = SteM(arena, layout)
                 track.append(stem)
             else:
                 track.append(self._views.get(span, stem))
-        track += [view for view in self._views.values() if view.carried is not None and view not in track]
-        self._order = sorted(leaves, key=lambda leaf: held[leaf].min_live - held[leaf].rows)
+        track += [view for view in self._views.values() if view.rows.carried is not None and view not in track]
+        self._order = sorted(leaves, key=lambda leaf: -held[leaf].held)
         """The leaves, the largest first: what is built first finds nothing to match."""
         self._handed: list[Packet] = []
         give = self._handed.append if parallel else _forget
@@ -113,8 +113,8 @@ class Migration:
     def _begin(self, span: int, stem: SteM) -> int:
         """The first row that the track is to see."""
         if not self.parallel or not stem.layout.timed:  # tables are neither old nor new
-            return stem.min_live
-        return stem.rows if stem.components else self.first[span.bit_length() - 1]
+            return stem.rows.min_live
+        return stem.built if stem.layout.components else self.first[span.bit_length() - 1]
 
     def _with_old(self, packet: Packet) -> Packet:
         """The tuples that have an old row: the others are joined on the track."""
@@ -137,7 +137,6 @@ class Migration:
         with the running plan."""
         begin = self._eddy.clock()
         until = math.inf if self.parallel else begin + seconds
-        self._look()
         came = self._there
         least, self._came = self.moved + max(least, 2 * (came - self._came)), came
         while (leaf := self._behind) is not None:
@@ -183,19 +182,14 @@ class Migration:
     @property
     def _there(self) -> int:
         """Rows and tuples of all leaves, built here or not."""
-        return sum(self._views[leaf].rows + self._views[leaf].behind for leaf in self._order)
-
-    def _look(self) -> None:
-        for view in self._views.values():
-            view.look()
+        return sum(self._views[leaf].built + self._views[leaf].behind for leaf in self._order)
 
     @property
     def is_ready(self) -> bool:
         """Whether the plan can be changed, when nothing is in flight and all is committed."""
-        self._look()
         if self._behind is not None:
             return False
-        return not self.parallel or all(self._stems[s].min_live >= self.first[s] for s in self._involved)
+        return not self.parallel or all(self._stems[s].rows.min_live >= self.first[s] for s in self._involved)
 
     @property
     def _involved(self) -> list[int]:
@@ -224,9 +218,7 @@ class Migration:
         old |= {1 << s: stems[s] for s in range(self._sources)}
         for span, layout in zip(self._spans, self.plan.layouts, strict=True):
             if span not in self._own:
-                old[span].adopt(layout.indexes, self._views[span].made if span in self._views else {})
-        for view in self._views.values():
-            view.let_go()
+                old[span].adopt(layout.indexes, self._views[span].made.hashed if span in self._views else {})
         stems[:] = [self._own[span] if span in self._own else old.pop(span) for span in self._spans]
         for stem in old.values():
             stem.free()
@@ -244,7 +236,7 @@ class Migration:
     # With the slot
 
     @property
-    def _parts(self) -> list[SteM]:
+    def _parts(self) -> list[SteM | View]:
         """What is here beside the SteMs of the running plan."""
         return [*self._views.values(), *self._own.values()]
 
@@ -276,7 +268,7 @@ class Migration:
     @property
     def rows(self) -> int:
         """Tuples held beside what the running plan has."""
-        return sum(stem.rows - stem.min_live for stem in self._own.values())
+        return sum(stem.held for stem in self._own.values())
 
     def saved(self) -> Saved:
         """For another process, at the end of a batch."""

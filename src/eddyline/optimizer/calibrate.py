@@ -68,11 +68,11 @@ def _round(arena: Arena, clock: Callable[[], float]) -> Mapping[str, float]:
     in_order = watch(lambda: _fill(ordered)) / _ROWS
     component = watch(lambda: _fill_column(Column(arena, "i8"))) / _ROWS
     rows = np.arange(_ROWS, _ROWS + PACKET)
-    here, missing = hashed.key_values((_KEY,)), np.full(2 * _ROWS, -1)
+    here, missing = hashed.rows.key_values((_KEY,)), np.full(2 * _ROWS, -1)
     miss = watch(lambda: _drain_hash(hashed, missing, rows)) / PACKET
     hit = watch(lambda: _drain_hash(hashed, here, rows)) / PACKET
     none = np.full(PACKET, 2 * _ROWS)
-    between = watch(lambda: sum(t.size for t, _ in ordered.probe_range(_KEY, none, none, _limits()))) / PACKET
+    between = watch(lambda: sum(t.size for t, _ in ordered.prober.probe_range(_KEY, none, none, _limits()))) / PACKET
     _fill(stored)
     listed = watch(lambda: _pairs(stored, rows[:_LISTED])) / (_LISTED * _ROWS)
     gone = watch(lambda: _expire(hashed)) / _ROWS
@@ -119,9 +119,9 @@ def _index_bytes(arena: Arena) -> float:
 def _fill(stem: SteM, fan_out: int = FAN_OUT) -> None:
     """Packets of rows, each key `fan_out` times, far apart."""
     for _ in range(PACKETS):
-        times = np.arange(stem.rows, stem.rows + PACKET)
-        stem.store({_KEY: pa.array(times % (_ROWS // fan_out))}, times, None)
-        stem.build(stem.rows, PACKET)
+        times = np.arange(stem.built, stem.built + PACKET)
+        stem.rows.append({_KEY: pa.array(times % (_ROWS // fan_out))}, times, None)
+        stem.build(stem.built, PACKET)
 
 
 def _fill_column(column: Column) -> None:
@@ -137,16 +137,16 @@ def _limits(room: int = FAN_OUT * PACKET) -> Limits:
 def _pairs(stem: SteM, rows: NDArray[np.int64]) -> int:
     """The condition of every pair of these rows and all that live."""
     matches, errors = 0, ErrorCount()
-    for tuples, found in stem.probe_all(rows.size, _limits(LARGEST)):
-        values = {_KEY: stem.gather(_KEY, rows[tuples]), _OTHER: stem.gather(_KEY, found)}
+    for tuples, found in stem.prober.probe_all(rows.size, _limits(LARGEST)):
+        values = {_KEY: stem.rows.gather(_KEY, rows[tuples]), _OTHER: stem.rows.gather(_KEY, found)}
         matches += int(mask(_CONDITION, values, tuples.size, errors).sum())
     return matches
 
 
 def _drain_hash(stem: SteM, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> int:
-    return sum(tuples.size for tuples, _ in stem.probe_key((_KEY,), keys, rows, _limits()))
+    return sum(tuples.size for tuples, _ in stem.prober.probe_key((_KEY,), keys, rows, _limits()))
 
 
 def _expire(stem: SteM) -> None:
-    stem.expire(stem.rows)
+    stem.expire(stem.built)
     stem.commit()

@@ -34,7 +34,7 @@ from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.log.sealed import sealed, unsealed
 
-FORMAT = 7
+FORMAT = 8
 """Of the header and of everything in the arena: to be raised when any of it changes."""
 
 HEADER = "header"

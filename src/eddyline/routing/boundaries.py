@@ -10,22 +10,22 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from eddyline.query.model import Query, WindowKind
-from eddyline.state.stem import SteM, newest
-from eddyline.state.stores.store import Rows
+from eddyline.state.column import RowNumbers
+from eddyline.state.rows import Rows, newest
 
 NEVER_ENDS = np.iinfo(np.int64).max
 
 
 def boundaries(
-    query: Query, slide: int, stems: Sequence[SteM], rows: Mapping[int, Rows], size: int
-) -> tuple[Rows, Rows]:
+    query: Query, slide: int, bases: Sequence[Rows], rows: Mapping[int, RowNumbers], size: int
+) -> tuple[RowNumbers, RowNumbers]:
     """The first and the last one of each tuple, as times; ROWS windows are not looked at. A first one behind the last
     says that there are none."""
-    first = -(-newest(stems, rows, size) // slide) * slide
+    first = -(-newest(bases, rows, size) // slide) * slide
     last = np.full(size, NEVER_ENDS)
     for source, of_source in rows.items():
         window = query.sources[source].window
         if window.kind is WindowKind.RANGE:
-            leaves = stems[source].times.values[of_source] + (window.size - 1)
+            leaves = bases[source].times.values[of_source] + (window.size - 1)
             np.minimum(last, leaves // slide * slide, out=last)
     return first, last

@@ -27,7 +27,7 @@ from eddyline.query.expr import Expr, columns_of
 from eddyline.routing.decisions import DecisionLog
 from eddyline.routing.invariants import check_matches, check_packet
 from eddyline.routing.meta_queue import MetaQueue
-from eddyline.routing.packet import SAMPLE, Packet, Rows, in_parts, started
+from eddyline.routing.packet import SAMPLE, Packet, in_parts, started
 from eddyline.routing.router import router
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.rows_windows import Clock
@@ -35,10 +35,14 @@ from eddyline.routing.scheduler import LARGEST, Scheduler
 from eddyline.routing.statistics import Work
 from eddyline.routing.weights import Old, Weights, part_of
 from eddyline.settings import Settings
+from eddyline.state.column import RowNumbers
+from eddyline.state.prober import Prober
 from eddyline.state.probing import NO_BOUND, Limits, Matches
+from eddyline.state.rows import newest
 from eddyline.state.shelf import Saved
-from eddyline.state.stem import SteM, newest
+from eddyline.state.stem import SteM
 from eddyline.state.stores.store import TooMuchText
+from eddyline.state.view import View
 
 ENOUGH = 4096
 """Tuples that a step may make of a sample."""
@@ -54,7 +58,7 @@ class Eddy:
     def __init__(
         self,
         plan: Plan,
-        stems: Sequence[SteM],
+        stems: Sequence[SteM | View],
         clocks: Mapping[int, Clock],
         settings: Settings,
         errors: ErrorCount,
@@ -95,17 +99,17 @@ class Eddy:
         if packet.size:
             self._queue(packet, self.scheduler.start)
 
-    def start(self, stem: SteM, signature: Signature, rows: int) -> None:
+    def start(self, stem: View, signature: Signature, rows: int) -> None:
         """Build the next rows of another look at a SteM, of a source or not; those that live begin their way. If it is
         of a span that this eddy keeps itself, they are built there."""
         first, last = stem.build(self.number, rows)
-        which = np.arange(max(first, stem.min_live), last)
+        which = np.arange(max(first, stem.prober.min_live), last)
         components = {signature[0].bit_length() - 1: which}
-        if stem.components:
+        if stem.rows.components:
             self._foreign.add(signature[0])
-            which = which[stem.live(which, self._stems)]
-            components = {s: column.values[which] for s, column in stem.components.items()}
-            if stem.carried is not None:
+            which = which[stem.prober.live(which, self._probers)]
+            components = {s: column.values[which] for s, column in stem.rows.components.items()}
+            if stem.rows.carried is not None:
                 components[part_of(next(n for n, s in enumerate(self._stems) if s is stem))] = which
         packet = Packet(components, signature, np.array([self.number]), which.size)
         self.number += rows
@@ -128,8 +132,14 @@ class Eddy:
         self.plan, self.routes, self.given = plan, RoutingArrays(plan), frozenset((plan.tree.span,))
         ordered = self._settings.execution == "semi"
         self.scheduler = Scheduler(self.routes, self._settings.packet, self.clock, ordered)
-        self._weights = Weights(plan, self._stems, self.gather, self._errors) if plan.grouped else None
+        self._probers, self._rows = [s.prober for s in self._stems], [s.rows for s in self._stems]
+        self._weights = Weights(plan, self._rows, self.gather, self._errors) if plan.grouped else None
         self._router = router(self._settings, plan, self.routes, self.work, self.decisions, self.clock)
+
+    def close(self) -> None:
+        """Let go of the SteMs; nothing can be routed any more."""
+        self._probers.clear()
+        self._rows.clear()
 
     def follow(self, orderings: Mapping[tuple[int, int], tuple[int, ...]]) -> None:
         """Tell the router the orders that the optimizer found best (see policies/policy.py)."""
@@ -174,7 +184,7 @@ class Eddy:
         entry = self.routes.entry(packet.signature)
         if entry.whole:
             if self._check:
-                check_packet(packet, self._stems, self.plan, self._foreign)
+                check_packet(packet, self._probers, self.plan, self._foreign)
             if self.left_out is not None and packet.signature[0] in self.shared:
                 packet = self.left_out(packet)
                 if not packet.size:
@@ -204,13 +214,13 @@ class Eddy:
         """Tuples into an intermediate SteM. Nobody is probing it: what is being probed now made these tuples, so it is
         below."""
         stem, number, begin = self._stems[target], self.number, self.clock()
-        if self._weights is not None and stem.carried is not None:
+        if self._weights is not None and stem.rows.carried is not None:
             packet = self._weights.combined(target, packet, self.old)
-        stem.store_tuples(packet.rows, self._stems, packet.carried)
+        stem.rows.append_tuples(packet.rows, self._rows, packet.carried)
         first, last = stem.build(number, packet.size)
         self.work.building += self.clock() - begin
         self.number += packet.size
-        rows = packet.rows if stem.carried is None else {**packet.rows, part_of(target): np.arange(first, last)}
+        rows = packet.rows if stem.rows.carried is None else {**packet.rows, part_of(target): np.arange(first, last)}
         return Packet(rows, packet.signature, np.array([number]), packet.size)
 
     def _serve(self, queue: MetaQueue) -> None:
@@ -218,7 +228,7 @@ class Eddy:
         entry = queue.entry
         packet = self.scheduler.take(queue, self._router.about(entry))
         if self._check:
-            check_packet(packet, self._stems, self.plan, self._foreign)
+            check_packet(packet, self._probers, self.plan, self._foreign)
         samples = self._router.sample(entry, packet.size)
         if samples:
             spread = packet.take(np.arange(0, packet.size, -(-packet.size // samples)))
@@ -281,16 +291,16 @@ class Eddy:
             yield (packet if keep.all() else packet.take(keep)).passed(step.selection)
 
     def _probe(self, traffic: Traffic, step: Probe, packet: Packet, errors: ErrorCount) -> Iterator[Packet]:
-        stem = self._stems[step.target]
-        before = stem.rows_before(packet.numbers)
-        if before.max() <= stem.min_live:
+        prober = self._probers[step.target]
+        before = prober.rows_before(packet.numbers)
+        if before.max() <= prober.min_live:
             return
         low, high = self._interval(traffic.within, packet)
-        limits = stem.limits(low, high, before, LARGEST, self.work.passed)
-        for tuples, rows in self._matches(step, stem, packet, limits):
+        limits = prober.limits(low, high, before, LARGEST, self.work.passed)
+        for tuples, rows in self._matches(step, prober, packet, limits):
             if self._check:
                 check_matches(step.target, tuples, rows, limits)
-            if stem.components:
+            if prober.rows.components:
                 joined = self._joined(traffic, step, packet, tuples, rows)
             else:
                 joined = packet.joined(tuples, {step.target: rows}, traffic.after)
@@ -298,47 +308,49 @@ class Eddy:
             if joined.size:
                 yield joined
 
-    def _joined(self, traffic: Traffic, step: Probe, packet: Packet, tuples: Rows, rows: Rows) -> Packet:
+    def _joined(self, traffic: Traffic, step: Probe, packet: Packet, tuples: RowNumbers, rows: RowNumbers) -> Packet:
         """Matches of an intermediate SteM whose components live, and are all within the bounds of time."""
-        stem = self._stems[step.target]
-        live = stem.live(rows, self._stems)
+        prober = self._probers[step.target]
+        live = prober.live(rows, self._probers)
         if not live.all():
             tuples, rows = tuples[live], rows[live]
-        components = {s: column.values[rows] for s, column in stem.components.items()}
-        if stem.carried is not None:
+        components = {s: column.values[rows] for s, column in prober.rows.components.items()}
+        if prober.rows.carried is not None:
             components[part_of(step.target)] = rows
         joined = packet.joined(tuples, components, traffic.after)
         keep = np.ones(rows.size, np.bool_)
         for source, (other, back, on) in traffic.apart:
-            times, other_times = self._stems[source].times.values, self._stems[other].times.values
+            times, other_times = self._rows[source].times.values, self._rows[other].times.values
             apart(keep, times, joined.rows[source], other_times, joined.rows[other], on, back)
         return _kept(joined, keep)
 
-    def _matches(self, step: Probe, stem: SteM, packet: Packet, limits: Limits) -> Iterator[Matches]:
+    def _matches(self, step: Probe, prober: Prober, packet: Packet, limits: Limits) -> Iterator[Matches]:
         access = step.access
         if isinstance(access, KeyAccess):
-            partner = self._stems[access.partner]
-            return stem.probe_key(access.on, partner.key_values(access.partner_on), packet.rows[access.partner], limits)
+            partner = self._rows[access.partner]
+            return prober.probe_key(
+                access.on, partner.key_values(access.partner_on), packet.rows[access.partner], limits
+            )
         if isinstance(access, RangeAccess):
-            return stem.probe_range(access.on, *self._key_range(access, packet), limits)
-        return stem.probe_all(packet.size, limits)
+            return prober.probe_range(access.on, *self._key_range(access, packet), limits)
+        return prober.probe_all(packet.size, limits)
 
-    def _interval(self, within: tuple[tuple[int, int, int], ...], packet: Packet) -> tuple[Rows, Rows]:
+    def _interval(self, within: tuple[tuple[int, int, int], ...], packet: Packet) -> tuple[RowNumbers, RowNumbers]:
         """When a match may have happened, for each tuple."""
         if not within:
             return NO_BOUND, NO_BOUND
         low, high, first = np.empty(packet.size, np.int64), np.empty(packet.size, np.int64), True
         for source, back, on in within:
-            narrow(low, high, self._stems[source].times.values, packet.rows[source], back, on, first)
+            narrow(low, high, self._rows[source].times.values, packet.rows[source], back, on, first)
             first = False
         return low, high
 
-    def _key_range(self, access: RangeAccess, packet: Packet) -> tuple[Rows, Rows]:
+    def _key_range(self, access: RangeAccess, packet: Packet) -> tuple[RowNumbers, RowNumbers]:
         """Between which order keys a match must lie, both included; a strict limit is the next integer."""
         least, most = np.full(packet.size, _LEAST), np.full(packet.size, _MOST)
         nothing = np.zeros(packet.size, np.bool_)
         for op, partner, key, offset in access.limits:
-            codes = self._stems[partner].order_values(key)[packet.rows[partner]]
+            codes = self._rows[partner].order_values(key)[packet.rows[partner]]
             shift = offset + {"<": -1, ">": 1}.get(op, 0)
             shifted = codes + shift
             beyond = (shifted < codes) != (shift < 0) if shift else nothing
@@ -355,7 +367,7 @@ class Eddy:
     def _verified(self, step: Probe, packet: Packet, errors: ErrorCount) -> Packet:
         """The matches for which everything holds that this probe decides."""
         for e in step.equalities:
-            left, right, rows = self._stems[e.left], self._stems[e.right], packet.rows
+            left, right, rows = self._rows[e.left], self._rows[e.right], packet.rows
             packet = _kept(packet, left.same_key(e.left_expr, rows[e.left], right, e.right_expr, rows[e.right]))
         for predicate in step.predicates:
             packet = _kept(packet, self._mask(predicate, packet, errors))
@@ -364,11 +376,11 @@ class Eddy:
         return packet
 
     def _in_rows_windows(self, packet: Packet) -> Packet:
-        times = newest(self._stems, packet.rows, packet.size)
+        times = newest(self._rows, packet.rows, packet.size)
         keep = np.ones(packet.size, np.bool_)
         for source, clock in self._clocks.items():
             if source in packet.rows:
-                keep &= self._stems[source].ordinals.values[packet.rows[source]] >= clock.least(times)
+                keep &= self._rows[source].ordinals(packet.rows[source]) >= clock.least(times)
         return _kept(packet, keep)
 
     def gather(self, packet: Packet, exprs: Sequence[Expr]) -> dict[Expr, pa.Array]:
@@ -379,7 +391,7 @@ class Eddy:
         for expr in exprs:
             for column in columns_of(expr):
                 if column not in values:
-                    values[column] = array = self._stems[column.source].gather(column, packet.rows[column.source])
+                    values[column] = array = self._rows[column.source].gather(column, packet.rows[column.source])
                     gathered += array.nbytes
                     if gathered > GATHERED and packet.size > 1:
                         raise TooMuchText(f"{packet.size} tuples have more than {GATHERED} bytes")

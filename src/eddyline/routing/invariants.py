@@ -8,12 +8,13 @@ import numpy as np
 
 from eddyline.errors import InternalError
 from eddyline.plan.plan import Plan
-from eddyline.routing.packet import Packet, Rows
+from eddyline.routing.packet import Packet
+from eddyline.state.column import RowNumbers
+from eddyline.state.prober import Prober
 from eddyline.state.probing import Limits
-from eddyline.state.stem import SteM
 
 
-def check_packet(packet: Packet, stems: Sequence[SteM], plan: Plan, foreign: Collection[int] = ()) -> None:
+def check_packet(packet: Packet, probers: Sequence[Prober], plan: Plan, foreign: Collection[int] = ()) -> None:
     """BuildFirst: every component is a built row; TimeStamp: exactly one component of each tuple, the one that started
     the probing, was not yet built at the tuple's number, or it is a tuple of an intermediate SteM that started it; no
     tuple is there twice. Tuples of `foreign` spans were made by another eddy: when their components were built, or
@@ -27,14 +28,14 @@ def check_packet(packet: Packet, stems: Sequence[SteM], plan: Plan, foreign: Col
         raise InternalError("a packet has not a number for each tuple")
     components = {source: rows for source, rows in packet.rows.items() if source >= 0}
     for source, rows in components.items():
-        stem = stems[source]
+        prober = probers[source]
         if rows.size != packet.size or rows.size == 0:
             raise InternalError("a packet is ragged or empty")
         known = not unknown >> source & 1
-        if (known and rows.max() >= stem.rows) or rows.min() < stem.min_live:
+        if (known and rows.max() >= prober.built) or rows.min() < prober.min_live:
             raise InternalError(f"a packet has a row of source {source} that is not built or has expired")
         if known:
-            starters += rows >= stem.rows_before(packet.numbers)
+            starters += rows >= prober.rows_before(packet.numbers)
     sources = len(plan.query.sources)
     larger = unknown or any(n >= sources and of & span for n, of in zip(operator.stems, operator.spans, strict=True))
     wrong = (starters > 1) | (starters < (not larger))
@@ -52,7 +53,7 @@ def check_packet(packet: Packet, stems: Sequence[SteM], plan: Plan, foreign: Col
         raise InternalError("a tuple is there twice")
 
 
-def check_matches(target: int, tuples: Rows, rows: Rows, limits: Limits) -> None:
+def check_matches(target: int, tuples: RowNumbers, rows: RowNumbers, limits: Limits) -> None:
     """A probe returns only live rows that were built before."""
     before = limits.before if limits.before.size == 1 else limits.before[tuples]
     if (rows < limits.min_live).any() or (rows >= before).any():

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from eddyline.plan.plan import Signature
 from eddyline.state.carried import Carried, sliced, together
+from eddyline.state.column import RowNumbers
 from eddyline.state.stores.store import TooMuchText
 
-Rows = NDArray[np.int64]
 _T = TypeVar("_T")
 
 SAMPLE = -1
@@ -32,7 +32,7 @@ SAMPLE = -1
 class Packet:
     """`rows[s]` are the row numbers in the SteM of source s; they all have the same length."""
 
-    rows: Mapping[int, Rows]
+    rows: Mapping[int, RowNumbers]
     signature: Signature
     numbers: NDArray[np.int64]
     size: int
@@ -44,7 +44,7 @@ class Packet:
         rows = {s: r[which] for s, r in self.rows.items()}
         return Packet(rows, self.signature, self._numbers_of(which), next(iter(rows.values())).size)
 
-    def joined(self, tuples: NDArray[np.int64], rows: Mapping[int, Rows], after: Signature) -> Packet:
+    def joined(self, tuples: NDArray[np.int64], rows: Mapping[int, RowNumbers], after: Signature) -> Packet:
         """Tuples, each with a match: the rows of its components."""
         both = {**{s: r[tuples] for s, r in self.rows.items()}, **rows}
         return Packet(both, after, self._numbers_of(tuples), tuples.size)

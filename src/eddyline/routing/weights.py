@@ -26,7 +26,7 @@ from eddyline.query.group_ids import Ids, decoded, group_ids, plain, representat
 from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import SAMPLE, Packet, in_parts, merged
 from eddyline.state.carried import Carried
-from eddyline.state.stem import SteM
+from eddyline.state.rows import Rows
 
 Old = Callable[[Packet], NDArray[np.bool_]]
 """Which tuples have an old row, while a parallel track runs."""
@@ -43,13 +43,13 @@ class Weights:
     def __init__(
         self,
         plan: Plan,
-        stems: Sequence[SteM],
+        rows: Sequence[Rows],
         gather: Callable[[Packet, Sequence[Expr]], dict[Expr, pa.Array]],
         errors: ErrorCount,
     ) -> None:
         group = plan.query.group
         assert group is not None and group.slide is not None
-        self._plan, self._stems, self._gather, self._errors, self._slide = plan, stems, gather, errors, group.slide
+        self._plan, self._rows, self._gather, self._errors, self._slide = plan, rows, gather, errors, group.slide
         self._arguments = [a.arg for a in group.aggregates]
         self._accumulators = [accumulator(a) for a in group.aggregates]
 
@@ -68,7 +68,7 @@ class Weights:
         return Packet(rows, packet.signature, packet.numbers, packet.size, Carried(weights, states))
 
     def _carried(self, stem: int, rows: Ids) -> Carried:
-        store = self._stems[stem].carried
+        store = self._rows[stem].carried
         assert store is not None
         return store.gather(rows)
 
@@ -100,12 +100,12 @@ class Weights:
 
     def _key(self, of: Grouped, packet: Packet, values: dict[Expr, pa.Array], old: Old | None) -> list[pa.Array | Ids]:
         """What tells tuples apart."""
-        stems, rows, size = self._stems, packet.rows, packet.size
-        key: list[pa.Array | Ids] = [*boundaries(self._plan.query, self._slide, stems, rows, size)]
-        key += [stems[source].times.values[rows[source]] for source in of.times]
+        bases, rows, size = self._rows, packet.rows, packet.size
+        key: list[pa.Array | Ids] = [*boundaries(self._plan.query, self._slide, bases, rows, size)]
+        key += [bases[source].times.values[rows[source]] for source in of.times]
         for on in of.keys:
             (source,) = sources_of(on)
-            key.append(stems[source].key_parts(on, rows[source]))
+            key.append(bases[source].key_parts(on, rows[source]))
         key += [_as_it_is(values[column]) for column in of.columns]
         key += [plain(evaluate(value, values, size, ErrorCount())) for value in of.values]
         key += [rows[source] for source in of.rows]

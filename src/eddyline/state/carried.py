@@ -14,16 +14,15 @@ import pyarrow as pa
 
 from eddyline.query.aggregates import State
 from eddyline.state.arena import Arena
-from eddyline.state.column import Column
+from eddyline.state.column import Column, RowNumbers
 from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.heap import BytesStore
-from eddyline.state.stores.store import Rows
 
 
 class Carried(NamedTuple):
     """The weights of tuples, and their states by the number of the aggregate."""
 
-    weights: Rows
+    weights: RowNumbers
     states: Mapping[int, State]
 
 
@@ -40,12 +39,12 @@ class CarriedStore:
         for (number, name), column in self._states.items():
             column.append(carried.states[number][name])
 
-    def gather(self, rows: Rows) -> Carried:
+    def gather(self, rows: RowNumbers) -> Carried:
         """What these tuples carry."""
         states: dict[int, dict[str, pa.Array]] = {}
         for (number, name), column in self._states.items():
             states.setdefault(number, {})[name] = column.gather(rows)
-        weights: Rows = self._weights.values[rows]
+        weights: RowNumbers = self._weights.values[rows]
         return Carried(weights, states)
 
     @property

@@ -36,6 +36,10 @@ AHEAD = 1 << 16, 1 << 20
 AHEAD_PART = 16
 
 
+RowNumbers = NDArray[np.int64]
+"""Rows of a SteM, by their numbers."""
+
+
 class Column:
     """`width` values of `dtype` a row."""
 

@@ -13,11 +13,10 @@ import mmap
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eddyline.kernels import hash_index as kernels
 from eddyline.state.arena import Arena, punch
-from eddyline.state.column import Column
+from eddyline.state.column import Column, RowNumbers
 from eddyline.state.probing import Limits, Matches, chunks
 from eddyline.state.shelf import Saved
 
@@ -32,8 +31,6 @@ ROOMIEST = 1.2
 
 TOGETHER = 512
 """Tuples whose chains are followed side by side."""
-
-Rows = NDArray[np.int64]
 
 _ANY_TIME = np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max])
 
@@ -78,13 +75,13 @@ class HashIndex:
         if mapping is not None:
             punch(mapping, 0, _pages(old.nbytes))
 
-    def probe(self, keys: Rows, rows: Rows, times: Rows, limits: Limits) -> Iterator[Matches]:
+    def probe(self, keys: RowNumbers, rows: RowNumbers, times: RowNumbers, limits: Limits) -> Iterator[Matches]:
         """Matches for tuples with the keys keys[rows[i]]."""
         table, after, before, min_live = self._table, self._after.values, limits.before, limits.min_live
         low, high = (limits.low, limits.high) if limits.low.size else _ANY_TIME
         newest, block, passed, waiting = limits.newest, limits.block, limits.passed, np.empty(2 * TOGETHER, np.int64)
 
-        def step(first: int, chains: int, out_tuple: Rows, out_row: Rows) -> tuple[int, int, int]:
+        def step(first: int, chains: int, out_tuple: RowNumbers, out_row: RowNumbers) -> tuple[int, int, int]:
             bounds = low, high, before, min_live, newest, block
             found: tuple[int, int, int] = kernels.probe(
                 table, after, times, keys, rows, *bounds, passed, waiting, first, chains, out_tuple, out_row

@@ -11,11 +11,11 @@ from eddyline.query.expr import Expr
 from eddyline.query.types import decode, physical
 from eddyline.state import keys as key_codes
 from eddyline.state.arena import Arena
-from eddyline.state.column import Column
+from eddyline.state.column import Column, RowNumbers
 from eddyline.state.stores.any import store
 from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.heap import BytesStore
-from eddyline.state.stores.store import Rows, Store
+from eddyline.state.stores.store import Store
 
 
 class KeyColumn:
@@ -32,7 +32,7 @@ class KeyColumn:
         if self.exact is not None:
             self.exact.append(decode(array))
 
-    def same(self, rows: Rows, other: KeyColumn, other_rows: Rows) -> NDArray[np.bool_]:
+    def same(self, rows: RowNumbers, other: KeyColumn, other_rows: RowNumbers) -> NDArray[np.bool_]:
         """Which pairs of rows, one here and one there, really have the same key."""
         same: NDArray[np.bool_] = self.codes.values[rows] == other.codes.values[other_rows]
         mine, theirs = self.exact, other.exact

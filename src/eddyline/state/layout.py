@@ -8,6 +8,9 @@ import pyarrow as pa
 
 from eddyline.query.expr import Expr
 
+Key = tuple[Expr, ...]
+"""What an index is over: one expression, or several together."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -22,11 +25,11 @@ class Layout:
     """What can be gathered."""
     keys: tuple[Expr, ...]
     """What is compared for equality; never NULL."""
-    indexes: tuple[tuple[Expr, ...], ...]
+    indexes: tuple[Key, ...]
     """Hash indexes, each over one or several of `keys`."""
     order_keys: tuple[Expr, ...]
     """What is compared for order; never NULL."""
-    edges: tuple[tuple[Expr, ...], ...] = ()
+    edges: tuple[Key, ...] = ()
     """The keys, one or several, by which rows are looked up or look for others."""
     components: tuple[int, ...] = ()
     """The sources of a larger span."""

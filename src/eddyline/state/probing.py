@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.kernels import scan
+
 Matches = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Which tuple of the packet, and the row it matched."""
 
@@ -46,3 +48,16 @@ def chunks(step: Step, tuples: int, begin: int, room: int) -> Iterator[Matches]:
         if n:
             yield out_tuple[:n], out_row[:n]
         size = room
+
+
+def scanned(times: NDArray[np.int64], tuples: int, limits: Limits) -> Iterator[Matches]:
+    """Every row within the limits, for each tuple: a probe without an index."""
+    low, high, before, min_live, passed = limits.low, limits.high, limits.before, limits.min_live, limits.passed
+
+    def step(at: int, row: int, out_tuple: NDArray[np.int64], out_row: NDArray[np.int64]) -> tuple[int, int, int]:
+        found: tuple[int, int, int] = scan.probe(
+            times, low, high, before, min_live, passed, tuples, at, row, out_tuple, out_row
+        )
+        return found
+
+    return chunks(step, tuples, -1, limits.room)

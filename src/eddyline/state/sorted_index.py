@@ -4,8 +4,9 @@ Rows are kept in sorted runs whose sizes fall geometrically (new rows make a sma
 so a row is moved a logarithmic number of times and a probe searches a logarithmic number of runs. Only the last runs
 are ever merged, so the runs are a stack, one after the other in a column of keys and a column of rows; a merge writes
 over what it read, which is allowed because a probe is finished before the next build. Invariant: every row of the SteM
-at or above the last committed `min_live` is in exactly one run. Winding back drops the rows that are too new from the
-runs; merging drops rows that expired by the last commit.
+at or above the last committed `min_live` is in exactly one run, or in none of them while there are no runs: for at most
+TINY rows the index has no runs, and a probe looks at the list of rows instead. Winding back drops the rows that are too
+new from the runs; merging drops rows that expired by the last commit.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from numpy.typing import NDArray
 from eddyline.kernels import sorted_runs as kernels
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
-from eddyline.state.probing import Limits, Matches, chunks
+from eddyline.state.probing import Limits, Matches, chunks, scanned
 from eddyline.state.shelf import Saved
+
+TINY = 64
+"""At most this many rows are not worth sorting."""
 
 Run = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -36,12 +40,21 @@ class SortedIndex:
         self._clean = 0
 
     @property
+    def is_list(self) -> bool:
+        """Whether there are so few rows that they are not sorted."""
+        return not self._starts
+
+    @property
     def _runs(self) -> list[Run]:
         keys, rows = self._run_keys.values, self._run_rows.values
         return [(keys[first:end], rows[first:end]) for first, end in pairwise([*self._starts, self._run_rows.rows])]
 
     def build(self, first: int, last: int, floor: int) -> None:
         """Insert rows first..last-1; rows below `floor` can never be asked for again."""
+        if self.is_list:
+            if last - floor <= TINY:
+                return
+            first = floor  # those that the list had so far
         runs, keys, rows = self._runs, self._keys.values[first:last], np.arange(first, last)
         while runs and 2 * rows.size > runs[-1][1].size:
             old_keys, old_rows = runs.pop()
@@ -64,6 +77,13 @@ class SortedIndex:
         self, least: NDArray[np.int64], most: NDArray[np.int64], times: NDArray[np.int64], limits: Limits
     ) -> Iterator[Matches]:
         """Rows whose key lies between least[i] and most[i], both included."""
+        if self.is_list:
+            of_row = self._keys.values
+            for tuples, found in scanned(times, least.size, limits):
+                keep = (of_row[found] >= least[tuples]) & (of_row[found] <= most[tuples])
+                if keep.any():
+                    yield tuples[keep], found[keep]
+            return
         for keys, rows in self._runs:
 
             def step(

@@ -16,7 +16,7 @@ from eddyline.migration import migration
 from eddyline.optimizer import optimizer, timing, worth
 from eddyline.routing import eddy, scheduler, statistics
 from eddyline.routing.policies import auto, forks
-from eddyline.state import column, hash_index, stem
+from eddyline.state import column, hash_index, rows, sorted_index
 
 
 def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
@@ -34,7 +34,8 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
         (worth, {"GAIN": -1e9, "BACK": -1e9}),
         (slot, {"RESULT_ROWS": size}),
         (migration, {"CHUNK": size}),
-        (stem, {"BLOCK": max(1, size // 4), "TINY": size}),
+        (rows, {"BLOCK": max(1, size // 4)}),
+        (sorted_index, {"TINY": size}),
         (hash_index, {"TOGETHER": max(1, size // 2)}),
         (column, {"SMALL": 0}),
     ]
@@ -46,7 +47,7 @@ def eager(size: int | None) -> Iterator[None]:
 
     >>> before = scheduler.LARGEST
     >>> with eager(4):
-    ...     scheduler.LARGEST, stem.BLOCK
+    ...     scheduler.LARGEST, rows.BLOCK
     (4, 1)
     >>> scheduler.LARGEST == before
     True

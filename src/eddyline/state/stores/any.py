@@ -6,12 +6,13 @@ import pyarrow as pa
 
 from eddyline.errors import JobError
 from eddyline.state.arena import Arena
+from eddyline.state.column import RowNumbers
 from eddyline.state.shelf import Saved
 from eddyline.state.stores.dictionary import DictionaryStore
 from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.heap import BytesStore
 from eddyline.state.stores.nested import ListStore, StructStore
-from eddyline.state.stores.store import Rows, Store
+from eddyline.state.stores.store import Store
 
 
 class NullStore:
@@ -23,7 +24,7 @@ class NullStore:
     def append(self, array: pa.Array) -> None:
         pass
 
-    def gather(self, rows: Rows) -> pa.Array:
+    def gather(self, rows: RowNumbers) -> pa.Array:
         return pa.nulls(len(rows))
 
     def truncate(self, rows: int) -> None:
@@ -48,7 +49,7 @@ class FixedListStore:
     def append(self, array: pa.Array) -> None:
         self._lists.append(array.cast(self._lists.type))
 
-    def gather(self, rows: Rows) -> pa.Array:
+    def gather(self, rows: RowNumbers) -> pa.Array:
         return self._lists.gather(rows).cast(self.type)
 
     def truncate(self, rows: int) -> None:

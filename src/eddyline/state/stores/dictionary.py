@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.state.arena import Arena
+from eddyline.state.column import RowNumbers
 from eddyline.state.shelf import Saved
 from eddyline.state.stores.fixed import FixedStore
-from eddyline.state.stores.store import Rows, Store
+from eddyline.state.stores.store import Store
 
 
 class DictionaryStore:
@@ -46,7 +47,7 @@ class DictionaryStore:
         self._codes.append(pc.add(array.indices.cast(pa.int64()), self._stretches[-1][1]))
         self._rows += len(array)
 
-    def gather(self, rows: Rows) -> pa.Array:
+    def gather(self, rows: RowNumbers) -> pa.Array:
         codes = self._codes.gather(rows)
         used, places = np.unique(np.asarray(codes.fill_null(-1)), return_inverse=True)
         values = self._values.gather(used[used >= 0]).dictionary_encode()

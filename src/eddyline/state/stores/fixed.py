@@ -7,9 +7,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.state.arena import Arena
-from eddyline.state.column import Column
+from eddyline.state.column import Column, RowNumbers
 from eddyline.state.shelf import Saved
-from eddyline.state.stores.store import Rows, Validity, bitmap
+from eddyline.state.stores.store import Validity, bitmap
 
 
 class FixedStore:
@@ -46,7 +46,7 @@ class FixedStore:
     def _shape(self, rows: int) -> tuple[int, ...]:
         return (rows,) if self._per_row == 1 else (rows, self._per_row)
 
-    def gather(self, rows: Rows) -> pa.Array:
+    def gather(self, rows: RowNumbers) -> pa.Array:
         valid = bitmap(self._validity.gather(rows))
         words = self._column.values.take(rows, axis=0, mode="clip")
         data = np.packbits(words, bitorder="little") if self._boolean else words

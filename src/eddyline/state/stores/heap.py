@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from eddyline.kernels import values as kernels
 from eddyline.state.arena import Arena
-from eddyline.state.column import Column
+from eddyline.state.column import Column, RowNumbers
 from eddyline.state.shelf import Saved
-from eddyline.state.stores.store import Rows, TooMuchText, Validity, bitmap
+from eddyline.state.stores.store import TooMuchText, Validity, bitmap
 
 MOST_BYTES = (1 << 31) - 1
 """What an Arrow array with small offsets can hold."""
@@ -57,7 +57,7 @@ class BytesStore:
         if data is not None:
             self._heap.append(np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]])
 
-    def gather(self, rows: Rows) -> pa.Array:
+    def gather(self, rows: RowNumbers) -> pa.Array:
         offsets = np.empty(len(rows) + 1, np.int64)
         kernels.lengths(self._starts.values, rows, offsets)
         if self._offset_type is np.int32 and offsets[-1] > MOST_BYTES:

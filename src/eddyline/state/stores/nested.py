@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from eddyline.kernels import values as kernels
 from eddyline.state.arena import Arena
+from eddyline.state.column import RowNumbers
 from eddyline.state.shelf import Saved
 from eddyline.state.stores.heap import Starts
-from eddyline.state.stores.store import Rows, Store, Validity, bitmap
+from eddyline.state.stores.store import Store, Validity, bitmap
 
 Make = Callable[[Arena, pa.DataType], Store]
 """How to make the store of a child."""
@@ -37,7 +38,7 @@ class ListStore:
         )
         self._child.append(child.slice(int(offsets[0]), int(offsets[-1] - offsets[0])))
 
-    def gather(self, rows: Rows) -> pa.Array:
+    def gather(self, rows: RowNumbers) -> pa.Array:
         offsets = np.empty(len(rows) + 1, np.int64)
         kernels.lengths(self._starts.values, rows, offsets)
         places = np.empty(int(offsets[-1]), np.int64)
@@ -83,7 +84,7 @@ class StructStore:
         for i, field in enumerate(self._fields):
             field.append(array.field(i))
 
-    def gather(self, rows: Rows) -> pa.Array:
+    def gather(self, rows: RowNumbers) -> pa.Array:
         children = [field.gather(rows) for field in self._fields]
         buffers = [bitmap(self._validity.gather(rows))]
         return pa.Array.from_buffers(self.type, len(rows), buffers, children=children)

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from eddyline.errors import JobError
 from eddyline.state.arena import Arena
-from eddyline.state.column import Column
+from eddyline.state.column import Column, RowNumbers
 from eddyline.state.shelf import Saved
-
-Rows = NDArray[np.int64]
 
 
 class TooMuchText(JobError):
@@ -29,7 +27,7 @@ class Store(Protocol):
     def append(self, array: pa.Array) -> None:
         """Add values at the end."""
 
-    def gather(self, rows: Rows) -> pa.Array:
+    def gather(self, rows: RowNumbers) -> pa.Array:
         """The values of these rows."""
 
     def truncate(self, rows: int) -> None:
@@ -71,7 +69,7 @@ class Validity:
             self._column.append(valid.view(np.uint8))
         self._rows = rows
 
-    def gather(self, rows: Rows) -> NDArray[np.bool_] | None:
+    def gather(self, rows: RowNumbers) -> NDArray[np.bool_] | None:
         """The validity of these rows, None if all are valid."""
         if not self._noted:
             return None

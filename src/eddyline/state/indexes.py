@@ -1,0 +1,71 @@
+"""Indexes over the rows of one SteM: row numbers by key (hash) and in the order of a key (sorted).
+
+An index can always be made again from the rows alone: it holds no values, only row numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from eddyline.query.expr import Expr
+from eddyline.state.arena import Arena
+from eddyline.state.hash_index import HashIndex
+from eddyline.state.layout import Key
+from eddyline.state.rows import Rows
+from eddyline.state.shelf import Saved
+from eddyline.state.sorted_index import SortedIndex
+
+
+class Indexes:
+    """Some indexes, which are built and undone together."""
+
+    def __init__(self, arena: Arena, rows: Rows, keys: Sequence[Key], order_keys: Sequence[Expr] = ()) -> None:
+        self.hashed = {on: HashIndex(arena, rows.key_column(on)) for on in keys}
+        self.ordered = {expr: SortedIndex(arena, rows.order_column(expr)) for expr in order_keys}
+
+    def build(self, first: int, last: int, floor: int) -> None:
+        """Insert rows first..last-1; rows below `floor` can never be asked for again."""
+        for index in self._all:
+            index.build(first, last, floor)
+
+    def pop(self, first: int) -> None:
+        """Undo the build of the rows from number `first` on."""
+        for index in self._all:
+            index.pop(first)
+
+    def release(self, row: int) -> None:
+        """Rows below `row` will not be asked for again."""
+        for index in self._all:
+            index.release(row)
+
+    def adopt(self, keys: Sequence[Key], made: Mapping[Key, HashIndex]) -> None:
+        """Have the hash indexes of these keys, in this order: some are here, others were made elsewhere. The rest is
+        given back. The dictionary stays the same one, because probers look at it."""
+        for on in self.hashed.keys() - set(keys):
+            self.hashed.pop(on).free()
+        wanted = {on: self.hashed[on] if on in self.hashed else made[on] for on in keys}
+        self.hashed.clear()
+        self.hashed.update(wanted)
+
+    def free(self) -> None:
+        """Give everything back; it cannot be used any more."""
+        for index in self._all:
+            index.free()
+
+    def saved(self) -> Saved:
+        """A snapshot for another process."""
+        return [index.saved() for index in self._all]
+
+    def restore(self, saved: Saved) -> None:
+        """Have the entries of a snapshot."""
+        for index, of_index in zip(self._all, saved, strict=True):
+            index.restore(of_index)
+
+    @property
+    def _all(self) -> list[HashIndex | SortedIndex]:
+        return [*self.hashed.values(), *self.ordered.values()]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(index.nbytes for index in self._all)

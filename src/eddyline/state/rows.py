@@ -1,0 +1,273 @@
+"""Rows: what one SteM keeps of its rows, in columns that grow at one end and expire at the other.
+
+This is the one place that owns columns: indexes hold row numbers, builds hold counts, and everybody else reads. A row
+has the same number in every column; rows are numbered from 0 in the order in which they are appended. Invariant:
+
+    floor <= min_live <= stored
+
+Rows below `min_live` have expired. Until the next commit they stay readable, so that the batch can be wound back; rows
+below `floor`, the `min_live` of the last commit, have been given back to the arena.
+
+A tuple of a larger span is the row numbers of its components, with copies of the keys by which it is looked up, so a
+probe does not read its components; its time is that of the newest component. The tuple dies with the first of its
+components, whose values may then be gone: whoever reads a tuple first checks that it is alive (`Prober.live`). A tuple
+that stands for several has a weight (carried.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.kernels import scan
+from eddyline.query.expr import Expr, sources_of
+from eddyline.state import keys as key_codes
+from eddyline.state.arena import Arena
+from eddyline.state.carried import Carried, CarriedStore
+from eddyline.state.column import Column, RowNumbers
+from eddyline.state.key_column import KeyColumn
+from eddyline.state.layout import Key, Layout
+from eddyline.state.shelf import Saved
+from eddyline.state.stores.any import store
+from eddyline.state.stores.fixed import FixedStore
+from eddyline.state.stores.store import Store
+
+BLOCK = 64
+"""The newest time is kept for every BLOCK rows, to find the rows before a time."""
+
+
+class Rows:
+    """The columns of one SteM."""
+
+    def __init__(self, arena: Arena, layout: Layout) -> None:
+        self.timed, self.block = layout.timed, BLOCK
+        self.times = Column(arena, "i8")
+        self._newest = Column(arena, "i8")
+        """For each block of rows the newest time up to its end: it never falls."""
+        self._ordinals = Column(arena, "i8") if layout.ordinal else None
+        self._keys = {expr: KeyColumn(arena, expr) for expr in layout.keys}
+        self._order = {expr: Column(arena, "i8") for expr in layout.order_keys}
+        edges = dict.fromkeys((*layout.edges, *layout.indexes))  # those of edges never change, nor does their order
+        self._codes = {on: Column(arena, "i8") for on in edges if layout.components or len(on) > 1}
+        self.components = {source: Column(arena, "i8") for source in layout.components}
+        """Of a larger span: the row numbers of each component."""
+        self.carried = None if layout.states is None else CarriedStore(arena, layout.states)
+        self._stores = {expr: self._store(arena, expr) for expr in layout.stored}
+        self.stored = self.min_live = self.floor = 0
+
+    def _store(self, arena: Arena, expr: Expr) -> Store:
+        key = self._keys.get(expr)
+        if key is not None and pa.types.is_integer(expr.type) and expr.type.bit_width == 64:
+            return FixedStore(arena, expr.type, key.codes)
+        if key is not None and key.exact is not None and key.exact.type == expr.type:
+            return key.exact
+        return store(arena, expr.type)
+
+    def _is_key_store(self, expr: Expr, kept: Store) -> bool:
+        key = self._keys.get(expr)
+        return key is not None and kept is key.exact
+
+    # Grow
+
+    def append(self, values: Mapping[Expr, pa.Array], times: RowNumbers, ordinals: RowNumbers | None) -> None:
+        """Add rows of a source."""
+        first, last = self.stored, self.stored + times.size
+        self.times.append(times)
+        if self._ordinals is not None and ordinals is not None:
+            self._ordinals.append(ordinals)
+        for expr, key in self._keys.items():
+            key.append(values[expr])
+        for expr, column in self._order.items():
+            column.append(key_codes.in_order(values[expr]))
+        for on, column in self._codes.items():
+            column.append(key_codes.combine([self._keys[e].codes.values[first:last] for e in on]))
+        for expr, kept in self._stores.items():
+            if not self._is_key_store(expr, kept):
+                kept.append(values[expr])
+        self.stored = last
+        self._note_newest()
+
+    def append_tuples(
+        self, rows: Mapping[int, RowNumbers], bases: Sequence[Rows], carried: Carried | None = None
+    ) -> None:
+        """Add tuples of a larger span, given by the numbers of their components in the rows of the sources, and by what
+        they carry."""
+        size = next(iter(rows.values())).size
+        self.times.append(newest(bases, rows, size))
+        for source, component in self.components.items():
+            component.append(rows[source])
+        for on, column in self._codes.items():
+            (source,) = sources_of(on[0])
+            column.append(bases[source].key_values(on)[rows[source]])
+        for expr, column in self._order.items():
+            (source,) = sources_of(expr)
+            column.append(bases[source].order_values(expr)[rows[source]])
+        if self.carried is not None and carried is not None:
+            self.carried.append(carried)
+        self.stored += size
+        self._note_newest()
+
+    def _note_newest(self) -> None:
+        known = self._newest.rows
+        blocks = self.stored // self.block - known
+        if blocks and self.timed:
+            first = max(known * self.block, self.floor)  # those before it were given back
+            starts = np.arange(known, known + blocks) * self.block - first
+            times = self.times.values[first : (known + blocks) * self.block]
+            newest = np.maximum.reduceat(times, np.maximum(starts, 0))
+            if known > self.floor // self.block:
+                newest[0] = max(newest[0], self._newest.values[known - 1])
+            self._newest.append(np.maximum.accumulate(newest))
+
+    # Read
+
+    @property
+    def newest(self) -> RowNumbers:
+        """For each block of rows the newest time up to its end."""
+        newest: RowNumbers = self._newest.values[: self._newest.rows]
+        return newest
+
+    def first_at(self, time: int, min_live: int) -> int:
+        """A row such that every one before it is older than `time`, or below `min_live`."""
+        first = min_live // self.block
+        return max(min_live, self.block * (first + int(self.newest[first:].searchsorted(time))))
+
+    def ordinals(self, rows: RowNumbers) -> RowNumbers:
+        """The places of rows in their stream; only of a source with a ROWS window."""
+        assert self._ordinals is not None
+        ordinals: RowNumbers = self._ordinals.values[rows]
+        return ordinals
+
+    def has_key(self, on: Key) -> bool:
+        """Whether there are codes of this key, so that an index over it can be made."""
+        return on in self._codes or (len(on) == 1 and on[0] in self._keys)
+
+    def key_column(self, on: Key) -> Column:
+        """The column of the codes of a key."""
+        return self._codes[on] if on in self._codes else self._keys[on[0]].codes
+
+    def key_values(self, on: Key) -> NDArray[np.int64]:
+        """The codes of a key, by row number."""
+        codes: NDArray[np.int64] = self.key_column(on).values
+        return codes
+
+    def order_column(self, on: Expr) -> Column:
+        """The column of the codes of an order key."""
+        return self._order[on]
+
+    def order_values(self, on: Expr) -> NDArray[np.int64]:
+        """The codes of an order key, by row number."""
+        codes: NDArray[np.int64] = self._order[on].values
+        return codes
+
+    def gather(self, expr: Expr, rows: RowNumbers) -> pa.Array:
+        """The values of a stored expression."""
+        return self._stores[expr].gather(rows)
+
+    def key_parts(self, on: Expr, rows: RowNumbers) -> pa.Array | RowNumbers:
+        """What tells the keys of rows apart: their codes or, if these are only hashes, their values."""
+        exact, codes = self._keys[on].exact, self._keys[on].codes.values
+        return codes[rows] if exact is None else exact.gather(rows)
+
+    def same_key(
+        self, expr: Expr, rows: RowNumbers, other: Rows, other_expr: Expr, other_rows: RowNumbers
+    ) -> NDArray[np.bool_]:
+        """Which pairs of rows, one here and one of another SteM, really have the same key."""
+        return self._keys[expr].same(rows, other._keys[other_expr], other_rows)
+
+    # Expire. Only rows below `end` may expire: those that are built.
+
+    def expire(self, horizon: int, end: int) -> None:
+        """Raise min_live past the oldest rows with a time below `horizon`: they can join nothing any more."""
+        self.min_live = int(scan.first_at_least(self.times.values, self.min_live, end, horizon))
+
+    def expire_ordinals(self, least: int, end: int) -> None:
+        """Raise min_live past the oldest rows whose place in the stream is below `least`: no window has them."""
+        assert self._ordinals is not None
+        self.min_live = int(scan.first_at_least(self._ordinals.values, self.min_live, end, least))
+
+    def expire_tuples(self, bases: Sequence[Rows], end: int) -> None:
+        """Raise min_live past the oldest tuples that have a component that has expired."""
+        row, before = self.min_live, -1
+        while row != before:
+            before = row
+            for source, component in self.components.items():
+                row = int(scan.first_at_least(component.values, row, end, bases[source].min_live))
+        self.min_live = row
+
+    # Commit, wind back, hand over
+
+    def commit(self) -> None:
+        """Give expired rows back: what happened since the last commit cannot be undone from here on."""
+        for column in self._columns:
+            column.release(self.min_live)
+        self._newest.release(self.min_live // self.block)
+        self.floor = self.min_live
+
+    def wind_back(self, rows: int) -> None:
+        """Drop the rows from number `rows` on, and undo what expired since the last commit."""
+        for column in self._columns:
+            column.truncate(rows)
+        self._newest.truncate(rows // self.block)
+        self.stored, self.min_live = rows, self.floor
+
+    def drop_keys(self, kept: Collection[Key]) -> None:
+        """Of a larger span: keep only the copies of these keys, in their order. They are there for indexes alone."""
+        for on in self._codes.keys() - set(kept):
+            self._codes.pop(on).free()
+        self._codes = {on: self._codes[on] for on in kept}
+
+    def free(self) -> None:
+        """Give everything back; it cannot be used any more. Only of a larger span, which has no stores."""
+        columns = [self.times, self._newest, *self._order.values(), *self._codes.values(), *self.components.values()]
+        for column in (*columns, *(() if self.carried is None else self.carried.parts)):
+            column.free()
+
+    def saved(self) -> Saved:
+        """A snapshot for another process."""
+        counts = {"stored": self.stored, "min_live": self.min_live, "floor": self.floor}
+        return {**counts, "newest": self._newest.saved(), "columns": [column.saved() for column in self._columns]}
+
+    def restore(self, saved: Saved) -> None:
+        """Have the rows of a snapshot, with all that it takes to wind back to the last commit."""
+        self.stored, self.min_live, self.floor = saved["stored"], saved["min_live"], saved["floor"]
+        self._newest.restore(saved["newest"])
+        for column, of_column in zip(self._columns, saved["columns"], strict=True):
+            column.restore(of_column)
+
+    @property
+    def _columns(self) -> list[Column | Store]:
+        """All that has one value a row."""
+        columns: list[Column | Store] = [self.times, *self._order.values()]
+        if self._ordinals is not None:
+            columns.append(self._ordinals)
+        for key in self._keys.values():
+            columns.append(key.codes)
+            if key.exact is not None:
+                columns.append(key.exact)
+        columns += [*self._codes.values(), *self.components.values()]
+        columns += [kept for expr, kept in self._stores.items() if not self._is_key_store(expr, kept)]
+        columns += [] if self.carried is None else self.carried.parts
+        return columns
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row, without its indexes."""
+        return self.nbytes / max(1, self.stored - self.floor)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the columns."""
+        return sum(column.nbytes for column in self._columns)
+
+
+def newest(bases: Sequence[Rows], rows: Mapping[int, RowNumbers], size: int) -> RowNumbers:
+    """The newest time among the components of each tuple."""
+    times = np.full(size, np.iinfo(np.int64).min)
+    for source, of_source in rows.items():
+        if source >= 0 and bases[source].timed:
+            np.maximum(times, bases[source].times.values[of_source], out=times)
+    return times
