@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.cli.demo import Demo, Mark, Own, Ran, event_time
+from eddyline.cli.demo import event_time
 from eddyline.cli.demo_job import RATE, START, phases, script
+from eddyline.cli.demo_runs import Demo, Mark, Own, Ran
 from eddyline.cli.demo_told import told
 from eddyline.cli.main import main
 from eddyline.routing.decisions import Decision

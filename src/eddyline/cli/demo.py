@@ -14,11 +14,12 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eddyline.cli.demo_job import START, WATCHED, WINDOW, files_script, phases, script
+from eddyline.cli.demo_runs import Demo, Mark, Own, Ran
 from eddyline.cli.display import Display
 from eddyline.cli.live import LiveLines, LiveView, Watched, live
 from eddyline.cli.main import BEGAN
@@ -28,8 +29,7 @@ from eddyline.errors import InternalError, JobError, SettingError
 from eddyline.settings import Settings
 
 if TYPE_CHECKING:
-    from eddyline.routing.decisions import Decision
-    from eddyline.runtime.reporting.summary import Progress, Summary
+    from eddyline.runtime.reporting.summary import Progress
     from eddyline.runtime.running.runner import Runner
 
 SHORT, SMALL = 4, 65536
@@ -39,74 +39,6 @@ NAME = "eddyline-demo"
 """Of the picture and of the script."""
 
 Stop = Callable[[], bool]
-
-
-@dataclass(frozen=True)
-class Mark:
-    """After a batch: rows read, seconds of running, seconds of event time, the route of the stream that is watched."""
-
-    rows: int
-    seconds: float
-    event: float
-    route: str
-
-
-@dataclass
-class Ran:
-    """A run, batch by batch; decisions with the event time at which they were known."""
-
-    marks: list[Mark] = field(default_factory=list)
-    decisions: list[tuple[float, Decision]] = field(default_factory=list)
-    summary: Summary | None = None
-
-    @property
-    def come_to(self) -> float:
-        """The event time of now."""
-        return self.marks[-1].event if self.marks else 0.0
-
-    def at(self, event: float) -> tuple[float, float]:
-        """Rows read and seconds of running when event time had come so far, between batches by their share."""
-        before = Mark(0, 0.0, 0.0, "")
-        for mark in self.marks:
-            if mark.event >= event and mark.event > before.event:
-                share = (event - before.event) / (mark.event - before.event)
-                return (
-                    before.rows + share * (mark.rows - before.rows),
-                    before.seconds + share * (mark.seconds - before.seconds),
-                )
-            before = mark
-        return before.rows, before.seconds
-
-    def rate(self, begin: float, end: float) -> float:
-        """Rows a second between two event times."""
-        (rows, seconds), (more, later) = self.at(begin), self.at(end)
-        return (more - rows) / (later - seconds) if later > seconds else 0.0
-
-    def route(self, event: float) -> str:
-        """The route that was taken at an event time."""
-        return next((m.route for m in reversed(self.marks) if m.event <= event and m.route), "")
-
-
-@dataclass(frozen=True)
-class Own:
-    """Spark's own joins over the first `until` seconds: rows a second after the first batch, and results."""
-
-    until: int
-    rate: float
-    results: int
-
-
-@dataclass(frozen=True)
-class Demo:
-    """All that was measured. `until`: how far the fixed order was run; `results`: how many there were by then."""
-
-    seconds: int
-    engine: str
-    adaptive: Ran
-    fixed: Ran
-    until: int
-    results: int
-    own: Own | None
 
 
 def command(options: argparse.Namespace) -> int:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from eddyline.cli.demo_job import STREAMS, WATCHED, phases
+from eddyline.cli.demo_runs import Demo, Ran
 from eddyline.errors import JobError
 from eddyline.experiments.chart import MISSING
-
-if TYPE_CHECKING:
-    from eddyline.cli.demo import Demo, Ran
 
 _INCHES, _DOTS = (9.0, 5.6), 100
 _POINTS = 30

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from eddyline.cli.demo_job import PARTNERS, STREAMS, WATCHED, WINDOW, phases, script
+from eddyline.cli.demo_runs import Demo
 from eddyline.cli.tables import table_text
 from eddyline.errors import InternalError
-
-if TYPE_CHECKING:
-    from eddyline.cli.demo import Demo
 
 FIRST = 3
 """Decisions of a phase that are told."""
