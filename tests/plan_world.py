@@ -124,7 +124,7 @@ def options(**others: object) -> Settings:
 
 
 def other_plan(rng: random.Random, slot: Slot) -> None:
-    slot.set_plan(random_tree(rng, len(slot.query.sources), slot.plan.edges))
+    slot.set_plan(random_tree(rng, len(slot.query.sources), slot.executor.plan.edges))
 
 
 def change_from_process_to_process(name: str, old: Tree, new: Tree, parallel: bool, folder: Path) -> None:
@@ -137,18 +137,18 @@ def change_from_process_to_process(name: str, old: Tree, new: Tree, parallel: bo
         slot.set_plan(old)
         for number, step in enumerate(steps):
             if number == 2:
-                slot.migrate(new, parallel)
-            elif slot.migration is not None:
+                slot.executor.migrate(new, parallel)
+            elif slot.executor.migration is not None:
                 slot.replan()
-            once, course = run(slot, step), slot.course
-            under_way += slot.migration is not None
+            once, course = run(slot, step), slot.executor.course
+            under_way += slot.executor.migration is not None
             slot = reopened(slot, folder)
-            assert slot.version == number and slot.course == course, "the state was lost"
+            assert slot.version == number and slot.executor.course == course, "the state was lost"
             check_regions(slot, slot.arena)
             if rng.random() < 0.3:
                 run_again(slot, step, once)
             found += once
             slot.commit(number + 1)
-        assert under_way and slot.plan.tree == new
+        assert under_way and slot.executor.plan.tree == new
         close(slot)
     assert sorted(found, key=repr) == expected

@@ -54,7 +54,7 @@ def with_tables(slot: Slot, tables: Mapping[str, pa.RecordBatch]) -> Slot:
     if slot.version == 0 and tables and not slot.state_rows:
         for name, rows in tables.items():
             slot.feed(name, rows)
-        slot.take_in()
+        slot.executor.take_in()
         slot.commit(0)
     return slot
 
@@ -83,7 +83,7 @@ def reopened(slot: Slot, folder: Path) -> Slot:
     """Saved, closed and opened again, as by the next process."""
     assert save(slot)
     close(slot)
-    return open_slot(slot.query, slot._settings, str(folder))
+    return open_slot(slot.query, slot.settings, str(folder))
 
 
 def run_again(slot: Slot, step: Step, once: list[Row]) -> None:

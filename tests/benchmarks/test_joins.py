@@ -25,7 +25,7 @@ def test_the_engine_takes_the_routes_of_the_order(join: Join, order: tuple[int, 
     for start in range(join.sources):
         span, route = 1 << order.index(start), []
         while len(route) < join.sources - 1:
-            entry = engine.slot.eddy.routes.entries[(span, 0)]
+            entry = engine.slot.executor.eddy.routes.entries[(span, 0)]
             (used,) = [traffic.step for traffic in entry.steps if traffic.tuples]
             assert isinstance(used, Probe)
             route.append(order[used.target])

@@ -19,7 +19,7 @@ def test_a_probe_of_a_filled_window_finds_what_it_should(quiet: bool, monkeypatc
     side = packets._Side(query_over(cell.rows(0, 1), cell.select()), cell, None)
     if quiet:
         assert counts_of(side.engine).matches == 0, "the filled rows never meet"
-    assert [stem.held for stem in side.engine.slot.stems] == pytest.approx([4000] * 3, abs=2)
+    assert [stem.held for stem in side.engine.slot.executor.stems] == pytest.approx([4000] * 3, abs=2)
     filled = _first_steps(side.engine)
     _, found = side.take(cell.rows(4000, 400))
     for before, after in zip(filled, _first_steps(side.engine), strict=True):
@@ -32,7 +32,7 @@ def test_a_probe_of_a_filled_window_finds_what_it_should(quiet: bool, monkeypatc
 
 def _first_steps(engine: LocalEngine) -> list[tuple[int, int]]:
     """Of rows of each source: tuples and matches of their first probe."""
-    entries = engine.slot.eddy.routes.entries
+    entries = engine.slot.executor.eddy.routes.entries
     steps = [entries[(1 << source, 0)].steps for source in range(3)]
     return [(sum(t.tuples for t in s), sum(t.produced for t in s)) for s in steps]
 

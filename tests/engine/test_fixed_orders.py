@@ -34,7 +34,7 @@ def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked_first(engine: LocalEngine) -> dict[int, int]:
     """How many rows of b were first shown to c, and to a."""
-    entry = engine.slot.eddy.routes.entries[B, 0]
+    entry = engine.slot.executor.eddy.routes.entries[B, 0]
     return {traffic.after[0] ^ B: traffic.tuples for traffic in entry.steps}
 
 
@@ -49,7 +49,7 @@ def run(**settings: object) -> tuple[list[Row], list[dict[int, int]], LocalEngin
 def test_the_orders_of_the_optimizer_from_its_first_look_on() -> None:
     """mjoin-init keeps the multi-way join where there is no limit."""
     rows, asked, engine = run(optimizer="mjoin-init", check=True, reroute_every=1)
-    assert rows == list(expected()) and engine.slot.plan.text == "(c b a)"
+    assert rows == list(expected()) and engine.slot.executor.plan.text == "(c b a)"
     changed = next(n for n, counts in enumerate(asked) if counts[A])
     assert changed * BATCH >= SECOND and asked[changed - 1] == {C: changed * RATES["b"] * BATCH // SECOND, A: 0}
     assert all(counts[C] == asked[changed - 1][C] for counts in asked[changed:]), "never again to c"
@@ -63,7 +63,7 @@ def test_as_written_where_nobody_knows_better(settings: dict[str, str]) -> None:
 
 def test_a_tree_that_is_chosen_has_its_orders() -> None:
     rows, _, engine = run()
-    assert rows == list(expected()) and engine.slot.plan.text == "(c (b a))"
+    assert rows == list(expected()) and engine.slot.executor.plan.text == "(c (b a))"
 
 
 def test_orders_go_from_process_to_process(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_orders_go_from_process_to_process(tmp_path: Path) -> None:
     slot = open_slot(written(), settings, str(tmp_path))
     for number, batch in enumerate(batches()):
         rows += run_batch(slot, number, batch)
-        asked.append({t.after[0] ^ B: t.tuples for t in slot.eddy.routes.entries[B, 0].steps})
+        asked.append({t.after[0] ^ B: t.tuples for t in slot.executor.eddy.routes.entries[B, 0].steps})
         assert save(slot)
         close(slot)
         slot = open_slot(written(), settings, str(tmp_path))

@@ -71,7 +71,7 @@ def test_one_odd_slice_changes_less_than_many() -> None:
 def slices(job: Job) -> list[list[int]]:
     """How many rows of each source are built in each slice, from now on."""
     seen: list[list[int]] = []
-    observe, stems, last = job.engine.slot.input_batch.observe, job.engine.slot.stems, [0] * 9
+    observe, stems, last = job.engine.slot.executor.input_batch.observe, job.engine.slot.executor.stems, [0] * 9
 
     def noted(rows: int, calls: int, passed: int) -> None:
         now = [stem.built for stem in stems]
@@ -80,7 +80,7 @@ def slices(job: Job) -> list[list[int]]:
         last[: len(now)] = now
         observe(rows, calls, passed)
 
-    job.engine.slot.input_batch.observe = noted
+    job.engine.slot.executor.input_batch.observe = noted
     return seen
 
 
@@ -106,9 +106,9 @@ def test_a_slice_has_the_same_share_of_every_source() -> None:
 def test_how_many_rows_are_taken_in_at_a_time(settings: Settings, wanted: int) -> None:
     job = Job("SELECT a.k FROM a", settings, a="k")
     seen = slices(job)
-    assert job.engine.slot.input_batch.rows == wanted
+    assert job.engine.slot.executor.input_batch.rows == wanted
     job.feed(a=rows_of(100))
-    assert (job.engine.slot.input_batch.rows == wanted) == (wanted != FIRST)
+    assert (job.engine.slot.executor.input_batch.rows == wanted) == (wanted != FIRST)
     assert sum(n for [n] in seen) == 100 and max(n for [n] in seen) <= wanted
     assert len(seen) == -(-100 // wanted)
 

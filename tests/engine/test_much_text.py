@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eddyline.engine import partial, slot
+from eddyline.engine import gatherer, partial
 from eddyline.routing import eddy
 from eddyline.state.stores import heap
 from tests.conftest import Ran
@@ -76,5 +76,5 @@ def test_groups_below_a_join(
     expected = sorted(map(str, run_script(text, {"plan": "mjoin"}).rows))
     monkeypatch.setattr(heap, "MOST_BYTES", 100)
     monkeypatch.setattr(eddy, "GATHERED", 200)
-    monkeypatch.setattr(slot, "RESULT_ROWS", 8)
+    monkeypatch.setattr(gatherer, "RESULT_ROWS", 8)
     assert sorted(map(str, run_script(text, {"plan": plan}).rows)) == expected

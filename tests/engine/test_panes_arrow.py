@@ -27,7 +27,7 @@ def filled(select: str, seed: int) -> Grouping:
     for _ in range(4):
         a = [(100 + rng.randrange(8), rng.randrange(3), rng.choice(["p", "q", None])) for _ in range(20)]
         job.feed(a=a, b=[(t, k, rng.randrange(9), s) for t, k, s in a])
-    return job.engine.slot._results._grouping
+    return job.engine.slot.results._grouping
 
 
 def contents(panes: Panes) -> list[dict[str, object]]:

@@ -14,7 +14,10 @@ import pyarrow as pa
 import pytest
 
 from eddyline.engine.batch import LocalEngine
-from eddyline.engine.planner import Planner, _held
+from eddyline.engine.executor import Executor
+from eddyline.engine.gatherer import Gatherer
+from eddyline.engine.plan_source import FixedPlan
+from eddyline.engine.planner import Planner, held
 from eddyline.engine.slot import Slot
 from eddyline.migration.migration import Migration
 from eddyline.optimizer import optimizer
@@ -74,7 +77,7 @@ def engine_of(select: Query | None = None, **settings: object) -> LocalEngine:
 
 
 def shape(slot: Slot) -> str:
-    return slot.plan.text
+    return slot.executor.plan.text
 
 
 def run(engine: LocalEngine) -> tuple[list[Row], list[str]]:
@@ -108,7 +111,7 @@ def test_the_plan_changes_once_and_the_rows_are_the_same(name: str) -> None:
 def test_every_proposal_is_a_decision() -> None:
     engine = engine_of()
     run(engine)
-    made = [d for d in engine.slot.eddy.decisions.recent if d.kind == "plan"]
+    made = [d for d in engine.slot.executor.eddy.decisions.recent if d.kind == "plan"]
     assert engine.decisions["plan"] == len(made) >= 1
     first = made[0]
     assert first.what == f"(a b c) -> {TREE}" and first.why.startswith("enough has been seen; the first look; ")
@@ -122,8 +125,8 @@ def test_what_a_migration_took_stands_beside_what_was_predicted(how: str) -> Non
     engine = engine_of(migration=how)
     rows, shapes = run(engine)
     assert rows == list(expected()) and shapes[-1] == TREE
-    plan = next(d for d in engine.slot.eddy.decisions.recent if d.kind == "plan")
-    (done,) = [d for d in engine.slot.eddy.decisions.recent if d.kind == "migration"]
+    plan = next(d for d in engine.slot.executor.eddy.decisions.recent if d.kind == "plan")
+    (done,) = [d for d in engine.slot.executor.eddy.decisions.recent if d.kind == "migration"]
     way = "parallel track" if how == "parallel-track" else "moving state"
     assert f"; by {way}, " in plan.why and done.what.endswith(f"by {way}")
     told = {name: (done.measured[name], done.measured[f"predicted {name}"]) for name in
@@ -135,18 +138,21 @@ def test_what_a_migration_took_stands_beside_what_was_predicted(how: str) -> Non
         assert told["duration"][1] == 1.0 and told["duration"][0] == pytest.approx(1.0, rel=0.21), "batches of a tenth"
 
 
-@pytest.mark.parametrize(("where", "times"), [("_arrive", 3), ("_gather", 1), ("_expire", 1), ("replan", 0)])
+@pytest.mark.parametrize(
+    ("part", "where", "times"),
+    [(Executor, "store", 3), (Gatherer, "flush", 1), (Executor, "expire", 1), (Slot, "replan", 0)],
+)
 def test_what_a_batch_takes_is_all_that_the_slot_does_for_it(
-    where: str, times: int, monkeypatch: pytest.MonkeyPatch
+    part: type, where: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second each time; batches are a tenth of a second of event time."""
-    clock, slow = ManualClock(), getattr(Slot, where)
-    monkeypatch.setattr(Slot, where, lambda *args: (clock.advance(1.0), slow(*args))[1])
+    clock, slow = ManualClock(), getattr(part, where)
+    monkeypatch.setattr(part, where, lambda *args: (clock.advance(1.0), slow(*args))[1])
     engine = LocalEngine(query(), Settings(optimizer="mjoin-init"), clock)
     for _, batch in zip(range(15), batches(), strict=False):
         engine.batch(batch)
-    assert engine.slot.planner is not None
-    assert engine.slot.planner.optimizer.timing.cpu == pytest.approx(10.0 * times, rel=0.05)
+    assert isinstance(engine.slot.plans, Planner)
+    assert engine.slot.plans.optimizer.timing.cpu == pytest.approx(10.0 * times, rel=0.05)
 
 
 @pytest.mark.parametrize("how", ["moving-state", "parallel-track"])
@@ -168,15 +174,15 @@ def test_a_migration_is_not_what_the_plan_takes(how: str, monkeypatch: pytest.Mo
     engine = LocalEngine(query(), Settings(migration=how), look)
     rows, shapes = run(engine)
     assert rows == list(expected()) and shapes[-1] == TREE and clock() > 1.0
-    assert not [d for d in engine.slot.eddy.decisions.recent if d.why.startswith("undone")]
-    assert engine.slot.planner is not None and engine.slot.planner.optimizer.timing.cpu < 0.1
+    assert not [d for d in engine.slot.executor.eddy.decisions.recent if d.why.startswith("undone")]
+    assert isinstance(engine.slot.plans, Planner) and engine.slot.plans.optimizer.timing.cpu < 0.1
 
 
 def test_with_migration_off_the_plan_stays() -> None:
     engine = engine_of(migration="off")
     rows, shapes = run(engine)
     assert rows == list(expected()) and set(shapes) == {"(a b c)"}
-    made = [d for d in engine.slot.eddy.decisions.recent if d.kind == "plan"]
+    made = [d for d in engine.slot.executor.eddy.decisions.recent if d.kind == "plan"]
     assert made[0].what == f"(a b c) stays, not {TREE}" and "; not taken: migration=off; " in made[0].why
 
 
@@ -193,14 +199,15 @@ def test_a_plan_that_turns_out_worse_is_left_again() -> None:
     rows, shapes = run(engines[0])
     assert rows == list(expected())
     assert [s for n, s in enumerate(shapes) if s != shapes[n - 1]] == [TREE, "(a b c)"] and shapes[0] == shapes[-1]
-    undone = [d for d in engines[0].slot.eddy.decisions.recent if d.kind == "plan" and d.why.startswith("undone: ")]
+    recent = engines[0].slot.executor.eddy.decisions.recent
+    undone = [d for d in recent if d.kind == "plan" and d.why.startswith("undone: ")]
     assert len(undone) == 1 and undone[0].what == f"{TREE} -> (a b c)"
 
 
 @pytest.mark.parametrize("settings", [{"plan": "mjoin"}, {"optimizer": "off"}, {"plan": "((a b) c)"}])
 def test_a_plan_that_was_said_stays(settings: dict[str, str]) -> None:
     engine = engine_of(**settings)
-    assert engine.slot.planner is None
+    assert isinstance(engine.slot.plans, FixedPlan)
     rows, shapes = run(engine)
     assert rows == list(expected()) and len(set(shapes)) == 1
     assert "plan" not in engine.decisions and "estimated" not in engine.explain()
@@ -208,7 +215,7 @@ def test_a_plan_that_was_said_stays(settings: dict[str, str]) -> None:
 
 def test_two_sources_have_one_plan() -> None:
     two = bound(f"SELECT a.v AS p FROM a {W}, b {W} WHERE a.x = b.x", None, (), a=COLUMNS["a"], b=COLUMNS["b"])
-    assert engine_of(two).slot.planner is None
+    assert isinstance(engine_of(two).slot.plans, FixedPlan)
 
 
 def test_selectivities_and_rates_are_those_of_the_data() -> None:
@@ -216,9 +223,9 @@ def test_selectivities_and_rates_are_those_of_the_data() -> None:
     for settings in ({"optimizer": "mjoin-init"}, {}):
         engine = engine_of(**settings)
         run(engine)
-        assert engine.slot.planner is not None
-        found = engine.slot.planner.optimizer
-        stems = engine.slot.stems[:3]
+        assert isinstance(engine.slot.plans, Planner)
+        found = engine.slot.plans.optimizer
+        stems = engine.slot.executor.stems[:3]
         held = [optimizer.Held(s.held, s.rows.row_bytes) for s in stems]
         ab, bc = [share for _, share in found.selectivities(held)]
         assert ab == pytest.approx(1 / MATCH, rel=0.35) and bc == pytest.approx(1 / KEYS, rel=0.35)
@@ -231,14 +238,14 @@ def test_rows_that_are_loaded_and_another_plan_teach_nothing() -> None:
         engine.batch(batch)
         if number == 15:
             break
-    slot, planner = engine.slot, engine.slot.planner
-    assert planner is not None
+    slot, planner = engine.slot, engine.slot.plans
+    assert isinstance(planner, Planner)
     before = planner.optimizer.saved()
     assert planner.optimizer.timing.cpu > 0.0
     slot.set_plan(parse_tree(TREE, ["a", "b", "c"]))
     assert planner.optimizer.timing.cpu == 0.0, "what the plan before took says nothing of this one"
     watermarks = dict.fromkeys(RATES, 16 * BATCH - 1000)
-    planner.watch(watermarks, slot.stems[:3], slot.eddy, 0, 0.0)
+    planner.watch(slot.executor, watermarks, 0, 0.0)
     assert planner.optimizer.saved()[0][1:] == before[0][1:], "no rows, no probes"
 
 
@@ -248,10 +255,10 @@ def test_tables_have_no_rate_and_what_they_met_when_loaded_is_no_evidence() -> N
     engine.load_table("t", pa.record_batch({"k": np.arange(5000) % KEYS, "v": np.arange(5000)}))
     for batch in batches():
         engine.batch([(name, rows) for name, rows in batch if name != "c"])
-    assert engine.slot.planner is not None
-    found = engine.slot.planner.optimizer
+    assert isinstance(engine.slot.plans, Planner)
+    found = engine.slot.plans.optimizer
     assert found.observed.rate(2) == 0.0 and not [span for span, _ in found.observed.probes if span == 0b100]
-    held = [optimizer.Held(s.held, s.rows.row_bytes) for s in engine.slot.stems[:3]]
+    held = [optimizer.Held(s.held, s.rows.row_bytes) for s in engine.slot.executor.stems[:3]]
     by_span = {condition.span: share for condition, share in found.selectivities(held)}
     assert by_span[0b110] == pytest.approx(1 / KEYS, rel=0.2)
 
@@ -265,8 +272,8 @@ def test_a_batch_that_was_wound_back_changes_no_rate() -> None:
             engine.wind_back()
         rows += tuples(engine.batch(batch).results)
     assert sorted(rows + tuples(engine.end().results), key=repr) == list(expected())
-    assert shape(engine.slot) == TREE and engine.slot.planner is not None
-    found = engine.slot.planner.optimizer.observed
+    assert shape(engine.slot) == TREE and isinstance(engine.slot.plans, Planner)
+    found = engine.slot.plans.optimizer.observed
     assert [found.rate(i) for i in range(3)] == [pytest.approx(r, rel=0.01) for r in RATES.values()]
 
 
@@ -293,13 +300,13 @@ def visited(folder: Path, every: int) -> tuple[list[Row], list[str]]:
     slot, planned = open_slot(query(), settings, str(folder)), None
     for number, batch in enumerate(batches()):
         if number and number % every == 0:
-            assert slot.planner is not None
-            planned = json.loads(json.dumps(slot.planner.saved(), default=float))
+            assert isinstance(slot.plans, Planner)
+            planned = json.loads(json.dumps(slot.plans.saved(), default=float))
             assert save(slot)
             close(slot)
             slot = open_slot(query(), settings, str(folder))
-            assert slot.version == number and slot.planner is not None
-            assert slot.planner.saved() == planned and shape(slot) == shapes[-1]
+            assert slot.version == number and isinstance(slot.plans, Planner)
+            assert slot.plans.saved() == planned and shape(slot) == shapes[-1]
         rows += run_batch(slot, number, batch)
         shapes.append(shape(slot))
     close(slot)
@@ -320,8 +327,8 @@ def test_nothing_is_explained_before_the_first_look() -> None:
     engine = engine_of()
     for _, batch in zip(range(3), batches(), strict=False):
         engine.batch(batch)
-    assert isinstance(engine.slot.planner, Planner)
-    assert engine.slot.planner.text(engine.slot.plan, engine.slot.stems) == ""
+    assert isinstance(engine.slot.plans, Planner)
+    assert engine.slot.plans.estimate(engine.slot.executor) is None
     assert "estimated" not in engine.explain()
 
 
@@ -360,10 +367,10 @@ def test_what_is_estimated_is_near_what_is_measured() -> None:
     rate, held, size, measured_rate, measured, measured_size = lines["(a b)"]
     assert measured_rate == pytest.approx(rate, rel=0.5) and measured == pytest.approx(held, rel=0.6)
     slot = engine.slot
-    assert measured_size == pytest.approx(slot.stems[3].nbytes, rel=0.01) and size > 0
+    assert measured_size == pytest.approx(slot.executor.stems[3].nbytes, rel=0.01) and size > 0
     cpu, memory, measured_cpu, measured_memory = lines["predicted"]
-    assert slot.planner is not None and measured_cpu == pytest.approx(slot.planner.optimizer.timing.cpu, rel=0.01)
-    assert measured_memory == pytest.approx(sum(stem.nbytes for stem in slot.stems), rel=0.01)
+    assert isinstance(slot.plans, Planner) and measured_cpu == pytest.approx(slot.plans.optimizer.timing.cpu, rel=0.01)
+    assert measured_memory == pytest.approx(sum(stem.nbytes for stem in slot.executor.stems), rel=0.01)
     assert 0.2 < measured_cpu / cpu < 5.0 and 0.2 < measured_memory / memory < 5.0
 
 
@@ -381,9 +388,9 @@ def test_selections_are_measured_and_explained() -> None:
     engine = engine_of(bound(select, None, (), **COLUMNS), router="fixed")
     rows, shapes = run(engine)
     assert rows == [row for row in expected() if row[0] % 4 == 0] and shapes[-1] == TREE
-    assert engine.slot.planner is not None
-    (found,) = engine.slot.planner.optimizer.selections()
+    assert isinstance(engine.slot.plans, Planner)
+    (found,) = engine.slot.plans.optimizer.selections()
     assert found.span == 0b001 and found.selectivity == pytest.approx(0.25, rel=0.2) and found.seconds > 0
     assert "  selection planner_quarter(a.v): 0.2" in engine.explain()
-    _, (_, by_key) = engine.slot.planner.optimizer.selectivities(_held(engine.slot.stems[:3]))
+    _, (_, by_key) = engine.slot.plans.optimizer.selectivities(held(engine.slot.executor.stems[:3]))
     assert 0.5 / KEYS < by_key < 2.0 / KEYS, "what (a b) lacks is no selectivity of b.k = c.k"

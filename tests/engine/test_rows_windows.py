@@ -148,7 +148,7 @@ def test_state_is_the_window() -> None:
     job = Job(LAST + " WHERE a.k = b.k", a="k", b="k")
     for t in range(0, 20_000, 100):
         job.feed(a=[(t + i, i) for i in range(100)], b=[(t + i, i) for i in range(100)])
-    stem = job.engine.slot.stems[0]
+    stem = job.engine.slot.executor.stems[0]
     assert stem.held <= 2
     assert job.engine.held.rows <= 2 + 101 + 2
 

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.engine.slot import Slot
+from eddyline.engine.snapshot import restore_small_state, small_state
 from eddyline.errors import InternalError
 from eddyline.plan.tree import mjoin, parse_tree
 from eddyline.protocol.attach import close, open_slot, save
@@ -59,7 +60,7 @@ def test_rows_are_the_same_whatever_the_plans(name: str, router: str) -> None:
     slot = ready(name, Slot(query(name), options(router=router, packet=rng.choice([None, 1, 3]))))
     for step in steps:
         other_plan(rng, slot)
-        shapes.add(slot.plan.text)
+        shapes.add(slot.executor.plan.text)
         check_regions(slot, slot.arena)
         found += run_twice(slot, step)
     assert sorted(found, key=repr) == expected and expected
@@ -72,15 +73,15 @@ def test_a_change_alone_gives_no_row_and_cannot_be_wound_back_to_before_it() -> 
     for step in steps[:4]:
         run(slot, step)
         slot.commit(slot.version + 1)
-    held = [(stem.built, stem.rows.min_live) for stem in slot.stems]
+    held = [(stem.built, stem.rows.min_live) for stem in slot.executor.stems]
     slot.set_plan(parse_tree("((a b) c)", "abc"))
-    assert slot.drain() == [] and [(stem.built, stem.rows.min_live) for stem in slot.stems[:3]] == held
-    made = slot.stems[3].built
-    assert made > 0 and slot.stems[3].rows.components.keys() == {0, 1}
+    assert slot.drain() == [] and [(stem.built, stem.rows.min_live) for stem in slot.executor.stems[:3]] == held
+    made = slot.executor.stems[3].built
+    assert made > 0 and slot.executor.stems[3].rows.components.keys() == {0, 1}
     slot.wind_back()
-    assert slot.plan.text == "((a b) c)" and slot.stems[3].built == made
+    assert slot.executor.plan.text == "((a b) c)" and slot.executor.stems[3].built == made
     slot.set_plan(mjoin(3))
-    assert len(slot.stems) == 3 and slot.plan.text == "(a b c)"
+    assert len(slot.executor.stems) == 3 and slot.executor.plan.text == "(a b c)"
     check_regions(slot, slot.arena)
 
 
@@ -98,9 +99,9 @@ def test_what_a_tree_has_is_what_it_would_have_had_from_the_start() -> None:
 
 
 def live_tuples(slot: Slot) -> list[tuple[int, ...]]:
-    stem = slot.stems[3]
+    stem = slot.executor.stems[3]
     rows = np.arange(stem.rows.min_live, stem.built)
-    rows = rows[stem.prober.live(rows, [s.prober for s in slot.stems])]
+    rows = rows[stem.prober.live(rows, [s.prober for s in slot.executor.stems])]
     return sorted(zip(*(column.values[rows].tolist() for column in stem.rows.components.values()), strict=True))
 
 
@@ -110,7 +111,7 @@ def test_regions_are_used_again_and_state_does_not_grow() -> None:
     for step in steps[:6]:
         run(slot, step)
         slot.commit(slot.version + 1)
-    trees = [random_tree(rng, 4, slot.plan.edges) for _ in range(6)]
+    trees = [random_tree(rng, 4, slot.executor.plan.edges) for _ in range(6)]
     slot.set_plan(trees[-1])  # so that every round begins alike
     used = []
     for _ in range(4):
@@ -208,9 +209,9 @@ def test_attached_it_has_the_plan_it_had_and_goes_to_the_one_that_is_asked_for(t
         assert save(slot)
         close(slot)
         slot = open_slot(query("chain"), options(plan=plan), folder)
-        assert slot.version == 1 and slot.plan.text == "((a b) c)"
+        assert slot.version == 1 and slot.executor.plan.text == "((a b) c)"
         slot.replan()
-        assert (slot.course["to"] or {"plan": None})["plan"] == to
+        assert (slot.executor.course["to"] or {"plan": None})["plan"] == to
         check_regions(slot, slot.arena)
         close(slot)
 
@@ -225,7 +226,7 @@ def test_aliases_that_are_not_plain_are_attached_to(tmp_path: Path) -> None:
     assert save(slot)
     close(slot)
     slot = open_slot(odd, options(), str(tmp_path))
-    assert (slot.version, slot.plan.text) == (1, '(("x y" "(") c)')
+    assert (slot.version, slot.executor.plan.text) == (1, '(("x y" "(") c)')
     close(slot)
 
 
@@ -240,15 +241,15 @@ def test_a_slot_is_made_again_with_another_plan(name: str) -> None:
         for step in steps[:5]:
             found += run(old, step)
             old.commit(old.version + 1)
-        tree = random_tree(rng, len(aliases), old.plan.edges).text(aliases)
+        tree = random_tree(rng, len(aliases), old.executor.plan.edges).text(aliases)
         new = Slot(query(name), options(plan=tree))
-        new.restore_small_state(*old.small_state())
+        restore_small_state(new, *small_state(old))
         if "t" in columns(name):
             new.feed("t", batch_of(TABLE, TABLE_ROWS))
         for step in steps[:5]:
             for stream, rows in step.rows.items():
                 new.feed(stream, rows)
-        new.loaded(steps[4].by_stream, steps[4].watermark, 5)
+        new.load(steps[4].by_stream, steps[4].watermark, 5)
         assert new.version == 5 and new.drain() == [] and new.errors.count == 0
         for step in steps[5:]:
             once = run(new, step)

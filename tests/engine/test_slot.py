@@ -141,18 +141,18 @@ def test_a_batch_that_fails_in_the_middle_leaves_nothing_in_the_queues(settings:
         )
         found = job.feed(**batch_for(job, rng, 0))
         slot, left[0] = job.engine.slot, fails_at
-        rows, committed = [stem.built for stem in slot.stems], slot.eddy.number
+        rows, committed = [stem.built for stem in slot.executor.stems], slot.executor.eddy.number
         try:
             job.feed(**batch_for(job, rng, 8), commit=False)
         except JobError:
             failed += 1
-            waited += any(queue.occupancy for queue in slot.eddy.scheduler.queues.values())
+            waited += any(queue.occupancy for queue in slot.executor.eddy.scheduler.queues.values())
         left[0] = 0
         job.engine.wind_back()
-        assert not any(queue.occupancy or queue.scheduled for queue in slot.eddy.scheduler.queues.values())
-        assert slot.eddy.scheduler.next() is None and slot.eddy.scheduler.least_done() is None
-        assert ([stem.built for stem in slot.stems], slot.eddy.number) == (rows, committed)
-        assert not any(stem.waiting for stem in slot.stems)
+        assert not any(queue.occupancy or queue.scheduled for queue in slot.executor.eddy.scheduler.queues.values())
+        assert slot.executor.eddy.scheduler.next() is None and slot.executor.eddy.scheduler.least_done() is None
+        assert ([stem.built for stem in slot.executor.stems], slot.executor.eddy.number) == (rows, committed)
+        assert not any(stem.waiting for stem in slot.executor.stems)
         for start in (8, 16):
             found += job.feed(**batch_for(job, rng, start))
         assert sorted(found + job.end(), key=repr) == job.expected()
@@ -236,7 +236,7 @@ def test_a_long_run_is_flat() -> None:
     )
     rng = np.random.default_rng(1)
     rows, memory, on_host = [], [], []
-    fd = job.engine.slot.stems[0].rows.times._arena._fd
+    fd = job.engine.slot.executor.stems[0].rows.times._arena._fd
     for start in range(0, 300_000, 1000):
         batches = {}
         for name in "ab":

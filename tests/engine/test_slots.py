@@ -112,7 +112,7 @@ def test_work_and_state_are_shared(name: str) -> None:
     rng = random.Random(1)
     for start in range(0, 64, 8):
         job.feed(**batch_for(job, rng, start))
-    built = [sum(stem.built for stem in slot.stems) for slot in job.engine.slots]
+    built = [sum(stem.built for stem in slot.executor.stems) for slot in job.engine.slots]
     assert max(built) < sum(built)
     assert job.engine.held.rows == sum(slot.state_rows for slot in job.engine.slots)
     assert job.engine.report().as_dict() and "8 slots" in job.engine.explain()

@@ -91,7 +91,7 @@ def test_a_burdened_router_counts_at_every_decision() -> None:
 
     def burden(engine: LocalEngine) -> None:
         teddies._burden(5, engine)
-        routers.append(engine.slot.eddy._router)
+        routers.append(engine.slot.executor.eddy._router)
 
     settings = Settings(router="random", packet=1, input_batch=1, reroute_every=1)
     answer, engine = job.run(settings, burden)

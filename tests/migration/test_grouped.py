@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eddyline.engine.planner import Planner
 from eddyline.engine.slot import Slot
 from eddyline.errors import SettingError
 from eddyline.migration.boxes import Box, boxes
@@ -50,7 +51,7 @@ def tree(name: str, text: str) -> Tree:
 def weights(slot: Slot) -> tuple[int, int]:
     """Tuples of intermediate SteMs with weights, and for how many they stand."""
     tuples = combinations = 0
-    for stem in slot.stems[len(slot.query.sources) :]:
+    for stem in slot.executor.stems[len(slot.query.sources) :]:
         if stem.rows.carried is not None:
             tuples += stem.held
             combinations += int(stem.rows.carried.gather(np.arange(stem.rows.min_live, stem.built)).weights.sum())
@@ -80,13 +81,12 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
     steps, expected = planned(name)
     rng, found = random.Random(old + new), list[Row]()
     with eager(3):
-        slot = Slot(query(name), options(plan=old, pause_ms=0.0, packet=rng.choice([None, 3])))
-        slot._wanted = None
+        slot = Slot(query(name), options(pause_ms=0.0, packet=rng.choice([None, 3])), tree=tree(name, old))
         ready(name, slot)
         for number, step in enumerate(steps):
             if number == 2:
-                slot.migrate(tree(name, new), parallel)
-            elif slot.migration is not None:
+                slot.executor.migrate(tree(name, new), parallel)
+            elif slot.executor.migration is not None:
                 slot.replan()
             check_regions(slot, slot.arena)
             once = run(slot, step)
@@ -95,7 +95,7 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
             found += once
             slot.commit(number + 1)
     assert sorted(found, key=repr) == expected and expected
-    assert slot.plan.tree == tree(name, new) or (parallel and "UNBOUNDED" in str(query(name)))
+    assert slot.executor.plan.tree == tree(name, new) or (parallel and "UNBOUNDED" in str(query(name)))
 
 
 @STRATEGIES
@@ -118,13 +118,12 @@ def test_it_is_taken_back() -> None:
     name = "grouped and selected"
     steps, expected = planned(name)
     for new in ("(((a b)!+ c)+ d)", "((a b)+ (c d)+)", "(((a b) c) d)"):
-        slot, found = Slot(query(name), options(plan="(((a b) c)!+ d)", pause_ms=0.0)), list[Row]()
-        slot._wanted = None
+        slot, found = Slot(query(name), options(pause_ms=0.0), tree=tree(name, "(((a b) c)!+ d)")), list[Row]()
         for number, step in enumerate(steps):
             if number == 1:
-                slot.migrate(tree(name, new), parallel=True)
+                slot.executor.migrate(tree(name, new), parallel=True)
             if number == 4:
-                slot.give_up()
+                slot.executor.give_up()
             found += run(slot, step)
             slot.commit(number + 1)
         assert sorted(found, key=repr) == expected
@@ -135,13 +134,13 @@ def test_the_optimizer_begins_without_weights() -> None:
     for name, before, after in (("grouped", "((a b)+ c)", "((a b) c)"), ("grouped", "(((a)+ b) c)", "((a b) c)")):
         steps, expected = planned(name)
         slot, found = Slot(query(name), Settings(check=True), tree=tree(name, before)), list[Row]()
-        assert slot.planner is not None
+        assert isinstance(slot.plans, Planner)
         for number, step in enumerate(steps, 1):
             found += run(slot, step)
             slot.commit(number)
             slot.replan()
         assert sorted(found, key=repr) == expected
-        assert slot.plan.tree == tree(name, after) and not slot.plan.grouped
+        assert slot.executor.plan.tree == tree(name, after) and not slot.executor.plan.grouped
 
 
 def test_boxes() -> None:
@@ -175,7 +174,7 @@ def test_states_are_smaller() -> None:
         job = Job(MANY, Settings(plan=plan, check=True), **COLUMNS)
         rows = [(t, k, t * k) for t in (1, 2, 3, 4) for k in (0, 1) for _ in range(5)]
         job.feed(a=rows, b=rows)
-        held = job.engine.slots[0].stems[3]
+        held = job.engine.slots[0].executor.stems[3]
         found[plan] = held.held, [*job.feed(c=[(3, 1, 7), (9, 0, 8)]), *job.end()]
         assert found[plan][1] == job.expected()
     assert found["((a b) c)"][0] == 800 and found["((a b)+ c)"][0] <= 20

@@ -14,7 +14,7 @@ import pytest
 
 from eddyline.engine.slot import Slot
 from eddyline.migration import migration as module
-from eddyline.plan.tree import mjoin, parse_tree
+from eddyline.plan.tree import mjoin, parse_tree, shape
 from eddyline.protocol.attach import close, open_slot
 from eddyline.routing.meta_queue import MetaQueue
 from eddyline.testing.eager import eager
@@ -30,10 +30,10 @@ STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving sta
 
 def goes_on(slot: Slot) -> str:
     """What `replan` does with a migration; whether it came to its end."""
-    before = slot.plan.text
-    assert slot.migration is not None
+    before = slot.executor.plan.text
+    assert slot.executor.migration is not None
     slot.replan()
-    return "" if slot.migration is not None else f"{before} -> {slot.plan.text}"
+    return "" if slot.executor.migration is not None else f"{before} -> {slot.executor.plan.text}"
 
 
 @STRATEGIES
@@ -49,8 +49,8 @@ def test_rows_are_the_same(name: str, size: int | None, parallel: bool) -> None:
             packet = rng.choice([None, 1, 3])
             slot = ready(name, Slot(query(name), options(pause_ms=rng.choice([0.0, 50.0, 50.0]), packet=packet)))
             for step in steps:
-                if slot.migration is None:
-                    slot.migrate(random_tree(rng, len(slot.query.sources), slot.plan.edges), parallel)
+                if slot.executor.migration is None:
+                    slot.executor.migrate(random_tree(rng, len(slot.query.sources), slot.executor.plan.edges), parallel)
                 else:
                     changed += bool(goes_on(slot))
                 check_regions(slot, slot.arena)
@@ -75,8 +75,8 @@ def test_from_one_plan_to_the_other_and_back(name: str, aliases: str, plans: tup
     slot, found, changed = ready(name, Slot(query(name), options(pause_ms=0.0))), list[Row](), 0
     slot.set_plan(trees[0])
     for step in steps:
-        if slot.migration is None:
-            slot.migrate(trees[slot.plan.tree == trees[0]], parallel)
+        if slot.executor.migration is None:
+            slot.executor.migrate(trees[slot.executor.plan.tree == trees[0]], parallel)
         else:
             changed += bool(goes_on(slot))
         found += run(slot, step)
@@ -95,15 +95,15 @@ def test_it_goes_from_process_to_process(name: str, seed: int, parallel: bool, t
         settings = options(pause_ms=0.0)
         slot = ready(name, open_slot(query(name), settings, str(tmp_path)))
         for number, step in enumerate(steps):
-            if slot.migration is None:
-                slot.migrate(random_tree(rng, len(slot.query.sources), slot.plan.edges), parallel)
+            if slot.executor.migration is None:
+                slot.executor.migrate(random_tree(rng, len(slot.query.sources), slot.executor.plan.edges), parallel)
             else:
                 changed += bool(goes_on(slot))
             once = run(slot, step)
-            moved = None if slot.migration is None else slot.migration.moved
+            moved = None if slot.executor.migration is None else slot.executor.migration.moved
             slot = reopened(slot, tmp_path)
             assert slot.version == number, "the state was lost"
-            assert moved == (None if slot.migration is None else slot.migration.moved)
+            assert moved == (None if slot.executor.migration is None else slot.executor.migration.moved)
             check_regions(slot, slot.arena)
             if rng.random() < 0.3:
                 run_again(slot, step, once)
@@ -117,9 +117,9 @@ def test_it_goes_from_process_to_process(name: str, seed: int, parallel: bool, t
 def states(slot: Slot) -> dict[str, list[tuple[int, ...]]]:
     """The live tuples of the intermediate SteMs, by span."""
     found = {}
-    for stem in slot.stems[len(slot.query.sources) :]:
+    for stem in slot.executor.stems[len(slot.query.sources) :]:
         rows = np.arange(stem.rows.min_live, stem.built)
-        rows = rows[stem.prober.live(rows, [s.prober for s in slot.stems])]
+        rows = rows[stem.prober.live(rows, [s.prober for s in slot.executor.stems])]
         components = [column.values[rows].tolist() for column in stem.rows.components.values()]
         found[str(sorted(stem.rows.components))] = sorted(zip(*components, strict=True))
     return found
@@ -132,19 +132,18 @@ def test_a_state_is_what_it_would_have_been_from_the_start(name: str, parallel: 
     aliases = [s.alias for s in query(name).sources]
     rng, seen = random.Random(name), 0
     for _ in range(4):
-        old, new = (random_tree(rng, len(aliases), Slot(query(name), options()).plan.edges) for _ in range(2))
-        slot = ready(name, Slot(query(name), options(plan=old.text(aliases), pause_ms=0.0)))
+        old, new = (random_tree(rng, len(aliases), Slot(query(name), options()).executor.plan.edges) for _ in range(2))
+        slot = ready(name, Slot(query(name), options(pause_ms=0.0), tree=old))
         twin = ready(name, Slot(query(name), options(plan=new.text(aliases))))
-        slot._wanted = None
         for number, step in enumerate(planned(name)[0][:-1]):
             if number == 2:
-                slot.migrate(new, parallel)
-            elif slot.migration is not None:
+                slot.executor.migrate(new, parallel)
+            elif slot.executor.migration is not None:
                 goes_on(slot)
             for one in (slot, twin):
                 run(one, step)
                 one.commit(number + 1)
-            if number > 2 and slot.migration is None:
+            if number > 2 and slot.executor.migration is None:
                 assert states(slot) == states(twin)
                 seen += any(states(slot).values())
     assert seen
@@ -152,8 +151,7 @@ def test_a_state_is_what_it_would_have_been_from_the_start(name: str, parallel: 
 
 def slot_with_state(pause: float, rows: int = 3000, tree: str = "mjoin") -> Slot:
     """Rows of a chain, all alive."""
-    slot = Slot(query("chain"), options(plan=tree, pause_ms=pause, check=False))
-    slot._wanted = None
+    slot = Slot(query("chain"), options(pause_ms=pause, check=False), tree=shape(tree, "abc"))
     feed(slot, rows, 0)
     return slot
 
@@ -182,9 +180,9 @@ def test_a_large_state_is_moved_in_slices(monkeypatch: pytest.MonkeyPatch) -> No
     """A step has so many rows at a time and then looks at the clock, which goes on by a millisecond at every look."""
     monkeypatch.setattr(module, "CHUNK", 100)
     slot, ticks = slot_with_state(pause=5.0), iter(range(10**9))
-    slot.eddy.clock = lambda: next(ticks) / 1000
-    slot.migrate(TREE, parallel=False)
-    moving, moved = slot.migration, [0]
+    slot.executor.eddy.clock = lambda: next(ticks) / 1000
+    slot.executor.migrate(TREE, parallel=False)
+    moving, moved = slot.executor.migration, [0]
     assert moving is not None
     while not moving.is_ready:
         moving.step(0.005)
@@ -193,7 +191,7 @@ def test_a_large_state_is_moved_in_slices(monkeypatch: pytest.MonkeyPatch) -> No
     assert all(0 < more - before <= 500 for before, more in pairwise(moved))
     moving.flush()
     moving.commit()
-    slot.change_plan()
+    slot.executor.change_plan()
     twin = slot_with_state(pause=5.0, tree="((a b) c)")
     assert states(slot) == states(twin) and states(slot)["[0, 1]"]
 
@@ -201,13 +199,13 @@ def test_a_large_state_is_moved_in_slices(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_comes_meanwhile_is_moved_before_the_plan_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK", 100)
     slot = slot_with_state(pause=0.0, rows=500)
-    slot.migrate(TREE, parallel=False)
+    slot.executor.migrate(TREE, parallel=False)
     for at in range(1, 30):
-        if slot.migration is None:
+        if slot.executor.migration is None:
             break
         feed(slot, 20, at // 5)
         goes_on(slot)
-    assert at > 5 and slot.migration is None and slot.plan.text == "((a b) c)"
+    assert at > 5 and slot.executor.migration is None and slot.executor.plan.text == "((a b) c)"
     twin = slot_with_state(pause=0.0, rows=500, tree="((a b) c)")
     for again in range(1, at):
         feed(twin, 20, again // 5)
@@ -216,7 +214,7 @@ def test_what_comes_meanwhile_is_moved_before_the_plan_is_changed(monkeypatch: p
 
 def test_a_parallel_track_ends_when_no_old_row_lives() -> None:
     slot = slot_with_state(pause=50.0, rows=50)
-    slot.migrate(TREE, parallel=True)
+    slot.executor.migrate(TREE, parallel=True)
     for at in range(1, 60):
         feed(slot, 5, at)
         if goes_on(slot):
@@ -231,13 +229,13 @@ def test_it_can_be_given_up(parallel: bool) -> None:
     slot, found = Slot(query("four"), options(pause_ms=0.0)), list[Row]()
     regions = slot.arena.regions
     for step in steps:
-        slot.migrate(parse_tree("((a b) (c d))", "abcd"), parallel)
+        slot.executor.migrate(parse_tree("((a b) (c d))", "abcd"), parallel)
         found += run(slot, step)
         slot.commit(slot.version + 1)
-        slot.give_up()
+        slot.executor.give_up()
         check_regions(slot, slot.arena)
-        assert slot.arena.regions - len(slot.arena.freed) == regions and slot.eddy.left_out is None
-    assert sorted(found, key=repr) == expected and slot.plan.tree == mjoin(4)
+        assert slot.arena.regions - len(slot.arena.freed) == regions and slot.executor.eddy.left_out is None
+    assert sorted(found, key=repr) == expected and slot.executor.plan.tree == mjoin(4)
 
 
 @STRATEGIES
@@ -249,10 +247,10 @@ def test_a_batch_that_fails_half_way_is_wound_back(parallel: bool, calls: int, m
     with eager(2):
         slot = Slot(query("four"), options(pause_ms=0.0))
         for step in steps:
-            if slot.migration is None:
-                slot.migrate(random_tree(rng, 4, slot.plan.edges), parallel)
+            if slot.executor.migration is None:
+                slot.executor.migrate(random_tree(rng, 4, slot.executor.plan.edges), parallel)
             elif not goes_on(slot):
-                left, serve = [calls], slot.migration._track._serve
+                left, serve = [calls], slot.executor.migration._track._serve
 
                 def fails(queue: MetaQueue, left: list[int] = left, serve: Serve = serve) -> None:
                     left[0] -= 1
@@ -261,7 +259,7 @@ def test_a_batch_that_fails_half_way_is_wound_back(parallel: bool, calls: int, m
                     serve(queue)
 
                 with monkeypatch.context() as patched:
-                    patched.setattr(slot.migration._track, "_serve", fails)
+                    patched.setattr(slot.executor.migration._track, "_serve", fails)
                     try:
                         run(slot, step)
                     except OSError:
@@ -275,38 +273,37 @@ def test_a_batch_that_fails_half_way_is_wound_back(parallel: bool, calls: int, m
 def test_what_both_plans_have_is_shared() -> None:
     """The state of (a b) stays, with another index, when its sibling changes."""
     aliases = [s.alias for s in query("four").sources]
-    slot = Slot(query("four"), options(plan="(((a b) c) d)", pause_ms=50.0))
-    slot._wanted = None
+    slot = Slot(query("four"), options(pause_ms=50.0), tree=parse_tree("(((a b) c) d)", aliases))
     for number, step in enumerate(planned("four")[0][:5]):
         run(slot, step)
         slot.commit(number + 1)
-    kept = slot.stems[4]
+    kept = slot.executor.stems[4]
     assert kept.rows.components.keys() == {0, 1} and kept.built > kept.rows.min_live
-    slot.migrate(parse_tree("((a b) (c d))", aliases), parallel=False)
-    slot.migration.step(math.inf)  # type: ignore[union-attr]
-    slot.migration.commit()  # type: ignore[union-attr]
-    slot.change_plan()
-    assert slot.stems[4] is kept and slot.plan.text == "((a b) (c d))"
+    slot.executor.migrate(parse_tree("((a b) (c d))", aliases), parallel=False)
+    slot.executor.migration.step(math.inf)  # type: ignore[union-attr]
+    slot.executor.migration.commit()  # type: ignore[union-attr]
+    slot.executor.change_plan()
+    assert slot.executor.stems[4] is kept and slot.executor.plan.text == "((a b) (c d))"
     check_regions(slot, slot.arena)
 
 
 def test_it_leaves_a_record() -> None:
     slot = slot_with_state(pause=50.0, rows=200)
     slot.set_plan(TREE)
-    decision = slot.eddy.decisions.recent[-1]
+    decision = slot.executor.eddy.decisions.recent[-1]
     assert decision.kind == "migration" and decision.what == "(a b c) -> ((a b) c) by moving state"
-    assert decision.measured["rows"] == 600 and decision.measured["tuples"] == slot.stems[3].built
-    assert slot.eddy.decisions.counts["migration"] == 1
+    assert decision.measured["rows"] == 600 and decision.measured["tuples"] == slot.executor.stems[3].built
+    assert slot.executor.eddy.decisions.counts["migration"] == 1
 
 
 def test_its_course_is_told_and_taken_again() -> None:
     slot = slot_with_state(pause=0.0, rows=200)
     slot.set_plan(TREE)
-    slot.migrate(parse_tree("(a (b c))", "abc"), parallel=True)
+    slot.executor.migrate(parse_tree("(a (b c))", "abc"), parallel=True)
     other = slot_with_state(pause=0.0, rows=200)
-    other.resume(slot.course)
-    assert other.course == slot.course
-    assert slot.course["plan"] == "((a b) c)" and slot.course["to"]["plan"] == "(a (b c))"
+    other.resume(slot.executor.course)
+    assert other.executor.course == slot.executor.course
+    assert slot.executor.course["plan"] == "((a b) c)" and slot.executor.course["to"]["plan"] == "(a (b c))"
 
 
 def test_every_tree_can_become_every_other() -> None:

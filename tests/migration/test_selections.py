@@ -39,9 +39,9 @@ def tree(text: str) -> Tree:
 def states(slot: Slot) -> States:
     """The live tuples of the intermediate SteMs, by their sources."""
     found = {}
-    for stem in slot.stems[len(slot.query.sources) :]:
+    for stem in slot.executor.stems[len(slot.query.sources) :]:
         rows = np.arange(stem.rows.min_live, stem.built)
-        rows = rows[stem.prober.live(rows, [s.prober for s in slot.stems])]
+        rows = rows[stem.prober.live(rows, [s.prober for s in slot.executor.stems])]
         components = [column.values[rows].tolist() for column in stem.rows.components.values()]
         found[tuple(stem.rows.components)] = sorted(zip(*components, strict=True))
     return found
@@ -60,8 +60,7 @@ def states_by_step(name: str, plan: str) -> list[States]:
 
 def started(name: str, plan: str, steps: int) -> Slot:
     """A slot that has a plan, and may take another, after some batches."""
-    slot = Slot(query(name), options(plan=plan, pause_ms=0.0))
-    slot._wanted = None
+    slot = Slot(query(name), options(pause_ms=0.0), tree=tree(plan))
     for number, step in enumerate(planned(name)[0][:steps], 1):
         run(slot, step)
         slot.commit(number)
@@ -76,12 +75,11 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
     steps, expected = planned(name)
     rng, found, same = random.Random(old + new), list[Row](), 0
     with eager(3):
-        slot = Slot(query(name), options(plan=old, pause_ms=0.0, packet=rng.choice([None, 3])))
-        slot._wanted = None
+        slot = Slot(query(name), options(pause_ms=0.0, packet=rng.choice([None, 3])), tree=tree(old))
         for number, step in enumerate(steps):
             if number == 2:
-                slot.migrate(tree(new), parallel)
-            elif slot.migration is not None:
+                slot.executor.migrate(tree(new), parallel)
+            elif slot.executor.migration is not None:
                 slot.replan()
             check_regions(slot, slot.arena)
             once = run(slot, step)
@@ -89,11 +87,11 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
                 run_again(slot, step, once)
             found += once
             slot.commit(number + 1)
-            if number > 2 and not step.last and slot.migration is None:
+            if number > 2 and not step.last and slot.executor.migration is None:
                 assert states(slot) == states_by_step(name, new)[number]
                 same += 1
     assert sorted(found, key=repr) == expected and expected
-    assert same and slot.plan.tree == tree(new)
+    assert same and slot.executor.plan.tree == tree(new)
 
 
 def count(track: Eddy, kind: type[Probe] | type[Select]) -> int:
@@ -104,12 +102,12 @@ def count(track: Eddy, kind: type[Probe] | type[Select]) -> int:
 
 def moved(slot: Slot, new: str) -> Eddy:
     """A plan is taken by moving state; the track on which that was done."""
-    slot.migrate(tree(new), parallel=False)
-    migration = slot.migration
+    slot.executor.migrate(tree(new), parallel=False)
+    migration = slot.executor.migration
     assert migration is not None
     migration.step(math.inf)
     migration.commit()
-    slot.change_plan()
+    slot.executor.change_plan()
     check_regions(slot, slot.arena)
     return migration._track
 
@@ -155,10 +153,10 @@ def test_what_is_pulled_up_is_computed_again(name: str, old: str, new: str) -> N
 def test_a_state_that_has_passed_the_same_is_shared() -> None:
     """What is below it changes, what it holds does not."""
     slot = started("four selections", "(((a b)! c) d)", 5)
-    kept = slot.stems[5]
+    kept = slot.executor.stems[5]
     assert kept.rows.components.keys() == {0, 1, 2} and kept.built > kept.rows.min_live
     moved(slot, "(((a b) c) d)")
-    assert slot.stems[5] is kept
+    assert slot.executor.stems[5] is kept
     assert states(slot) == states_by_step("four selections", "(((a b) c) d)")[4]
 
 

@@ -24,19 +24,18 @@ def figure_15_2(synchronised: bool) -> list[Row]:
     """b1, a1, b2, a2 and a3 have gone through (a b), c2 and c3 wait in their queue, and a3 has purged b1 and a1 from
     the states of a and b: they live on in that of (a b) alone, and c2 is in their window. Then (a b) is left for (b c).
     """
-    slot = Slot(FIGURE, options(plan="((a b) c)", pause_ms=None))
-    slot._wanted = None
+    slot = Slot(FIGURE, options(pause_ms=None), tree=parse_tree("((a b) c)", "abc"))
     slot.feed("b", batch_of(COLUMNS, [(1, 1, 1), (3, 2, 2)]))
     slot.feed("a", batch_of(COLUMNS, [(1, 1, 1), (3, 2, 2), (4, 2, 3)]))
-    slot.take_in()
+    slot.executor.take_in()
     slot.feed("c", batch_of(COLUMNS, [(3, 1, 2), (4, 2, 3)]))
     if synchronised:  # what waits is processed as it would have been, before anything is purged or exchanged
-        slot.take_in()
+        slot.executor.take_in()
     for source in (0, 1):
-        slot.stems[source].expire(4 - 2)
+        slot.executor.stems[source].expire(4 - 2)
     slot.commit(1)
     slot.set_plan(parse_tree("(a (b c))", "abc"))
-    slot.take_in()
+    slot.executor.take_in()
     slot.advance(dict.fromkeys("abc", 9), 9)
     return sorted(tuples(slot.drain()))
 
@@ -107,5 +106,5 @@ def test_totally_synchronised_rows_come_one_by_one_in_the_order_of_time(monkeypa
     slot.feed("a", batch_of(COLUMNS, [(1, 1, 1), (4, 1, 1), (6, 1, 1)]))
     slot.feed("b", batch_of(COLUMNS, [(2, 1, 1), (3, 1, 1)]))
     slot.feed("c", batch_of(COLUMNS, [(5, 1, 1)]))
-    slot.take_in()
+    slot.executor.take_in()
     assert built == [1, 2, 3, 4, 5, 6]

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.slot import Slot
+from eddyline.engine.snapshot import restore_small_state, small_state
 from eddyline.errors import InternalError, JobError
 from eddyline.protocol import attach
 from eddyline.protocol.attach import close, fingerprint, open_slot, save
@@ -346,8 +347,7 @@ def test_nothing_is_saved_before_it_is_drained_or_without_a_folder(tmp_path: Pat
     slot = opened(str(tmp_path), "hash")
     slot.feed("a", steps[0].rows["a"])
     slot.feed("b", steps[0].rows["b"])
-    slot.take_in()
-    slot._gather()
+    slot.advance(steps[0].by_stream, steps[0].watermark)
     with pytest.raises(InternalError, match="drained"):
         save(slot)
     close(slot)
@@ -423,7 +423,7 @@ def test_what_the_router_learned_is_handed_on(tmp_path: Path) -> None:
     assert save(slot)
     close(slot)
     again = opened(str(tmp_path), "three")
-    old, new = slot.eddy, again.eddy
+    old, new = slot.executor.eddy, again.executor.eddy
     assert new.work.moment == old.work.moment > 100
     assert json.dumps(new.routes.saved()) == json.dumps(old.routes.saved())
     for signature, entry in old.routes.entries.items():
@@ -456,15 +456,15 @@ def test_the_small_state_of_some_slots_and_the_rows_are_the_whole_state(name: st
         for number, slot in enumerate(parts):
             mine = {n: of_slot(rows, number, slots) for n, rows in step.rows.items()}
             found += run(slot, replace(step, rows=mine))
-    small = [slot.small_state() for slot in parts]
+    small = [small_state(slot) for slot in parts]
     assert all(json.loads(json.dumps(numbers)) == small[0][0] for numbers, _ in small)
     one = Slot(query(name), Settings())
     for step in steps[:4]:  # as if from a log: the rows, and nothing of what came of them
         for stream, rows in step.rows.items():
             one.feed(stream, rows)
-    one.take_in()
-    one._gather()
-    one.restore_small_state(small[0][0], [batch for _, batches in small for batch in batches])
+    one.advance(dict.fromkeys(steps[0].by_stream), None)
+    one.drain()
+    restore_small_state(one, small[0][0], [batch for _, batches in small for batch in batches])
     one.commit(4)
     for step in steps[4:]:
         run(one, step)
@@ -483,13 +483,13 @@ def test_the_small_state_of_rows_windows() -> None:
     for step in steps[:4]:
         found += run(old, step)
         run(new, step)
-    numbers, batches = old.small_state()
-    assert numbers["clocks"]["0"]["rows"] == old._clocks[0].rows > 4
+    numbers, batches = small_state(old)
+    assert numbers["clocks"]["0"]["rows"] == old.executor.clocks[0].rows > 4
     (kind, waiting) = batches[0]
-    assert len(batches) == 1 and kind == "waiting" and waiting.num_rows == old._results.rows > 0
-    new.restore_small_state(*Slot(query(name), Settings()).small_state())
-    assert new._results.rows == 0 and new._clocks[0].rows == 0
-    new.restore_small_state(json.loads(json.dumps(numbers)), batches)
+    assert len(batches) == 1 and kind == "waiting" and waiting.num_rows == old.results.rows > 0
+    restore_small_state(new, *small_state(Slot(query(name), Settings())))
+    assert new.results.rows == 0 and new.executor.clocks[0].rows == 0
+    restore_small_state(new, json.loads(json.dumps(numbers)), batches)
     new.commit(4)
     for step in steps[4:]:
         found += run(new, step)
@@ -500,7 +500,7 @@ def test_a_query_without_aggregates_has_no_small_state() -> None:
     slot = Slot(query("hash"), Settings())
     for step in planned("hash", 1)[0][:3]:
         run(slot, step)
-    assert slot.small_state() == ({"results": None, "clocks": {}}, [])
+    assert small_state(slot) == ({"results": None, "clocks": {}}, [])
 
 
 # Random queries
@@ -529,9 +529,10 @@ class Travelling(LocalEngine):
 
 def known(slot: Slot) -> list[object]:
     """What a slot knows, as far as it can be compared."""
-    committed = slot._committed_number, slot._committed_watermark, slot._committed_errors
-    now = slot.version, slot.eddy.number, slot._watermark, slot.errors.count, slot.errors.first, slot.state_rows
-    return [now, committed, [stem.nbytes for stem in slot.stems], [c.nbytes for c in slot._clocks.values()]]
+    executor, errors = slot.executor, slot.errors
+    committed = executor.committed_number, slot.committed_watermark, slot.committed_errors
+    now = slot.version, executor.eddy.number, slot.watermark, errors.count, errors.first, slot.state_rows
+    return [now, committed, [stem.nbytes for stem in executor.stems], [c.nbytes for c in executor.clocks.values()]]
 
 
 def travelled(seed: int, folder: Path) -> str | None:

@@ -63,7 +63,7 @@ def test_rows_that_the_batch_itself_leaves_behind_expire_with_it(tmp_path: Path,
     decision, many = world.begin(), [(time, time) for time in range(1, 101)]
     world.turn(decision, a=many, b=many)
     slot = world.home.keeper.open(0)
-    assert [slot.stems[s].rows.times.values[slot.stems[s].rows.min_live] for s in (0, 1)] == [80, 80]
+    assert [slot.executor.stems[s].rows.times.values[slot.executor.stems[s].rows.min_live] for s in (0, 1)] == [80, 80]
     world.home.keeper.leave(0, slot)
     world.coordinator.finish(
         decision, [world.turn(decision, a=many, b=many).record]
@@ -78,7 +78,7 @@ def test_the_oldest_rows_come_first_whichever_task_had_them(tmp_path: Path) -> N
     tasks = [world.parcels(decision, a=[(time, 1)], b=[(time, 2)])[0] for time in (3, 1, 2)]
     module.take_turn(world.home, decision, 0, "one", [parcel for task in tasks for parcel in task])
     slot = world.home.keeper.open(0)
-    assert [list(slot.stems[s].rows.times.values[:3]) for s in (0, 1)] == [[1, 2, 3], [1, 2, 3]]
+    assert [list(slot.executor.stems[s].rows.times.values[:3]) for s in (0, 1)] == [[1, 2, 3], [1, 2, 3]]
 
 
 def test_lost_state_is_made_again(tmp_path: Path, restored: list[int]) -> None:

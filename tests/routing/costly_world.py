@@ -43,7 +43,7 @@ class World:
         self._schema, self._join = query.sources[0].stream.schema, join
         if join is not None:
             self.engine.load_table("t", pa.record_batch([pa.array([0] * join, pa.int64())], schema=schema("k", False)))
-        self.eddy, self.rows, self.fed = self.engine.slot.eddy, 0, []
+        self.eddy, self.rows, self.fed = self.engine.slot.executor.eddy, 0, []
 
     def feed(self, flags: Flags, batch: int = 10_000, undo: bool = False) -> float:
         """Rows with these flags; returns the seconds that it took."""

@@ -118,7 +118,7 @@ def test_thresholds_samples_and_reroutes_at_every_turn_change_no_row(name: str) 
             with eager(8):
                 job, found = run(select, settings, seed)
             assert found == job.expected()
-            made = job.engine.slot.eddy
+            made = job.engine.slot.executor.eddy
             sampled += sum(fork.profile.size for fork in made._router._forks.found)
             choice |= any(len(e.steps) > 1 and e.chosen for e in made.routes.entries.values())
             assert all(q.packets == 0 or q.tuples / q.packets <= 8 for q in made.scheduler.queues.values())
@@ -147,7 +147,7 @@ def test_a_sample_leaves_no_trace_in_results_and_counts() -> None:
         one = Job(select, settings, a="k x")
         found = one.feed(a=rows)
     assert found == one.expected() and found
-    made = one.engine.slot.eddy
+    made = one.engine.slot.executor.eddy
     assert sum(fork.profile.size for fork in made._router._forks.found) > 10
     taken = [t for e in made.routes.entries.values() for t in e.steps if t.step.selection == 0]
     assert one.engine.counts.expression_errors == sum(t.tuples for t in taken) > 0
@@ -160,7 +160,7 @@ def test_what_is_in_flight_stays_bounded() -> None:
             "SELECT COUNT(*) AS n FROM a, b, c WHERE a.k = b.k AND b.x = c.x",
             Settings(packet=packet, router="fixed", input_batch=10_000), a="k", b="k x", c="x",
         )  # fmt: skip
-        made = job.engine.slot.eddy.scheduler
+        made = job.engine.slot.executor.eddy.scheduler
         put, occupancies = made.put, []
         made.put = lambda p, put=put, seen=occupancies: seen.append((q := put(p)).occupancy) or q
         job.feed(b=[(1, 7, 3)] * 600, c=[(1, 3)])
@@ -178,7 +178,7 @@ def test_at_the_end_of_a_batch_nothing_waits() -> None:
         job = Job(QUERIES["chain"].format(w=""), Settings(packet=packet, check=True), **dict.fromkeys("abcd", COLUMNS))
         for start in range(0, 20, 5):
             job.feed(**{name: random_rows(rng, start, 9) for name in "abcd"})
-            queues = job.engine.slot.eddy.scheduler.queues.values()
+            queues = job.engine.slot.executor.eddy.scheduler.queues.values()
             assert queues and all(queue.occupancy == 0 for queue in queues)
 
 
@@ -188,7 +188,7 @@ def test_packets_are_as_large_as_the_settings_say() -> None:
         job = Job("SELECT a.k FROM a, b WHERE a.k = b.k", Settings(packet=packet), a="k", b="k")
         job.feed(a=rows)
         job.feed(b=rows[:10])
-        queue = job.engine.slot.eddy.scheduler.queues[1, 0]
+        queue = job.engine.slot.executor.eddy.scheduler.queues[1, 0]
         assert (queue.tuples, queue.packets) == (900, -(-900 // (packet or 900)))
 
 
@@ -199,7 +199,7 @@ def test_a_reroute_comes_when_as_many_tuples_as_were_told_have_gone() -> None:
             "SELECT a.x FROM a WHERE route_odd(a.x) AND route_odd(a.x + 1)",
             Settings(router="random", packet=packet, reroute_every=every), a="x",
         )  # fmt: skip
-        made, asked = job.engine.slot.eddy._router, []
+        made, asked = job.engine.slot.executor.eddy._router, []
         decide = made.decide
         made.decide = lambda entry, decide=decide, asked=asked: asked.append(entry.signature) or decide(entry)
         job.feed(a=[(i, 2 * (i % 2)) for i in range(300)])
@@ -276,5 +276,5 @@ def test_ranges_over_many_rows_use_the_sorted_index_and_agree_with_the_list() ->
     found = []
     for at in range(0, 400, 100):
         found += job.feed(a=rows[at : at + 100], b=rows[at : at + 100])
-    assert not any(index.is_list for index in job.engine.slot.stems[0].indexes.ordered.values())
+    assert not any(index.is_list for index in job.engine.slot.executor.stems[0].indexes.ordered.values())
     assert sorted(found, key=repr) == job.expected() and found

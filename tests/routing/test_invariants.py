@@ -63,7 +63,7 @@ class CountsOneBuildTooMany(Prober):
 
 def with_fault(fault: type[Prober] | type[Builds], check: bool, packet: int | None = None) -> Job:
     job = Job(JOIN, Settings(check=check, packet=packet, input_batch=100), a="k", b="k")
-    for stem in job.engine.slot.stems:
+    for stem in job.engine.slot.executor.stems:
         part = stem._builds if issubclass(fault, Builds) else stem.prober
         part.__class__ = fault
     return job
@@ -73,7 +73,7 @@ def run_late_match(job: Job) -> list[tuple]:
     """Rows of `a` are built, then rows of `b`, then both probe: a packet of WAITS tuples does not come together."""
     job.feed(b=[(1, 5)])
     rows = job.feed(a=[(1, 7)], b=[(2, 7)])
-    assert [stem.built for stem in job.engine.slot.stems] == [1, 2]
+    assert [stem.built for stem in job.engine.slot.executor.stems] == [1, 2]
     return rows
 
 
@@ -123,7 +123,7 @@ def test_a_plan_that_forgets_a_predicate_gives_wrong_rows_that_the_naive_engine_
 
 
 def probers(slot: Slot) -> list[Prober]:
-    return [stem.prober for stem in slot.stems]
+    return [stem.prober for stem in slot.executor.stems]
 
 
 def packet(numbers: int | list[int] = 2, **rows: list[int]) -> Packet:
@@ -158,16 +158,16 @@ def slot() -> Slot:
 )
 def test_packets_that_cannot_be(slot: Slot, wrong: Packet, message: str) -> None:
     with pytest.raises(InternalError, match=message):
-        check_packet(wrong, probers(slot), slot.plan)
+        check_packet(wrong, probers(slot), slot.executor.plan)
 
 
 def test_packets_that_can_be(slot: Slot) -> None:
-    check_packet(packet(s1=[0, 1]), probers(slot), slot.plan)
-    check_packet(packet(s0=[0, 1], s1=[1, 0]), probers(slot), slot.plan)
-    check_packet(packet([2, 4], s0=[0, 2], s1=[1, 1]), probers(slot), slot.plan)
-    check_packet(packet([4, 2], s0=[2, 1], s1=[1, 1]), probers(slot), slot.plan)
+    check_packet(packet(s1=[0, 1]), probers(slot), slot.executor.plan)
+    check_packet(packet(s0=[0, 1], s1=[1, 0]), probers(slot), slot.executor.plan)
+    check_packet(packet([2, 4], s0=[0, 2], s1=[1, 1]), probers(slot), slot.executor.plan)
+    check_packet(packet([4, 2], s0=[2, 1], s1=[1, 1]), probers(slot), slot.executor.plan)
     with pytest.raises(InternalError, match="2 components"):
-        check_packet(packet(0, s0=[0], s1=[0]), probers(slot), slot.plan)
+        check_packet(packet(0, s0=[0], s1=[0]), probers(slot), slot.executor.plan)
 
 
 def test_matches_outside_their_limits() -> None:

@@ -63,7 +63,7 @@ def test_what_was_measured_is_said() -> None:
     job.feed(a=[(1, 1), (2, 2), (3, 3)])
     job.feed(b=[(1, 1), (2, 1)])
     said = job.engine.explain()
-    assert said.endswith(measured(job.query, job.engine.slot.eddy))
+    assert said.endswith(measured(job.query, job.engine.slot.executor.eddy))
     lines = said[said.index("measured:") :].splitlines()
     assert lines[:4] == [
         "measured:",

@@ -108,7 +108,7 @@ def test_entries_count_what_went_through() -> None:
     job = Job("SELECT a.k FROM a, b WHERE a.k = b.k AND a.x = 1", a="k x", b="k x")
     job.feed(a=[(1, 5, 1), (1, 6, 1), (1, 5, 2)])
     job.feed(b=[(1, 5, 0), (1, 5, 0), (1, 9, 0)])
-    entries = job.engine.slot.eddy.routes.entries
+    entries = job.engine.slot.executor.eddy.routes.entries
     [from_a], [from_b] = (entries[1 << s, 0].steps for s in (0, 1))
     assert (from_a.tuples, from_a.produced, from_a.calls) == (2, 0, 1)
     assert (from_b.tuples, from_b.produced, from_b.calls) == (3, 2, 1)

@@ -129,7 +129,7 @@ def test_an_eager_run_adapts_on_a_few_rows_and_changes_no_constant() -> None:
         engine = LocalEngine(bound(case), Settings(check=True))
         for batch in case.batches:
             engine.batch(batch.rows, batch.ended)
-        queues = engine.slot.eddy.scheduler.queues.values()
+        queues = engine.slot.executor.eddy.scheduler.queues.values()
         assert all(q.packets == 0 or q.tuples <= 4 * q.packets for q in queues)
         assert {q.threshold for q in queues} != {1}
     with pytest.raises(ZeroDivisionError), eager.eager(4):

@@ -26,9 +26,9 @@ from eddyline.state.log.store import Store
 from eddyline.testing import fault_points as module
 from eddyline.testing.case import Batch, Case, FromPart, SelectParts, StreamDecl
 from eddyline.testing.fault_points import fault_points
-from eddyline.testing.migrations import migrations
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import Outcome
+from eddyline.testing.random_plans import random_plans
 from eddyline.testing.run import bound, expected_of, wrong
 from eddyline.testing.simulation import Crash, Simulation, leftovers
 
@@ -76,7 +76,7 @@ JOBS = {
 _JOIN = JOBS["join"].select
 _THREE = replace(_JOIN, sources=(*_JOIN.sources, FromPart("b", "c", "RANGE 20 MICROSECONDS")), where=_CHAIN)
 MIGRATIONS = {"migration": 8, "migrations": 1}
-"""Jobs whose plan changes, with a seed for when and how (testing/migrations.py)."""
+"""Jobs whose plan changes, with a seed for when and how (testing/random_plans.py)."""
 JOBS |= {job: replace(JOBS["join"], select=_THREE) for job in MIGRATIONS}
 
 
@@ -128,7 +128,10 @@ class Run:
         query = bound(JOBS[job])
         self.sink = FileSink(folder, query.schema)
         settings = Settings(**JOBS[job].settings)  # type: ignore[arg-type]
-        self.simulation = Simulation(JOBS[job], query, settings, str(folder), 1, sink=self.sink, strike=self._strike)
+        plans = random_plans(MIGRATIONS.get(job))
+        self.simulation = Simulation(
+            JOBS[job], query, settings, str(folder), 1, sink=self.sink, strike=self._strike, plans=plans
+        )
         self.reached = self.simulation.reached
 
     def _strike(self, point: str) -> None:
@@ -141,13 +144,12 @@ class Run:
         shutil.rmtree(self.folder / "host-a")
 
     def to_the_end(self) -> Outcome:
-        with migrations(MIGRATIONS.get(self.job)):
-            while True:
-                try:
-                    return self.simulation.live()
-                except (Crash, JobError, OSError) as death:
-                    self.deaths.append(death)
-                    assert len(self.deaths) < 5, f"it does not come to an end: {self.deaths}"
+        while True:
+            try:
+                return self.simulation.live()
+            except (Crash, JobError, OSError) as death:
+                self.deaths.append(death)
+                assert len(self.deaths) < 5, f"it does not come to an end: {self.deaths}"
 
     def is_right(self) -> None:
         assert wrong(self.to_the_end(), expected(self.job)) is None

@@ -114,7 +114,7 @@ def _round(join: TimedJoin, chosen: Mapping[str, Side], number: int) -> NDArray[
             times[at, step] = process_time() - begin
     if len(set(found)) != 1:
         raise InternalError(f"the sides disagree: {dict(zip(chosen, found, strict=True))}")
-    for decision in engines[list(chosen).index(AUTO)].slot.eddy.decisions.recent if AUTO in chosen else ():
+    for decision in engines[list(chosen).index(AUTO)].slot.executor.eddy.decisions.recent if AUTO in chosen else ():
         if decision.kind in ("plan", "migration"):
             _log.info("round %d, row %d: %s; %s", number + 1, decision.at, decision.what, decision.why)
     return times

@@ -63,8 +63,8 @@ class ProbeCounts:
 def counts_of(engine: LocalEngine) -> ProbeCounts:
     """Everything an engine did since its start."""
     probes = matches = 0
-    calls = [0] * len(engine.slot.plan.graph.selections)
-    for entry in engine.slot.eddy.routes.entries.values():
+    calls = [0] * len(engine.slot.executor.plan.graph.selections)
+    for entry in engine.slot.executor.eddy.routes.entries.values():
         for traffic in entry.steps:
             if isinstance(traffic.step, Select):
                 calls[traffic.step.selection] += traffic.tuples
@@ -154,6 +154,6 @@ def _fixed() -> Settings:
 
 def _seconds(engine: LocalEngine, kind: type[Probe] | type[Select]) -> tuple[float, float]:
     """What came out, and the seconds, of all steps of a kind, a tuple."""
-    steps = [t for e in engine.slot.eddy.routes.entries.values() for t in e.steps if isinstance(t.step, kind)]
+    steps = [t for e in engine.slot.executor.eddy.routes.entries.values() for t in e.steps if isinstance(t.step, kind)]
     tuples = sum(t.tuples for t in steps)
     return sum(t.produced for t in steps) / tuples, sum(t.seconds for t in steps) / tuples

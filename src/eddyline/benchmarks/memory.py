@@ -43,7 +43,7 @@ def run() -> list[Result]:
             before = min(t[: rows - BATCH].max() for t in times.values()) - DISORDER
             joinable = sum(int((t[:rows] >= before - WINDOW).sum()) for t in times.values())
             held.append(engine.slot.peak_rows / joinable)
-            stem = engine.slot.stems[1]
+            stem = engine.slot.executor.stems[1]
             bytes_a_row.append(stem.nbytes / stem.held - PAYLOAD)
 
     run_engine(query, data, BATCH, after_batch=look)

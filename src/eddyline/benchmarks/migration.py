@@ -65,11 +65,11 @@ def courses(fan_outs: tuple[tuple[float, float], ...], seconds: float, seed: int
         rows[step] = sum(part.num_rows for _, part in batch)
         for name in sides if step % 2 else reversed(sides):
             engine = engines[name]
-            before, begin = engine.slot.plan.text, process_time()
+            before, begin = engine.slot.executor.plan.text, process_time()
             found[name] += sum(part.num_rows for part in engine.batch(batch).results)
             cpu[name][step], memory[name][step] = process_time() - begin, engine.slot.peak_bytes
-            if engine.slot.plan.text != before:
-                changes[name].append((step * BATCH, engine.slot.plan.text))
+            if engine.slot.executor.plan.text != before:
+                changes[name].append((step * BATCH, engine.slot.executor.plan.text))
     if len(set(found.values())) != 1:
         raise InternalError(f"the sides disagree: {found}")
     return {name: Course(cpu[name], memory[name], rows, tuple(changes[name])) for name in sides}

@@ -20,11 +20,11 @@ import numpy as np
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.timed_joins import TimedJoin, timed_join
 from eddyline.engine.batch import LocalEngine
-from eddyline.engine.planner import Planner
+from eddyline.engine.plan_source import Running
+from eddyline.engine.planner import Planner, held
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.dominating import choose
 from eddyline.optimizer.exhaustive import exhaustive
-from eddyline.optimizer.optimizer import Held
 from eddyline.optimizer.plans import NO_LIMITS, Cost
 from eddyline.optimizer.shapes import Pricing, shape_of
 from eddyline.plan.tree import Tree, mjoin
@@ -137,17 +137,23 @@ def _feed(case: TimedJoin, engine: LocalEngine, seconds: float) -> Iterator[floa
         yield number * seconds
 
 
+class _OnlyWatches(Planner):
+    """Watches a plan that stays."""
+
+    def next_plan(self, running: Running) -> None:
+        return None
+
+
 def observed(case: TimedJoin, seconds: float) -> Model:
     """What the optimizer of a slot knows after batches of so many seconds."""
-    engine = LocalEngine(case.query, Settings(plan="mjoin"), process_time)
-    slot = engine.slot
-    planner = slot.planner = Planner(slot.plan, Settings(), process_time)
-    planner.propose = lambda plan, stems, eddy: None  # type: ignore[method-assign]
+    engine = LocalEngine(case.query, Settings(), process_time, plans=_OnlyWatches)
+    slot, planner = engine.slot, engine.slot.plans
+    assert isinstance(planner, Planner)
     for _ in _feed(case, engine, seconds):
         pass
-    held = [Held(s.held, s.rows.row_bytes) for s in slot.stems[: len(case.query.sources)]]
-    planner.optimizer.propose(slot.plan, held)  # the first look corrects the costs
-    return planner.optimizer.model(held)
+    holds = held(slot.executor.source_stems)
+    planner.optimizer.propose(slot.executor.plan, holds)  # the first look corrects the costs
+    return planner.optimizer.model(holds)
 
 
 def measured(case: TimedJoin, trees: list[Tree]) -> list[Cost]:

@@ -75,7 +75,7 @@ def _run(join: TimedJoin, settings: Settings) -> Measured:
         if number >= steps // 2:
             memory.append(engine.slot.peak_bytes)
     cpu = (process_time() - begin) / (SECONDS / 2)
-    return Measured(cpu, int(median(memory)), results, engine.slot.plan.text)
+    return Measured(cpu, int(median(memory)), results, engine.slot.executor.plan.text)
 
 
 def _least(runs: list[Measured]) -> Measured:

@@ -90,8 +90,8 @@ def gaps(join: TimedJoin, how: str) -> Gaps:
             if how == PAUSING:
                 slot.set_plan(parse_tree(NEW, aliases))
             else:
-                slot.migrate(parse_tree(NEW, aliases), parallel=how == PARALLEL)
-        going = slot.migration is not None or number == round(AT / BATCH)
+                slot.executor.migrate(parse_tree(NEW, aliases), parallel=how == PARALLEL)
+        going = slot.executor.migration is not None or number == round(AT / BATCH)
         results = sum(part.num_rows for part in engine.batch(rows).results)
         if not results:
             continue
@@ -102,7 +102,7 @@ def gaps(join: TimedJoin, how: str) -> Gaps:
             during.append(gap)
         elif AT - WINDOW < number * BATCH < AT:
             before.append(gap)
-    changes = [d for d in slot.eddy.decisions.recent if d.kind == "migration"]
-    if slot.plan.text != NEW or not changes:
-        raise InternalError(f"the plan is still {slot.plan.text} after {join.seconds:g} s")
+    changes = [d for d in slot.executor.eddy.decisions.recent if d.kind == "migration"]
+    if slot.executor.plan.text != NEW or not changes:
+        raise InternalError(f"the plan is still {slot.executor.plan.text} after {join.seconds:g} s")
     return Gaps(before, during, changes[-1].measured, found)

@@ -9,7 +9,7 @@ is in neither; it is told in seconds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import process_time
 from typing import Any
 
@@ -18,7 +18,10 @@ import numpy as np
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.timed_joins import Edges, TimedJoin, timed_join
 from eddyline.engine.batch import LocalEngine
+from eddyline.engine.plan_source import NewPlan, Running
+from eddyline.engine.planner import Planner
 from eddyline.errors import InternalError
+from eddyline.plan.plan import Plan
 from eddyline.settings import Settings
 
 SECONDS, WINDOW, BATCH = 12.0, 1.0, 0.25
@@ -30,23 +33,27 @@ JOINS: dict[str, tuple[Edges, tuple[float, ...]]] = {
 }
 """Edges and fan-outs: hardly anything is computed twice, so an intermediate state does not pay."""
 RATIO, SHARE = 1.02, 0.02
-WATCHING = "watch", "propose"
 
 _log = logging.getLogger(__name__)
 
 
-class _Timed:
-    """A method, and the CPU seconds that its calls took."""
+class _Timed(Planner):
+    """A planner that notes the CPU seconds of each call of `watch` and of `next_plan`."""
 
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self._method, self.calls = method, list[float]()
+    def __init__(self, plan: Plan, settings: Settings, clock: Callable[[], float]) -> None:
+        super().__init__(plan, settings, clock)
+        self.watching, self.looking = list[float](), list[float]()
 
-    def __call__(self, *args: Any) -> Any:
+    def watch(self, running: Running, watermarks: Mapping[str, int | None], held: int, seconds: float) -> None:
         begin = process_time()
-        try:
-            return self._method(*args)
-        finally:
-            self.calls.append(process_time() - begin)
+        super().watch(running, watermarks, held, seconds)
+        self.watching.append(process_time() - begin)
+
+    def next_plan(self, running: Running) -> NewPlan | None:
+        begin = process_time()
+        new = super().next_plan(running)
+        self.looking.append(process_time() - begin)
+        return new
 
 
 def run() -> list[Result]:
@@ -79,11 +86,8 @@ def _compare(case: str, seed: int) -> list[Result]:
 
 def _round(join: TimedJoin) -> tuple[np.ndarray[Any, np.dtype[np.float64]], list[list[float]]]:
     """CPU seconds by side and batch, and those of the calls of each part of watching."""
-    engines = [LocalEngine(join.query, Settings(optimizer="off")), LocalEngine(join.query, Settings())]
-    off, on = (engine.slot for engine in engines)
-    timed = [_Timed(getattr(on.planner, name)) for name in WATCHING]
-    for name, method in zip(WATCHING, timed, strict=True):
-        setattr(on.planner, name, method)
+    engines = [LocalEngine(join.query, Settings(optimizer="off")), LocalEngine(join.query, Settings(), plans=_Timed)]
+    off, on = (engine.slot.executor for engine in engines)
     seconds = np.zeros((2, round(SECONDS / BATCH)))
     for step, rows in enumerate(join.batches(BATCH)):
         for side in (0, 1) if step % 2 else (1, 0):
@@ -92,4 +96,6 @@ def _round(join: TimedJoin) -> tuple[np.ndarray[Any, np.dtype[np.float64]], list
             seconds[side, step] = process_time() - begin
     if on.plan.tree != off.plan.tree:
         raise InternalError(f"{on.plan.text} was taken, and the benchmark is about a plan that stays")
-    return seconds, [method.calls for method in timed]
+    timed = engines[1].slot.plans
+    assert isinstance(timed, _Timed)
+    return seconds, [timed.watching, timed.looking]

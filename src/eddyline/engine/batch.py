@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from eddyline.counts import Counts, StreamCounts
 from eddyline.engine.partial import combine
+from eddyline.engine.plan_source import MakePlanSource
+from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
 from eddyline.engine.standing import Held, Standing
@@ -46,13 +48,22 @@ class BatchResult:
 class LocalEngine:
     """A query on one slot or several, batch by batch."""
 
-    def __init__(self, query: Query, settings: Settings, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        query: Query,
+        settings: Settings,
+        clock: Callable[[], float] = time.perf_counter,
+        plans: MakePlanSource = plan_source,
+    ) -> None:
         self.query, plan = query, Plan(query)
         self.partitioning = partition(plan, settings.slots or 1, settings.groups)
         self._split = Split(plan, self.partitioning)
         self._streams, self._needed = self._split.streams, self._split.needed
         self._partial = query.group is not None and not self.partitioning.keeps_groups_whole(query)
-        self.slots = [Slot(query, settings, clock=clock, partial=self._partial) for _ in range(self.partitioning.slots)]
+        self.slots = [
+            Slot(query, settings, clock=clock, partial=self._partial, plans=plans)
+            for _ in range(self.partitioning.slots)
+        ]
         self._errors = ErrorCount()
         streams = [s for s in self._streams.values() if not s.is_table]
         self._watermarks = Watermarks(streams)
@@ -79,15 +90,16 @@ class LocalEngine:
     def explain(self) -> str:
         """The plan, and what was measured on it so far (in the first slot, if there are several)."""
         slot = self.slot
-        parts = [explain(self.query, self.partitioning, slot.plan.tree), measured(self.query, slot.eddy)]
-        if slot.planner is not None:
-            parts.append(slot.planner.text(slot.plan, slot.stems))
+        plan, estimate = slot.executor.plan, slot.plans.estimate(slot.executor)
+        parts = [explain(self.query, self.partitioning, plan.tree), measured(self.query, slot.executor.eddy)]
+        if estimate is not None:
+            parts.append(estimate.text(plan))
         return "\n\n".join(part for part in parts if part)
 
     def report(self, seconds: float = 0.0) -> Report:
         """What the eddy of the first slot did so far, `seconds` after the start, and the rows built in all slots."""
-        rows = [sum(stems) for stems in zip(*(s.built for s in self.slots), strict=True)]
-        return look(self.query, self.slot.eddy, rows, seconds, self.slot.input_batch.rows)
+        rows = [sum(stems) for stems in zip(*(s.executor.built for s in self.slots), strict=True)]
+        return look(self.query, self.slot.executor.eddy, rows, seconds, self.slot.executor.input_batch.rows)
 
     def load_table(self, stream: str, batch: pa.RecordBatch) -> None:
         """Rows of a static table, before the first batch."""
@@ -96,7 +108,7 @@ class LocalEngine:
         for shipment in self._split.split_table(stream, batch):
             self.slots[shipment.slot].receive(shipment)
         for slot in self.slots:
-            slot.take_in()
+            slot.executor.take_in()
             slot.commit(slot.version)
         self.counts += Counts({stream: StreamCounts(loaded=batch.num_rows)})
         self._note_commit()
@@ -114,7 +126,7 @@ class LocalEngine:
     def decisions(self) -> dict[str, int]:
         """Decisions that the eddies of all slots took so far, by kind. Routes stay as decided when a batch is wound
         back."""
-        return dict(sum((slot.eddy.decisions.counts for slot in self.slots), Counter[str]()))
+        return dict(sum((slot.executor.eddy.decisions.counts for slot in self.slots), Counter[str]()))
 
     def batch(
         self,

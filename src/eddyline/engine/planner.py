@@ -1,7 +1,7 @@
-"""Between a slot and the optimizer: what a batch did, as the optimizer counts it, and its proposals as decisions.
+"""The plan source with the optimizer: it tells the optimizer what a batch did, and gives its proposals to the slot.
 
-What is told are differences of totals that the slot and its eddy keep anyway, once for every batch, so watching costs
-next to nothing whatever a batch has.
+What the optimizer is told are differences of totals that the executor and its eddy keep anyway, once for every batch,
+so watching costs next to nothing whatever a batch has.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from eddyline.engine.estimate import Child, Estimate, Share, cost_text
-from eddyline.optimizer.move import Move
+from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running, how_asked
 from eddyline.optimizer.optimizer import Held, Optimizer, Proposal
 from eddyline.optimizer.timing import Usage
 from eddyline.plan.bounds import FOREVER
+from eddyline.plan.grouped import check
 from eddyline.plan.plan import Plan, Probe, Select
-from eddyline.plan.tree import span_of
+from eddyline.plan.tree import Tree, shape, span_of, ungrouped
+from eddyline.query.model import Query
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 from eddyline.settings import Settings, size_text
@@ -26,7 +28,7 @@ Selections = dict[int, tuple[int, int, float]]
 
 
 class Planner:
-    """Of one slot whose plan may change."""
+    """The plan source of a slot whose plan the optimizer chooses."""
 
     def __init__(self, plan: Plan, settings: Settings, clock: Callable[[], float]) -> None:
         self.optimizer = Optimizer(plan, settings, clock)
@@ -38,12 +40,38 @@ class Planner:
         self._probes: Probes = {}
         self._selections: Selections = {}
 
-    def watch(
-        self, watermarks: Mapping[str, int | None], stems: Sequence[SteM], eddy: Eddy, held: int, seconds: float
-    ) -> None:
-        """A batch went through, which took these seconds, and the watermarks are these now."""
+    def next_plan(self, running: Running) -> NewPlan | None:
+        """The plan that the optimizer proposes, if it is time and it pays; what was found is noted either way. It knows
+        of no weights: a plan that groups is left before anything else is looked for."""
+        if running.migration is not None:
+            running.migration.duration = self.optimizer.since
+            return None
+        plan = running.plan
+        if plan.grouped:
+            parallel = self._settings.migration == "parallel-track"
+            return NewPlan(ungrouped(plan.tree), how_asked(self._settings, parallel))
+        proposal = self.propose(running)
+        if proposal is None or proposal.move is None:
+            return None
+        move = proposal.move
+        return NewPlan(move.tree, how_asked(self._settings, move.parallel), move.figures)
+
+    def propose(self, running: Running) -> Proposal | None:
+        """What the optimizer finds, as a decision; None if it is not time to look. The orders that the eddy may follow
+        are those for the current plan."""
+        plan, eddy, optimizer = running.plan, running.eddy, self.optimizer
+        proposal = optimizer.propose(plan, self._held(running)) if optimizer.due(plan) else None
+        eddy.follow(optimizer.orderings)
+        if proposal is not None:
+            eddy.decisions.add(self._decision(proposal, plan, eddy.work.moment))
+        return proposal
+
+    def watch(self, running: Running, watermarks: Mapping[str, int | None], held: int, seconds: float) -> None:
+        """A batch went through, and the watermarks are these now."""
+        if running.plan.grouped:
+            return
         known = [w for w in watermarks.values() if w is not None and w != FOREVER]
-        rows, probes = [stem.built for stem in stems], _probes(eddy)
+        rows, probes = self._built(running), _probes(running.eddy)
         new_rows = [
             max(0, now - before) if self._streams >> source & 1 else 0
             for source, (now, before) in enumerate(zip(rows, self._rows, strict=True))
@@ -53,7 +81,7 @@ class Planner:
             old = self._probes.get(key, (0, 0))
             if tuples > old[0] and key[0] & self._streams:
                 new[key] = tuples - old[0], made - old[1]
-        selections, selected = _selections(eddy), dict[int, tuple[int, int, float]]()
+        selections, selected = _selections(running.eddy), dict[int, tuple[int, int, float]]()
         for number, (tuples, passed, took) in selections.items():
             had = self._selections.get(number, (0, 0, 0.0))
             if tuples > had[0]:
@@ -70,16 +98,6 @@ class Planner:
         self._probes, self._selections = probes, selections
         self.optimizer.watch(max(known, default=None), new_rows, new, usage, selected)
 
-    def propose(self, plan: Plan, stems: Sequence[SteM], eddy: Eddy) -> Move | None:
-        """The way to another plan, if it is time and it pays; what was found is noted either way. The orders that the
-        eddy may follow are those for the plan of now."""
-        proposal = self.optimizer.propose(plan, _held(stems)) if self.optimizer.due(plan) else None
-        eddy.follow(self.optimizer.orderings)
-        if proposal is None:
-            return None
-        eddy.decisions.add(self._decision(proposal, plan, eddy.work.moment))
-        return proposal.move
-
     def _decision(self, proposal: Proposal, plan: Plan, moment: int) -> Decision:
         aliases = [s.alias for s in self._query.sources]
         now, found, move = plan.tree.text(aliases), proposal.tree.text(aliases), proposal.move
@@ -91,20 +109,29 @@ class Planner:
         step = f"{move.tree.text(aliases)}, on the way to " if move.tree != proposal.tree else ""
         return Decision("plan", moment, f"{now} -> {step}{found}", f"{why}; {move.text}", proposal.measured)
 
-    def go_on(self, stems: Sequence[SteM], eddy: Eddy) -> None:
-        """From the totals of now: what was done since the last batch was loading, which is no sample of anything."""
-        self._rows = [max(stem.built, before) for stem, before in zip(stems, self._rows, strict=True)]
-        self._probes, self._selections = _probes(eddy), _selections(eddy)
-        self.optimizer.new_plan(eddy.plan.tree)
-        eddy.follow(self.optimizer.orderings)
+    def changed(self, running: Running) -> None:
+        """Go on from the current totals: what was done since the last batch was loading, which is no sample of
+        anything."""
+        self._rows = [max(now, before) for now, before in zip(self._built(running), self._rows, strict=True)]
+        self._probes, self._selections = _probes(running.eddy), _selections(running.eddy)
+        self.optimizer.new_plan(running.plan.tree)
+        running.eddy.follow(self.optimizer.orderings)
 
-    def estimate(self, plan: Plan, stems: Sequence[SteM]) -> Estimate | None:
+    def _built(self, running: Running) -> list[int]:
+        """Rows of the sources."""
+        return [stem.built for stem in running.stems[: len(self._rows)]]
+
+    def _held(self, running: Running) -> list[Held]:
+        """What the SteMs of the sources hold."""
+        return held(running.stems[: len(self._rows)])
+
+    def estimate(self, running: Running) -> Estimate | None:
         """What the optimizer believes beside what was measured, of all SteMs; None before it first looked for a
         plan, and of tuples with weights, which it does not know."""
-        optimizer, sources = self.optimizer, len(plan.query.sources)
+        optimizer, plan, stems, sources = self.optimizer, running.plan, running.stems, len(self._rows)
         if not optimizer.timing.looked or plan.grouped:
             return None
-        held, observed = _held(stems[:sources]), optimizer.observed
+        held, observed = self._held(running), optimizer.observed
         model = optimizer.model(held)
         spans = [*(1 << source for source in range(sources)), *(below.span for below in plan.materialised)]
         by_span = dict(zip(spans, stems, strict=False))
@@ -139,26 +166,41 @@ class Planner:
         costs = [cost_text(cost.cpu, cost.memory) for cost in (last.cost, last.now)]
         return f"  last proposal, {taken}: {tree}, predicted {costs[0]}\n    instead of {costs[1]}; {last.why}"
 
-    def text(self, plan: Plan, stems: Sequence[SteM]) -> str:
-        """The estimate for people; empty before the first look."""
-        estimate = self.estimate(plan, stems)
-        return "" if estimate is None else estimate.text(plan)
-
     def saved(self) -> Saved:
-        """For another process."""
+        """What was counted and learned, for another process."""
         probes = [[*key, *counts] for key, counts in self._probes.items()]
         selections = [[number, *counts] for number, counts in self._selections.items()]
         return [self.optimizer.saved(), self._rows, probes, selections]
 
     def restore(self, saved: Saved) -> None:
-        """Go on from there."""
+        """Go on from there, if the other process had a planner."""
+        if saved is None:
+            return
         optimizer, self._rows, probes, selections = saved
         self._probes = {(span, target): (tuples, made) for span, target, tuples, made in probes}
         self._selections = {number: (tuples, passed, took) for number, tuples, passed, took in selections}
         self.optimizer.restore(optimizer)
 
 
-def _held(stems: Sequence[SteM]) -> list[Held]:
+def asked_plan(query: Query, settings: Settings) -> Tree:
+    """The plan that the settings ask for, if the query can have it; with plan=auto the one to begin with."""
+    tree = shape(settings.plan, [s.alias for s in query.sources])
+    check(query, tree)
+    return tree
+
+
+def plan_source(plan: Plan, settings: Settings, clock: Callable[[], float]) -> PlanSource:
+    """The plan source that the settings ask for; `clock` tells CPU seconds."""
+    if settings.plan != "auto":
+        how = how_asked(settings, settings.migration == "parallel-track")
+        return FixedPlan(asked_plan(plan.query, settings), how)
+    if settings.optimizer == "off" or len(plan.query.sources) < 3:
+        return FixedPlan(None)
+    return Planner(plan, settings, clock)
+
+
+def held(stems: Sequence[SteM]) -> list[Held]:
+    """What SteMs of sources hold, as the optimizer takes it."""
     return [Held(s.held, s.rows.row_bytes) for s in stems]
 
 

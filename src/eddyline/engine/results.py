@@ -1,7 +1,7 @@
 """What becomes of complete tuples: rows of the SELECT list, or combinations that a group-by counts.
 
-Complete packets are put together until there are enough rows, or the slot is drained, and payload columns are gathered
-then, once. Gathering comes before expiry, so every row number in a complete tuple can still be read.
+The rows of a group-by wait here for the watermark: a slide boundary is emitted when no tuple can come any more that
+counts at it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Results(Protocol):
     def drain(self) -> list[pa.RecordBatch]:
         """The result rows since the last call."""
 
-    def commit(self, watermark: int | None) -> None:
+    def commit(self) -> None:
         """What happened cannot be undone from here on."""
 
     def wind_back(self) -> None:
@@ -100,7 +100,7 @@ class Rows:
         out, self._out = self._out, []
         return out
 
-    def commit(self, watermark: int | None) -> None:
+    def commit(self) -> None:
         pass
 
     def wind_back(self) -> None:
@@ -191,7 +191,7 @@ class Groups:
         out, self._out = self._out, []
         return out
 
-    def commit(self, watermark: int | None) -> None:
+    def commit(self) -> None:
         self._grouping.commit()
         self._committed = self._waiting
 
@@ -275,6 +275,15 @@ class _Waiting:
     def nbytes(self) -> int:
         arrays = sum(int(array.nbytes) for array in self.values.values())
         return arrays + 8 * self.first.size * (2 + len(self.places))
+
+
+def results_of(
+    query: Query, stems: Sequence[SteM], clocks: Mapping[int, Clock], errors: ErrorCount, partial: bool
+) -> Results:
+    """Those of a query; with `partial` aggregates are given as cells, for `partial.combine`."""
+    if query.group is None:
+        return Rows(query, errors)
+    return Groups(query, query.group, stems, clocks, errors, partial)
 
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -33,8 +33,8 @@ class ByNewest(Migration):
     tuples have expired before; it is noted as they are made until when they would have stayed."""
 
     def __init__(self, slot: Slot, tree: Tree, window: float) -> None:
-        super().__init__(slot.arena, slot.eddy, slot.stems, tree, True, SETTINGS, {})
-        self._window, self._seen = int(window * 1e6), [stem.built for stem in slot.stems]
+        super().__init__(slot.arena, slot.executor.eddy, slot.executor.stems, tree, True, SETTINGS, {})
+        self._window, self._seen = int(window * 1e6), [stem.built for stem in slot.executor.stems]
         self._until = 0
 
     def expire(self) -> None:
@@ -94,15 +94,15 @@ def change(
             if how == PAUSING:
                 done.append(Batch(now, 0, process_time() - begin, 0, _between(slot), slot.peak_bytes))
                 begin = process_time()
-        going = slot.migration is not None
+        going = slot.executor.migration is not None
         results = sum(found.num_rows for found in engine.batch(rows).results)
-        if going and slot.migration is None:
+        if going and slot.executor.migration is None:
             end = now
         count = sum(part.num_rows for _, part in rows)
         done.append(Batch(now + batch, count, process_time() - begin, results, _between(slot), slot.peak_bytes))
-    if how is not None and slot.plan.tree != new:
-        raise InternalError(f"the plan is still {slot.plan.text} after {join.seconds:g} s")
-    changes = [d for d in slot.eddy.decisions.recent if d.kind == "migration"]
+    if how is not None and slot.executor.plan.tree != new:
+        raise InternalError(f"the plan is still {slot.executor.plan.text} after {join.seconds:g} s")
+    changes = [d for d in slot.executor.eddy.decisions.recent if d.kind == "migration"]
     return Changed(done, at, end, changes[-1].measured["seconds"] if how is not None else 0.0)
 
 
@@ -127,14 +127,14 @@ def pauses(join: TimedJoin, at: float, batch: float, rounds: int) -> float:
 
 def _between(slot: Slot) -> int:
     """Tuples of intermediate states."""
-    held = sum(stem.held for stem in slot.stems if stem.layout.components)
-    return held + (0 if slot.migration is None else slot.migration.rows)
+    held = sum(stem.held for stem in slot.executor.stems if stem.layout.components)
+    return held + (0 if slot.executor.migration is None else slot.executor.migration.rows)
 
 
 def _begin(slot: Slot, tree: Tree, how: str, window: float) -> None:
     if how == PAUSING:
         slot.set_plan(tree)
     elif how == NEWEST:
-        slot.migration = ByNewest(slot, tree, window)
+        slot.executor.migration = ByNewest(slot, tree, window)
     else:
-        slot.migrate(tree, parallel=how == PARALLEL)
+        slot.executor.migrate(tree, parallel=how == PARALLEL)

@@ -86,7 +86,7 @@ def figure_7(quick: bool, say: Say) -> Figure:
         job = _job(selectivity, _QUICK_STEPS // 6 if quick else ROWS)
         for input_batch in INPUT_BATCHES:
             _, engine = job.run(_settings("random", None, input_batch))
-            queues = engine.slot.eddy.scheduler.queues
+            queues = engine.slot.executor.eddy.scheduler.queues
             table.add(selectivity, input_batch, _found(engine), *(_occupancy(queues.get(s)) for s in _QUEUES))
         say(f"selectivity {selectivity}: done")
     shown = INPUT_BATCHES[1]
@@ -131,7 +131,7 @@ class Busy(Random):
 
 
 def _burden(extra: int, engine: LocalEngine) -> None:
-    engine.slot.eddy._router = Busy(extra)
+    engine.slot.executor.eddy._router = Busy(extra)
 
 
 def _selectivities(quick: bool) -> Sequence[int]:
@@ -168,11 +168,11 @@ def _measured(
 
 
 def _steps(engine: LocalEngine) -> int:
-    return sum(traffic.calls for entry in engine.slot.eddy.routes.entries.values() for traffic in entry.steps)
+    return sum(traffic.calls for entry in engine.slot.executor.eddy.routes.entries.values() for traffic in entry.steps)
 
 
 def _found(engine: LocalEngine) -> float:
-    steps = [traffic for entry in engine.slot.eddy.routes.entries.values() for traffic in entry.steps]
+    steps = [traffic for entry in engine.slot.executor.eddy.routes.entries.values() for traffic in entry.steps]
     return sum(t.produced for t in steps) / sum(t.tuples for t in steps)
 
 

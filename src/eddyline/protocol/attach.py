@@ -26,9 +26,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from eddyline.engine import snapshot
+from eddyline.engine.plan_source import MakePlanSource
+from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
 from eddyline.faults import reach
-from eddyline.plan.tree import parse_tree
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
@@ -57,6 +59,7 @@ def open_slot(
     *,
     partial: bool = False,
     identity: str = "",
+    plans: MakePlanSource = plan_source,
 ) -> Slot:
     """The slot whose state is in a folder, or an empty one at version 0. A folder that another process has open is
     refused (JobError)."""
@@ -66,19 +69,15 @@ def open_slot(
         reach("arena: the header is taken")
         if known is not None:
             try:
-                aliases, saved = [s.alias for s in query.sources], known["slot"]
-                slot = Slot(query, settings, arena, clock, partial, parse_tree(saved["plan"], aliases))
-                moving = saved["migration"]
-                if moving is not None:
-                    slot.migrate(parse_tree(moving["plan"], aliases), moving["parallel"], moving["first"])
+                slot = snapshot.prepared(known["slot"], query, settings, arena, clock, partial, plans)
                 if arena.regions == known["regions"] - len(known["freed"]):
-                    slot.restore(saved)
+                    snapshot.restore(slot, known["slot"])
                     arena.regions, arena.freed = known["regions"], known["freed"]
                     return slot
             except Exception:  # whatever is wrong with it: this is only a copy, and there is another way
                 pass
         arena.clear()
-        return Slot(query, settings, arena, clock, partial)
+        return Slot(query, settings, arena, clock, partial, plans=plans)
     except BaseException:
         arena.close()
         raise
@@ -89,7 +88,7 @@ def save(slot: Slot) -> bool:
     closed. False if it cannot be written: then it is lost."""
     arena = slot.arena
     try:
-        header = {"format": FORMAT, "boot": _boot(), "identity": arena.identity, "slot": slot.saved()}
+        header = {"format": FORMAT, "boot": _boot(), "identity": arena.identity, "slot": snapshot.saved(slot)}
         arena.shelf.sweep()
         header |= {"regions": arena.regions, "freed": arena.freed, "files": arena.files}
         data, path = sealed(header, default=lambda number: number.item()), arena.path(HEADER)

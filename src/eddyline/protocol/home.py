@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from eddyline.engine.plan_source import MakePlanSource
+from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
 from eddyline.engine.watermarks import Watermarks
@@ -109,7 +111,9 @@ class Home:
         arenas: str | None,
         stage: Stage,
         anywhere: bool = True,
+        plans: MakePlanSource = plan_source,
     ) -> None:
+        self._plans = plans
         self.query, self.settings, self.slots, self.checkpoint, self.stage = query, settings, slots, checkpoint, stage
         self.plan = Plan(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
@@ -118,11 +122,13 @@ class Home:
         )
 
     def _make(self) -> Slot:
-        return Slot(self.query, self.settings, partial=self.partial)
+        return Slot(self.query, self.settings, partial=self.partial, plans=self._plans)
 
     def _attach(self, folder: str, number: int) -> Slot:
         identity = f"slot {number} of {self.slots}, {self.settings.groups} groups"
-        return attach.open_slot(self.query, self.settings, folder, partial=self.partial, identity=identity)
+        return attach.open_slot(
+            self.query, self.settings, folder, partial=self.partial, identity=identity, plans=self._plans
+        )
 
     @property
     def partial(self) -> bool:

@@ -21,6 +21,7 @@ from eddyline.counts import Counts
 from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.partial import combine
 from eddyline.engine.slot import Slot
+from eddyline.engine.snapshot import counted, restore_small_state, small_state
 from eddyline.engine.split import Shipment, Split
 from eddyline.engine.standing import Held
 from eddyline.engine.tally import Spans
@@ -98,14 +99,14 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     counts += Counts(expression_errors=slot.errors.count - before, first_error=slot.errors.first)
     reach("turn: results are staged")
     merged = tuple(decision.merge.get(str(number), ()))
-    log_file = _log(home, decision, number, name, logged, horizon(home.plan, after, slot.counted()))
+    log_file = _log(home, decision, number, name, logged, horizon(home.plan, after, counted(slot)))
     reach("turn: rows are logged")
     small = _small(home, slot, name) if home.has_small_state else None
     reach("turn: small state is written")
     slot.batch_done = (decision.before, decision.after)
     waiting = 0 if decision.kind == "end" else slot.waiting
     did = snapshot(_seen(slot).since(begun))
-    if did and slot.planner is not None and (estimate := slot.planner.estimate(slot.plan, slot.stems)) is not None:
+    if did and (estimate := slot.plans.estimate(slot.executor)) is not None:
         did["estimated"] = estimate.as_json()
     record = Record(
         number,
@@ -115,12 +116,12 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
         log_file,
         merged,
         small,
-        slot.counted(),
+        counted(slot),
         Held(slot.peak_rows, slot.peak_bytes),
         waiting,
         spans,
         did,
-        slot.course,
+        slot.executor.course,
     )
     return Turn(record, partial)
 
@@ -138,7 +139,7 @@ def _receive(home: Home, slot: Slot, shipments: Sequence[Shipment]) -> None:
 
 
 def _seen(slot: Slot) -> Report:
-    return look(slot.query, slot.eddy, slot.built, 0.0, slot.input_batch.rows)
+    return look(slot.query, slot.executor.eddy, slot.executor.built, 0.0, slot.executor.input_batch.rows)
 
 
 def put_together(home: Home, decision: Decision, name: str, partial: Sequence[pa.RecordBatch]) -> Record:
@@ -190,7 +191,7 @@ def restore(home: Home, slot: Slot, number: int, version: int) -> None:
     reach("turn: rows of the log are received")
     advanced = home.watermarks(commit.advanced)
     _restore_small(home, slot, number, commit.small)
-    slot.loaded(advanced.by_stream, advanced.query, version)
+    slot.load(advanced.by_stream, advanced.query, version)
     course = commit.plans.get(str(number))
     if course and home.settings.plan == "auto" and len(commit.plans) == home.slots:
         slot.resume(course)
@@ -205,7 +206,7 @@ def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) ->
     if mine is segments and number:
         mine = []
     batches = [(name, batch) for s in mine for name in s.names for batch in s.batches(name)]
-    slot.restore_small_state(segments[0].meta["numbers"], batches)
+    restore_small_state(slot, segments[0].meta["numbers"], batches)
 
 
 def _log(
@@ -255,7 +256,7 @@ def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 def _small(home: Home, slot: Slot, name: str) -> str:
-    numbers, batches = slot.small_state()
+    numbers, batches = small_state(slot)
     sections: dict[str, list[pa.RecordBatch]] = {}
     for section, batch in batches:
         sections.setdefault(section, []).append(batch)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from eddyline.engine import input_batch, partial, slot
+from eddyline.engine import gatherer, input_batch, partial
 from eddyline.migration import migration
 from eddyline.optimizer import optimizer, timing, worth
 from eddyline.routing import eddy, scheduler, statistics
@@ -32,7 +32,7 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
         (timing, {"FIRST_WINDOWS": 0.0, "FIRST_ROWS": 1, "INTERVAL_ROWS": 8 * size, "THRESHOLD": 1.0}),
         (optimizer, {"SEARCH": 0.0}),
         (worth, {"GAIN": -1e9, "BACK": -1e9}),
-        (slot, {"RESULT_ROWS": size}),
+        (gatherer, {"RESULT_ROWS": size}),
         (migration, {"CHUNK": size}),
         (rows, {"BLOCK": max(1, size // 4)}),
         (sorted_index, {"TINY": size}),

@@ -29,7 +29,7 @@ from eddyline.cql.script import parse
 from eddyline.query.expr import Aggregate, Call, walk
 from eddyline.query.functions import table as function_table
 from eddyline.query.model import Query
-from eddyline.testing import migrations
+from eddyline.testing import random_plans
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
 from eddyline.testing.generate import generate
@@ -108,12 +108,12 @@ class Fuzzer:
 
     def run(self, indexes: Iterable[int]) -> Report:
         """The cases with these numbers."""
-        report, start, before = Report(), time.monotonic(), migrations.done.copy()
+        report, start, before = Report(), time.monotonic(), random_plans.done.copy()
         for index in indexes:
             self._one(index, report)
             if len(report.failures) >= _MOST_FAILURES:
                 break
-        report.migrations = migrations.done - before
+        report.migrations = random_plans.done - before
         report.seconds = time.monotonic() - start
         return report
 

@@ -1,7 +1,7 @@
 """A case on the engine, and beside the oracle.
 
 The setting "durable" is a seed: the case is then run through the batch protocol, in a story of that seed
-(simulation.py). So is "migrate": then slots change their plans (migrations.py).
+(simulation.py). So is "migrate": then slots change their plans (random_plans.py).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from eddyline.cql.script import Script, parse
 from eddyline.engine.batch import LocalEngine
+from eddyline.engine.plan_source import MakePlanSource
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.settings import Settings
@@ -21,10 +22,10 @@ from eddyline.testing import udfs
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
 from eddyline.testing.eager import eager
-from eddyline.testing.migrations import migrations
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import Outcome as Outcome
 from eddyline.testing.outcome import counted, held_back
+from eddyline.testing.random_plans import random_plans
 from eddyline.testing.simulation import Simulation
 
 CRASHES = (0.0, 0.01, 0.03, 0.1)
@@ -41,16 +42,17 @@ def run(case: Case, query: Query | None = None) -> Outcome:
     """Run a case on the engine: tables, batches with what is undone before them, the end."""
     settings: dict[str, Any] = dict(case.settings)
     durable, query = settings.pop("durable", None), query or bound(case)
-    with eager(settings.pop("eager", None)), migrations(settings.pop("migrate", None)):
+    plans = random_plans(settings.pop("migrate", None))
+    with eager(settings.pop("eager", None)):
         if durable is None:
-            return _run(case, query, Settings(**settings))
+            return _run(case, query, Settings(**settings), plans)
         with tempfile.TemporaryDirectory(prefix="eddyline-") as folder:
             crashes = Random(durable).choice(CRASHES)
-            return Simulation(case, query, Settings(**settings), folder, durable, crashes).run()
+            return Simulation(case, query, Settings(**settings), folder, durable, crashes, plans=plans).run()
 
 
-def _run(case: Case, query: Query, settings: Settings) -> Outcome:
-    engine = LocalEngine(query, settings)
+def _run(case: Case, query: Query, settings: Settings, plans: MakePlanSource) -> Outcome:
+    engine = LocalEngine(query, settings, plans=plans)
     for name, table in case.tables.items():
         engine.load_table(name, table)
     results: list[pa.RecordBatch] = []

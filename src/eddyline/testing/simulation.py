@@ -26,6 +26,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline import faults
+from eddyline.engine.plan_source import MakePlanSource
+from eddyline.engine.planner import plan_source
 from eddyline.errors import EddylineError, InternalError, JobError
 from eddyline.plan.plan import Plan
 from eddyline.protocol.coordinator import Coordinator, Decision, Publisher, Record
@@ -100,9 +102,10 @@ class Simulation:
         crashes: float = 0.02,
         sink: Sink | None = None,
         strike: Callable[[str], None] | None = None,
+        plans: MakePlanSource = plan_source,
     ) -> None:
         self._case, self._query, self._settings, self._folder = case, query, settings, folder
-        self._rng, self._crashes = Random(seed), crashes
+        self._rng, self._crashes, self._plans = Random(seed), crashes, plans
         self._sink: Sink = sink or MemorySink()
         self._strike = strike or self._at_random
         self._strange = 0.0 if strike else 0.1
@@ -159,9 +162,9 @@ class Simulation:
         checkpoint = checkpoint_at(self.checkpoint)
         checkpoint.open({"case": self._case.select.text})
         hosts = self._rng.choice(HOSTS) if self._strange else ("a",)
+        of_job = self._query, self._settings, slots, checkpoint
         homes = [
-            Home(self._query, self._settings, slots, checkpoint, h and f"{self._folder}/host-{h}", self._sink.stage)
-            for h in hosts
+            Home(*of_job, h and f"{self._folder}/host-{h}", self._sink.stage, plans=self._plans) for h in hosts
         ]
         coordinator = Coordinator(checkpoint, homes[0].watermarks, homes[0].horizon, self._sink, slots)
         batches = self._case.batches

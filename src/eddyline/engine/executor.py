@@ -1,0 +1,278 @@
+"""The plan of a slot at work: SteMs, the eddy over them, and a migration to another plan.
+
+The rows of a batch are stored, then taken in, slice by slice, then those that expired are let go of; `commit` makes
+that final, and `wind_back` in its place undoes it. Between a commit and the next batch nothing is in flight and nothing
+can be undone: that is when a plan is exchanged for another, at once or by a migration that went on in the batches
+before (migration/migration.py), and when rows may be loaded into the SteMs or leave them. Nothing here knows where rows
+come from, why a plan is changed, or what becomes of complete tuples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.engine.cpu_meter import CpuMeter
+from eddyline.engine.input_batch import InputBatch
+from eddyline.engine.plan_source import NewPlan
+from eddyline.faults import reach
+from eddyline.migration.migration import Migration
+from eddyline.plan.bounds import FOREVER
+from eddyline.plan.plan import plan_of
+from eddyline.plan.tree import Tree, parse_tree
+from eddyline.query.evaluate import ErrorCount
+from eddyline.query.expr import Expr
+from eddyline.query.model import Query, WindowKind
+from eddyline.routing.eddy import Eddy
+from eddyline.routing.packet import Packet
+from eddyline.routing.rows_windows import Clock
+from eddyline.settings import Settings
+from eddyline.state.arena import Arena
+from eddyline.state.shelf import Saved
+from eddyline.state.stem import SteM
+
+Ints = NDArray[np.int64]
+
+
+class Executor:
+    """Runs a plan over the rows of a slot, while a migration may prepare the next plan."""
+
+    def __init__(
+        self,
+        query: Query,
+        tree: Tree,
+        settings: Settings,
+        arena: Arena,
+        clock: Callable[[], float],
+        meter: CpuMeter,
+        errors: ErrorCount,
+        complete: Callable[[Packet], None],
+    ) -> None:
+        """`complete` takes the tuples that are whole."""
+        self._query, self._arena, self._settings, self._meter = query, arena, settings, meter
+        self.plan = plan_of(query, tree)
+        self.stems = [SteM(arena, layout) for layout in self.plan.layouts]
+        """Those of the sources, then the intermediate ones."""
+        windows = [s.window for s in query.sources]
+        self.clocks = {i: Clock(arena, w.size) for i, w in enumerate(windows) if w.kind is WindowKind.ROWS}
+        """By source with a ROWS window."""
+        self.eddy = Eddy(self.plan, self.stems, self.clocks, settings, errors, complete, clock)
+        self.migration: Migration | None = None
+        """To another plan, while it goes on."""
+        self.input_batch = InputBatch(settings.input_batch or settings.packet)
+        self.committed_number = 0
+        """The number of the eddy at the last commit."""
+        self._in_order = settings.execution == "total"
+        self._pause = math.inf if settings.pause_ms is None else settings.pause_ms / 1000
+
+    @property
+    def source_stems(self) -> list[SteM]:
+        """The SteMs of the sources, which have the rows themselves."""
+        return self.stems[: len(self._query.sources)]
+
+    @property
+    def built(self) -> list[int]:
+        """Rows built so far, by source."""
+        return [stem.built for stem in self.source_stems]
+
+    # A batch
+
+    def store(self, source: int, values: Mapping[Expr, pa.Array], times: Ints, ordinals: Ints | None) -> None:
+        """Rows that passed the filters of their source, for `take_in`."""
+        if times.size:
+            self.stems[source].rows.append(values, times, ordinals)
+
+    def take_in(self) -> None:
+        """Build what was stored and send it round the eddy, a slice whenever nothing else is to be done there, until
+        all of it and all that came of it has gone through. A slice has the same share of every source, because sources
+        that are read side by side cover the same stretch of time; the rows of one probe before those of the next are
+        built, which would only be too new for them."""
+        eddy, work, stems = self.eddy, self.eddy.work, self.source_stems
+        while left := sum(stem.waiting for stem in stems):
+            calls, passed, built = work.calls, int(work.passed[0]), 0
+            begin = eddy.clock()
+            for source, rows in self._next_rows(stems, left):
+                eddy.build(source, rows)
+                built += rows
+                (eddy.flush if self._in_order else eddy.run)()
+            calls = work.calls - calls + len(stems)
+            self.input_batch.observe(built, calls, int(work.passed[0]) - passed)
+            self._move_some(eddy.clock() - begin, built)
+        eddy.flush()
+        while self._track_has_more():
+            eddy.flush()
+
+    def _next_rows(self, stems: Sequence[SteM], left: int) -> list[tuple[int, int]]:
+        """How many rows of which sources come next. In the totally synchronised model that is one, the oldest of those
+        that are next in their sources, and it goes all its way before another comes."""
+        waiting = [(source, stem) for source, stem in enumerate(stems) if stem.waiting]
+        if self._in_order:
+            return [(min(waiting, key=lambda item: item[1].rows.times.values[item[1].built])[0], 1)]
+        slices = -(-left // self.input_batch.rows)
+        return [(source, -(-stem.waiting // slices)) for source, stem in waiting]
+
+    def _move_some(self, seconds: float, built: int) -> None:
+        """After a slice of the input, which took so long and had so many rows: the migration goes on for as long, and
+        for twice as many, so it ends."""
+        if self.migration is not None:
+            reach("migration: before a step")
+            with self._meter.left_out():
+                self.migration.step(min(self._pause, seconds), least=2 * built)
+
+    def _track_has_more(self) -> bool:
+        """Drain the track at the end of a batch; whether the current plan has something to do with what came."""
+        if self.migration is None:
+            return False
+        with self._meter.left_out():
+            return self.migration.flush()
+
+    def gather(self, packet: Packet) -> dict[Expr, pa.Array]:
+        """The columns that results are made of, for complete tuples."""
+        return self.eddy.gather(packet, self.plan.gathered)
+
+    def expire(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
+        """Let go of rows that no row to come can join with. With a ROWS window all streams are as far as the query."""
+        by_source = [
+            FOREVER if s.stream.is_table else query_watermark if self.clocks else watermarks[s.stream.name]
+            for s in self._query.sources
+        ]
+        for source, stem in enumerate(self.stems):
+            if stem.layout.components:  # after those of the sources
+                stem.expire_tuples(self.stems)
+                continue
+            if stem.layout.timed:
+                stem.expire(self.plan.graph.bounds.horizon(source, by_source))
+            if source in self.clocks:
+                stem.expire_ordinals(self.clocks[source].rows - self.clocks[source].size)
+        if self.migration is not None:
+            self.migration.expire()
+
+    def commit(self, watermark: int | None) -> None:
+        """What happened cannot be undone from here on; what expired is given back."""
+        for stem in self.stems:
+            stem.commit()
+        if self.migration is not None:
+            self.migration.commit()
+        for clock in self.clocks.values():
+            clock.commit(-FOREVER if watermark is None else watermark)
+        self.committed_number = self.eddy.number
+
+    def wind_back(self) -> None:
+        """Undo everything since the last commit."""
+        if self.migration is not None:
+            self.migration.wind_back()
+        for stem in self.stems:
+            stem.wind_back()
+        for clock in self.clocks.values():
+            clock.wind_back()
+        self.eddy.clear()
+        self.eddy.number = self.committed_number
+
+    # Between two batches
+
+    def load(self) -> None:
+        """Build what was stored without routing it: the results of these rows are known."""
+        for stem in self.source_stems:
+            stem.build(0, stem.waiting)
+
+    def make_states(self) -> None:
+        """Make the intermediate states of rows that were loaded and committed: as if there had been none before."""
+        tree, base = self.plan.tree, self.source_stems
+        if not self.plan.materialised:
+            return
+        for stem in self.stems[len(base) :]:
+            stem.free()
+        self.stems[:] = base
+        self.plan = plan_of(self._query)
+        self.eddy.change(self.plan)
+        self.set_plan(tree)
+
+    def turn_to(self, new: NewPlan) -> bool:
+        """Begin to change the plan, or change it at once; whether it is changed. A migration to another plan ends."""
+        self.give_up()
+        if new.tree == self.plan.tree:
+            return False
+        if new.how == "at once":
+            self.set_plan(new.tree, new.predicted)
+            return True
+        self.migrate(new.tree, new.how == "parallel track", predicted=new.predicted)
+        return False
+
+    def set_plan(self, tree: Tree, predicted: Mapping[str, float] | None = None) -> None:
+        """Change the plan at once, however long it takes."""
+        moving = self.migrate(tree, parallel=False, predicted=predicted)
+        moving.step(math.inf)  # no row comes meanwhile
+        moving.expire()
+        moving.commit()
+        self.change_plan()
+
+    def migrate(
+        self,
+        tree: Tree,
+        parallel: bool,
+        first: Sequence[int] | None = None,
+        predicted: Mapping[str, float] | None = None,
+    ) -> Migration:
+        """Begin to change the plan while batches go on. `first` is that of a migration that was saved."""
+        self.give_up()
+        reach("migration: before it begins")
+        state = self._arena, self.eddy, self.stems
+        self.migration = Migration(*state, tree, parallel, self._settings, self.clocks, first)
+        self.migration.predicted = predicted or {}
+        reach("migration: it has begun")
+        return self.migration
+
+    def give_up(self) -> None:
+        """The current plan stays."""
+        if self.migration is not None:
+            self.migration.free()
+            self.migration = None
+
+    def finish(self) -> bool:
+        """Change the plan if the migration to the next is ready; whether it is changed."""
+        if self.migration is None or not self.migration.is_ready:
+            return False
+        self.change_plan()
+        return True
+
+    def change_plan(self) -> None:
+        """The migration is ready, and all is committed."""
+        assert self.migration is not None
+        reach("migration: before the plan is changed")
+        self.migration.adopt(self.stems)
+        self.eddy.decisions.add(self.migration.decision)
+        self.plan, self.migration = self.migration.plan, None
+        self.eddy.change(self.plan)
+        reach("migration: the plan is changed")
+
+    @property
+    def course(self) -> Saved:
+        """The current plan, and the one that the migration leads to, by which strategy and how far."""
+        moving = self.migration
+        to = None if moving is None else {"plan": moving.plan.text, "parallel": moving.parallel, "moved": moving.moved}
+        return {"plan": self.plan.text, "to": to}
+
+    def resume(self, course: Saved) -> None:
+        """Take the course of a slot whose state was lost: what was moved there is moved again."""
+        aliases = [s.alias for s in self._query.sources]
+        self.set_plan(parse_tree(course["plan"], aliases))
+        if course["to"] is not None:
+            self.migrate(parse_tree(course["to"]["plan"], aliases), course["to"]["parallel"])
+
+    # Size
+
+    @property
+    def rows(self) -> int:
+        """Rows and tuples held."""
+        held = sum(stem.held for stem in self.stems)
+        return held + (0 if self.migration is None else self.migration.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        held = sum(stem.nbytes for stem in self.stems) + sum(clock.nbytes for clock in self.clocks.values())
+        return held + (0 if self.migration is None else self.migration.nbytes)

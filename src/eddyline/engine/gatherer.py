@@ -1,0 +1,43 @@
+"""Complete tuples on their way to the results.
+
+Complete packets are put together until there are enough rows, or the batch ends, and payload columns are gathered then,
+once. Gathering comes before expiry, so every row number in a complete tuple can still be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eddyline.engine.results import Results, Values
+from eddyline.routing.packet import Packet, alike, in_parts, merged
+
+RESULT_ROWS = 65536
+"""Complete tuples are gathered when so many have come together."""
+
+
+class Gatherer:
+    """Gathers the payload of complete tuples, many at a time."""
+
+    def __init__(self, gather: Callable[[Packet], Values], results: Results) -> None:
+        self._gather, self._results = gather, results
+        self._ready: list[Packet] = []
+        self._rows = 0
+
+    def add(self, packet: Packet) -> None:
+        """Complete tuples."""
+        self._ready.append(packet)
+        self._rows += packet.size
+        if self._rows >= RESULT_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Give what is here to the results."""
+        ready = self._ready
+        self.clear()
+        for packet in map(merged, alike(ready)):
+            for part, values in in_parts(packet, lambda some: (some, self._gather(some))):
+                self._results.add(part, values)
+
+    def clear(self) -> None:
+        """Forget what is here."""
+        self._ready, self._rows = [], 0

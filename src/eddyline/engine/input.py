@@ -1,0 +1,132 @@
+"""The way of rows into the SteMs of a slot.
+
+Rows are filtered, unless the split has done that, and what a SteM keeps of them is stored. In a query with a ROWS
+window the rows of all streams first wait until the watermark has passed them: they are counted and joined in the order
+of their times (in_order.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.engine.executor import Executor
+from eddyline.engine.in_order import InOrder
+from eddyline.engine.intake import event_times
+from eddyline.engine.split import Shipment, Which, kept_values, wanted
+from eddyline.query.evaluate import ErrorCount
+from eddyline.query.model import Query
+
+_OWN = "\0own"
+"""The column that says of waiting rows, filtered before, which are built here; no name that a stream could have."""
+
+Ints = NDArray[np.int64]
+
+
+class Input:
+    """Stores the rows of a slot in its SteMs as soon as they may be joined."""
+
+    def __init__(self, query: Query, executor: Executor, errors: ErrorCount) -> None:
+        self._query, self._executor, self._clocks, self._errors = query, executor, executor.clocks, errors
+        streams = [i for i, s in enumerate(query.sources) if not s.stream.is_table]
+        self.waiting = {i: InOrder(query, i) for i in streams} if self._clocks else {}
+        """By source the rows that wait for the watermark."""
+
+    def feed(self, stream: str, batch: pa.RecordBatch) -> None:
+        """Rows that were not filtered, for all sources that read the stream."""
+        for source, item in enumerate(self._query.sources):
+            if item.stream.name != stream:
+                continue
+            if source in self.waiting:
+                self.waiting[source].add(batch)
+            else:
+                self._store(source, batch, self._times(source, batch), None)
+
+    def receive(self, shipment: Shipment) -> None:
+        """Rows from the split."""
+        if shipment.build is None:
+            self.feed(shipment.stream, shipment.batch)
+            return
+        for source, build in shipment.build.items():
+            self._receive(source, shipment.batch, build)
+
+    def _receive(self, source: int, batch: pa.RecordBatch, build: Which) -> None:
+        """Rows that were filtered, of which this slot builds some. Those of a ROWS window are all counted, so which are
+        built is kept with them while they wait."""
+        if source in self._clocks:
+            own = np.ones(batch.num_rows, np.bool_) if build is None else build
+            self.waiting[source].add(batch.append_column(_OWN, pa.array(own)))
+            return
+        batch = batch if build is None else batch.take(pa.array(np.flatnonzero(build)))
+        if source in self.waiting:
+            self.waiting[source].add(batch.append_column(_OWN, pa.repeat(True, batch.num_rows)))
+        elif batch.num_rows:
+            values = kept_values(self._executor.plan, source, batch)
+            self._executor.store(source, values, self._times(source, batch), None)
+
+    def release(self, watermark: int | None) -> None:
+        """Store the rows that waited for this watermark. All clocks know the new rows before any of these probes."""
+        released = [
+            (source, batch, times, self._clocks[source].append(times) if source in self._clocks else None)
+            for source, batch, times in self._below(watermark)
+        ]
+        for of_source in released:
+            self._store(*of_source)
+
+    def release_counted(self, watermark: int | None) -> None:
+        """The same for rows that ROWS windows have counted already: they get the last places that the clocks know.
+        Older rows may be missing, if they are in no window any more (`Clock.horizon`): those that came along then get
+        places that are too large, but still in no window, since all rows that are not older are there."""
+        for source, batch, times in self._below(watermark):
+            clock = self._clocks.get(source)
+            places = None if clock is None else np.arange(clock.rows - batch.num_rows, clock.rows)
+            self._store(source, batch, times, places)
+
+    def _below(self, watermark: int | None) -> Iterator[tuple[int, pa.RecordBatch, Ints]]:
+        for source, waiting in self.waiting.items():
+            batch = None if watermark is None else waiting.release(watermark)
+            if batch is not None:
+                yield source, batch, self._times(source, batch)
+
+    def _times(self, source: int, batch: pa.RecordBatch) -> Ints:
+        time = self._query.sources[source].stream.time
+        return np.zeros(batch.num_rows, np.int64) if time is None else event_times(batch.column(time))
+
+    def _store(self, source: int, batch: pa.RecordBatch, times: Ints, ordinals: Ints | None) -> None:
+        """Filter; rows that were filtered before say whether they are built here."""
+        plan = self._executor.plan
+        if _OWN in batch.schema.names:
+            keep: Which = batch.column(_OWN).to_numpy(zero_copy_only=False)
+            batch = batch.filter(batch.column(_OWN)).drop_columns([_OWN])
+            values = kept_values(plan, source, batch)
+        else:
+            values, keep = wanted(plan, source, batch, self._errors)
+            if keep is not None:
+                kept = pa.array(keep)
+                values = {expr: array.filter(kept) for expr, array in values.items()}
+        if keep is not None:
+            times, ordinals = times[keep], None if ordinals is None else ordinals[keep]
+        self._executor.store(source, values, times, ordinals)
+
+    def commit(self) -> None:
+        """What happened cannot be undone from here on."""
+        for waiting in self.waiting.values():
+            waiting.commit()
+
+    def wind_back(self) -> None:
+        """Undo everything since the last commit."""
+        for waiting in self.waiting.values():
+            waiting.wind_back()
+
+    @property
+    def rows(self) -> int:
+        """How many rows wait."""
+        return sum(waiting.rows for waiting in self.waiting.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows that wait."""
+        return sum(waiting.nbytes for waiting in self.waiting.values())

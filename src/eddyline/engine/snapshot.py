@@ -1,0 +1,98 @@
+"""Snapshots of a slot, in two sizes.
+
+The *whole* snapshot goes to the next process on the same host, with the arena, in which the rows are
+(protocol/attach.py). It is taken when a batch is done and drained, and has the current state and what it takes to wind
+back to the last commit. The *small* snapshot goes to the checkpoint: what cannot be made again from the live rows of
+the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eddyline.engine.plan_source import MakePlanSource
+from eddyline.engine.results import Named
+from eddyline.engine.slot import Slot
+from eddyline.plan.tree import parse_tree
+from eddyline.query.model import Query
+from eddyline.settings import Settings
+from eddyline.state.arena import Arena
+from eddyline.state.shelf import Saved
+
+
+def saved(slot: Slot) -> Saved:
+    """What another process must know beside what is in the arena."""
+    executor, shelf, migration = slot.executor, slot.arena.shelf, slot.executor.migration
+    return {
+        "plan": executor.plan.text,
+        "numbers": [slot.version, executor.eddy.number, slot.watermark, slot.errors.count, slot.errors.first],
+        "done": slot.batch_done,
+        "committed": [executor.committed_number, slot.committed_watermark, slot.committed_errors],
+        "stems": [stem.saved() for stem in executor.stems],
+        "clocks": [clock.saved() for clock in executor.clocks.values()],
+        "waiting": [waiting.saved(shelf) for waiting in slot.input.waiting.values()],
+        "results": slot.results.saved(shelf),
+        "input_batch": executor.input_batch.saved(),
+        "eddy": executor.eddy.saved(),
+        "planner": slot.plans.saved(),
+        "migration": None if migration is None else migration.saved(),
+    }
+
+
+def prepared(
+    saved: Saved,
+    query: Query,
+    settings: Settings,
+    arena: Arena,
+    clock: Callable[[], float],
+    partial: bool,
+    plans: MakePlanSource,
+) -> Slot:
+    """A slot with the plan and the migration of a snapshot, for `restore`: it has taken as many regions of the arena as
+    the slot of the snapshot had."""
+    aliases, moving = [s.alias for s in query.sources], saved["migration"]
+    slot = Slot(query, settings, arena, clock, partial, parse_tree(saved["plan"], aliases), plans)
+    if moving is not None:
+        slot.executor.migrate(parse_tree(moving["plan"], aliases), moving["parallel"], moving["first"])
+    return slot
+
+
+def restore(slot: Slot, saved: Saved) -> None:
+    """Go on where another process was, in the same arena, with a slot that is `prepared`."""
+    executor, shelf, errors = slot.executor, slot.arena.shelf, slot.errors
+    slot.version, executor.eddy.number, slot.watermark, errors.count, errors.first = saved["numbers"]
+    slot.batch_done = saved["done"]
+    executor.committed_number, slot.committed_watermark, slot.committed_errors = saved["committed"]
+    for stem, of_stem in zip(executor.stems, saved["stems"], strict=True):
+        stem.restore(of_stem)
+    if executor.migration is not None:
+        executor.migration.restore(saved["migration"])
+    for clock, of_clock in zip(executor.clocks.values(), saved["clocks"], strict=True):
+        clock.restore(of_clock)
+    for waiting, of_waiting in zip(slot.input.waiting.values(), saved["waiting"], strict=True):
+        waiting.restore(of_waiting, shelf)
+    slot.results.restore(saved["results"], shelf)
+    executor.input_batch.restore(saved["input_batch"])
+    executor.eddy.restore(saved["eddy"])
+    slot.plans.restore(saved["planner"])
+
+
+def small_state(slot: Slot) -> tuple[dict[str, Saved], Named]:
+    """What of the current state cannot be made again from the live rows alone: cells, complete tuples that wait for
+    ROWS windows, how many rows these have counted."""
+    results, batches = slot.results.small_state()
+    clocks = {str(source): clock.small_state() for source, clock in slot.executor.clocks.items()}
+    return {"results": results, "clocks": clocks}, batches
+
+
+def restore_small_state(slot: Slot, numbers: dict[str, Saved], batches: Named) -> None:
+    """Begin with the small state of one slot; or with the batches of several and the numbers, which are the same in all
+    of them, of any."""
+    slot.results.restore_small_state(numbers["results"], batches)
+    for source, of_clock in numbers["clocks"].items():
+        slot.executor.clocks[int(source)].start_at(of_clock)
+
+
+def counted(slot: Slot) -> dict[str, int | None]:
+    """By source with a ROWS window the time before which rows are in no window any more; None if it is not known."""
+    return {str(source): clock.horizon for source, clock in slot.executor.clocks.items()}
