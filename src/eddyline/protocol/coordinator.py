@@ -84,7 +84,7 @@ class Record:
     report: Mapping[str, Any] = field(default_factory=dict)
     """What the eddy did in this turn (routing/gathered.py): for people."""
     plan: Mapping[str, Any] = field(default_factory=dict)
-    """The plan of the slot, and the one that it is on the way to (Slot.course)."""
+    """The plan of the slot, and the one that it is on the way to (Executor.course)."""
 
     def as_json(self) -> str:
         """To travel."""
