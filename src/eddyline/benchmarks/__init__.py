@@ -60,6 +60,7 @@ NAMES = (
     "adapt",
     "spark",
     "catch-up",
+    "redis",
 )
 BENCHMARKS: dict[str, Callable[..., list[Result]]] = {name: _module(name) for name in NAMES}
 
