@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eddyline.engine import gatherer, partial
-from eddyline.routing import eddy
+from eddyline.routing import payload
 from eddyline.state.stores import heap
 from tests.conftest import Ran
 
@@ -47,18 +47,18 @@ def test_results_are_the_same_in_parts(
 
     expected = run()
     sizes: list[int] = []
-    gather = eddy.Eddy.gather
+    gather = payload.Payload.gather
 
-    def noted(self: eddy.Eddy, packet: object, exprs: object) -> object:
+    def noted(self: payload.Payload, packet: object, exprs: object) -> object:
         values = gather(self, packet, exprs)  # type: ignore[arg-type]
         sizes.append(sum(array.nbytes for array in values.values()))
         return values
 
-    monkeypatch.setattr(eddy.Eddy, "gather", noted)
+    monkeypatch.setattr(payload.Payload, "gather", noted)
     if limits != "gathered":
         monkeypatch.setattr(heap, "MOST_BYTES", 100)
     if limits != "heap":
-        monkeypatch.setattr(eddy, "GATHERED", 200)
+        monkeypatch.setattr(payload, "GATHERED", 200)
         monkeypatch.setattr(partial, "TEXT", 50)
     assert len(expected) > 3 and run() == expected
     assert sizes and (limits == "heap" or max(sizes) <= 200)
@@ -75,6 +75,6 @@ def test_groups_below_a_join(
                WHERE a.k = b.k AND b.k = c.k GROUP BY b.t"""
     expected = sorted(map(str, run_script(text, {"plan": "mjoin"}).rows))
     monkeypatch.setattr(heap, "MOST_BYTES", 100)
-    monkeypatch.setattr(eddy, "GATHERED", 200)
+    monkeypatch.setattr(payload, "GATHERED", 200)
     monkeypatch.setattr(gatherer, "RESULT_ROWS", 8)
     assert sorted(map(str, run_script(text, {"plan": plan}).rows)) == expected

@@ -17,6 +17,7 @@ from eddyline.migration import migration as module
 from eddyline.plan.tree import mjoin, parse_tree, shape
 from eddyline.protocol.attach import close, open_slot
 from eddyline.routing.meta_queue import MetaQueue
+from eddyline.routing.scope import whole
 from eddyline.testing.eager import eager
 from eddyline.testing.trees import random_tree
 from jobs import Row
@@ -234,7 +235,7 @@ def test_it_can_be_given_up(parallel: bool) -> None:
         slot.commit(slot.version + 1)
         slot.executor.give_up()
         check_regions(slot, slot.arena)
-        assert slot.arena.regions - len(slot.arena.freed) == regions and slot.executor.eddy.left_out is None
+        assert slot.arena.regions - len(slot.arena.freed) == regions and slot.executor.eddy.scope == whole(slot.executor.plan)
     assert sorted(found, key=repr) == expected and slot.executor.plan.tree == mjoin(4)
 
 

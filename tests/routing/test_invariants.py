@@ -64,7 +64,7 @@ class CountsOneBuildTooMany(Prober):
 def with_fault(fault: type[Prober] | type[Builds], check: bool, packet: int | None = None) -> Job:
     job = Job(JOIN, Settings(check=check, packet=packet, input_batch=100), a="k", b="k")
     for stem in job.engine.slot.executor.stems:
-        part = stem._builds if issubclass(fault, Builds) else stem.prober
+        part = stem.builds if issubclass(fault, Builds) else stem.prober
         part.__class__ = fault
     return job
 

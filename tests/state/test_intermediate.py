@@ -344,7 +344,7 @@ def test_what_is_freed_is_given_back_and_comes_zeroed(where: str, tmp_path: Path
 
 def index_by(arena: Arena, stem: SteM, indexes: Sequence[tuple[Expr, ...]]) -> None:
     """Give a SteM other indexes, made by a view in two goes."""
-    view = View(arena, stem, indexes, stem.rows.min_live)
+    view = View(arena, stem, indexes, stem.rows.min_live, fed=True)
     for number in range(2):
         view.build(number, view.behind // (2 - number))
     assert not view.behind

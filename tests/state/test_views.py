@@ -35,14 +35,14 @@ def test_nothing_is_written_before_a_region_is_known_to_be_new(tmp_path: Path) -
     arena = Arena(str(tmp_path))
     stem = stem_of(arena, 10)
     before = set(arena.files)
-    View(arena, stem, [(K,)], 4)
+    View(arena, stem, [(K,)], 4, fed=True)
     assert set(arena.files) == before
 
 
 def test_rows_are_there_as_far_as_they_were_built() -> None:
     arena = Arena()
     stem = stem_of(arena, 10)
-    view = View(arena, stem, [(K,)], 4)
+    view = View(arena, stem, [(K,)], 4, fed=True)
     assert (view.built, view.behind, view.prober.min_live) == (4, 6, 4)
     assert view.build(100, 2) == (4, 6) and view.build(102, 3) == (6, 9)
     assert view.prober.rows_before(np.array([100, 101, 102, 103])).tolist() == [4, 6, 6, 9] and stem.built == 10
@@ -50,10 +50,20 @@ def test_rows_are_there_as_far_as_they_were_built() -> None:
     assert (view.built, view.behind) == (9, 6)
 
 
+def test_where_nobody_builds_rows_are_there_as_far_as_the_stem_has_built_them() -> None:
+    arena = Arena()
+    stem = stem_of(arena, 10)
+    view = View(arena, stem, [], 4, fed=False)
+    add(stem, 5)
+    assert view.prober.built == 15 and view.prober.rows_before(np.array([0, 99])).tolist() == [15, 15]
+    stem.wind_back()
+    assert (view.prober.built, view.prober.min_live) == (10, 4)
+
+
 def test_it_is_committed_and_wound_back_with_the_stem() -> None:
     arena = Arena()
     stem = stem_of(arena, 10)
-    view = View(arena, stem, [(K,)], 0)
+    view = View(arena, stem, [(K,)], 0, fed=True)
     view.build(0, 6)
     view.commit()
     add(stem, 4)
@@ -69,7 +79,7 @@ def test_it_is_committed_and_wound_back_with_the_stem() -> None:
 def test_what_expired_before_it_was_built_is_passed_over() -> None:
     arena = Arena()
     stem = stem_of(arena, 10)
-    view = View(arena, stem, [(K,)], 0)
+    view = View(arena, stem, [(K,)], 0, fed=True)
     view.build(0, 2)
     stem.expire(5)
     assert (view.built, view.prober.min_live) == (2, 5), "the batch may be wound back"

@@ -10,7 +10,7 @@ into the SteM of the new plan, where they may be put together (see boxes.py).
   states of the new plan are made of what is there, and then of what has come meanwhile. Its results are known, so
   nothing leaves the track. When it has caught up, the plan can be changed.
 - *Parallel track* builds only rows that come from now on. What it joins of them, tuples of new rows alone, goes out,
-  and the running plan leaves them out of what it gives (`Eddy.left_out`): so every result is made once, by one of the
+  and the running plan leaves them out of what it gives (`Scope.own`): so every result is made once, by one of the
   two. When no old row lives any more, the states of the new plan have all there is, and the plan can be changed.
 
 A plan is changed between a commit and the next batch, when nothing is in flight. Until then everything here is
@@ -21,9 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
 
 from eddyline.migration.boxes import boxes
 from eddyline.plan.plan import plan_of
@@ -33,6 +31,7 @@ from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import Clock
+from eddyline.routing.scope import OldRows, Scope, whole
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.shelf import Saved
@@ -84,7 +83,7 @@ class Migration:
             own = stem is None or span in fresh or span in filtered or not stem.fits(layout)
             if stem is not None and (span in leaves or not layout.components):
                 indexes = () if own else layout.indexes
-                self._views[span] = View(arena, stem, indexes, self._begin(span, stem))
+                self._views[span] = View(arena, stem, indexes, self._begin(span, stem), span in leaves)
             if stem is None or own:
                 self._own[span] = stem = SteM(arena, layout)
                 track.append(stem)
@@ -95,11 +94,16 @@ class Migration:
         """The leaves, the largest first: what is built first finds nothing to match."""
         self._handed: list[Packet] = []
         give = self._handed.append if parallel else _forget
-        run = {span if span > 0 else ~span for span in (fresh | tops if parallel else fresh)}, filtered
-        self._track = Eddy(self.plan, track, clocks, settings, ErrorCount(), give, eddy.clock, *run, past=not parallel)
-        self._track.given = frozenset(tops if parallel else ())
+        scope = Scope(
+            given=frozenset(tops if parallel else ()),
+            operators=frozenset(span if span > 0 else ~span for span in (fresh | tops if parallel else fresh)),
+            filters=frozenset(filtered),
+            past=not parallel,
+        )
+        self._track = Eddy(self.plan, track, clocks, settings, ErrorCount(), give, eddy.clock, scope)
         if parallel:
-            eddy.left_out, eddy.shared, eddy.old = self._with_old, self._track.given, self._is_old
+            old_rows = OldRows({s: self.first[s] for s in self._streams})
+            eddy.enter(replace(whole(eddy.plan), old=old_rows, shared=scope.given))
         self._came = self._came_before = self._there
         """Rows and tuples that the leaves had at the last step, and at the last commit."""
         self.predicted: Mapping[str, float] = {}
@@ -115,19 +119,6 @@ class Migration:
         if not self.parallel or not stem.layout.timed:  # tables are neither old nor new
             return stem.rows.min_live
         return stem.built if stem.layout.components else self.first[span.bit_length() - 1]
-
-    def _with_old(self, packet: Packet) -> Packet:
-        """The tuples that have an old row: the others are joined on the track."""
-        keep = self._is_old(packet)
-        return packet if keep.all() else packet.take(keep)
-
-    def _is_old(self, packet: Packet) -> NDArray[np.bool_]:
-        """Which tuples have an old row."""
-        old = np.zeros(packet.size, np.bool_)
-        for source in self._streams:
-            if source in packet.rows:
-                old |= packet.rows[source] < self.first[source]
-        return old
 
     # Going on
 
@@ -213,7 +204,7 @@ class Migration:
     # Ends
 
     def adopt(self, stems: list[SteM]) -> None:
-        """Change the plan: `stems`, those of the slot, become those of the new one."""
+        """`stems`, those of the slot, become those of the new plan, which its eddy is to change to now."""
         old = dict(zip(map(state_of, self._eddy.plan.materialised), stems[self._sources :], strict=True))
         old |= {1 << s: stems[s] for s in range(self._sources)}
         for span, layout in zip(self._spans, self.plan.layouts, strict=True):
@@ -222,16 +213,12 @@ class Migration:
         stems[:] = [self._own[span] if span in self._own else old.pop(span) for span in self._spans]
         for stem in old.values():
             stem.free()
-        self._stop()
 
     def free(self) -> None:
         """The old plan goes on."""
         for part in self._parts:
             part.free()
-        self._stop()
-
-    def _stop(self) -> None:
-        self._eddy.left_out, self._eddy.shared, self._eddy.old = None, (), None
+        self._eddy.enter(whole(self._eddy.plan))
 
     # With the slot
 

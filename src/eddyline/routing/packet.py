@@ -44,6 +44,10 @@ class Packet:
         rows = {s: r[which] for s, r in self.rows.items()}
         return Packet(rows, self.signature, self._numbers_of(which), next(iter(rows.values())).size)
 
+    def kept(self, keep: NDArray[np.bool_]) -> Packet:
+        """The tuples for which it says yes: this packet itself if it does for all."""
+        return self if keep.all() else self.take(keep)
+
     def joined(self, tuples: NDArray[np.int64], rows: Mapping[int, RowNumbers], after: Signature) -> Packet:
         """Tuples, each with a match: the rows of its components."""
         both = {**{s: r[tuples] for s, r in self.rows.items()}, **rows}

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from eddyline.plan.grouped import Grouped
 from eddyline.plan.plan import Plan
@@ -25,11 +24,9 @@ from eddyline.query.expr import Expr, sources_of
 from eddyline.query.group_ids import Ids, decoded, group_ids, plain, representatives
 from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import SAMPLE, Packet, in_parts, merged
+from eddyline.routing.scope import OldRows
 from eddyline.state.carried import Carried
 from eddyline.state.rows import Rows
-
-Old = Callable[[Packet], NDArray[np.bool_]]
-"""Which tuples have an old row, while a parallel track runs."""
 
 
 def part_of(stem: int) -> int:
@@ -46,10 +43,13 @@ class Weights:
         rows: Sequence[Rows],
         gather: Callable[[Packet, Sequence[Expr]], dict[Expr, pa.Array]],
         errors: ErrorCount,
+        old: OldRows | None,
     ) -> None:
+        """`old` tells rows apart while a parallel track runs."""
         group = plan.query.group
         assert group is not None and group.slide is not None
         self._plan, self._rows, self._gather, self._errors, self._slide = plan, rows, gather, errors, group.slide
+        self._old = old
         self._arguments = [a.arg for a in group.aggregates]
         self._accumulators = [accumulator(a) for a in group.aggregates]
 
@@ -72,19 +72,19 @@ class Weights:
         assert store is not None
         return store.gather(rows)
 
-    def combined(self, stem: int, packet: Packet, old: Old | None) -> Packet:
+    def combined(self, stem: int, packet: Packet) -> Packet:
         """What is built into a SteM with weights: for the tuples of each group one, with what they carry together. If
         the packet is taken in parts, a group may have a tuple of each: as if they had come one after the other."""
-        return merged(list(in_parts(packet, lambda some: self._combined(stem, some, old))))
+        return merged(list(in_parts(packet, lambda some: self._combined(stem, some))))
 
-    def _combined(self, stem: int, packet: Packet, old: Old | None) -> Packet:
+    def _combined(self, stem: int, packet: Packet) -> Packet:
         packet, of = self.looked_up(packet), self._plan.grouped[stem]
         weights, states = (None, {}) if packet.carried is None else packet.carried
         arguments = {n: arg for n in of.aggregates if n not in states and (arg := self._arguments[n]) is not None}
         values = self._gather(packet, [*arguments.values(), *of.values, *of.columns])
         ids, count = np.arange(packet.size), packet.size
         if of.combines:
-            ids, count = group_ids(self._key(of, packet, values, old), packet.size)
+            ids, count = group_ids(self._key(of, packet, values), packet.size)
         together = {}
         for number in of.aggregates:
             how = self._accumulators[number]
@@ -98,7 +98,7 @@ class Weights:
         some = packet.take(representatives(ids, count))
         return Packet(some.rows, some.signature, some.numbers, count, Carried(total, together))
 
-    def _key(self, of: Grouped, packet: Packet, values: dict[Expr, pa.Array], old: Old | None) -> list[pa.Array | Ids]:
+    def _key(self, of: Grouped, packet: Packet, values: dict[Expr, pa.Array]) -> list[pa.Array | Ids]:
         """What tells tuples apart."""
         bases, rows, size = self._rows, packet.rows, packet.size
         key: list[pa.Array | Ids] = [*boundaries(self._plan.query, self._slide, bases, rows, size)]
@@ -109,7 +109,7 @@ class Weights:
         key += [_as_it_is(values[column]) for column in of.columns]
         key += [plain(evaluate(value, values, size, ErrorCount())) for value in of.values]
         key += [rows[source] for source in of.rows]
-        return key if old is None else [*key, old(packet).astype(np.int64)]
+        return key if self._old is None else [*key, self._old.among(packet).astype(np.int64)]
 
 
 def _as_it_is(array: pa.Array) -> pa.Array:

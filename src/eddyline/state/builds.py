@@ -63,3 +63,19 @@ class Builds:
     def restore(self, saved: Saved) -> None:
         """Continue from a snapshot."""
         (self.rows, self.mark), self._count = saved, 0
+
+
+class Unordered:
+    """All rows that somebody else has built, whenever that was."""
+
+    def __init__(self, builds: Builds) -> None:
+        self._builds = builds
+
+    @property
+    def rows(self) -> int:
+        """The first row that is not built."""
+        return self._builds.rows
+
+    def before(self, numbers: NDArray[np.int64]) -> RowNumbers:
+        """All of them, for every number."""
+        return np.full(numbers.size, self.rows)

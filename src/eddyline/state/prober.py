@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.query.expr import Expr
-from eddyline.state.builds import Builds
+from eddyline.state.builds import Builds, Unordered
 from eddyline.state.column import RowNumbers
 from eddyline.state.hash_index import HashIndex
 from eddyline.state.layout import Key
@@ -30,7 +30,7 @@ class Prober:
         rows: Rows,
         hashed: Mapping[Key, HashIndex],
         ordered: Mapping[Expr, SortedIndex],
-        builds: Builds,
+        builds: Builds | Unordered,
         first: int = 0,
     ) -> None:
         self.rows, self.first = rows, first

@@ -32,13 +32,13 @@ class SteM:
         self.layout = layout
         self.rows = Rows(arena, layout)
         self.indexes = Indexes(arena, self.rows, layout.indexes, layout.order_keys)
-        self._builds = Builds()
-        self.prober = Prober(self.rows, self.indexes.hashed, self.indexes.ordered, self._builds)
+        self.builds = Builds()
+        self.prober = Prober(self.rows, self.indexes.hashed, self.indexes.ordered, self.builds)
 
     @property
     def built(self) -> int:
         """How many rows are built, including those that have expired."""
-        return self._builds.rows
+        return self.builds.rows
 
     @property
     def held(self) -> int:
@@ -54,7 +54,7 @@ class SteM:
         """Index the next `rows` stored rows, after the slot has built `number` tuples; returns their numbers
         first..last-1."""
         self.indexes.build(self.built, self.built + rows, self.rows.floor)
-        return self._builds.add(number, rows)
+        return self.builds.add(number, rows)
 
     # Other indexes, when the plan is changed
 
@@ -87,13 +87,13 @@ class SteM:
         """Give expired rows back: what happened since the last commit cannot be undone from here on."""
         self.indexes.release(self.rows.min_live)
         self.rows.commit()
-        self._builds.commit()
+        self.builds.commit()
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
-        self.indexes.pop(self._builds.mark)
-        self.rows.wind_back(self._builds.mark)
-        self._builds.wind_back()
+        self.indexes.pop(self.builds.mark)
+        self.rows.wind_back(self.builds.mark)
+        self.builds.wind_back()
 
     def free(self) -> None:
         """Give everything back; it cannot be used any more. Only of a larger span."""
@@ -102,12 +102,12 @@ class SteM:
 
     def saved(self) -> Saved:
         """A snapshot for another process, at the end of a batch."""
-        return {"rows": self.rows.saved(), "builds": self._builds.saved(), "indexes": self.indexes.saved()}
+        return {"rows": self.rows.saved(), "builds": self.builds.saved(), "indexes": self.indexes.saved()}
 
     def restore(self, saved: Saved) -> None:
         """Continue from a snapshot."""
         self.rows.restore(saved["rows"])
-        self._builds.restore(saved["builds"])
+        self.builds.restore(saved["builds"])
         self.indexes.restore(saved["indexes"])
 
     @property

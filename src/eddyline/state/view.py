@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eddyline.state.arena import Arena
-from eddyline.state.builds import Builds
+from eddyline.state.builds import Builds, Unordered
 from eddyline.state.indexes import Indexes
 from eddyline.state.layout import Key
 from eddyline.state.prober import Prober
@@ -18,9 +18,10 @@ from eddyline.state.stem import SteM
 
 
 class View:
-    """Rows of which nobody builds any can be read and are never found."""
+    """Shows rows as far as they are built here or, if nobody builds any here (`fed` is false), as far as the SteM has
+    built them: such rows come to the track only as components of larger tuples."""
 
-    def __init__(self, arena: Arena, stem: SteM, keys: Sequence[Key], first: int) -> None:
+    def __init__(self, arena: Arena, stem: SteM, keys: Sequence[Key], first: int, fed: bool) -> None:
         """`keys` are those of the hash indexes that are wanted."""
         self._stem, self.rows = stem, stem.rows
         self.made = Indexes(arena, stem.rows, [on for on in keys if on not in stem.indexes.hashed])
@@ -29,7 +30,8 @@ class View:
         self._builds = Builds(first)
         self._builds.skip(stem.rows.floor)
         hashed = {**stem.indexes.hashed, **self.made.hashed}
-        self.prober = Prober(stem.rows, hashed, stem.indexes.ordered, self._builds, first)
+        shown = self._builds if fed else Unordered(stem.builds)
+        self.prober = Prober(stem.rows, hashed, stem.indexes.ordered, shown, first)
 
     @property
     def built(self) -> int:

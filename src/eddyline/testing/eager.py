@@ -14,15 +14,18 @@ from types import ModuleType
 from eddyline.engine import gatherer, input_batch, partial
 from eddyline.migration import migration
 from eddyline.optimizer import optimizer, timing, worth
-from eddyline.routing import eddy, scheduler, statistics
+from eddyline.routing import payload, sampling, scheduler, statistics
 from eddyline.routing.policies import auto, forks
+from eddyline.routing.steps import probe
 from eddyline.state import column, hash_index, rows, sorted_index
 
 
 def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
     return [
         (scheduler, {"FIRST": max(1, size // 4), "LARGEST": size, "LIMIT": 2}),
-        (eddy, {"LARGEST": size, "ENOUGH": size, "GATHERED": 32 * size}),
+        (probe, {"LARGEST": size}),
+        (sampling, {"ENOUGH": size}),
+        (payload, {"GATHERED": 32 * size}),
         (partial, {"TEXT": 4 * size}),
         (forks, {"OFTEN": 0, "SELDOM": 0, "SURE": 0.0, "SURER": 0.0}),
         (auto, {"FEW": 1, "EVIDENCE": 1e-9, "GRACE": 1e9, "MARGIN": 0.0, "CALM_MARGIN": 0.0}),

@@ -1,0 +1,48 @@
+"""The payload of tuples: the stored values that their row numbers stand for, looked up when somebody needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.query.evaluate import ErrorCount, mask
+from eddyline.query.expr import Expr, columns_of
+from eddyline.routing.packet import Packet, in_parts
+from eddyline.state.rows import Rows
+from eddyline.state.stores.store import TooMuchText
+
+GATHERED = 1 << 29
+"""Bytes of values that are gathered for tuples at a time: what is computed of them then fits in Arrow's arrays, too."""
+
+
+class Payload:
+    """Reads the rows of the sources."""
+
+    def __init__(self, rows: Sequence[Rows]) -> None:
+        self._rows = rows
+
+    def gather(self, packet: Packet, exprs: Sequence[Expr]) -> dict[Expr, pa.Array]:
+        """The stored columns that some expressions need, for the tuples of a packet; TooMuchText if they are more than
+        a packet should have at a time (packet.in_parts)."""
+        values: dict[Expr, pa.Array] = {}
+        gathered = 0
+        for expr in exprs:
+            for column in columns_of(expr):
+                if column not in values:
+                    values[column] = array = self._rows[column.source].gather(column, packet.rows[column.source])
+                    gathered += array.nbytes
+                    if gathered > GATHERED and packet.size > 1:
+                        raise TooMuchText(f"{packet.size} tuples have more than {GATHERED} bytes")
+        return values
+
+    def mask(self, predicate: Expr, packet: Packet, errors: ErrorCount) -> NDArray[np.bool_]:
+        """For which tuples a predicate holds."""
+
+        def found(some: Packet) -> NDArray[np.bool_]:
+            return mask(predicate, self.gather(some, [predicate]), some.size, errors)
+
+        masks = list(in_parts(packet, found))
+        return masks[0] if len(masks) == 1 else np.concatenate(masks)

@@ -1,0 +1,58 @@
+"""Sampling: a few tuples are shown to every step that they may take, and only the counts are kept.
+
+So the router learns of steps that it does not choose. Nothing that a sample makes goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eddyline.plan.plan import Select
+from eddyline.query.evaluate import ErrorCount
+from eddyline.routing.packet import SAMPLE, Packet
+from eddyline.routing.payload import Payload
+from eddyline.routing.routing_arrays import Entry, Traffic
+from eddyline.routing.steps.probe import ProbeStep
+
+ENOUGH = 4096
+"""Tuples that a step may make of a sample."""
+
+
+class Sampling:
+    """Shows samples to the steps of an entry."""
+
+    def __init__(self, probe: ProbeStep, payload: Payload, clock: Callable[[], float]) -> None:
+        self._probe, self._payload, self._clock = probe, payload, clock
+
+    def shown(
+        self, entry: Entry, packet: Packet, samples: int, late: frozenset[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """How many tuples every step would make of each of some tuples of a packet, and how long each step took. Late
+        steps see only the tuples that the chosen step lets through; of the others their count is not a number."""
+        sample = packet.take(np.arange(0, packet.size, -(-packet.size // samples)))
+        errors, seconds = ErrorCount(), np.zeros(len(entry.steps))
+        counts = np.full((sample.size, len(entry.steps)), np.nan)
+        chosen = entry.steps.index(entry.chosen) if entry.chosen is not None else 0
+        for number in sorted(range(len(entry.steps)), key=lambda n: (n != chosen, n in late)):
+            begin = self._clock()
+            which = np.flatnonzero(counts[:, chosen]) if number in late else np.arange(sample.size)
+            if which.size:
+                some = sample.take(which) if number in late else sample
+                counts[which, number] = self._made(entry.steps[number], some, errors)
+            seconds[number] = self._clock() - begin
+        return counts, seconds
+
+    def _made(self, traffic: Traffic, packet: Packet, errors: ErrorCount) -> NDArray[np.float64]:
+        """How many tuples a step makes of each. A step that makes very many is stopped after ENOUGH: it will not be
+        chosen anyway."""
+        if isinstance(traffic.step, Select):
+            return self._payload.mask(traffic.step.predicate, packet, errors).astype(np.float64)
+        made = np.zeros(packet.size)
+        for piece in self._probe.pieces(traffic, traffic.step, packet.numbered(), errors):
+            made += np.bincount(piece.rows[SAMPLE], minlength=packet.size)
+            if made.sum() > ENOUGH:
+                break
+        return made

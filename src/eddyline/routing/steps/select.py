@@ -1,0 +1,17 @@
+"""The step of a selection: tuples for which a user's function says yes go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eddyline.plan.plan import Select
+from eddyline.query.evaluate import ErrorCount
+from eddyline.routing.packet import Packet
+from eddyline.routing.payload import Payload
+
+
+def select(step: Select, packet: Packet, payload: Payload, errors: ErrorCount) -> Iterator[Packet]:
+    """The tuples that pass, if there are any."""
+    keep = payload.mask(step.predicate, packet, errors)
+    if keep.any():
+        yield packet.kept(keep).passed(step.selection)
