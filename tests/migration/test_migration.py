@@ -235,7 +235,8 @@ def test_it_can_be_given_up(parallel: bool) -> None:
         slot.commit(slot.version + 1)
         slot.executor.give_up()
         check_regions(slot, slot.arena)
-        assert slot.arena.regions - len(slot.arena.freed) == regions and slot.executor.eddy.scope == whole(slot.executor.plan)
+        assert slot.arena.regions - len(slot.arena.freed) == regions
+        assert slot.executor.eddy.scope == whole(slot.executor.plan)
     assert sorted(found, key=repr) == expected and slot.executor.plan.tree == mjoin(4)
 
 
