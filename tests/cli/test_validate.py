@@ -77,7 +77,7 @@ _ORC = _STREAM.format(format="orc")
         (_KAFKA.replace("s USING", "s (k BIGINT) USING"), _CONNECTOR, "kafka has columns of its own (key, value"),
         (_KAFKA.replace("partition", "partitio"), _CONNECTOR, "no column 'partitio'; did you mean 'partition'?"),
         (_UNDECLARED.replace("path 'out'", "path 'in/out'"), [], "the path 'in/out' is, contains or lies in 'in'"),
-        (_UNDECLARED.replace("path 'out'", "pth 'out'"), [], "parquet needs an option path"),
+        (_UNDECLARED.replace("path 'out'", "pth 'out'"), [], "parquet has no option 'pth'; did you mean 'path'?"),
         (_ORC.replace("orc", "cro") + "SELECT k FROM s;", [], "Spark has no format 'cro'; did you mean 'orc'?"),
         (_ORC + "SELECT k FROM s;", ["--set", "plan=(s t)"], "plan=(s t): "),
         (_ORC + "SELECT k FROM s;", ["--set", "at_end=keep"], "at_end=keep needs --checkpoint"),

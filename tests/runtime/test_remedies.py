@@ -134,3 +134,27 @@ def test_another_separator(in_tmp: Path, run_script: Run) -> None:
     Path("d").write_text("2026-01-01;1\n")
     assert run_script(text).summary.warnings[0].endswith("if ; stands between the columns, set sep ';'")
     assert run_script(text.replace("'d'", "'d', sep ';'")).rows == [{"id": 1}]
+    Path("d").write_text("ts\tid\n2026-01-01\t1\n")
+    inferred = text.replace("(ts TIMESTAMP, id BIGINT) ", "")
+    with pytest.raises(ScriptError, match=r"has no column 'ts' .*; if \\t stands between columns, set sep '\\t'$"):
+        run_script(inferred)
+    assert run_script(inferred.replace("'d'", "'d', sep '\\t'")).rows == [{"id": 1}]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "said"),
+    [
+        ("USING cvs OPTIONS (path 'd')", 23, "the local engine does not read 'cvs'; did you mean 'csv'?"),
+        ("USING csv OPTIONS (path 'd', nullValu 'x')", 46, "csv has no option 'nullValu'; did you mean 'nullValue'?"),
+        ("USING csv OPTIONS (Pth 'd')", 36, "csv has no option 'Pth'; did you mean 'path'?"),
+        ("USING csv OPTIONS (path 'd', multiLine 'maybe')", 46, "option multiLine is false or true, not 'maybe'"),
+        ("USING csv OPTIONS (path 'nowhere')", 36, "there is no file or folder nowhere"),
+    ],
+)
+def test_the_caret_is_at_the_option_or_the_format(
+    in_tmp: Path, run_script: Run, text: str, column: int, said: str
+) -> None:
+    Path("d").write_text("ts,id\n2026-01-01,1\n")
+    with pytest.raises(ScriptError) as refused:
+        run_script(f"CREATE STREAM s {text} TIMESTAMP BY ts; SELECT id FROM s")
+    assert (refused.value.column, refused.value.message) == (column, said)

@@ -65,7 +65,7 @@ def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Sche
             text,
             place,
             f"stream {shown(declaration.name)} has no column {shown(missing)} to take the time from"
-            f"{did_you_mean(missing, schema.names)}",
+            f"{did_you_mean(missing, schema.names)}{_separated(declaration, schema)}",
         )
     bound = Binder(scope).bind(clause.expr, _CLAUSE)
     if is_expensive(bound):
@@ -80,6 +80,14 @@ def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Sche
     known = schema.append(pa.field(column, bound.type))
     computed = ComputedTime(bound, clause.written, clause.name is not None)
     return Stream(declaration.name, known, column, declaration.lateness, computed)
+
+
+def _separated(declaration: Declaration, schema: pa.Schema) -> str:
+    """What to write if all columns of a csv file were read as one."""
+    if declaration.format != "csv" or len(schema) != 1:
+        return ""
+    sep = next((written for sep, written in ((";", ";"), ("\t", "\\t"), ("|", "|")) if sep in schema.names[0]), "")
+    return f"; if {sep} stands between columns, set sep '{sep}'" if sep else ""
 
 
 def _name(text: str, place: Place, clause: TimeClause, schema: pa.Schema) -> str:

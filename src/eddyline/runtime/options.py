@@ -48,6 +48,10 @@ class Options:
         """A text that must be given."""
         value = self.text(key)
         if not value:
+            for left in self._left:
+                written = self._spelled.get(left, left)
+                if (hint := did_you_mean(written, [key])).startswith("; did you mean"):
+                    raise SettingError(f"{self._format} has no option '{written}'{hint}", f"option {left}")
             raise SettingError(f"{self._format} needs an option {key}, as in OPTIONS ({key} '{example}')")
         return value
 
