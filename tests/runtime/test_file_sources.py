@@ -131,7 +131,7 @@ def test_wrong_paths_are_the_scripts_fault(in_tmp: Path, run_script: Run, path: 
     for format_ in ("parquet", "csv", "json"):
         with pytest.raises(ScriptError) as refused:
             run_script(f"CREATE STREAM s USING {format_} OPTIONS (path '{path}') TIMESTAMP BY ts; SELECT ts FROM s")
-        assert (refused.value.message, refused.value.line, refused.value.column) == (answer, 1, 32 + len(format_))
+        assert (refused.value.message, refused.value.line, refused.value.column) == (answer, 1, 33 + len(format_))
 
 
 @pytest.mark.parametrize("format_", ["csv", "json"])
