@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -40,8 +41,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
     return Groups(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests on Spark begin first, because together they take longest."""
+    """With `@pytest.mark.share(5)` all cases of a test but every fifth are long. The tests on Spark begin first:
+    together they take longest."""
+    cases = Counter[str]()
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        for mark in item.iter_markers("share"):
+            if cases[function] % mark.args[0]:
+                item.add_marker("long")
+        cases[function] += 1
     items.sort(key=lambda item: not item.nodeid.startswith(SPARK))
 
 

@@ -14,11 +14,11 @@ import sys
 import pytest
 
 SEED = os.environ.get("EDDYLINE_FUZZ_SEED", "20240229")
-CASES, SHORT, CHUNK = 1_500, 500, 250
-LONG = [pytest.param(first, marks=pytest.mark.long) for first in range(SHORT, CASES, CHUNK)]
+CASES, CHUNK = 1_500, 250
 
 
-@pytest.mark.parametrize("first", [*range(0, SHORT, CHUNK), *LONG])
+@pytest.mark.share(3)
+@pytest.mark.parametrize("first", range(0, CASES, CHUNK))
 def test_engine_gives_what_duckdb_gives(first: int) -> None:
     cases = ["--first", str(first), "--cases", str(CHUNK), "--seed", SEED]
     command = [sys.executable, "-m", "eddyline.testing.fuzz", *cases]

@@ -17,10 +17,10 @@ from eddyline.cli.main import main
 from eddyline.routing.decisions import Decision
 from eddyline.runtime.reporting.summary import Progress, Summary
 
-_PNG = b"\x89PNG"
+PNG = b"\x89PNG"
 
 
-def _demo(
+def run_demo(
     engine: str, seconds: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> tuple[str, dict[str, object]]:
     """What it printed, and its summary; nothing stays in the folder for temporary files."""
@@ -35,28 +35,17 @@ def _demo(
 
 
 def test_on_the_local_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str], in_tmp: Path) -> None:
-    out, summary = _demo("local", 9, capsys, tmp_path)
+    out, summary = run_demo("local", 9, capsys, tmp_path)
     assert summary["rows_in"] == 9 * 4 * RATE + 3 * RATE  # payments come twice as often in the last third
     decisions = summary["decisions"]
     assert isinstance(decisions, dict) and f"{sum(decisions.values()):,} decisions in all" in out
     routes = re.findall(r"so payments went (p -> \w -> \w -> \w)", out)
     assert len(routes) == 3
     assert "gave the same results as far as they ran" in out and "Spark's own" not in out
-    assert (tmp_path / "new" / "eddyline-demo.png").read_bytes().startswith(_PNG)
+    assert (tmp_path / "new" / "eddyline-demo.png").read_bytes().startswith(PNG)
     written = (tmp_path / "new" / "eddyline-demo.sql").read_text()
     assert written in out
     assert not list(in_tmp.glob("eddyline-demo*"))
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("spark")
-def test_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, summary = _demo("spark", 6, capsys, tmp_path)
-    assert summary["rows_in"] == 6 * 4 * RATE + 2 * RATE
-    assert isinstance(summary["decisions"], dict) and summary["decisions"]["reroute"] > 0
-    assert "Spark's own stream-stream joins, in the order of the script, over the first 2 s: " in out
-    assert re.search(r"Both orders, and Spark's own joins, gave the same results .*in 3 s, [\d,]+ in 2 s\)", out)
-    assert (tmp_path / "new" / "eddyline-demo.png").read_bytes().startswith(_PNG)
 
 
 def test_seconds_must_be_enough(capsys: pytest.CaptureFixture[str]) -> None:

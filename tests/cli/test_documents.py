@@ -1,8 +1,6 @@
-"""README and guide: every script and program in them is run, in order, and prints what the page says it prints.
+"""The docs and the examples: what they run gives what they say.
 
-Scripts of the README run on Spark, as the page says; those of the guide on the local engine, which is quicker. The
-order of rows is not defined, so it does not count.
-`EDDYLINE_GOLDEN=1` writes what was printed into the pages.
+The guide runs on the local engine, which is quicker; tests/spark/test_readme.py runs the README on Spark, as it says.
 """
 
 from __future__ import annotations
@@ -22,46 +20,14 @@ import pytest
 
 from eddyline.cli.main import main
 from eddyline.settings import TABLE
+from tests.support.pages import ROOT, check_page
 
-ROOT = Path(__file__).parent.parent.parent
 _OF_EXAMPLE = re.compile(r"```py\n(.*?)```\n", re.DOTALL)
-_BLOCK = re.compile(r"```(sql|python|text)\n(.*?)```\n", re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    ("page", "engine"), [("README.md", "spark"), ("docs/guide.md", "local"), ("docs/python.md", "local")]
-)
-def test_pages_tell_the_truth(page: str, engine: str, in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = ROOT / page
-    text = path.read_text(encoding="utf-8")
-    printed = ""
-
-    def run(block: re.Match[str]) -> str:
-        nonlocal printed
-        kind, content = block.groups()
-        if kind == "text":
-            same = sorted(content.splitlines()) == sorted(printed.splitlines())
-            return block[0] if same else f"```text\n{printed}```\n"
-        printed = _run_script(content, engine, capsys) if kind == "sql" else _run_python(content)
-        return block[0]
-
-    actual = _BLOCK.sub(run, text)
-    if os.environ.get("EDDYLINE_GOLDEN") == "1":
-        path.write_text(actual, encoding="utf-8")
-    assert actual == text
-
-
-def _run_script(text: str, engine: str, capsys: pytest.CaptureFixture[str]) -> str:
-    Path("page.sql").write_text(text)
-    assert main(["run", "page.sql", "--engine", engine]) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
-def _run_python(text: str) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(text, "page", "exec"), {"__name__": "page"})
-    return out.getvalue()
+@pytest.mark.parametrize("page", ["docs/guide.md", "docs/python.md"])
+def test_pages_tell_the_truth(page: str, in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check_page(page, "local", capsys)
 
 
 def test_settings_table_of_the_operations_page() -> None:

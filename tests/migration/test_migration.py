@@ -37,6 +37,7 @@ def goes_on(slot: Slot) -> str:
     return "" if slot.executor.migration is not None else f"{before} -> {slot.executor.plan.text}"
 
 
+@pytest.mark.share(3)
 @STRATEGIES
 @pytest.mark.parametrize("size", [None, 4], ids=["large", "small"])
 @pytest.mark.parametrize("name", QUERIES)

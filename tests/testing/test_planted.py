@@ -24,12 +24,8 @@ def test_there_are_many() -> None:
     assert len(patches()) >= 15
 
 
-FIRST, *MORE = patches()[1::8]
-
-
-@pytest.mark.parametrize(
-    "patch", [FIRST, *(pytest.param(patch, marks=pytest.mark.long) for patch in MORE)], ids=lambda p: p.stem
-)
+@pytest.mark.share(4)
+@pytest.mark.parametrize("patch", patches()[1::8], ids=lambda p: p.stem)
 def test_a_planted_fault_is_noticed(patch: Path) -> None:
     assert noticed(patch) == ""
 
