@@ -24,9 +24,11 @@ def run_demo(
     engine: str, seconds: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> tuple[str, dict[str, object]]:
     """What it printed, and its summary; nothing stays in the folder for temporary files."""
-    before = set(Path(tempfile.gettempdir()).glob("eddyline-demo-*"))
-    assert main(["demo", "--seconds", str(seconds), "--engine", engine, "--out", str(tmp_path / "new"), "--json"]) == 0
-    assert set(Path(tempfile.gettempdir()).glob("eddyline-demo-*")) == before
+    arguments = ["--seconds", str(seconds), "--engine", engine, "--out", str(tmp_path / "new"), "--json"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path))
+        assert main(["demo", *arguments]) == 0
+    assert not list(tmp_path.glob("eddyline-demo-*"))
     said = capsys.readouterr()
     assert "\x1b" not in said.err
     assert sum(line.startswith("-- ") for line in said.err.splitlines()) >= 1

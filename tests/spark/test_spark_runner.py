@@ -243,12 +243,10 @@ def test_a_file_that_is_damaged_later_fails_the_job_with_its_name(
         run_on_spark(text)
 
 
-def test_nothing_is_left_in_host_memory(run_on_spark: Runs, files: Files, table: Tables) -> None:
-    host = Path("/dev/shm")
-    before = set(host.glob("eddyline-*"))
+def test_nothing_is_left_of_the_arenas(run_on_spark: Runs, files: Files, table: Tables, tmp_path: Path) -> None:
     text = f"CREATE STREAM {files('a', table('v', (1, 1)))}; SELECT v, ts FROM a"
-    assert run_on_spark(text).rows == [{"v": 1, "ts": at(1)}]
-    assert not {p for p in set(host.glob("eddyline-*")) - before if p.exists() and not any(p.iterdir())}
+    assert run_on_spark(text, arena_dir=tmp_path / "arenas").rows == [{"v": 1, "ts": at(1)}]
+    assert list((tmp_path / "arenas").iterdir()) == []
 
 
 @pytest.mark.parametrize("late", [2, STARTS])
