@@ -44,10 +44,9 @@ class ProgressLine:
 
 def line(progress: Progress) -> str:
     """Rows in, rows/s, results, state and watermark."""
-    rate = progress.rows_in / progress.seconds if progress.seconds > 0 else 0.0
     parts = [
         f"{progress.rows_in:,} rows in",
-        f"{rate:,.0f} rows/s",
+        f"{progress.rows_per_second:,.0f} rows/s",
         f"{progress.rows_out:,} out",
         f"state {progress.state_rows:,} rows, {progress.memory_bytes / 1e6:,.1f} MB",
         f"watermark {moment(progress.watermark_us)}",
@@ -70,8 +69,7 @@ def moment(microseconds: int | None) -> str:
 
 def closing(summary: Summary) -> str:
     """What was done, in a sentence."""
-    rate = summary.rows_in / summary.seconds if summary.seconds > 0 else 0.0
-    text = f"{summary.rows_in:,} rows in, {summary.rows_out:,} rows out in {summary.seconds:.2f} s ({rate:,.0f} rows/s)"
+    text = _rows(summary)
     odd = (
         (summary.rows_late, f"late{summary.late}"),
         (summary.rows_dead, f"dead{summary.dead}"),
@@ -82,4 +80,30 @@ def closing(summary: Summary) -> str:
         text += f" (first: {summary.first_error})"
     if summary.waiting and not summary.stopped:
         text += f"; {summary.waiting:,} groups or rows wait for the watermark (--final gives their results)"
-    return f"stopped: {text}; what was written is complete up to here" if summary.stopped else f"done: {text}"
+    if summary.stopped:
+        return f"stopped: {text}; what was written is complete up to here"
+    return f"{'finished' if _was_finished(summary) else 'done'}: {text}"
+
+
+def _rows(summary: Summary) -> str:
+    """The rows of this run and, if the job has had other runs, of all runs."""
+    took = f" in {summary.seconds:.2f} s ({summary.rows_per_second:,.0f} rows/s)"
+    total = f"{summary.rows_in:,} rows in, {summary.rows_out:,} rows out"
+    if not _had_other_runs(summary):
+        return total + took
+    if _was_finished(summary):
+        this = "an earlier run ended this job and gave all its results"
+    elif summary.run_rows_in:
+        this = f"{summary.run_rows_in:,} new rows in, {summary.run_rows_out:,} rows out{took}"
+    else:
+        results = f", {summary.run_rows_out:,} rows out" if summary.run_rows_out else ""
+        this = f"no new rows since the last run{results}"
+    return f"{this}; over all runs {total}"
+
+
+def _had_other_runs(summary: Summary) -> bool:
+    return (summary.rows_in, summary.rows_out) != (summary.run_rows_in, summary.run_rows_out)
+
+
+def _was_finished(summary: Summary) -> bool:
+    return _had_other_runs(summary) and summary.finished and not summary.batches

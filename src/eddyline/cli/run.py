@@ -88,5 +88,6 @@ def _runner(options: argparse.Namespace, checked: Checked, out: TextIO) -> Itera
         raise SettingError(
             f"Spark needs PySpark ({error}); type: pip install 'eddyline[spark]', or use --engine local"
         ) from None
-    with on_spark(text, settings, conf, options.checkpoint, options.udf, out, BEGAN, options.follow) as runner:
+    given = options.checkpoint, options.udf, out, BEGAN, options.follow
+    with on_spark(text, settings, conf, *given, checked.job) as runner:
         yield runner

@@ -42,4 +42,4 @@ class Standing:
     waiting: int = 0
     """Rows, and cells of groups, that wait for the watermark and are kept for the next run."""
     finished: bool = False
-    """The checkpoint's streams have ended and all results are given: no run can go on with it."""
+    """The streams have ended and all results are given: no run can go on with the job."""

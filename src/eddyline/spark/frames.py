@@ -19,7 +19,7 @@ from eddyline.cql.names import did_you_mean
 from eddyline.errors import InternalError, JobError, SettingError, said
 from eddyline.runtime.formats import OF_SPARK, SOURCES, open_sink, open_source
 from eddyline.runtime.options import Options
-from eddyline.runtime.running.job import Opener, SinkOpener
+from eddyline.runtime.running.job import Job, Opener, SinkOpener
 from eddyline.runtime.sinks.files import FILE_SINKS, writes_files
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import Chunk, Source, Wanted
@@ -130,12 +130,15 @@ def _unknown(format_: str, error: BaseException) -> str:
     return f": {known}" if known else did_you_mean(format_, (*SOURCES, *OF_SPARK))
 
 
-def opener(spark: SparkSession, follow: bool) -> Opener:
-    """How sources are opened on Spark: files by our own readers, all else by Spark."""
+def opener(spark: SparkSession, follow: bool, checked: Job | None = None) -> Opener:
+    """How sources are opened on Spark: files by our own readers, all else by Spark. What we read ourselves was opened
+    already for the job that was `checked` (spark/checks.py)."""
+    opened = {} if checked is None else {i.name.lower(): i.source for i in checked.inputs}
 
     def open_(declaration: Declaration, seed: int) -> Source:
         if is_native(declaration, follow):
-            return open_source(declaration, seed, follow)
+            known = opened.get(declaration.name.lower())
+            return open_source(declaration, seed, follow) if known is None else known
         is_table = declaration.kind == "TABLE"
         reader = (spark.read if is_table else spark.readStream).format(declaration.format)
         try:

@@ -9,7 +9,7 @@ from typing import TextIO
 from pyspark.sql import DataFrame
 
 from eddyline.errors import SettingError
-from eddyline.runtime.running.job import Given, prepare
+from eddyline.runtime.running.job import Given, Job, prepare
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings
@@ -37,8 +37,9 @@ def runner_of(
         if isinstance(one.source, PythonSource):
             _check_ends(name, one.source, checkpoint)
     frames = [g.source.frame for g in given.values() if isinstance(g.source, FrameSource)]
+    checked = None
     if not frames:
-        check(text, settings.seed, {}, follow, None, checkpoint, given)  # before a JVM is started
+        checked, _ = check(text, settings.seed, {}, follow, None, checkpoint, given)  # before a JVM is started
     spark = frames[0].sparkSession if frames else session({})[0]
     check_workers(spark)
     if foreach_batch is not None:
@@ -49,7 +50,7 @@ def runner_of(
         if isinstance(one.source, FrameSource) and one.source.frame.isStreaming != (one.time is not None):
             wanted = "of spark.readStream" if one.time is not None else "that is not streaming"
             raise SettingError(f"{name} needs a DataFrame {wanted}")
-    opened = opener(spark, follow), sink_opener(spark)
+    opened = opener(spark, follow, checked), sink_opener(spark)
     job = prepare(text, given, sink, settings.seed, None, *opened, checkpoint)
     modules, functions = carried(text)
     return SparkRunner(job, settings, spark, checkpoint, modules, began, follow, functions=functions)
@@ -79,12 +80,14 @@ def on_spark(
     out: TextIO,
     began: float,
     follow: bool = False,
+    checked: Job | None = None,
 ) -> Iterator[SparkRunner]:
-    """A runner, and a session for as long as it is used; one that was there before stays."""
+    """A runner, and a session for as long as it is used; one that was there before stays. Sources of a job that was
+    `checked` before are not opened again."""
     spark, ours = session(conf)
     try:
         check_workers(spark)
-        opened = opener(spark, follow), sink_opener(spark)
+        opened = opener(spark, follow, checked), sink_opener(spark)
         job = prepare(text, None, None, settings.seed, out, *opened, checkpoint)
         yield SparkRunner(job, settings, spark, checkpoint, modules, began, follow)
     finally:

@@ -76,7 +76,8 @@ class Summary:
     stopped: bool = False
     """Whether it was stopped before its streams ended; then nothing that waited for a watermark was flushed."""
     finished: bool = False
-    """Whether the job of the checkpoint is finished: its streams have ended and its results are complete."""
+    """Whether the streams have ended and all results are given; a job that is not finished can go on from its
+    checkpoint."""
     decisions: Mapping[str, int] = field(default_factory=dict)
     """How many were taken, by kind."""
     plan: str = field(default="", repr=False)

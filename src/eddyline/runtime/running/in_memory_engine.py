@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from eddyline.engine.batch import BatchResult, LocalEngine
 from eddyline.engine.standing import Standing
@@ -21,6 +22,7 @@ class InMemoryEngine:
         self._job, self._memory = job, settings.memory
         self._engine = LocalEngine(job.query, settings)
         self._inputs = {i.name: i for i in job.inputs}
+        self._finished = False
 
     def open(self, readers: Sequence[StreamReader]) -> bool:
         """Opens the sinks."""
@@ -46,6 +48,7 @@ class InMemoryEngine:
     def end(self) -> None:
         """Writes the results that wait for a watermark."""
         self._write(self._engine.end())
+        self._finished = True
 
     def check_memory(self) -> None:
         """Raises JobError if the state of all slots together takes more than the setting `memory`."""
@@ -64,7 +67,7 @@ class InMemoryEngine:
     @property
     def standing(self) -> Standing:
         """Where the run stands after the last batch."""
-        return self._engine.standing
+        return replace(self._engine.standing, finished=self._finished)
 
     @property
     def decisions(self) -> dict[str, int]:
