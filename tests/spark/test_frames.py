@@ -7,7 +7,7 @@ import shutil
 import threading
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 import eddyline as el
 from eddyline.errors import JobError, ScriptError, SettingError
 from eddyline.runtime.running.job import prepare
+from eddyline.spark.checks import check
 from eddyline.spark.frames import opener
 
 
@@ -35,6 +36,17 @@ def test_what_is_a_stream_and_what_is_a_table(spark: SparkSession, tmp_path: Pat
         el.query("SELECT s.k FROM s, t WHERE s.k = t.k", streams, {"t": going}).start(sink=id)
     with pytest.raises(SettingError, match="at_end=keep needs --checkpoint"):
         el.query("SELECT k FROM s", {"s": el.stream(going, time="ts")}).start(sink=id, settings={"at_end": "keep"})
+
+
+def test_a_source_that_was_checked_is_not_opened_again(tmp_path: Path) -> None:
+    """Also without a session: we read the file ourselves."""
+    (tmp_path / "s.csv").write_text("ts,k\n2026-01-01 00:00:00,1\n")
+    text = f"CREATE STREAM s USING csv OPTIONS (path '{tmp_path}/s.csv') TIMESTAMP BY ts; SELECT k FROM s"
+    checked, _ = check(text, 0, {}, follow=False)
+    assert checked is not None
+    (tmp_path / "s.csv").unlink()  # to open it would fail
+    job = prepare(text, opener=opener(cast(SparkSession, None), False, checked))
+    assert job.inputs[0].source is checked.inputs[0].source
 
 
 def test_what_foreach_batch_raises(spark: SparkSession, tmp_path: Path) -> None:
