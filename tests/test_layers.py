@@ -34,7 +34,7 @@ LAYERS = (
     ("query",),
     ("cql",),
     ("settings",),
-    ("errors", "faults", "counts"),
+    ("errors", "faults", "counts", "codec"),
 )
 """From the top; names on one line have the same height."""
 HEIGHT = {name: -height for height, names in enumerate(LAYERS) for name in names}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -108,9 +107,3 @@ class Counts:
             "rows_dead": self.rows_dead,
             "expression_errors": self.expression_errors,
         }
-
-    @staticmethod
-    def of_json(read: Mapping[str, Any]) -> Counts:
-        """The counts of which `dataclasses.asdict` made this."""
-        streams = {name: StreamCounts(**counts) for name, counts in read["streams"].items()}
-        return Counts(**{**read, "streams": streams})

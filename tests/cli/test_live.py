@@ -19,7 +19,9 @@ from eddyline.cli.main import main
 from eddyline.plan.explain import explain
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
-from eddyline.routing.gathered import Gathered
+from eddyline.routing.decisions import Decision
+from eddyline.routing.gathered import Gathered, SignatureTotals, StepTotals, TurnReport
+from eddyline.routing.report import Packets
 from eddyline.runtime.reporting.summary import Progress
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
@@ -146,16 +148,21 @@ def test_several_slots_are_shown_as_one() -> None:
     gathered, looks = Gathered(plan, 2), list[Look]()
     for turn in (0, 1):
         for slot in (0, 1):
-            kept, other = [900, 9, 0.001, 3], [100, 50 * turn, 0.002, 1]
-            told = {
-                "plan": plan.text,
-                "steps": [[1, 0, turn, [kept, other]], [2, 0, 1, [other, kept]], [5, 0, 0, [[9, 18, 0.0, 1]]]],
-                "packets": [[1, 0, 4, 1000, 0, 512, 0.25, 3]],
-                "counts": {"reroute": 2},
-                "decisions": [["reroute", 500 + turn, "a: c, b instead of b, c", "it is cheaper", {"expected": 1e-6}]],
-                "rows": [1000, 1000, 0],
-                "input_batch": 8192,
-            }
+            kept, other = StepTotals(900, 9, 0.001, 3), StepTotals(100, 50 * turn, 0.002, 1)
+            what, why = "a: c, b instead of b, c", "it is cheaper"
+            told = TurnReport(
+                plan=plan.text,
+                signatures=(
+                    SignatureTotals((1, 0), turn, (kept, other)),
+                    SignatureTotals((2, 0), 1, (other, kept)),
+                    SignatureTotals((5, 0), 0, (StepTotals(9, 18, 0.0, 1),)),
+                ),
+                packets=(Packets((1, 0), 4, 1000, 0, 512, 0.25, 3),),
+                counts={"reroute": 2},
+                decisions=(Decision("reroute", 500 + turn, what, why, {"expected": 1e-6}),),
+                rows=(1000, 1000, 0),
+                input_batch=8192,
+            )
             gathered.add(slot, told)
         rows = 4000 * (turn + 1)
         progress = Progress(rows, 40, 1, 0, 3000, 2_000_000, turn + 1, turn + 1.0, 0, {"a": rows // 2, "b": rows // 2})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
 
+from eddyline.codec import packed, unpacked
 from eddyline.engine.estimate import Child, Estimate, Share, put_together
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import parse_tree
@@ -66,5 +66,5 @@ def test_one_for_each_plan_the_commonest_first() -> None:
 
 
 def test_it_travels() -> None:
-    told = json.loads(json.dumps(replace(ONE, selections=[Share(0, 0.5, 3.0, 1e-6)]).as_json()))
-    assert Estimate.of_json(told) == replace(ONE, selections=[Share(0, 0.5, 3.0, 1e-6)])
+    told = replace(ONE, selections=[Share(0, 0.5, 3.0, 1e-6)])
+    assert unpacked(packed(told), Estimate) == told

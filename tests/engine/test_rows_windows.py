@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eddyline.routing.rows_windows import MARKS, Clock
+from eddyline.codec import as_json, of_json
+from eddyline.routing.rows_windows import MARKS, Clock, RowsCounted
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from jobs import Job
@@ -65,7 +66,7 @@ def test_a_clock_goes_on_in_another_process_or_from_a_number(tmp_path: Path) -> 
     again.wind_back()
     assert again.rows == 20_000
     new = Clock(Arena(), 5)
-    new.start_at({"rows": 20_000, "marks": []})
+    new.start_at(RowsCounted(20_000, ()))
     assert new.append(np.array([20_000])).tolist() == again.append(np.array([20_000])).tolist() == [20_000]
     assert new.least(asked[1:]).tolist() == again.least(asked[1:]).tolist()
     new.wind_back()
@@ -85,9 +86,9 @@ def test_a_clock_knows_how_old_the_rows_of_a_window_are(size: int) -> None:
             times += release
             clock.commit(step * 10 + 10)
         if rng.random() < 0.1:  # in another slot, from the small state
-            small = json.loads(json.dumps(clock.small_state()))
+            small = clock.counted
             clock = Clock(Arena(), size)
-            clock.start_at(small)
+            clock.start_at(of_json(as_json(small), RowsCounted))
         horizon = clock.horizon
         assert clock.rows == len(times) and len(clock._marks) <= MARKS + 2
         assert horizon is None or all(time >= horizon for time in times[-size:])

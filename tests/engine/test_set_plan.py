@@ -211,7 +211,7 @@ def test_attached_it_has_the_plan_it_had_and_goes_to_the_one_that_is_asked_for(t
         slot = open_slot(query("chain"), options(plan=plan), folder)
         assert slot.version == 1 and slot.executor.plan.text == "((a b) c)"
         slot.replan()
-        assert (slot.executor.course["to"] or {"plan": None})["plan"] == to
+        assert (slot.executor.course.to and slot.executor.course.to.plan) == to
         check_regions(slot, slot.arena)
         close(slot)
 
@@ -288,7 +288,7 @@ def test_a_job_goes_on_from_its_checkpoint_with_another_plan(name: str, tmp_path
             chosen = Settings(batch_rows=4, plan=plan, slots=slots, check=True)
             job = prepare(text, sink=CallbackSink(batches.append), seed=0)
             runner = LocalRunner(job, chosen, str(tmp_path / checkpoint))
-            summary = runner.run(stop=lambda now=runner, after=stop: now.progress().batches == after)
+            summary = runner.run(stop=lambda now=runner.reporter, after=stop: now.progress().batches == after)
             assert summary.stopped == (stop is not None)
         found[checkpoint] = tuples(batches)
     assert found["one"] == found["two"] != []

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.watermarks import Silence, Watermarks
+from eddyline.codec import as_json, of_json
+from eddyline.engine.watermarks import Reached, Silence, Watermarks
 from eddyline.plan.bounds import FOREVER
 from eddyline.query.model import Stream
 from eddyline.settings import Settings
@@ -72,8 +71,8 @@ def test_an_idle_stream_holds_nothing_back_and_the_watermark_never_falls() -> No
     marks.finish_batch({"a": 12}, (), quiet="abc")
     assert marks.query == 12 and marks.by_stream == {"a": 12, "b": 12, "c": 12}
     again = streams(a=0, b=2, c=0)
-    again.restore(json.loads(json.dumps(marks.saved())))
-    assert again.saved() == marks.saved() and marks.saved()["idle"] == ["b", "c"]
+    again.restore(of_json(as_json(marks.reached), Reached))
+    assert again.reached == marks.reached and marks.reached.idle == ("b", "c")
     for come_back in (marks, again):
         come_back.finish_batch({"b": 9, "c": 13}, ())
         assert come_back.query == 12 and come_back.late_before("b") == 12 and come_back.late_before("c") == 13

@@ -304,9 +304,10 @@ def test_its_course_is_told_and_taken_again() -> None:
     slot.set_plan(TREE)
     slot.executor.migrate(parse_tree("(a (b c))", "abc"), parallel=True)
     other = slot_with_state(pause=0.0, rows=200)
-    other.resume(slot.executor.course)
-    assert other.executor.course == slot.executor.course
-    assert slot.executor.course["plan"] == "((a b) c)" and slot.executor.course["to"]["plan"] == "(a (b c))"
+    course = slot.executor.course
+    other.resume(course)
+    assert other.executor.course == course and course.to is not None
+    assert course.plan == "((a b) c)" and course.to.plan == "(a (b c))"
 
 
 def test_every_tree_can_become_every_other() -> None:

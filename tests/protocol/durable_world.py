@@ -9,8 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from eddyline.engine.watermarks import Silence
-from eddyline.protocol.coordinator import Coordinator, Decision
-from eddyline.protocol.home import RESULTS, Home, checkpoint_at
+from eddyline.protocol.coordinator import Coordinator
+from eddyline.protocol.decision import BatchKind, Decision
+from eddyline.protocol.home import Home, checkpoint_at
+from eddyline.protocol.outlet import RESULTS
 from eddyline.protocol.packing import Packer
 from eddyline.protocol.parcel import Parcel
 from eddyline.protocol.turn import Turn, put_together, take_turn
@@ -56,7 +58,7 @@ class World:
         home = self.home
         self.coordinator = Coordinator(self.checkpoint, home.watermarks, home.horizon, self.sink, slots, silence)
 
-    def begin(self, kind: str = "rows", ended: Sequence[str] = (), offsets: object = None) -> Decision:
+    def begin(self, kind: BatchKind = "rows", ended: Sequence[str] = (), offsets: object = None) -> Decision:
         """The next batch."""
         batch = self.coordinator.commit.batch + 1
         decision = self.coordinator.begin(batch, kind, [batch] if offsets is None else offsets, ended)
@@ -79,7 +81,7 @@ class World:
         parcels = self.parcels(decision, **streams)[slot]
         return take_turn(self.home, decision, slot, f"try{next(self.attempts)}", parcels)
 
-    def batch(self, kind: str = "rows", ended: Sequence[str] = (), **streams: Sequence[Row]) -> Decision:
+    def batch(self, kind: BatchKind = "rows", ended: Sequence[str] = (), **streams: Sequence[Row]) -> Decision:
         """A whole batch."""
         decision = self.begin(kind, ended)
         turns = [self.turn(decision, slot, **streams) for slot in range(decision.slots)]

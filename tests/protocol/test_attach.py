@@ -12,6 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eddyline.codec import as_json, of_json, packed, unpacked
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.slot import Slot
+from eddyline.engine.small_state import SmallState
 from eddyline.engine.snapshot import restore_small_state, small_state
 from eddyline.errors import InternalError, JobError
 from eddyline.protocol import attach
@@ -257,8 +260,8 @@ def truncated(path: Path) -> None:
 
 def edited(key: str, value: object) -> Callable[[Path], None]:
     def edit(folder: Path) -> None:
-        header = unsealed((folder / "header").read_bytes())
-        (folder / "header").write_bytes(sealed(header | {key: value}))
+        header = unpacked(unsealed((folder / "header").read_bytes()), dict[str, Any])
+        (folder / "header").write_bytes(sealed(packed(header | {key: value})))
 
     return edit
 
@@ -457,7 +460,7 @@ def test_the_small_state_of_some_slots_and_the_rows_are_the_whole_state(name: st
             mine = {n: of_slot(rows, number, slots) for n, rows in step.rows.items()}
             found += run(slot, replace(step, rows=mine))
     small = [small_state(slot) for slot in parts]
-    assert all(json.loads(json.dumps(numbers)) == small[0][0] for numbers, _ in small)
+    assert all(of_json(as_json(numbers), SmallState) == small[0][0] for numbers, _ in small)
     one = Slot(query(name), Settings())
     for step in steps[:4]:  # as if from a log: the rows, and nothing of what came of them
         for stream, rows in step.rows.items():
@@ -484,12 +487,12 @@ def test_the_small_state_of_rows_windows() -> None:
         found += run(old, step)
         run(new, step)
     numbers, batches = small_state(old)
-    assert numbers["clocks"]["0"]["rows"] == old.executor.clocks[0].rows > 4
+    assert numbers.clocks[0].rows == old.executor.clocks[0].rows > 4
     (kind, waiting) = batches[0]
     assert len(batches) == 1 and kind == "waiting" and waiting.num_rows == old.results.rows > 0
     restore_small_state(new, *small_state(Slot(query(name), Settings())))
     assert new.results.rows == 0 and new.executor.clocks[0].rows == 0
-    restore_small_state(new, json.loads(json.dumps(numbers)), batches)
+    restore_small_state(new, of_json(as_json(numbers), SmallState), batches)
     new.commit(4)
     for step in steps[4:]:
         found += run(new, step)
@@ -500,7 +503,7 @@ def test_a_query_without_aggregates_has_no_small_state() -> None:
     slot = Slot(query("hash"), Settings())
     for step in planned("hash", 1)[0][:3]:
         run(slot, step)
-    assert small_state(slot) == ({"results": None, "clocks": {}}, [])
+    assert small_state(slot) == (SmallState(None, {}), [])
 
 
 # Random queries

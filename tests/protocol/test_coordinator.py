@@ -8,11 +8,15 @@ import pytest
 from durable_world import World
 
 from eddyline.counts import Counts, StreamCounts
+from eddyline.engine.plan_course import PlanCourse, Toward
 from eddyline.engine.standing import Held
-from eddyline.engine.watermarks import Silence
+from eddyline.engine.tally import FilePlace, Span
+from eddyline.engine.watermarks import Reached, Silence
 from eddyline.errors import JobError
-from eddyline.protocol.coordinator import MERGED, Record, least_counted, to_merge
-from eddyline.state.log.commits import LogFile
+from eddyline.protocol.commit import LogFile
+from eddyline.protocol.coordinator import MERGED, least_counted, to_merge
+from eddyline.protocol.outlet import RESULTS, Outlet
+from eddyline.protocol.record import Record, Staged
 from eddyline.testing.clock import ManualClock
 from eddyline.testing.simulation import leftovers
 
@@ -44,13 +48,13 @@ def test_every_slot_has_to_tell_once(tmp_path: Path) -> None:
 def test_watermarks_move_when_a_batch_is_committed(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.batch(a=[(10, 1), (7, 1)], b=[(12, 1)])
-    assert world.coordinator.commit.watermarks == {"newest": {"a": 10, "b": 12}, "ended": [], "idle": [], "used": 10}
-    assert world.coordinator.commit.advanced["used"] == 10
+    assert world.coordinator.commit.watermarks == Reached({"a": 10, "b": 12}, used=10)
+    assert world.coordinator.commit.advanced.used == 10
     decision = world.batch(a=[(8, 1)], ended=["a"])
-    assert decision.watermarks["used"] == 10
+    assert decision.watermarks.used == 10
     commit = world.coordinator.commit
-    assert commit.watermarks == {"newest": {"a": 10, "b": 12}, "ended": ["a"], "idle": [], "used": 12}
-    assert commit.counts.rows_late == 1 and commit.counts.rows_in == 4 and commit.advanced["used"] == 12
+    assert commit.watermarks == Reached({"a": 10, "b": 12}, ended=("a",), used=12)
+    assert commit.counts.rows_late == 1 and commit.counts.rows_in == 4 and commit.advanced.used == 12
 
 
 def test_a_stream_that_is_idle_is_named_by_the_commit(tmp_path: Path) -> None:
@@ -63,14 +67,12 @@ def test_a_stream_that_is_idle_is_named_by_the_commit(tmp_path: Path) -> None:
     first.batch("load")
     clock.advance(60.0)  # Spark was slow to begin
     first.batch(a=[(0, 1)])
-    assert first.coordinator.commit.watermarks["idle"] == []
+    assert first.coordinator.commit.watermarks.idle == ()
     first.batch(b=[(0, 1)])
     for time in (10, 20, 30, 40):
         clock.advance(10.0)
         first.batch(a=[(time, 1)])
-    assert first.coordinator.commit.watermarks == {
-        "newest": {"a": 40, "b": 0}, "ended": [], "idle": ["b"], "used": 40
-    }  # fmt: skip
+    assert first.coordinator.commit.watermarks == Reached({"a": 40, "b": 0}, idle=("b",), used=40)
     first.batch(a=[(41, 1)])
     slot = first.home.keeper.open(0)
     assert slot.state_rows == 3  # of a from 21 on: the next of b is of 41 or newer
@@ -82,14 +84,14 @@ def test_a_stream_that_is_idle_is_named_by_the_commit(tmp_path: Path) -> None:
     later = world()  # whoever goes on waits anew, and begins where the watermark was
     later.batch(b=[(39, 1), (40, 1)])
     commit = later.coordinator.commit
-    assert commit.watermarks == {"newest": {"a": 41, "b": 40}, "ended": [], "idle": [], "used": 41}
+    assert commit.watermarks == Reached({"a": 41, "b": 40}, used=41)
     assert commit.counts.rows_late == 2
 
 
 def test_results_of_a_batch_that_was_not_committed_are_forgotten(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.batch(a=[(1, 1)], b=[(1, 1)])
-    world.sink.publish(1, {"results": world.sink.stage("results", "x", world.sink.rows("results"))})
+    world.sink.publish(1, {RESULTS: world.sink.stage(RESULTS, "x", world.sink.rows(RESULTS))})
     assert len(world.results) == 2
     assert len(World(tmp_path, sink=world.sink).results) == 1
 
@@ -116,18 +118,28 @@ def test_histories(tmp_path: Path) -> None:
     assert one.coordinator.commit.history == first.after == World(tmp_path / "one").begin().before
 
 
-def test_records_travel_as_text() -> None:
-    file = LogFile("log/x", 1, 5, {"a": 3, "b": None})
-    counts = Counts({"a": StreamCounts(used=2, reason="no")}, 3, 1, "no")
-    staged, held = {"results": ["f"]}, Held(4, 5)
-    record = Record(1, counts, staged, {"a": 3}, file, ["log/y"], "small/x", {"0": None}, held, 6, [{}])
-    assert Record.of_json(record.as_json()) == record
-    assert Record.of_json(Record(0).as_json()).log is None
+def test_records_travel_as_bytes() -> None:
+    record = Record(
+        slot=1,
+        counts=Counts({"a": StreamCounts(used=2, reason="no")}, 3, 1, "no"),
+        staged=(Staged(RESULTS, ("f",)), Staged(Outlet("late", "a"), ("g", "h"))),
+        newest={"a": 3},
+        log=LogFile("log/x", 1, 5, {"a": 3, "b": None}),
+        merged=("log/y",),
+        small="small/x",
+        counted={0: None, 1: 5},
+        course=PlanCourse("(a b)", Toward("(b a)", True, 5)),
+        held=Held(1, 2),
+        waiting=3,
+        spans=({"a": (Span(FilePlace((b"\xff",), 1), 2, 3),)},),
+    )
+    for some in (record, Record(0)):
+        assert Record.unpacked(some.packed()) == some
 
 
 def test_what_all_slots_have_counted() -> None:
     assert least_counted([]) == least_counted([{}]) == {}
-    assert least_counted([{"0": 5, "1": 7}, {"0": 4, "1": None}, {}]) == {"0": 4, "1": None}
+    assert least_counted([{0: 5, 1: 7}, {0: 4, 1: None}, {}]) == {0: 4, 1: None}
 
 
 # Merging

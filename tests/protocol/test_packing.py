@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,15 @@ from durable_world import World, rows
 
 from eddyline.counts import Counts
 from eddyline.engine.intake import NO_TIME
-from eddyline.engine.tally import disorder
-from eddyline.protocol.packing import REASON, Packer
+from eddyline.engine.tally import FilePlace, disorder
+from eddyline.engine.watermarks import Reached
+from eddyline.protocol.outlet import Outlet
+from eddyline.protocol.packing import REASON, Packed, Packer
+from eddyline.protocol.parcel import CountsHead, RejectedHead, RowsHead
+
+
+def counted(found: Iterable[Packed]) -> list[CountsHead]:
+    return [parcel.head for _, parcel in found if isinstance(parcel.head, CountsHead)]
 
 
 @pytest.mark.parametrize("slots", [1, 3])
@@ -20,18 +28,19 @@ def test_rows_are_used_late_or_dead_and_counted(slots: int, tmp_path: Path) -> N
     world.batch(a=[(100, 1)], b=[(100, 1)])
     packer = Packer(world.home, world.begin(), 5)
     found = [*packer.rows("a", rows((100, 1), (130, 2), (99, 3), (None, 4), (120, None))), *packer.finish()]
-    parcels = {kind: [(slot, p) for slot, p in found if p.kind == kind] for kind in ("rows", "late", "dead", "counts")}
-    ((to, late),), ((_, dead),) = parcels["late"], parcels["dead"]
-    assert [slot for slot, _ in parcels["counts"]] == list(range(slots))  # all must know how far the streams have come
-    assert all(p.head["newest"] == {"a": 130} for _, p in parcels["counts"])
-    (counts,) = (p for _, p in parcels["counts"] if "counts" in p.head)
-    assert to == 5 % slots and late.head == {"stream": "a"} and late.batch.column("k").to_pylist() == [3]
+    (to, late), (_, dead) = [(slot, p) for slot, p in found if isinstance(p.head, RejectedHead)]
+    told = [slot for slot, p in found if isinstance(p.head, CountsHead)]
+    assert told == list(range(slots))  # all must know how far the streams have come
+    assert all(head.newest == {"a": 130} for head in counted(found))
+    (counts,) = (head for head in counted(found) if head.counts != Counts())
+    assert to == 5 % slots and late.batch.column("k").to_pylist() == [3]
+    assert (late.head, dead.head) == (RejectedHead(Outlet("late", "a")), RejectedHead(Outlet("dead", "a")))
     assert dead.batch.column(REASON).to_pylist() == [f"{NO_TIME}: ts is NULL"]
     assert dead.batch.column("k").to_pylist() == [4]
-    found_counts = Counts.of_json(counts.head["counts"])
+    found_counts = counts.counts
     assert (found_counts.rows_in, found_counts.streams["a"].rows, found_counts.expression_errors) == (5, 5, 0)
     assert (found_counts.rows_used, found_counts.rows_late, found_counts.rows_dead) == (3, 1, 1)
-    keys = sorted(k or 0 for _, p in parcels["rows"] for k in p.batch.column("k").to_pylist())
+    keys = sorted(k or 0 for _, p in found if isinstance(p.head, RowsHead) for k in p.batch.column("k").to_pylist())
     assert keys == ([0, 1, 2] if slots == 1 else [1, 2])
 
 
@@ -39,10 +48,9 @@ def test_rows_that_could_not_be_read(tmp_path: Path) -> None:
     world = World(tmp_path)
     packer = Packer(world.home, world.begin(), 0)
     ((slot, parcel),) = packer.dead("a", rows((1, 1), (2, 2)))
-    assert (slot, parcel.kind, parcel.head) == (0, "dead", {"stream": "a"})
-    ((_, found),) = packer.finish()
-    counts = Counts.of_json(found.head["counts"])
-    assert counts.rows_in == counts.rows_dead == 2 and found.head["newest"] == {}
+    assert (slot, parcel.head) == (0, RejectedHead(Outlet("dead", "a")))
+    (head,) = counted(packer.finish())
+    assert head.counts.rows_in == head.counts.rows_dead == 2 and head.newest == {}
 
 
 def test_a_second_task_counts_only_its_own_errors(tmp_path: Path) -> None:
@@ -51,8 +59,8 @@ def test_a_second_task_counts_only_its_own_errors(tmp_path: Path) -> None:
     world.home.split.errors.count = 7
     packer = Packer(world.home, world.begin(), 0)
     world.home.split.errors.count += 2
-    ((_, counts),) = packer.finish()
-    assert counts.head["counts"]["expression_errors"] == 2
+    (head,) = counted(packer.finish())
+    assert head.counts.expression_errors == 2
 
 
 def test_disorder_across_files_that_several_tasks_read(tmp_path: Path) -> None:
@@ -63,11 +71,11 @@ def test_disorder_across_files_that_several_tasks_read(tmp_path: Path) -> None:
     for files in ({1: [110, 120], 3: [125, 130]}, {2: [115, 124]}):
         packer = Packer(world.home, world.begin(), 0)
         for file, times in files.items():
-            packer.at(((f"{file}",), 0))
+            packer.at(FilePlace((b"%d" % file,)))
             list(packer.rows("a", rows(*[(t, 1) for t in times])))
-        ((_, told),) = packer.finish()
-        counts += Counts.of_json(told.head["counts"])
-        spans.append(told.head["spans"])
+        (head,) = counted(packer.finish())
+        counts += head.counts
+        spans.append(head.spans)
     found = (counts + disorder(spans, {"a": 100})).streams["a"]
     assert (found.rows, found.behind) == (6, 5)
 
@@ -75,10 +83,9 @@ def test_disorder_across_files_that_several_tasks_read(tmp_path: Path) -> None:
 def test_a_stream_that_the_others_overtook(tmp_path: Path) -> None:
     """Late for the query's watermark alone: the stream had never had a row, and was idle."""
     world = World(tmp_path)
-    watermarks = world.home.watermarks({"newest": {"b": 200}, "ended": [], "idle": ["a"], "used": 200})
-    decision = replace(world.begin(), watermarks=watermarks.saved())
+    decision = replace(world.begin(), watermarks=Reached({"b": 200}, idle=("a",), used=200))
     packer = Packer(world.home, decision, 0)
     list(packer.rows("a", rows((150, 1), (210, 2))))
-    ((_, told),) = packer.finish()
-    found = Counts.of_json(told.head["counts"]).streams["a"]
+    (head,) = counted(packer.finish())
+    found = head.counts.streams["a"]
     assert (found.late, found.behind, found.late_by, found.overtaken) == (1, 0, 50, 50)

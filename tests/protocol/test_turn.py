@@ -14,8 +14,8 @@ from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
 from eddyline.protocol import turn as module
-from eddyline.protocol.coordinator import Record
 from eddyline.protocol.home import horizon
+from eddyline.protocol.outlet import RESULTS, Outlet
 
 ONE, TWO, THREE = [(1, 1)], [(2, 1)], [(3, 1)]
 
@@ -210,7 +210,7 @@ def test_of_a_long_batch_only_the_end_is_logged(slots: int, tmp_path: Path) -> N
     assert whole.results == lossy.results and len(whole.results) > 1000
 
 
-def horizons(windows: tuple[str, str], watermark: int | None, counted: dict[str, int | None], path: Path) -> object:
+def horizons(windows: tuple[str, str], watermark: int | None, counted: dict[int, int | None], path: Path) -> object:
     plan = Plan(World(path, windows).home.query)
     marks = Watermarks([s.stream for s in plan.query.sources])
     newest = {} if watermark is None else {"a": watermark, "b": watermark}
@@ -220,20 +220,21 @@ def horizons(windows: tuple[str, str], watermark: int | None, counted: dict[str,
 
 def test_rows_that_wait_or_may_be_counted_are_needed(tmp_path: Path) -> None:
     rows, range_ = "ROWS 2", "RANGE 20 MICROSECONDS"
-    assert horizons((rows, rows), 100, {"0": 80, "1": None}, tmp_path / "1") == {"a": 80, "b": -FOREVER}
-    assert horizons((rows, range_), 100, {"0": 80}, tmp_path / "2") == {"a": 80, "b": 80}
-    assert horizons((rows, range_), None, {"0": None}, tmp_path / "3") == {"a": -FOREVER, "b": -FOREVER}
+    assert horizons((rows, rows), 100, {0: 80, 1: None}, tmp_path / "1") == {"a": 80, "b": -FOREVER}
+    assert horizons((rows, range_), 100, {0: 80}, tmp_path / "2") == {"a": 80, "b": 80}
+    assert horizons((rows, range_), None, {0: None}, tmp_path / "3") == {"a": -FOREVER, "b": -FOREVER}
     assert horizons((range_, range_), 100, {}, tmp_path / "4") == {"a": 80, "b": 80}
 
 
 def test_records_say_what_was_done(tmp_path: Path) -> None:
     world = World(tmp_path, ("RANGE 20 MICROSECONDS", "ROWS 3"))
     world.batch(a=ONE, b=ONE)
-    record: Record = world.turn(world.begin(), a=[(0, 1), (2, 1)], b=TWO).record
+    record = world.turn(world.begin(), a=[(0, 1), (2, 1)], b=TWO).record
     assert record.counts.rows_late == 1 and record.counts.rows_used == 2 and record.newest == {"a": 2, "b": 2}
     assert record.log is not None and record.log.rows == 2 and record.log.newest == {"a": 2, "b": 2}
-    assert list(record.staged) == ["late a", "results"]  # behind the watermark after this batch
-    assert record.small is not None and record.counted == {"1": None}
+    outlets = [some.outlet for some in record.staged]
+    assert outlets == [Outlet("late", "a"), RESULTS]  # behind the watermark after this batch
+    assert record.small is not None and record.counted == {1: None}
 
 
 @pytest.mark.parametrize("slots", [1, 3])

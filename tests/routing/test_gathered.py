@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from itertools import count
 
+from eddyline.codec import packed, unpacked
 from eddyline.engine.batch import LocalEngine
 from eddyline.plan.plan import Plan
 from eddyline.routing.decisions import Decision
-from eddyline.routing.gathered import DECISIONS, LETTERS, QUEUES, SIGNATURES, Gathered, snapshot
+from eddyline.routing.gathered import DECISIONS, LETTERS, QUEUES, SIGNATURES, Gathered, TurnReport, snapshot
 from eddyline.routing.report import Packets, Report, StepCount
 from eddyline.settings import Settings
 from tests.jobs import Row, batch_of, bound, schema
@@ -33,10 +33,9 @@ def _feed(engine: LocalEngine, turn: int, slot: int) -> None:
         engine.batch([(name, batch_of(schema("k"), rows[slot::2]))])
 
 
-def _told(turn: Report) -> dict[str, object]:
+def _told(turn: Report) -> TurnReport:
     """As it travels."""
-    told: dict[str, object] = json.loads(json.dumps(snapshot(turn)))
-    return told
+    return unpacked(packed(snapshot(turn)), TurnReport)
 
 
 def test_turns_of_slots_add_up() -> None:
@@ -77,10 +76,8 @@ def test_a_slot_that_was_made_again_counts_on() -> None:
 
 def test_nothing_happened() -> None:
     empty = _engine().report()
-    assert snapshot(empty.since(empty)) == {}
-    gathered = Gathered(Plan(_QUERY), 2)
-    gathered.add(0, {})
-    assert gathered.report(0.0).text() == ""
+    assert snapshot(empty.since(empty)) is None
+    assert Gathered(Plan(_QUERY), 2).report(0.0).text() == ""
 
 
 def test_a_snapshot_is_small_whatever_happened() -> None:
@@ -99,6 +96,8 @@ def test_a_snapshot_is_small_whatever_happened() -> None:
             tuple(Decision("reroute", n, "what " * 1000, "why " * 1000, {"expected": 1.0}) for n in many),
         )
     )
-    assert [len(told[part]) for part in ("steps", "packets", "decisions")] == [SIGNATURES, QUEUES, DECISIONS]
-    assert told["counts"] == {"reroute": 1000} and told["steps"][0][0] == 999 and told["decisions"][-1][1] == 999
-    assert len(json.dumps(told)) < 200 * SIGNATURES + (2 * LETTERS + 100) * DECISIONS + 100 * QUEUES
+    assert told is not None
+    assert [len(part) for part in (told.signatures, told.packets, told.decisions)] == [SIGNATURES, QUEUES, DECISIONS]
+    assert told.counts == {"reroute": 1000} and told.decisions[-1].at == 999
+    assert told.signatures[0].signature == (999, 0)
+    assert len(packed(told)) < 200 * SIGNATURES + (2 * LETTERS + 100) * DECISIONS + 100 * QUEUES

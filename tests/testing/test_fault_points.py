@@ -18,7 +18,7 @@ import pytest
 
 from eddyline import faults
 from eddyline.errors import InternalError, JobError
-from eddyline.protocol.home import RESULTS
+from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.files import FileOptions
 from eddyline.settings import Settings
@@ -92,21 +92,23 @@ class FileSink:
     def _keep(self, batch: int, files: Sequence[str]) -> None:
         self.kept[batch] = [r for file in files for r in pq.read_table(self.store.path(file)).to_batches()]
 
-    def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
-        return self.results.stage(name, batches) if sink == RESULTS else self.late.stage(name, batches)
+    def stage(self, outlet: Outlet, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
+        return self.results.stage(name, batches) if outlet == RESULTS else self.late.stage(name, batches)
 
-    def publish(self, batch: int, staged: Mapping[str, Sequence[str]]) -> None:
+    def publish(self, batch: int, staged: Mapping[Outlet, Sequence[str]]) -> None:
         self.results.publish(batch, staged.get(RESULTS, ()))
-        self.late.publish(batch, [file for sink, files in staged.items() if sink != RESULTS for file in files])
+        self.late.publish(batch, [file for outlet, files in staged.items() if outlet != RESULTS for file in files])
 
     def forget_after(self, batch: int) -> None:
         self.results.forget_after(batch)
         self.late.forget_after(batch)
 
-    def rows(self, sink: str, after: int = -1) -> list[pa.RecordBatch]:
-        if sink == "late a":
+    def rows(self, outlet: Outlet, after: int = -1) -> list[pa.RecordBatch]:
+        if outlet == Outlet("late", "a"):
             return [rows for _, some in sorted(self.kept.items()) for rows in some]
-        files = [f for f in sorted(self.folder.glob("part-*")) if int(f.name[5:13]) > after] if sink == RESULTS else []
+        files = (
+            [f for f in sorted(self.folder.glob("part-*")) if int(f.name[5:13]) > after] if outlet == RESULTS else []
+        )
         return [r for file in files for r in pq.read_table(file).to_batches()]
 
     def close(self) -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from eddyline.engine import slot
 from eddyline.protocol import coordinator, turn
-from eddyline.protocol.parcel import Parcel, as_shipment
+from eddyline.protocol.commit import LogFile
+from eddyline.protocol.parcel import RowsHead, as_shipment
 from eddyline.settings import Settings
-from eddyline.state.log.commits import LogFile
 from eddyline.testing.case import Case
 from eddyline.testing.clock import ManualClock
 from eddyline.testing.fuzz import case_seed
@@ -71,8 +71,8 @@ def test_one_seed_is_one_story(tmp_path: Path) -> None:
 
 
 def drops_a_logged_row(patch: pytest.MonkeyPatch) -> None:
-    def lossy(parcel: Parcel, slot: int) -> tuple[Any, pa.RecordBatch]:
-        shipment, log = as_shipment(parcel, slot)
+    def lossy(head: RowsHead, batch: pa.RecordBatch, slot: int) -> tuple[Any, pa.RecordBatch]:
+        shipment, log = as_shipment(head, batch, slot)
         return shipment, log.slice(1)
 
     patch.setattr(turn, "as_shipment", lossy)

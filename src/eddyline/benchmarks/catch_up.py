@@ -18,8 +18,10 @@ import pyarrow as pa
 
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.streams import Streams, query_over, streams
-from eddyline.protocol.coordinator import Coordinator, Decision
+from eddyline.protocol.coordinator import Coordinator
+from eddyline.protocol.decision import Decision
 from eddyline.protocol.home import Home, checkpoint_at
+from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.packing import Packer
 from eddyline.protocol.parcel import Parcel
 from eddyline.protocol.turn import take_turn
@@ -39,7 +41,7 @@ _log = logging.getLogger(__name__)
 class _Nowhere:
     """Results are not what is measured."""
 
-    def publish(self, batch: int, staged: Mapping[str, Sequence[str]]) -> None:
+    def publish(self, batch: int, staged: Mapping[Outlet, Sequence[str]]) -> None:
         pass
 
     def forget_after(self, batch: int) -> None:
@@ -83,7 +85,7 @@ def _measured(size: int, slots: int) -> list[Result]:
     ]
 
 
-def _unstaged(sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
+def _unstaged(outlet: Outlet, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
     return []
 
 

@@ -7,9 +7,9 @@ more of them match.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from eddyline.optimizer.conditions import Condition, conditions
 from eddyline.plan.explain import span_text, text
@@ -54,16 +54,6 @@ class Estimate:
     last: str = ""
     """The last proposal, in words."""
     slots: int = 1
-
-    def as_json(self) -> dict[str, Any]:
-        """To travel."""
-        return asdict(self)
-
-    @staticmethod
-    def of_json(told: Mapping[str, Any]) -> Estimate:
-        """What `as_json` gave."""
-        shares = {name: [Share(*share) for share in told[name]] for name in ("conditions", "selections")}
-        return Estimate(**{**told, **shares, "children": [Child(*child) for child in told["children"]]})
 
     def text(self, plan: Plan) -> str:
         """For people."""

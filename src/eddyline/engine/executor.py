@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.input_batch import InputBatch
+from eddyline.engine.plan_course import PlanCourse, Toward
 from eddyline.engine.plan_source import NewPlan
 from eddyline.faults import reach
 from eddyline.migration.migration import Migration
@@ -32,7 +33,6 @@ from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import Clock
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
-from eddyline.state.shelf import Saved
 from eddyline.state.stem import SteM
 
 Ints = NDArray[np.int64]
@@ -250,18 +250,18 @@ class Executor:
         reach("migration: the plan is changed")
 
     @property
-    def course(self) -> Saved:
-        """The current plan, and the one that the migration leads to, by which strategy and how far."""
+    def course(self) -> PlanCourse:
+        """The current plan, and the migration to another one."""
         moving = self.migration
-        to = None if moving is None else {"plan": moving.plan.text, "parallel": moving.parallel, "moved": moving.moved}
-        return {"plan": self.plan.text, "to": to}
+        to = None if moving is None else Toward(moving.plan.text, moving.parallel, moving.moved)
+        return PlanCourse(self.plan.text, to)
 
-    def resume(self, course: Saved) -> None:
+    def resume(self, course: PlanCourse) -> None:
         """Take the course of a slot whose state was lost: what was moved there is moved again."""
         aliases = [s.alias for s in self._query.sources]
-        self.set_plan(parse_tree(course["plan"], aliases))
-        if course["to"] is not None:
-            self.migrate(parse_tree(course["to"]["plan"], aliases), course["to"]["parallel"])
+        self.set_plan(parse_tree(course.plan, aliases))
+        if course.to is not None:
+            self.migrate(parse_tree(course.to.plan, aliases), course.to.parallel)
 
     # Size
 

@@ -59,10 +59,10 @@ class Results(Protocol):
     def restore(self, saved: Saved, shelf: Shelf) -> None:
         """Go on from there."""
 
-    def small_state(self) -> tuple[Saved, Named]:
-        """What cannot be made again from rows that are still live."""
+    def small_state(self) -> tuple[int | None, Named]:
+        """The next slide boundary, and cells and tuples: what cannot be made again from live rows."""
 
-    def restore_small_state(self, numbers: Saved, batches: Named) -> None:
+    def restore_small_state(self, next: int | None, batches: Named) -> None:
         """Go on from the small state of one or several slots."""
 
     @property
@@ -112,10 +112,10 @@ class Rows:
     def restore(self, saved: Saved, shelf: Shelf) -> None:
         pass
 
-    def small_state(self) -> tuple[Saved, Named]:
+    def small_state(self) -> tuple[int | None, Named]:
         return None, []
 
-    def restore_small_state(self, numbers: Saved, batches: Named) -> None:
+    def restore_small_state(self, next: int | None, batches: Named) -> None:
         pass
 
 
@@ -218,15 +218,16 @@ class Groups:
         self._grouping.restore(saved["grouping"], shelf)
         self._waiting, self._committed = found(saved["waiting"]), found(saved["committed"])
 
-    def small_state(self) -> tuple[Saved, Named]:
+    def small_state(self) -> tuple[int | None, Named]:
         next, panes = self._grouping.small_state()
         waiting = [_without_dictionaries(w.batch) for w in self._waiting]
         if waiting:  # in one piece
             waiting = pa.Table.from_batches(waiting).combine_chunks().to_batches()
         return next, [*(("panes", rows) for rows in panes), *(("waiting", rows) for rows in waiting)]
 
-    def restore_small_state(self, numbers: Saved, batches: Named) -> None:
-        self._grouping.restore_small_state(numbers, [batch for name, batch in batches if name == "panes"])
+    def restore_small_state(self, next: int | None, batches: Named) -> None:
+        assert next is not None
+        self._grouping.restore_small_state(next, [batch for name, batch in batches if name == "panes"])
         self._waiting = tuple(self._from_batch(batch) for name, batch in batches if name == "waiting")
         self._committed = self._waiting
 

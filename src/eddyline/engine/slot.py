@@ -22,6 +22,7 @@ from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.executor import Executor
 from eddyline.engine.gatherer import Gatherer
 from eddyline.engine.input import Input
+from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import asked_plan, plan_source
 from eddyline.engine.results import Results, results_of
@@ -32,7 +33,6 @@ from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
-from eddyline.state.shelf import Saved
 
 
 class Slot:
@@ -92,7 +92,7 @@ class Slot:
         self.executor.make_states()
         self.plans.changed(self.executor)
 
-    def resume(self, course: Saved) -> None:
+    def resume(self, course: PlanCourse) -> None:
         """Take the course (`Executor.course`) of a slot whose state was lost, after `load`."""
         self.executor.resume(course)
         self.plans.changed(self.executor)

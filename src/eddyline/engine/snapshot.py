@@ -13,6 +13,7 @@ from collections.abc import Callable
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.results import Named
 from eddyline.engine.slot import Slot
+from eddyline.engine.small_state import SmallState
 from eddyline.plan.tree import parse_tree
 from eddyline.query.model import Query
 from eddyline.settings import Settings
@@ -77,22 +78,21 @@ def restore(slot: Slot, saved: Saved) -> None:
     slot.plans.restore(saved["planner"])
 
 
-def small_state(slot: Slot) -> tuple[dict[str, Saved], Named]:
+def small_state(slot: Slot) -> tuple[SmallState, Named]:
     """What of the current state cannot be made again from the live rows alone: cells, complete tuples that wait for
     ROWS windows, how many rows these have counted."""
     results, batches = slot.results.small_state()
-    clocks = {str(source): clock.small_state() for source, clock in slot.executor.clocks.items()}
-    return {"results": results, "clocks": clocks}, batches
+    return SmallState(results, {source: clock.counted for source, clock in slot.executor.clocks.items()}), batches
 
 
-def restore_small_state(slot: Slot, numbers: dict[str, Saved], batches: Named) -> None:
+def restore_small_state(slot: Slot, numbers: SmallState, batches: Named) -> None:
     """Begin with the small state of one slot; or with the batches of several and the numbers, which are the same in all
     of them, of any."""
-    slot.results.restore_small_state(numbers["results"], batches)
-    for source, of_clock in numbers["clocks"].items():
-        slot.executor.clocks[int(source)].start_at(of_clock)
+    slot.results.restore_small_state(numbers.results, batches)
+    for source, rows in numbers.clocks.items():
+        slot.executor.clocks[source].start_at(rows)
 
 
-def counted(slot: Slot) -> dict[str, int | None]:
+def counted(slot: Slot) -> dict[int, int | None]:
     """By source with a ROWS window the time before which rows are in no window any more; None if it is not known."""
-    return {str(source): clock.horizon for source, clock in slot.executor.clocks.items()}
+    return {source: clock.horizon for source, clock in slot.executor.clocks.items()}

@@ -13,18 +13,32 @@ was idle. `overtaken` says how far; its own lateness would not help, only that o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from eddyline.counts import Counts, StreamCounts
 from eddyline.engine.split import SplitBatch
 from eddyline.engine.watermarks import Watermarks
 
-Place = Sequence[Any] | None
-"""What files are put in order by; None if there is no order."""
-Span = Sequence[Any]
-"""A place, and the oldest and the newest time of the rows there."""
-Spans = Mapping[str, Sequence[Span]]
+
+@dataclass(frozen=True, order=True)
+class FilePlace:
+    """The place of a piece of a file in the order of files."""
+
+    path: tuple[bytes, ...]
+    piece: int = 0
+
+
+@dataclass(frozen=True)
+class Span:
+    """The oldest and the newest time of the rows that came from one place."""
+
+    place: FilePlace
+    oldest: int
+    newest: int
+
+
+Spans = Mapping[str, tuple[Span, ...]]
 """By stream the spans of its rows, in any order."""
 
 
@@ -35,11 +49,12 @@ class Tally:
         self._watermarks = watermarks
         self._streams: dict[str, StreamCounts] = {}
         self._newest: dict[str, int] = {}
-        self._place: Place = None
-        self._spans: dict[str, list[list[Any]]] = {}
+        self._place: FilePlace | None = None
+        self._spans: dict[str, tuple[Span, ...]] = {}
 
-    def at(self, place: Place) -> None:
-        """The next rows come from this place; their order among those of other places is found out later."""
+    def at(self, place: FilePlace | None) -> None:
+        """The next rows come from this place, None if places have no order; their order among those of other places is
+        found out later."""
         self._place = place
         self._newest = {}
 
@@ -88,18 +103,18 @@ class Tally:
     def _note_span(self, stream: str, oldest: int, newest: int) -> None:
         if self._place is None:
             return
-        found = self._spans.setdefault(stream, [])
-        if found and found[-1][0] == self._place:
-            found[-1][1:] = min(found[-1][1], oldest), max(found[-1][2], newest)
-        else:
-            found.append([self._place, oldest, newest])
+        found = self._spans.get(stream, ())
+        if found and found[-1].place == self._place:
+            oldest, newest, found = min(found[-1].oldest, oldest), max(found[-1].newest, newest), found[:-1]
+        self._spans[stream] = (*found, Span(self._place, oldest, newest))
 
 
 def disorder(told: Iterable[Spans], reached: Mapping[str, int]) -> Counts:
     """How far files are behind files before them, given the spans of all tasks of a batch; `reached` are the newest
     times before it.
 
-    >>> disorder([{"s": [[[2], 20, 30]]}, {"s": [[[1], 10, 25]]}], {"s": 12}).streams["s"].behind
+    >>> tasks = [{"s": (Span(FilePlace((), 2), 20, 30),)}, {"s": (Span(FilePlace((), 1), 10, 25),)}]
+    >>> disorder(tasks, {"s": 12}).streams["s"].behind
     5
     """
     spans: dict[str, list[Span]] = {}
@@ -109,8 +124,8 @@ def disorder(told: Iterable[Spans], reached: Mapping[str, int]) -> Counts:
     behind = dict.fromkeys(spans, 0)
     for stream, places in spans.items():
         newest = reached.get(stream)
-        for _, oldest, last in sorted(places, key=lambda span: span[0]):
+        for span in sorted(places, key=lambda span: span.place):
             if newest is not None:
-                behind[stream] = max(behind[stream], newest - oldest)
-            newest = last if newest is None else max(newest, last)
+                behind[stream] = max(behind[stream], newest - span.oldest)
+            newest = span.newest if newest is None else max(newest, span.newest)
     return Counts({stream: StreamCounts(behind=most) for stream, most in behind.items()})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass, field
 
 from eddyline.plan.bounds import FOREVER
 from eddyline.query.model import Stream
@@ -17,6 +17,26 @@ from eddyline.query.model import Stream
 Clock = Callable[[], float]
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far the streams of a query have come."""
+
+    newest: Mapping[str, int] = field(default_factory=dict)
+    """The newest time of a readable row of each stream."""
+    ended: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+    used: int | None = None
+    """The query's watermark."""
+
+
+@dataclass(frozen=True)
+class Advanced(Reached):
+    """How far slots have given results and forgotten rows."""
+
+    counted: Mapping[int, int | None] = field(default_factory=dict)
+    """By source with a ROWS window the time before which its rows are in no window any more, if it is known."""
 
 
 class Watermarks:
@@ -29,15 +49,15 @@ class Watermarks:
         self._idle: frozenset[str] = frozenset()
         self._used: int | None = None
 
-    def saved(self) -> dict[str, Any]:
-        """All that is known, as plain data."""
-        streams = {"ended": sorted(self._ended), "idle": sorted(self._idle)}
-        return {"newest": dict(self._newest), **streams, "used": self._used}
+    @property
+    def reached(self) -> Reached:
+        """How far the streams have come."""
+        return Reached(dict(self._newest), tuple(sorted(self._ended)), tuple(sorted(self._idle)), self._used)
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        """What `saved` gave."""
-        self._newest, self._used = dict(saved["newest"]), saved["used"]
-        self._ended, self._idle = frozenset(saved["ended"]), frozenset(saved["idle"])
+    def restore(self, reached: Reached) -> None:
+        """Go on from there."""
+        self._newest, self._used = dict(reached.newest), reached.used
+        self._ended, self._idle = frozenset(reached.ended), frozenset(reached.idle)
 
     def late_before(self, stream: str) -> int | None:
         """Rows of the stream with a smaller time are late in the batch to come."""

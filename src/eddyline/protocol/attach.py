@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from eddyline.codec import packed, unpacked
 from eddyline.engine import snapshot
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
@@ -91,7 +92,7 @@ def save(slot: Slot) -> bool:
         header = {"format": FORMAT, "boot": _boot(), "identity": arena.identity, "slot": snapshot.saved(slot)}
         arena.shelf.sweep()
         header |= {"regions": arena.regions, "freed": arena.freed, "files": arena.files}
-        data, path = sealed(header, default=lambda number: number.item()), arena.path(HEADER)
+        data, path = sealed(packed(header)), arena.path(HEADER)
         reach("arena: before the header is written")
         with open(path + ".new", "wb") as file:
             file.write(data)
@@ -115,7 +116,7 @@ def _take_header(arena: Arena) -> dict[str, Any] | None:
         with open(path, "rb") as file:
             data = file.read()
         os.unlink(path)
-        header = unsealed(data)
+        header = unpacked(unsealed(data), dict[str, Any])
         wanted = {"format": FORMAT, "boot": _boot(), "identity": arena.identity, "files": arena.files}
         return header if header | wanted == header else None
     except (OSError, ValueError, TypeError):

@@ -18,92 +18,31 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from eddyline.counts import Counts
-from eddyline.engine.standing import Held
-from eddyline.engine.tally import Spans, disorder
-from eddyline.engine.watermarks import Silence, Watermarks
+from eddyline.engine.tally import disorder
+from eddyline.engine.watermarks import Advanced, Silence, Watermarks
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.plan.bounds import FOREVER
-from eddyline.state.log.commits import Checkpoint, Commit, LogFile
+from eddyline.protocol.checkpoint import Checkpoint
+from eddyline.protocol.commit import Commit, LogFile
+from eddyline.protocol.decision import BatchKind, Decision
+from eddyline.protocol.outlet import Outlet
+from eddyline.protocol.record import COMBINED, Record
 
 MERGED = 8
 """So many segments of like size of one slot are merged into one."""
-COMBINED = -1
 KEPT = 2
 """Orphans are collected after so many commits: listing folders costs time."""
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What a batch is to do. `kind` is load (tables), rows, or end; `offsets` say which rows."""
-
-    batch: int
-    kind: str
-    offsets: Any
-    watermarks: Mapping[str, Any]
-    slots: int
-    merge: Mapping[str, Sequence[str]]
-    """By slot the segments that it should make one of."""
-    ended: tuple[str, ...] = ()
-    """Streams that this is the last batch of."""
-    before: str = ""
-    """The history of the commit that it begins at."""
-    after: str = ""
-    """The history that its commit ends."""
-    quiet: tuple[str, ...] = ()
-    """Streams that were silent for too long when it began: those without a row in it are idle after it."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """What one slot did in a batch, by one attempt. The slot of those who put partial results together is COMBINED."""
-
-    slot: int
-    counts: Counts = field(default_factory=Counts)
-    """What this slot counted, and what tasks counted, as far as this slot was told."""
-    staged: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Files of results, by sink."""
-    newest: Mapping[str, int] = field(default_factory=dict)
-    """The newest time of a readable row of each stream, as far as this slot was told."""
-    log: LogFile | None = None
-    merged: Sequence[str] = ()
-    """Segments whose rows are in `log` now."""
-    small: str | None = None
-    counted: Mapping[str, int | None] = field(default_factory=dict)
-    """By source with a ROWS window the time before which its rows are in no window any more, if it is known."""
-    held: Held = field(default_factory=Held)
-    """The state at the end of the turn, before expired rows are given back."""
-    waiting: int = 0
-    """Rows, and cells of groups, that wait for the watermark."""
-    spans: Sequence[Spans] = ()
-    """The times of the files that tasks read, as far as this slot was told."""
-    report: Mapping[str, Any] = field(default_factory=dict)
-    """What the eddy did in this turn (routing/gathered.py): for people."""
-    plan: Mapping[str, Any] = field(default_factory=dict)
-    """The plan of the slot, and the one that it is on the way to (Executor.course)."""
-
-    def as_json(self) -> str:
-        """To travel."""
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def of_json(text: str) -> Record:
-        """What `as_json` gave."""
-        read = json.loads(text)
-        log, counts, held = read.pop("log"), read.pop("counts"), read.pop("held")
-        file = None if log is None else LogFile(**log)
-        return Record(counts=Counts.of_json(counts), log=file, held=Held(**held), **read)
 
 
 class Publisher(Protocol):
     """Gives results to the world."""
 
-    def publish(self, batch: int, staged: Mapping[str, Sequence[str]]) -> None:
-        """These files are the results of the batch, by sink, in place of any that it had."""
+    def publish(self, batch: int, staged: Mapping[Outlet, Sequence[str]]) -> None:
+        """These files are the results of the batch, by outlet, in place of any that it had."""
 
     def forget_after(self, batch: int) -> None:
         """Results of later batches were never committed: they go."""
@@ -116,7 +55,7 @@ class Coordinator:
         self,
         checkpoint: Checkpoint,
         streams: Callable[[], Watermarks],
-        horizon: Callable[[Mapping[str, Any]], Mapping[str, int]],
+        horizon: Callable[[Advanced], Mapping[str, int]],
         publisher: Publisher,
         slots: int,
         silence: Silence | None = None,
@@ -125,13 +64,12 @@ class Coordinator:
         when slots have advanced to these watermarks; `silence` which streams are idle, if any may be."""
         self._checkpoint, self._fresh, self._horizon, self._publisher = checkpoint, streams, horizon, publisher
         self._slots, self._silence = slots, silence or Silence((), None)
-        none = streams().saved()
-        self.commit = checkpoint.last() or Commit(-1, None, none, advanced=none, history=checkpoint.history)
+        self.commit = checkpoint.last() or Commit(-1, None, streams().reached, history=checkpoint.history)
         publisher.forget_after(self.commit.batch)
         checkpoint.collect(self.commit)
 
     def begin(
-        self, batch: int, kind: str, offsets: Any, ended: Sequence[str] = (), unread: Iterable[str] = ()
+        self, batch: int, kind: BatchKind, offsets: Any, ended: Sequence[str] = (), unread: Iterable[str] = ()
     ) -> Decision | None:
         """What the batch is to do; None if it is committed already. `ended` are the streams that it is the last batch
         of; `unread` those that may have rows that it leaves for later."""
@@ -145,14 +83,23 @@ class Coordinator:
                 f"batch {batch} cannot follow commit {last.batch}: the checkpoint does not belong to these sources"
             )
         quiet = self._silence.begin(unread) if kind == "rows" else []
-        merge = {str(slot): to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
+        merge = {slot: to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
         what = json.dumps([last.history, batch, kind, offsets, sorted(ended), quiet], sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
         decision = Decision(
-            batch, kind, offsets, last.watermarks, self._slots, merge, tuple(ended), last.history, after, tuple(quiet)
+            batch=batch,
+            kind=kind,
+            offsets=offsets,
+            watermarks=last.watermarks,
+            slots=self._slots,
+            merge=merge,
+            ended=tuple(ended),
+            before=last.history,
+            after=after,
+            quiet=tuple(quiet),
         )
         reach("before decide")
-        self._checkpoint.decide(batch, asdict(decision))
+        self._checkpoint.decide(decision)
         reach("after decide")
         return decision
 
@@ -169,25 +116,32 @@ class Coordinator:
         watermarks.finish_batch(newest, decision.ended, decision.quiet)
         self._silence.after(newest, watermarks.idle, watermarks.ended)
         counts = sum((record.counts for record in records), Counts())
-        counts += disorder((spans for record in records for spans in record.spans), decision.watermarks["newest"])
-        staged: dict[str, list[str]] = {}
+        counts += disorder((spans for record in records for spans in record.spans), decision.watermarks.newest)
+        staged: dict[Outlet, list[str]] = {}
         for record in sorted(records, key=lambda r: r.slot):
-            for sink, files in record.staged.items():
-                staged.setdefault(sink, []).extend(files)
-        advanced = {**watermarks.saved(), "counted": least_counted([r.counted for r in records])}
+            for some in record.staged:
+                staged.setdefault(some.outlet, []).extend(some.files)
+        reached = watermarks.reached
+        advanced = Advanced(
+            newest=reached.newest,
+            ended=reached.ended,
+            idle=reached.idle,
+            used=reached.used,
+            counted=least_counted([r.counted for r in records]),
+        )
         finished = decision.kind == "end"  # then nobody needs any state
         commit = Commit(
-            decision.batch,
-            decision.offsets,
-            watermarks.saved(),
-            last.counts + counts,
-            () if finished else self._live(records, self._horizon(advanced)),
-            () if finished else tuple(r.small for r in records if r.small is not None),
-            advanced,
-            finished,
-            decision.after,
-            {} if finished else {str(r.slot): r.plan for r in records if r.slot != COMBINED},
-            sum(record.waiting for record in records),
+            batch=decision.batch,
+            offsets=decision.offsets,
+            watermarks=reached,
+            counts=last.counts + counts,
+            log=() if finished else self._live(records, self._horizon(advanced)),
+            small=() if finished else tuple(r.small for r in records if r.small is not None),
+            advanced=advanced,
+            finished=finished,
+            history=decision.after,
+            plans={} if finished else {r.slot: r.course for r in records if r.slot != COMBINED},
+            waiting=sum(record.waiting for record in records),
         )
         self._checkpoint.expect(commit.batch)
         reach("before publish")
@@ -212,9 +166,9 @@ def _needed(file: LogFile, horizon: Mapping[str, int]) -> bool:
     return any(time is None or time >= horizon.get(stream, -FOREVER) for stream, time in file.newest.items())
 
 
-def least_counted(told: Iterable[Mapping[str, int | None]]) -> dict[str, int | None]:
+def least_counted(told: Iterable[Mapping[int, int | None]]) -> dict[int, int | None]:
     """What all slots agree on: they count the same rows."""
-    found: dict[str, int | None] = {}
+    found: dict[int, int | None] = {}
     for counted in told:
         for source, time in counted.items():
             known = found.get(source, time)

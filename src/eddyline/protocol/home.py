@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -15,25 +15,24 @@ from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
-from eddyline.engine.watermarks import Watermarks
+from eddyline.engine.watermarks import Advanced, Reached, Watermarks
 from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
 from eddyline.protocol import attach
-from eddyline.protocol.coordinator import Decision
+from eddyline.protocol.checkpoint import Checkpoint
+from eddyline.protocol.decision import Decision
+from eddyline.protocol.outlet import Outlet
 from eddyline.query.model import Query, Stream, WindowKind
 from eddyline.settings import Settings, size_text
 from eddyline.state.arena import placed, remove
-from eddyline.state.log.commits import Checkpoint
 from eddyline.state.log.store import Store
 from eddyline.state.own_folder import OwnFolder
 
-Stage = Callable[[str, str, Sequence[pa.RecordBatch]], list[str]]
-"""(sink, name, rows) -> the files that have them; none if nobody wants them."""
-
-RESULTS = "results"
+Stage = Callable[[Outlet, str, Sequence[pa.RecordBatch]], list[str]]
+"""(outlet, name, rows) -> the files that have them; none if the outlet has no sink."""
 
 
 class Keeper(Protocol):
@@ -145,17 +144,17 @@ class Home:
         """The query's streams, by name."""
         return {s.stream.name: s.stream for s in self.query.sources if not s.stream.is_table}
 
-    def watermarks(self, saved: Mapping[str, Any] | None = None) -> Watermarks:
+    def watermarks(self, reached: Reached | None = None) -> Watermarks:
         """The watermarks of the query's streams."""
         made = Watermarks(self.streams.values())
-        if saved is not None:
-            made.restore(saved)
+        if reached is not None:
+            made.restore(reached)
         return made
 
-    def horizon(self, advanced: Mapping[str, Any]) -> dict[str, int]:
+    def horizon(self, advanced: Advanced) -> dict[str, int]:
         """By stream the time before which no row is needed any more, when slots have advanced so far (a commit's
         `advanced`)."""
-        return horizon(self.plan, self.watermarks(advanced), advanced.get("counted", {}))
+        return horizon(self.plan, self.watermarks(advanced), advanced.counted)
 
     def after(self, decision: Decision, newest: Mapping[str, int]) -> Watermarks:
         """The watermarks after a batch whose readable rows have these newest times."""
@@ -169,7 +168,7 @@ def counts_rows(query: Query) -> bool:
     return any(s.window.kind is WindowKind.ROWS for s in query.sources)
 
 
-def horizon(plan: Plan, watermarks: Watermarks, counted: Mapping[str, int | None]) -> dict[str, int]:
+def horizon(plan: Plan, watermarks: Watermarks, counted: Mapping[int, int | None]) -> dict[str, int]:
     """By stream the time before which no row is needed any more, when slots have advanced to these watermarks. A row is
     needed while it waits for the watermark, and then as long as a row to come may join with it: what time bounds say
     and, for a source with a ROWS window, what it has `counted`."""
@@ -183,7 +182,7 @@ def horizon(plan: Plan, watermarks: Watermarks, counted: Mapping[str, int | None
         if not source.stream.is_table:
             least = plan.graph.bounds.horizon(number, by_source)
             if in_order:
-                gone = counted.get(str(number))
+                gone = counted.get(number)
                 least = least if gone is None else max(least, gone)
                 least = -FOREVER if watermarks.query is None else min(least, watermarks.query)
             found[source.stream.name] = min(least, found.get(source.stream.name, FOREVER))

@@ -8,16 +8,16 @@ the watermarks are after the batch, so every slot gives what these release in th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import pyarrow as pa
 
 from eddyline.counts import Counts
-from eddyline.engine.tally import Place, Tally
+from eddyline.engine.tally import FilePlace, Tally
 from eddyline.faults import reach
-from eddyline.protocol.coordinator import Decision
+from eddyline.protocol.decision import Decision
 from eddyline.protocol.home import Home
-from eddyline.protocol.parcel import Parcel, of_shipment
+from eddyline.protocol.outlet import Outlet
+from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, of_shipment
 
 REASON = "reason of death"
 """The last column of rows that the split found dead; those that a source could not read have one of their own."""
@@ -36,8 +36,8 @@ class Packer:
         self._tally = Tally(self._watermarks)
         self._errors = home.split.errors.count
 
-    def at(self, place: Place) -> None:
-        """The rows to come are those of a file, which has this place in the order of files."""
+    def at(self, place: FilePlace | None) -> None:
+        """The next rows are those of a file, which has this place in the order of files."""
         self._tally.at(place)
 
     def rows(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
@@ -54,21 +54,22 @@ class Packer:
         for shipment in found.shipments:
             yield shipment.slot, of_shipment(shipment)
         if found.late.num_rows:
-            yield self._slot, Parcel("late", {"stream": stream}, found.late)
+            yield self._slot, Parcel(RejectedHead(Outlet("late", stream)), found.late)
         if found.dead.num_rows:
             dead = found.dead.append_column(pa.field(REASON, pa.string()), found.reasons)
-            yield self._slot, Parcel("dead", {"stream": stream}, dead)
+            yield self._slot, Parcel(RejectedHead(Outlet("dead", stream)), dead)
 
     def dead(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
         """Rows that the source could not read, as text with their reasons."""
         self._tally.unreadable(stream, batch.num_rows, batch.column(-1)[0].as_py())
-        yield self._slot, Parcel("dead", {"stream": stream}, batch)
+        yield self._slot, Parcel(RejectedHead(Outlet("dead", stream)), batch)
 
     def finish(self) -> Iterator[Packed]:
         """What was counted, and the newest times."""
         reach("split: everything is packed")
         counts = self._tally.counts + Counts(expression_errors=self._home.split.errors.count - self._errors)
-        counted = {"counts": asdict(counts), "spans": self._tally.spans}
         for slot in range(self._decision.slots):
-            if self._newest or slot == self._slot:
-                yield slot, Parcel("counts", {"newest": self._newest} | (counted if slot == self._slot else {}))
+            if slot == self._slot:
+                yield slot, Parcel(CountsHead(self._newest, counts, self._tally.spans))
+            elif self._newest:
+                yield slot, Parcel(CountsHead(self._newest))

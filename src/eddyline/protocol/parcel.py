@@ -1,38 +1,76 @@
 """What travels from a split to a slot: rows of a stream, or what the split counted.
 
 As bytes a parcel is one Arrow IPC stream. Rows have beside the columns of the stream a column of truth for each source
-that builds only some of them, and one for those that the slot logs; what is true of all rows, and everything that was
-counted, is JSON in the metadata of the schema.
+that builds only some of them, and one for those that the slot logs. The head, which says what the parcel is and holds
+everything that is true of all rows, is in the metadata of the schema.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+import msgspec
 import pyarrow as pa
 
+from eddyline import codec
+from eddyline.counts import Counts
 from eddyline.engine.split import Shipment
+from eddyline.engine.tally import Spans
+from eddyline.protocol.outlet import Outlet
+from eddyline.protocol.record import Record
 
 _HEAD = b"eddyline"
 _BUILD, _LOG = "\0build", "\0log"
 NO_ROWS = pa.record_batch([pa.array([], pa.null())], names=["nothing"])
 
 
+class RowsHead(msgspec.Struct, frozen=True, tag="rows"):
+    """Rows of a stream to build."""
+
+    stream: str
+    build: Mapping[int, bool] | None
+    """By source whether it builds all rows; otherwise a column says which. None: every source builds all."""
+
+
+class RejectedHead(msgspec.Struct, frozen=True, tag="rejected"):
+    """Late or dead rows of a stream."""
+
+    outlet: Outlet
+
+
+class CountsHead(msgspec.Struct, frozen=True, tag="counts"):
+    """What a split counted. All slots are told the newest times, one of them the rest."""
+
+    newest: Mapping[str, int]
+    counts: Counts = Counts()
+    spans: Spans = {}
+
+
+class CellsHead(msgspec.Struct, frozen=True, tag="cells"):
+    """Partial results."""
+
+
+class RecordHead(msgspec.Struct, frozen=True, tag="record"):
+    """The record of a turn that gave partial results."""
+
+    record: Record
+
+
+Head = RowsHead | RejectedHead | CountsHead | CellsHead | RecordHead
+
+
 @dataclass(frozen=True)
 class Parcel:
-    """Rows of a stream to build, late rows, dead rows, or counts, by `kind`."""
+    """A head, and the rows that it is about."""
 
-    kind: str
-    head: Mapping[str, Any]
+    head: Head
     batch: pa.RecordBatch = field(default_factory=lambda: NO_ROWS)
 
 
 def packed(parcel: Parcel) -> bytes:
     """A parcel as bytes."""
-    metadata = {_HEAD: json.dumps({"kind": parcel.kind, **parcel.head}).encode()}
+    metadata = {_HEAD: codec.packed(parcel.head)}
     batch = parcel.batch.replace_schema_metadata({**(parcel.batch.schema.metadata or {}), **metadata})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
@@ -42,34 +80,32 @@ def packed(parcel: Parcel) -> bytes:
 
 
 def unpacked(data: bytes | pa.Buffer) -> Parcel:
-    """What `packed` made."""
+    """The parcel that `packed` made bytes of."""
     batch = pa.ipc.open_stream(data).read_next_batch()
-    head = json.loads(batch.schema.metadata[_HEAD])
-    return Parcel(head.pop("kind"), head, batch.replace_schema_metadata(None))
+    head: Head = codec.unpacked(batch.schema.metadata[_HEAD], Head)  # type: ignore[arg-type]
+    return Parcel(head, batch.replace_schema_metadata(None))
 
 
 def of_shipment(shipment: Shipment) -> Parcel:
     """The rows of a shipment."""
-    batch, build = shipment.batch, {}
+    batch, build = shipment.batch, dict[int, bool]()
     for source, which in (shipment.build or {}).items():
-        build[str(source)] = which is None
+        build[source] = which is None
         if which is not None:
             batch = batch.append_column(f"{_BUILD}{source}", pa.array(which))
     if shipment.log is not None and not shipment.log.here.all():
         batch = batch.append_column(_LOG, pa.array(shipment.log.here))
-    head = {"stream": shipment.stream, "build": None if shipment.build is None else build}
-    return Parcel("rows", head, batch)
+    return Parcel(RowsHead(shipment.stream, None if shipment.build is None else build), batch)
 
 
-def as_shipment(parcel: Parcel, slot: int) -> tuple[Shipment, pa.RecordBatch]:
+def as_shipment(head: RowsHead, batch: pa.RecordBatch, slot: int) -> tuple[Shipment, pa.RecordBatch]:
     """The shipment, and those of its rows that the slot logs."""
-    batch, build = parcel.batch, parcel.head["build"]
     which = None
-    if build is not None:
+    if head.build is not None:
         which = {
-            int(s): None if all_ else batch.column(f"{_BUILD}{s}").to_numpy(zero_copy_only=False)
-            for s, all_ in build.items()
+            source: None if all_ else batch.column(f"{_BUILD}{source}").to_numpy(zero_copy_only=False)
+            for source, all_ in head.build.items()
         }
     log = batch.filter(batch.column(_LOG)) if _LOG in batch.schema.names else batch
     names = [name for name in batch.schema.names if not name.startswith("\0")]
-    return Shipment(parcel.head["stream"], slot, batch.select(names), which), log.select(names)
+    return Shipment(head.stream, slot, batch.select(names), which), log.select(names)

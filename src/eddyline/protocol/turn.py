@@ -20,20 +20,41 @@ import pyarrow as pa
 from eddyline.counts import Counts
 from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.partial import combine
+from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.slot import Slot
+from eddyline.engine.small_state import SmallState
 from eddyline.engine.snapshot import counted, restore_small_state, small_state
 from eddyline.engine.split import Shipment, Split
 from eddyline.engine.standing import Held
 from eddyline.engine.tally import Spans
+from eddyline.errors import InternalError
 from eddyline.faults import reach
-from eddyline.protocol.coordinator import COMBINED, Decision, Record
-from eddyline.protocol.home import RESULTS, Home, horizon
-from eddyline.protocol.parcel import Parcel, as_shipment
+from eddyline.protocol.checkpoint import LOG, SMALL
+from eddyline.protocol.commit import LogFile
+from eddyline.protocol.decision import Decision
+from eddyline.protocol.home import Home, horizon
+from eddyline.protocol.outlet import RESULTS, Outlet
+from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, RowsHead, as_shipment
+from eddyline.protocol.record import COMBINED, Record, Staged
 from eddyline.query.evaluate import ErrorCount
 from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look
-from eddyline.state.log.commits import LOG, SMALL, LogFile
 from eddyline.state.log.segment import written
+
+
+@dataclass(frozen=True)
+class LogMeta:
+    """Beside the rows in a segment of the log: which slot wrote it."""
+
+    slot: int
+
+
+@dataclass(frozen=True)
+class SmallMeta:
+    """Beside the cells in a segment of small state."""
+
+    slot: int
+    numbers: SmallState
 
 
 @dataclass(frozen=True)
@@ -64,23 +85,24 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
     slot.replan()
     shipments: list[Shipment] = []
     logged: dict[str, list[pa.RecordBatch]] = {}
-    staged: dict[str, list[str]] = {}
+    staged: dict[Outlet, list[str]] = {}
     for parcel in parcels:
-        if parcel.kind == "rows":
-            shipment, log = as_shipment(parcel, number)
-            shipments.append(shipment)
-            if log.num_rows:
-                logged.setdefault(shipment.stream, []).append(log)
-        elif parcel.kind == "counts":
-            for stream, when in parcel.head["newest"].items():
-                newest[stream] = max(when, newest.get(stream, when))
-            if "counts" in parcel.head:
-                counts += Counts.of_json(parcel.head["counts"])
-                spans.append(parcel.head["spans"])
-        else:
-            sink = f"{parcel.kind} {parcel.head['stream']}"
-            files = staged.setdefault(sink, [])
-            files += home.stage(sink, f"{name}-{sink.replace(' ', '-')}-{len(files)}", [parcel.batch])
+        match parcel.head:
+            case RowsHead() as head:
+                shipment, log = as_shipment(head, parcel.batch, number)
+                shipments.append(shipment)
+                if log.num_rows:
+                    logged.setdefault(shipment.stream, []).append(log)
+            case CountsHead() as head:
+                for stream, when in head.newest.items():
+                    newest[stream] = max(when, newest.get(stream, when))
+                counts += head.counts
+                spans.append(head.spans)
+            case RejectedHead(outlet):
+                files = staged.setdefault(outlet, [])
+                files += home.stage(outlet, f"{name}-{outlet.name}-{len(files)}", [parcel.batch])
+            case other:
+                raise InternalError(f"a slot was sent {other}")
     reach("turn: everything was received")
     after = home.after(decision, newest)
     _receive(home, slot, shipments)
@@ -98,30 +120,27 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
         counts += Counts(rows_out=sum(batch.num_rows for batch in results))
     counts += Counts(expression_errors=slot.errors.count - before, first_error=slot.errors.first)
     reach("turn: results are staged")
-    merged = tuple(decision.merge.get(str(number), ()))
     log_file = _log(home, decision, number, name, logged, horizon(home.plan, after, counted(slot)))
     reach("turn: rows are logged")
-    small = _small(home, slot, name) if home.has_small_state else None
+    small = _small(home, slot, number, name) if home.has_small_state else None
     reach("turn: small state is written")
     slot.batch_done = (decision.before, decision.after)
-    waiting = 0 if decision.kind == "end" else slot.waiting
-    did = snapshot(_seen(slot).since(begun))
-    if did and (estimate := slot.plans.estimate(slot.executor)) is not None:
-        did["estimated"] = estimate.as_json()
+    report = snapshot(_seen(slot).since(begun))
     record = Record(
-        number,
-        counts,
-        staged,
-        newest,
-        log_file,
-        merged,
-        small,
-        counted(slot),
-        Held(slot.peak_rows, slot.peak_bytes),
-        waiting,
-        spans,
-        did,
-        slot.executor.course,
+        slot=number,
+        counts=counts,
+        staged=tuple(Staged(outlet, tuple(files)) for outlet, files in staged.items()),
+        newest=newest,
+        log=log_file,
+        merged=decision.merge.get(number, ()),
+        small=small,
+        counted=counted(slot),
+        course=slot.executor.course,
+        held=Held(slot.peak_rows, slot.peak_bytes),
+        waiting=0 if decision.kind == "end" else slot.waiting,
+        spans=tuple(some for some in spans if some),
+        report=report,
+        estimate=None if report is None else slot.plans.estimate(slot.executor),
     )
     return Turn(record, partial)
 
@@ -147,10 +166,10 @@ def put_together(home: Home, decision: Decision, name: str, partial: Sequence[pa
     errors = ErrorCount()
     reach("together: before cells are combined")
     results = [batch for batch in combine(home.query, partial, errors) if batch.num_rows] if partial else []
-    staged = {RESULTS: home.stage(RESULTS, f"{decision.batch:08}-{name}-results", results)} if results else {}
+    files = home.stage(RESULTS, f"{decision.batch:08}-{name}-results", results) if results else []
     counts = Counts({}, sum(batch.num_rows for batch in results), errors.count, errors.first)
     reach("together: results are staged")
-    return Record(COMBINED, counts, staged)
+    return Record(COMBINED, counts, (Staged(RESULTS, tuple(files)),) if results else ())
 
 
 def _slot(home: Home, decision: Decision, number: int) -> Slot:
@@ -192,21 +211,22 @@ def restore(home: Home, slot: Slot, number: int, version: int) -> None:
     advanced = home.watermarks(commit.advanced)
     _restore_small(home, slot, number, commit.small)
     slot.load(advanced.by_stream, advanced.query, version)
-    course = commit.plans.get(str(number))
-    if course and home.settings.plan == "auto" and len(commit.plans) == home.slots:
+    course = commit.plans.get(number, PlanCourse())
+    if course.plan and home.settings.plan == "auto" and len(commit.plans) == home.slots:
         slot.resume(course)
 
 
 def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:
     """Each slot its own small state, if there are as many as there were; else the first has the cells of all."""
-    segments = [home.checkpoint.segment(name) for name in files]
+    segments = [(segment, segment.meta(SmallMeta)) for segment in map(home.checkpoint.segment, files)]
     if not segments:
         return
-    mine = [s for s in segments if s.meta["slot"] == number] if len(segments) == home.slots else segments
-    if mine is segments and number:
-        mine = []
+    if len(segments) == home.slots:
+        mine = [segment for segment, meta in segments if meta.slot == number]
+    else:
+        mine = [] if number else [segment for segment, _ in segments]
     batches = [(name, batch) for s in mine for name in s.names for batch in s.batches(name)]
-    restore_small_state(slot, segments[0].meta["numbers"], batches)
+    restore_small_state(slot, segments[0][1].numbers, batches)
 
 
 def _log(
@@ -220,7 +240,7 @@ def _log(
     """The rows that came, and those of the segments that are made one with them, as far as they are still needed when
     the batch is committed: from these times on."""
     times = {s.stream.name: s.stream.time for s in home.query.sources}
-    for old in decision.merge.get(str(number), ()):
+    for old in decision.merge.get(number, ()):
         segment = home.checkpoint.segment(old)
         for stream in segment.names:
             columns = home.split.needed[stream]  # they may have been in another order
@@ -237,7 +257,7 @@ def _log(
     if not kept:
         return None
     sections = [(stream, _alike(batches)) for stream, batches in kept.items()]
-    home.checkpoint.store.write(f"{LOG}/{name}", *written(sections, {"slot": number}))
+    home.checkpoint.store.write(f"{LOG}/{name}", *written(sections, LogMeta(number)))
     rows = sum(batch.num_rows for batches in kept.values() for batch in batches)
     return LogFile(f"{LOG}/{name}", number, rows, last)
 
@@ -255,11 +275,11 @@ def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return batches
 
 
-def _small(home: Home, slot: Slot, name: str) -> str:
+def _small(home: Home, slot: Slot, number: int, name: str) -> str:
     numbers, batches = small_state(slot)
     sections: dict[str, list[pa.RecordBatch]] = {}
     for section, batch in batches:
         sections.setdefault(section, []).append(batch)
-    meta = {"slot": int(name.split("-")[1]), "numbers": numbers}
+    meta = SmallMeta(number, numbers)
     home.checkpoint.store.write(f"{SMALL}/{name}", *written(list(sections.items()), meta))
     return f"{SMALL}/{name}"

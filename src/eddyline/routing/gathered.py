@@ -1,6 +1,6 @@
 """What the eddies of several slots did, told in small snapshots after each turn and put together by the driver.
 
-A snapshot is what happened in one turn (the difference of two reports), as plain data of bounded size: the busiest
+A snapshot is what happened in one turn (the difference of two reports), of bounded size: the busiest
 signatures and queues, the newest decisions, and counts of everything. So it can be added up: a turn that is taken again
 is told once, by the record that is committed, and a slot that was made again from the log begins at nothing without
 anybody having to know. Steps are told by their place among those that the plan allows. Slots may have plans of
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from eddyline.plan.plan import Plan, Signature
 from eddyline.plan.tree import parse_tree
@@ -24,30 +24,69 @@ SIGNATURES, QUEUES, DECISIONS, LETTERS = 64, 16, 20, 400
 """What a snapshot has at most, and how long the texts of a decision are at most."""
 
 
-def snapshot(turn: Report) -> dict[str, Any]:
-    """What happened in a turn, for JSON; empty if nothing did."""
+class StepTotals(NamedTuple):
+    """What one step did to the tuples of one signature."""
+
+    tuples: int
+    produced: int
+    seconds: float
+    calls: int
+
+    def plus(self, other: StepTotals) -> StepTotals:
+        """Both."""
+        tuples, produced = self.tuples + other.tuples, self.produced + other.produced
+        return StepTotals(tuples, produced, self.seconds + other.seconds, self.calls + other.calls)
+
+
+class SignatureTotals(NamedTuple):
+    """What all steps did that the plan allows for a signature, and which of them is taken now (-1: none)."""
+
+    signature: Signature
+    chosen: int
+    steps: tuple[StepTotals, ...]
+
+
+@dataclass(frozen=True)
+class TurnReport:
+    """What happened in one turn of a slot."""
+
+    plan: str
+    """The shape of the plan."""
+    signatures: tuple[SignatureTotals, ...]
+    packets: tuple[Packets, ...]
+    counts: Mapping[str, int]
+    """Decisions taken, by kind."""
+    decisions: tuple[Decision, ...]
+    """The newest."""
+    rows: tuple[int, ...]
+    """Rows built, by source."""
+    input_batch: int
+
+
+def snapshot(turn: Report) -> TurnReport | None:
+    """What happened in a turn; None if nothing did."""
     busy = [(s, counts) for s, counts in turn.steps.items() if any(c.tuples for c in counts)]
     busy.sort(key=lambda item: -sum(c.tuples for c in item[1]))
     queues = sorted((p for p in turn.packets if p.packets), key=lambda p: -p.tuples)
-    told: dict[str, Any] = {
-        "plan": turn.tree,
-        "steps": [
-            [*signature, next((i for i, c in enumerate(counts) if c.chosen), -1), [list(c[2:6]) for c in counts]]
+    counts = {kind: n for kind, n in turn.counts.items() if n}
+    if not (busy or queues or counts or turn.decisions or any(turn.rows)):
+        return None
+    return TurnReport(
+        turn.tree,
+        tuple(
+            SignatureTotals(
+                signature,
+                next((i for i, c in enumerate(counts) if c.chosen), -1),
+                tuple(StepTotals(c.tuples, c.produced, c.seconds, c.calls) for c in counts),
+            )
             for signature, counts in busy[:SIGNATURES]
-        ],
-        "packets": [
-            [*p.signature, p.packets, p.tuples, p.occupancy, p.threshold, p.longest_wait, p.most_rounds]
-            for p in queues[:QUEUES]
-        ],
-        "counts": {kind: n for kind, n in turn.counts.items() if n},
-        "decisions": [
-            [d.kind, d.at, d.what[:LETTERS], d.why[:LETTERS], {k: float(v) for k, v in d.measured.items()}]
-            for d in turn.decisions[-DECISIONS:]
-        ],
-    }
-    if not any(turn.rows) and not any(value for name, value in told.items() if name != "plan"):
-        return {}
-    return told | {"rows": list(turn.rows), "input_batch": turn.input_batch}
+        ),
+        tuple(queues[:QUEUES]),
+        counts,
+        tuple(replace(d, what=d.what[:LETTERS], why=d.why[:LETTERS]) for d in turn.decisions[-DECISIONS:]),
+        turn.rows,
+        turn.input_batch,
+    )
 
 
 class _Traffic:
@@ -55,20 +94,20 @@ class _Traffic:
 
     def __init__(self, plan: Plan) -> None:
         self._arrays = RoutingArrays(plan)
-        self._steps: dict[Signature, list[list[float]]] = {}
+        self._steps: dict[Signature, tuple[StepTotals, ...]] = {}
         self._chosen: dict[Signature, dict[int, int]] = {}
         """By signature, the step that each slot takes now."""
         self.packets: dict[Signature, Packets] = {}
 
-    def add(self, slot: int, told: Mapping[str, Any]) -> None:
+    def add(self, slot: int, told: TurnReport) -> None:
         """The snapshot of a slot's turn."""
-        for span, done, chosen, counts in told["steps"]:
-            known = self._steps.setdefault((span, done), [[0, 0, 0.0, 0] for _ in counts])
-            for total, more in zip(known, counts, strict=True):
-                total[:] = [a + b for a, b in zip(total, more, strict=True)]
-            self._chosen.setdefault((span, done), {})[slot] = chosen
-        for span, done, *numbers in told["packets"]:
-            self._queue(Packets((span, done), *numbers))
+        for signature, chosen, steps in told.signatures:
+            known = self._steps.get(signature)
+            added = steps if known is None else tuple(a.plus(b) for a, b in zip(known, steps, strict=True))
+            self._steps[signature] = added
+            self._chosen.setdefault(signature, {})[slot] = chosen
+        for packets in told.packets:
+            self._queue(packets)
 
     def _queue(self, new: Packets) -> None:
         old = self.packets.get(new.signature)
@@ -90,14 +129,12 @@ class _Traffic:
                 steps[signature] = ()  # a whole result
         return steps
 
-    def _counts(self, signature: Signature, totals: list[list[float]]) -> tuple[StepCount, ...]:
+    def _counts(self, signature: Signature, totals: tuple[StepTotals, ...]) -> tuple[StepCount, ...]:
         votes = Counter(self._chosen[signature].values()).most_common(1)
         chosen = votes[0][0] if votes else -1
         return tuple(
-            StepCount(t.step, t.after, int(tuples), int(produced), seconds, int(calls), number == chosen)
-            for number, (t, (tuples, produced, seconds, calls)) in enumerate(
-                zip(self._arrays.entry(signature).steps, totals, strict=True)
-            )
+            StepCount(t.step, t.after, *of_step, number == chosen)
+            for number, (t, of_step) in enumerate(zip(self._arrays.entry(signature).steps, totals, strict=True))
         )
 
 
@@ -114,22 +151,19 @@ class Gathered:
         self._decisions: deque[Decision] = deque(maxlen=KEPT)
         self.counts: Counter[str] = Counter()
 
-    def add(self, slot: int, told: Mapping[str, Any]) -> None:
+    def add(self, slot: int, told: TurnReport) -> None:
         """The snapshot of a slot's turn."""
-        if not told:
-            return
-        if told["plan"] not in self._traffic:
-            tree = parse_tree(told["plan"], [source.alias for source in self._query.sources])
-            self._traffic[told["plan"]] = _Traffic(Plan(self._query, tree))
-        self._traffic[told["plan"]].add(slot, told)
+        if told.plan not in self._traffic:
+            tree = parse_tree(told.plan, [source.alias for source in self._query.sources])
+            self._traffic[told.plan] = _Traffic(Plan(self._query, tree))
+        self._traffic[told.plan].add(slot, told)
         self._trees.pop(-1, None)
-        self._trees[slot] = told["plan"]
-        for kind, at, what, why, measured in told["decisions"]:
-            whose = f"slot {slot}: " if self._slots > 1 else ""
-            self._decisions.append(Decision(kind, at, whose + what, why, measured))
-        self.counts.update(told["counts"])
-        self._rows = [a + b for a, b in zip(self._rows, told["rows"], strict=True)]
-        self._input_batch[slot] = told["input_batch"]
+        self._trees[slot] = told.plan
+        whose = f"slot {slot}: " if self._slots > 1 else ""
+        self._decisions.extend(replace(decision, what=whose + decision.what) for decision in told.decisions)
+        self.counts.update(told.counts)
+        self._rows = [a + b for a, b in zip(self._rows, told.rows, strict=True)]
+        self._input_batch[slot] = told.input_batch
 
     def report(self, seconds: float) -> Report:
         """All slots as one."""

@@ -13,6 +13,8 @@ Times that nobody will ask about again are forgotten. Of a few rows, spread over
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +28,18 @@ MARKS = 16
 """So many marks there are in a window, at most: a log keeps no more than this share of it in vain."""
 
 
+Marks = tuple[tuple[int, int], ...]
+"""(place, time) of some rows, in order."""
+
+
+@dataclass(frozen=True)
+class RowsCounted:
+    """How many rows a ROWS window has counted, and marks of where in time they were."""
+
+    rows: int
+    marks: Marks
+
+
 class Clock:
     """The times of every row of a source with a ROWS window of `size` rows."""
 
@@ -33,8 +47,8 @@ class Clock:
         self.size = size
         self._times = Column(arena, "i8")
         self._base = self._committed_rows = 0
-        self._marks: tuple[tuple[int, int], ...] = ()
-        self._committed_marks: tuple[tuple[int, int], ...] = ()
+        self._marks: Marks = ()
+        self._committed_marks: Marks = ()
 
     def append(self, times: Times) -> NDArray[np.int64]:
         """Rows in event-time order; returns their places in the stream."""
@@ -87,16 +101,16 @@ class Clock:
         self._base, self._committed_rows = saved["base"], saved["committed"]
         self._marks, self._committed_marks = (tuple((p, t) for p, t in marks) for marks in saved["marks"])
 
-    def small_state(self) -> Saved:
-        """What rows that are live do not tell."""
-        return {"rows": self.rows, "marks": self._marks}
+    @property
+    def counted(self) -> RowsCounted:
+        """What live rows do not tell."""
+        return RowsCounted(self.rows, self._marks)
 
-    def start_at(self, saved: Saved) -> None:
-        """So many rows there were, all of them below the watermark: a new clock goes on from there."""
-        rows = saved["rows"]
-        self._times.release(rows)
-        self._times.rows = self._base = self._committed_rows = rows
-        self._marks = self._committed_marks = tuple((place, time) for place, time in saved["marks"])
+    def start_at(self, counted: RowsCounted) -> None:
+        """Rows that were counted before, all of them below the watermark: a new clock goes on from there."""
+        self._times.release(counted.rows)
+        self._times.rows = self._base = self._committed_rows = counted.rows
+        self._marks = self._committed_marks = counted.marks
 
     @property
     def nbytes(self) -> int:

@@ -28,7 +28,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from eddyline.counts import Counts
 from eddyline.errors import EddylineError, SettingError
 from eddyline.faults import reach
-from eddyline.protocol.coordinator import Decision, Record
+from eddyline.protocol.decision import BatchKind, Decision
+from eddyline.protocol.record import Record
 from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
@@ -157,7 +158,7 @@ class SparkRunner:
         self._own_batch(self._coordinator.commit.batch + 1, "end", rows)
         self._checkpointed.end()
 
-    def _own_batch(self, batch: int, kind: str, rows: Callable[[], DataFrame] | None) -> None:
+    def _own_batch(self, batch: int, kind: BatchKind, rows: Callable[[], DataFrame] | None) -> None:
         """Without `rows` slots have nothing to do: then they are not asked."""
         decision = self._coordinator.begin(batch, kind, {"own": kind})
         if decision is not None:
@@ -271,7 +272,7 @@ class SparkRunner:
         else:
             done = rows.repartitionById(slots, "slot").mapInArrow(self._turn(self._text, batch), RECORD_DDL)
         reach("spark: before the job")
-        records = [Record.of_json(row.record) for row in done.collect()]
+        records = [Record.unpacked(bytes(row.record)) for row in done.collect()]
         reach("spark: records are there")
         return records
 

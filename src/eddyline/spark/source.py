@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from eddyline.faults import reach
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from eddyline.engine.tally import FilePlace
     from eddyline.protocol.packing import Packed
     from eddyline.runtime.running.spec import Spec
     from eddyline.runtime.sources.file_progress import FileProgress
@@ -38,6 +40,12 @@ class Part(InputPartition):
 
     pieces: Sequence[tuple[str, Piece]]
     number: int
+
+
+def _place(piece: Piece) -> FilePlace:
+    from eddyline.engine.tally import FilePlace
+
+    return FilePlace(tuple(os.fsencode(part) for part in Path(piece.file.path).parts), piece.group)
 
 
 class EddylineFiles(DataSource):
@@ -103,6 +111,7 @@ class _Reading:
         return [Part(load, number) for number, load in enumerate(loads) if load]
 
     def _packed(self, part: Part, batch: int) -> Iterator[pa.RecordBatch]:
+        from eddyline.protocol.outlet import Outlet
         from eddyline.protocol.packing import Packer
         from eddyline.runtime.sources.source import Piece, Wanted
         from eddyline.spark.functions import home_in_task
@@ -116,8 +125,8 @@ class _Reading:
         def parcels() -> Iterator[Packed]:
             for name, piece in part.pieces:
                 source = self._source(name)
-                packer.at((Path(piece.file.path).parts, piece.group) if isinstance(piece, Piece) else None)
-                everything = f"late {name}" in sinks or f"dead {name}" in sinks
+                packer.at(_place(piece) if isinstance(piece, Piece) else None)
+                everything = Outlet("late", name) in sinks or Outlet("dead", name) in sinks
                 needed = home.split.streams[name].read_for(home.split.needed[name])
                 wanted = Wanted.of(source.schema, needed, everything)
                 for chunk in source.read_piece(piece, wanted):
@@ -225,7 +234,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
 
     def _is_done(self, end: dict[str, Any]) -> bool:
         """Whether a batch that ends there, which an earlier run planned, was committed."""
-        from eddyline.state.log.commits import Checkpoint
+        from eddyline.protocol.checkpoint import Checkpoint
         from eddyline.state.log.store import Store
 
         commit = Checkpoint(Store(self._checkpoint)).last()

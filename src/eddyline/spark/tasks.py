@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -19,16 +19,17 @@ from eddyline.counts import Counts
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.plan.partition import row_groups
-from eddyline.protocol.coordinator import Decision, Record
+from eddyline.protocol.decision import Decision
 from eddyline.protocol.home import Home
 from eddyline.protocol.packing import Packed, Packer
-from eddyline.protocol.parcel import Parcel, packed, unpacked
+from eddyline.protocol.parcel import CellsHead, CountsHead, Parcel, RecordHead, packed, unpacked
+from eddyline.protocol.record import Record
 from eddyline.protocol.turn import put_together, take_turn
 from eddyline.spark.functions import home_in_task
 from eddyline.state.arena import placed
 from eddyline.state.own_folder import delete
 
-RECORD_DDL = "record string"
+RECORD_DDL = "record binary"
 BATCH_PROPERTY = "streaming.sql.batchId"
 _BLOBS = 16
 """Parcels that are handed to Spark at a time."""
@@ -40,7 +41,7 @@ def decision_of(home: Home, batch: int) -> Decision:
     """What was decided for a batch."""
     read = home.checkpoint.decided(batch)
     assert read is not None, f"nothing was decided for batch {batch}"
-    return Decision(**read)
+    return read
 
 
 def current_batch() -> int:
@@ -101,14 +102,18 @@ def turn_task(spec: str, batch: int) -> Task:
         reach("spark: a turn begins")
         done = take_turn(home, decision_of(home, batch), context.partitionId(), attempt, parcels)
         reach("spark: a turn is done")
-        record = done.record.as_json()
         if not home.partial:
-            yield pa.record_batch([pa.array([record])], names=["record"])
+            yield _records([done.record])
             return
         yield from as_rows(_spread(home, done.partial))
-        yield from as_rows([(0, Parcel("record", {"record": record}))])
+        yield from as_rows([(0, Parcel(RecordHead(done.record)))])
 
     return turn
+
+
+def _records(records: Sequence[Record]) -> pa.RecordBatch:
+    """Records as Spark takes them."""
+    return pa.record_batch([pa.array([record.packed() for record in records], pa.binary())], names=["record"])
 
 
 def sweep_task(arenas: str) -> Callable[[Iterable[int]], None]:
@@ -129,8 +134,9 @@ def count_task(spec: str, batch: int) -> Task:
         context = TaskContext.get()
         assert context is not None
         parcels = [unpacked(blob.as_buffer()) for rows in batches for blob in rows.column("blob")]
-        counts = sum((Counts.of_json(p.head["counts"]) for p in parcels if "counts" in p.head), Counts())
-        yield pa.record_batch([pa.array([Record(context.partitionId(), counts).as_json()])], names=["record"])
+        heads = [parcel.head for parcel in parcels]
+        counts = sum((head.counts for head in heads if isinstance(head, CountsHead)), Counts())
+        yield _records([Record(context.partitionId(), counts)])
 
     return count
 
@@ -143,7 +149,7 @@ def _spread(home: Home, partial: list[pa.RecordBatch]) -> Iterator[Packed]:
         for slot in range(home.slots):
             mine = cells.filter(pa.array(to == slot))
             if mine.num_rows:
-                yield slot, Parcel("cells", {}, mine)
+                yield slot, Parcel(CellsHead(), mine)
 
 
 def combine_task(spec: str, batch: int) -> Task:
@@ -156,12 +162,12 @@ def combine_task(spec: str, batch: int) -> Task:
         for rows in batches:
             for blob in rows.column("blob"):
                 parcel = unpacked(blob.as_buffer())
-                if parcel.kind == "cells":
-                    cells.append(parcel.batch)
+                if isinstance(parcel.head, RecordHead):
+                    records.append(parcel.head.record)
                 else:
-                    records.append(parcel.head["record"])
-        records.append(put_together(home, decision_of(home, batch), f"c-{uuid.uuid4().hex[:8]}", cells).as_json())
+                    cells.append(parcel.batch)
+        records.append(put_together(home, decision_of(home, batch), f"c-{uuid.uuid4().hex[:8]}", cells))
         reach("spark: combining is done")
-        yield pa.record_batch([pa.array(records)], names=["record"])
+        yield _records(records)
 
     return combine

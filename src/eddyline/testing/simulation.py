@@ -30,10 +30,13 @@ from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.errors import EddylineError, InternalError, JobError
 from eddyline.plan.plan import Plan
-from eddyline.protocol.coordinator import Coordinator, Decision, Publisher, Record
-from eddyline.protocol.home import RESULTS, Home, checkpoint_at
+from eddyline.protocol.coordinator import Coordinator, Publisher
+from eddyline.protocol.decision import BatchKind, Decision
+from eddyline.protocol.home import Home, checkpoint_at
+from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.packing import Packed, Packer
 from eddyline.protocol.parcel import packed, unpacked
+from eddyline.protocol.record import Record
 from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.query.model import Query
 from eddyline.settings import Settings
@@ -56,10 +59,10 @@ class Crash(EddylineError):
 class Sink(Publisher, Protocol):
     """What is durable outside."""
 
-    def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
+    def stage(self, outlet: Outlet, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
         """In a turn."""
 
-    def rows(self, sink: str, after: int = -1) -> list[pa.RecordBatch]:
+    def rows(self, outlet: Outlet, after: int = -1) -> list[pa.RecordBatch]:
         """All that was published of batches after this one."""
 
 
@@ -68,24 +71,24 @@ class MemorySink:
 
     def __init__(self) -> None:
         self._staged: dict[str, Sequence[pa.RecordBatch]] = {}
-        self._published: dict[int, dict[str, list[pa.RecordBatch]]] = {}
+        self._published: dict[int, dict[Outlet, list[pa.RecordBatch]]] = {}
 
-    def stage(self, sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
-        file = f"{sink}/{name}"
+    def stage(self, outlet: Outlet, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
+        file = f"{outlet.name}/{name}"
         assert file not in self._staged, "two attempts have one name"
         self._staged[file] = batches
         return [file]
 
-    def publish(self, batch: int, staged: Mapping[str, Sequence[str]]) -> None:
+    def publish(self, batch: int, staged: Mapping[Outlet, Sequence[str]]) -> None:
         self._published[batch] = {
-            sink: [rows for file in files for rows in self._staged[file]] for sink, files in staged.items()
+            outlet: [rows for file in files for rows in self._staged[file]] for outlet, files in staged.items()
         }
 
     def forget_after(self, batch: int) -> None:
         self._published = {b: rows for b, rows in self._published.items() if b <= batch}
 
-    def rows(self, sink: str, after: int = -1) -> list[pa.RecordBatch]:
-        return [rows for batch, of in sorted(self._published.items()) if batch > after for rows in of.get(sink, ())]
+    def rows(self, outlet: Outlet, after: int = -1) -> list[pa.RecordBatch]:
+        return [rows for batch, of in sorted(self._published.items()) if batch > after for rows in of.get(outlet, ())]
 
 
 class Simulation:
@@ -170,7 +173,7 @@ class Simulation:
         batches = self._case.batches
         while not coordinator.commit.finished:
             number = coordinator.commit.batch + 1
-            kind = "load" if number == 0 else "rows" if number <= len(batches) else "end"
+            kind: BatchKind = "load" if number == 0 else "rows" if number <= len(batches) else "end"
             rows: Rows = tuple(self._case.tables.items()) if kind == "load" else ()
             ended: Sequence[str] = ()
             if kind == "rows":
@@ -210,7 +213,7 @@ class Simulation:
             partial += turn.partial
         if homes[0].partial:
             records.append(put_together(homes[0], decision, self._attempt(), partial))
-        return [Record.of_json(record.as_json()) for record in records]
+        return [Record.unpacked(record.packed()) for record in records]
 
     def _turn(self, homes: Sequence[Home], decision: Decision, slot: int, parcels: Parcels) -> Turn:
         while True:
@@ -242,7 +245,7 @@ class Simulation:
         counts = counted(commit.counts)
         names = {s.stream.name for s in self._query.sources}
         for kind in ("late", "dead"):
-            counts[kind] = sum(b.num_rows for name in names for b in sink.rows(f"{kind} {name}"))
+            counts[kind] = sum(b.num_rows for name in names for b in sink.rows(Outlet(kind, name)))
         counts["held_back"] = held_back(self._query, sink.rows(RESULTS, commit.batch - 1))
         return Outcome(pa.Table.from_batches(sink.rows(RESULTS), self._query.schema), counts)
 

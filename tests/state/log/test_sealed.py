@@ -9,8 +9,8 @@ from eddyline.state.log.sealed import Broken, sealed, unsealed
 
 
 def test_what_was_sealed_comes_back_and_nothing_else() -> None:
-    data = sealed({"b": [1, None], "a": "ä"})
-    assert unsealed(data) == {"a": "ä", "b": [1, None]}
+    data = sealed(b'{"a": 7}\n')
+    assert unsealed(data) == b'{"a": 7}\n'
     for at in range(len(data)):
         for bit in range(8):
             changed = bytearray(data)

@@ -25,7 +25,7 @@ def read(data: bytes) -> Segment:
 def test_sections_come_back_in_order_with_their_batches() -> None:
     other = pa.record_batch({"z": pa.array([[1, 2], None])})
     segment = read(file([("b", [ROWS, ROWS.slice(1, 1)]), ("nothing", []), ("a", [other])], {"slot": 3}))
-    assert segment.names == ["b", "a"] and segment.meta == {"slot": 3}
+    assert segment.names == ["b", "a"] and segment.meta(dict[str, int]) == {"slot": 3}
     assert segment.batches("b") == [ROWS, ROWS.slice(1, 1)] and segment.batches("a") == [other]
     assert segment.batches("nothing") == []
 
@@ -33,7 +33,7 @@ def test_sections_come_back_in_order_with_their_batches() -> None:
 def test_sections_are_aligned() -> None:
     data = file([("a", [ROWS]), ("b", [ROWS])])
     entries = read(data)._index.values()
-    assert len(entries) == 2 and all(entry["offset"] % 64 == 0 for entry in entries)
+    assert len(entries) == 2 and all(entry.offset % 64 == 0 for entry in entries)
     assert data.startswith(MAGIC) and data.endswith(END)
 
 
@@ -52,7 +52,7 @@ def test_every_bit_that_flips_is_noticed_or_lies_between_sections() -> None:
     data = file([("a", [ROWS]), ("b", [ROWS])], {"slot": 1})
     good = read(data)
     covered = [range(len(MAGIC))]
-    covered += [range(e["offset"], e["offset"] + e["length"]) for e in good._index.values()]
+    covered += [range(e.offset, e.offset + e.length) for e in good._index.values()]
     covered.append(range(covered[-1].stop, len(data)))
     for at in range(len(data)):
         changed = bytearray(data)
@@ -60,7 +60,7 @@ def test_every_bit_that_flips_is_noticed_or_lies_between_sections() -> None:
         try:
             segment = read(bytes(changed))
             assert [segment.batches(name) for name in segment.names] == [[ROWS], [ROWS]]
-            assert segment.meta == {"slot": 1}
+            assert segment.meta(dict[str, int]) == {"slot": 1}
         except JobError as error:
             assert "the checkpoint is damaged: log/00000001-0-x: " in str(error)
         else:

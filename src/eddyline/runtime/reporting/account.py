@@ -13,11 +13,11 @@ from eddyline.engine.estimate import Estimate, put_together
 from eddyline.engine.standing import Held, Standing
 from eddyline.plan.explain import explain
 from eddyline.plan.tree import parse_tree
-from eddyline.protocol.coordinator import Record
+from eddyline.protocol.commit import Commit
 from eddyline.protocol.home import Home
+from eddyline.protocol.record import Record
 from eddyline.routing.gathered import Gathered
 from eddyline.routing.report import Report
-from eddyline.state.log.commits import Commit
 
 
 class Account:
@@ -37,9 +37,10 @@ class Account:
     def add(self, commit: Commit, counts: Counts, records: Sequence[Record]) -> None:
         """A batch with these counts was committed; its slots gave these records."""
         for record in records:
-            self._gathered.add(record.slot, record.report)
-            if "estimated" in record.report:
-                self._estimates[record.slot] = Estimate.of_json(record.report["estimated"])
+            if record.report is not None:
+                self._gathered.add(record.slot, record.report)
+            if record.estimate is not None:
+                self._estimates[record.slot] = record.estimate
         self._stand(commit, counts, sum((record.held for record in records), Held()))
 
     def _stand(self, commit: Commit, counts: Counts, held: Held) -> None:
@@ -49,7 +50,7 @@ class Account:
             before.run + counts,
             held,
             before.peak.most(held),
-            commit.watermarks["used"],
+            commit.watermarks.used,
             commit.waiting,
             commit.finished,
         )

@@ -16,8 +16,13 @@ from eddyline.counts import Counts
 from eddyline.cql.script import parse
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError, SettingError
-from eddyline.protocol.coordinator import Coordinator, Decision, Record
-from eddyline.protocol.home import RESULTS, Home
+from eddyline.protocol.checkpoint import Checkpoint
+from eddyline.protocol.commit import Commit
+from eddyline.protocol.coordinator import Coordinator
+from eddyline.protocol.decision import Decision
+from eddyline.protocol.home import Home
+from eddyline.protocol.outlet import RESULTS, Outlet
+from eddyline.protocol.record import Record
 from eddyline.runtime.reporting.account import Account
 from eddyline.runtime.running.check import about
 from eddyline.runtime.running.engine import check_memory
@@ -27,8 +32,8 @@ from eddyline.runtime.running.schemas import schema_text
 from eddyline.runtime.running.spec import AnySink, Spec, home_of
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.folder import JOB_DIGITS
+from eddyline.runtime.sinks.sink import Sink
 from eddyline.settings import Settings
-from eddyline.state.log.commits import Checkpoint, Commit
 from eddyline.state.log.store import Store
 from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_name, sweep
 
@@ -108,7 +113,7 @@ class CheckpointedJob:
         """The newest commit."""
         if self.coordinator is not None:
             return self.coordinator.commit
-        return Commit(-1, None, self.home.watermarks().saved())
+        return Commit(-1, None, self.home.watermarks().reached)
 
     def finish(self, decision: Decision, records: Sequence[Record]) -> Counts:
         """Every slot took its turn: the batch is published and committed. Returns its counts."""
@@ -145,17 +150,23 @@ class CheckpointedJob:
                 sink.abandon()
             self._temporary.remove()
 
-    def _give(self, what: str, batch: int, files: Sequence[str]) -> None:
+    def _sink(self, outlet: Outlet) -> Sink:
+        """The sink of an outlet, which has one."""
+        if outlet == RESULTS:
+            return self._job.sink
+        stream = next(i for i in self._job.inputs if i.name == outlet.stream)
+        found = stream.late if outlet.kind == "late" else stream.dead
+        assert found is not None
+        return found
+
+    def _give(self, outlet: Outlet, batch: int, files: Sequence[str]) -> None:
         """Rows for a sink that is no files."""
-        sink = self._job.sink
-        if what != RESULTS:
-            kind, _, name = what.partition(" ")
-            sink = getattr(next(i for i in self._job.inputs if i.name == name), kind)
+        sink = self._sink(outlet)
         take_files = getattr(sink, "take_files", None)
         if take_files is not None:
             take_files(batch, [f"{self.root}/{file}" for file in files])
         else:
-            taken = self.sinks[what]
+            taken = self.sinks[outlet]
             assert isinstance(taken, HandOver)
             for file in files:
                 for rows in taken.staged(file).to_batches():
@@ -165,12 +176,12 @@ class CheckpointedJob:
 class _Published:
     """All sinks of a job as the coordinator sees them."""
 
-    def __init__(self, sinks: Mapping[str, AnySink]) -> None:
+    def __init__(self, sinks: Mapping[Outlet, AnySink]) -> None:
         self._sinks = sinks
 
-    def publish(self, batch: int, staged: Mapping[str, Sequence[str]]) -> None:
-        for what, sink in self._sinks.items():
-            sink.publish(batch, staged.get(what, ()))
+    def publish(self, batch: int, staged: Mapping[Outlet, Sequence[str]]) -> None:
+        for outlet, sink in self._sinks.items():
+            sink.publish(batch, staged.get(outlet, ()))
 
     def forget_after(self, batch: int) -> None:
         for sink in self._sinks.values():

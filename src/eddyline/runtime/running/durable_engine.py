@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from eddyline.engine.standing import Standing
 from eddyline.errors import SettingError
+from eddyline.protocol.decision import BatchKind
 from eddyline.protocol.packing import Packed, Packer
 from eddyline.protocol.parcel import Parcel
 from eddyline.protocol.turn import put_together, take_turn
@@ -50,7 +51,7 @@ class DurableEngine:
         for reader in readers:
             name = reader.stream.name
             reader.start_at(tuple(at[name]), self._job.checkpoint.store)
-            if (commit.finished or name in commit.watermarks["ended"]) and reader.feed.more():
+            if (commit.finished or name in commit.watermarks.ended) and reader.feed.more():
                 raise self._job.refused(name)
         return not commit.finished
 
@@ -108,7 +109,7 @@ class DurableEngine:
         return {reader.stream.name: reader.offset for reader in self._readers}
 
     def _batch(
-        self, kind: str, rows: Iterable[Read], ended: Collection[str] = (), unread: Collection[str] = ()
+        self, kind: BatchKind, rows: Iterable[Read], ended: Collection[str] = (), unread: Collection[str] = ()
     ) -> None:
         home, offsets = self._job.home, self._offsets
         for reader in self._readers:

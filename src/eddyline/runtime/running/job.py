@@ -18,6 +18,7 @@ from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, wrong
 from eddyline.cql.script import Script, parse
 from eddyline.errors import EddylineError, ScriptError, SettingError
+from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.query.bind import bind
 from eddyline.query.model import Query, Stream
 from eddyline.runtime.formats import open_sink, open_source
@@ -25,7 +26,6 @@ from eddyline.runtime.sinks.print_rows import PrintSink
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.paths import nested, overlap
 from eddyline.runtime.sources.source import Source, Wanted, dead_schema
-from eddyline.state.log.commits import Checkpoint
 from eddyline.state.log.store import Store
 
 Opener = Callable[[Declaration, int], Source]

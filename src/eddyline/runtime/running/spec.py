@@ -17,7 +17,8 @@ import pyarrow as pa
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.places import Place
 from eddyline.cql.script import Script, parse
-from eddyline.protocol.home import RESULTS, Home, checkpoint_at
+from eddyline.protocol.home import Home, checkpoint_at
+from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.packing import REASON
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
@@ -33,6 +34,9 @@ from eddyline.settings import Settings
 from eddyline.state.log.store import Store
 
 AnySink = BatchFiles | HandOver
+
+Give = Callable[[Outlet, int, Sequence[str]], None]
+"""Takes (outlet, batch, files): rows for a sink that is no files."""
 
 
 @dataclass(frozen=True)
@@ -82,32 +86,31 @@ class Spec:
         """The bound query."""
         return bind(self.script, lambda declaration: self.schema(declaration.name))
 
-    def sinks(self, query: Query, give: Callable[[str, int, Sequence[str]], None] | None = None) -> dict[str, AnySink]:
-        """By what they take: the results, and late and dead rows of streams. `give` gets what goes to no file."""
+    def sinks(self, query: Query, give: Give | None = None) -> dict[Outlet, AnySink]:
+        """By outlet, for those that have one. `give` gets the rows that go to no file."""
         script = self.script
         declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
         wanted = {RESULTS: (script.insert_into, query.schema)}
         for name in {s.stream.name for s in query.sources}:
             declaration = next(d for d in script.declarations if d.kind != "SINK" and d.name.lower() == name.lower())
             if declaration.late_into is not None:
-                wanted[f"late {name}"] = (declaration.late_into, self.schema(name))
+                wanted[Outlet("late", name)] = (declaration.late_into, self.schema(name))
             if declaration.dead_into is not None:
-                wanted[f"dead {name}"] = (declaration.dead_into, dead_schema(self.schema(name)))
-        made: dict[str, AnySink] = {}
-        for what, (into, schema) in wanted.items():
+                wanted[Outlet("dead", name)] = (declaration.dead_into, dead_schema(self.schema(name)))
+        made: dict[Outlet, AnySink] = {}
+        for outlet, (into, schema) in wanted.items():
             sink = None if into is None else declared[into.lower()]
             if sink is not None and writes_files(sink):
                 options = FileOptions.read(sink.format, Options.of(sink), sink.partition_by)
-                made[what] = BatchFiles(options, schema, self.job)
+                made[outlet] = BatchFiles(options, schema, self.job)
             else:
-                made[what] = HandOver(
-                    Store(self.checkpoint), f"staged/{what.replace(' ', '-')}", schema, _giver(give, what)
-                )
+                folder = f"staged/{outlet.name}"
+                made[outlet] = HandOver(Store(self.checkpoint), folder, schema, _giver(give, outlet))
         return made
 
 
-def _giver(give: Callable[[str, int, Sequence[str]], None] | None, what: str) -> Callable[[int, Sequence[str]], None]:
-    return lambda batch, files: None if give is None else give(what, batch, files)
+def _giver(give: Give | None, outlet: Outlet) -> Callable[[int, Sequence[str]], None]:
+    return lambda batch, files: None if give is None else give(outlet, batch, files)
 
 
 def home_of(text: str) -> tuple[Spec, Home]:
@@ -125,12 +128,12 @@ def _home_of(text: str, functions: tuple[Udf, ...]) -> tuple[Spec, Home]:
     sinks = spec.sinks(query)
     settings = Settings(**spec.settings)
 
-    def stage(sink: str, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
-        if sink not in sinks:
+    def stage(outlet: Outlet, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
+        if outlet not in sinks:
             return []
-        if sink.startswith("dead "):
-            batches = [_dead(spec.schema(sink.removeprefix("dead ")), batch) for batch in batches]
-        return sinks[sink].stage(name, batches)
+        if outlet.kind == "dead":
+            batches = [_dead(spec.schema(outlet.stream), batch) for batch in batches]
+        return sinks[outlet].stage(name, batches)
 
     checkpoint = checkpoint_at(spec.checkpoint)
     return spec, Home(query, settings, spec.slots, checkpoint, spec.arenas, stage, spec.anywhere)

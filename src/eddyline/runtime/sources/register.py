@@ -12,6 +12,7 @@ written again only some times.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -47,7 +48,7 @@ class Register:
     def _read(self, name: str) -> tuple[int, list[tuple[str, int, int]]]:
         assert self._store is not None
         try:
-            part = unsealed(self._store.read(name).to_pybytes())
+            part = json.loads(unsealed(self._store.read(name).to_pybytes()))
         except Broken:
             raise JobError(f"the checkpoint is damaged: {name} does not match its checksum") from None
         return part["first"], part["files"]
@@ -103,7 +104,8 @@ class Register:
             replaced.append(name)
         number = 1 + max([int(name) for name, _ in self._parts] + [int(name) for name in replaced], default=0)
         entries = [(file.name, file.size, file.changed) for file in self._files[first:]]
-        self._store.write(f"{self._folder}/{number:08}", sealed({"first": first, "files": entries}))
+        body = json.dumps({"files": entries, "first": first})  # which can write names that are not Unicode
+        self._store.write(f"{self._folder}/{number:08}", sealed(body.encode()))
         self._parts.append((f"{number:08}", first))
         self._saved = len(self._files)
         for name in replaced:

@@ -9,19 +9,38 @@ Whoever reads gets what was written, or a JobError that names the file; never so
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
+import msgspec
 import pyarrow as pa
 
+from eddyline.codec import as_json, of_json
 from eddyline.errors import JobError
 
 MAGIC, END = b"EDDYLINE SEGMENT 1\n", b"EDDYEND1"
 _ALIGNED = 64
 _TAIL = struct.Struct("<II8s")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Section:
+    name: str
+    offset: int
+    length: int
+    crc32: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class _Footer:
+    sections: tuple[_Section, ...]
+    meta: msgspec.Raw
 
 
 class _Parts:
@@ -43,9 +62,7 @@ class _Parts:
         pass
 
 
-def written(
-    sections: Sequence[tuple[str, Sequence[pa.RecordBatch]]], meta: Mapping[str, Any]
-) -> list[bytes | pa.Buffer]:
+def written(sections: Sequence[tuple[str, Sequence[pa.RecordBatch]]], meta: object) -> list[bytes | pa.Buffer]:
     """The parts of a file with these sections; all batches of a section have one schema. They are the buffers of the
     batches themselves, where these need no change."""
     parts: list[bytes | pa.Buffer] = [MAGIC]
@@ -60,11 +77,10 @@ def written(
         rows = sum(batch.num_rows for batch in batches)
         parts.append(bytes(-offset % _ALIGNED))
         offset += -offset % _ALIGNED
-        entry = {"name": name, "offset": offset, "length": section.size, "crc32": section.crc32, "rows": rows}
-        index.append(entry)
+        index.append(_Section(name, offset, section.size, section.crc32, rows))
         parts += section.given
         offset += section.size
-    footer = json.dumps({"sections": index, "meta": dict(meta)}).encode()
+    footer = as_json({"sections": index, "meta": meta})
     return [*parts, footer, _TAIL.pack(len(footer), zlib.crc32(footer), END)]
 
 
@@ -82,9 +98,13 @@ class Segment:
         footer = data.slice(at, length).to_pybytes()
         if zlib.crc32(footer) != crc:
             raise self._damaged("its index does not match its checksum")
-        parsed = json.loads(footer)
-        self.meta: dict[str, Any] = parsed["meta"]
-        self._index: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in parsed["sections"]}
+        parsed = of_json(footer, _Footer)
+        self._meta = bytes(parsed.meta)
+        self._index = {section.name: section for section in parsed.sections}
+
+    def meta(self, wanted: type[T]) -> T:
+        """What was written beside the sections."""
+        return of_json(self._meta, wanted)
 
     @property
     def names(self) -> list[str]:
@@ -96,8 +116,8 @@ class Segment:
         entry = self._index.get(name)
         if entry is None:
             return []
-        data = self._data.slice(entry["offset"], entry["length"])
-        if zlib.crc32(data) != entry["crc32"]:
+        data = self._data.slice(entry.offset, entry.length)
+        if zlib.crc32(data) != entry.crc32:
             raise self._damaged(f"section {name} does not match its checksum")
         return list(pa.ipc.open_stream(data))
 

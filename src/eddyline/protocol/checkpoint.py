@@ -1,4 +1,4 @@
-"""Commits: the steps of a job, each a small JSON file that names everything that belongs to it.
+"""The checkpoint of a job: decisions and commits, each a small JSON file, and the segments that commits name.
 
     checkpoint.json      what the checkpoint is of, and what never changes: written once
     decided/00000042     what was decided for batch 42, before it ran
@@ -12,7 +12,8 @@ checkpoint. Copies of state on hosts are told apart by it (protocol/turn.py).
 A file under log/ or small/ counts if the newest commit names it; others are orphans of attempts that came to nothing
 and are collected. A commit names all segments whose rows may still be needed, and their number stays small because
 segments of like size are merged; so a commit has a bounded size, and the newest one is all that a restart reads.
-JSON files begin with a line that is the checksum of the rest. docs/design/checkpoint.md describes the whole format.
+JSON files begin with a line that is the checksum of the rest, and are read as their types (decision.py, commit.py).
+docs/design/checkpoint.md describes the whole format.
 """
 
 from __future__ import annotations
@@ -21,52 +22,24 @@ import json
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from eddyline.counts import Counts
+from eddyline.codec import Unreadable, as_json, of_json
 from eddyline.cql.units import duration_text
 from eddyline.errors import JobError, SettingError
+from eddyline.protocol.commit import Commit
+from eddyline.protocol.decision import Decision
 from eddyline.query.types import SQL_NAMES
 from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import UNFINISHED, Store
 
 FORMAT = 5
+"""Is raised when a job could misread what another version wrote. tests/protocol/test_formats.py watches the types."""
 LOG, SMALL, COMMITS, DECIDED, ABOUT = "log", "small", "commits", "decided", "checkpoint.json"
 
 
-@dataclass(frozen=True)
-class LogFile:
-    """A segment of the log: of which slot, and the newest time of the rows of each stream (None: they never expire)."""
-
-    name: str
-    slot: int
-    rows: int
-    newest: Mapping[str, int | None]
-
-
-@dataclass(frozen=True)
-class Commit:
-    """Batch `batch` is done. `offsets` is how far the sources were read, as they say it."""
-
-    batch: int
-    offsets: Any
-    watermarks: Mapping[str, Any]
-    counts: Counts = field(default_factory=Counts)
-    """The sum over all batches of the job: results do not depend on it."""
-    log: tuple[LogFile, ...] = ()
-    small: tuple[str, ...] = ()
-    advanced: Mapping[str, Any] = field(default_factory=dict)
-    """How far slots have given results and forgotten rows: the watermarks after the batch, and what ROWS windows have
-    counted (protocol/turn.py)."""
-    finished: bool = False
-    """The streams have ended, and all was flushed."""
-    history: str = ""
-    plans: Mapping[str, Any] = field(default_factory=dict)
-    """By slot its plan, and the one that it is on the way to: results do not depend on it."""
-    waiting: int = 0
-    """Rows, and cells of groups, that wait for the watermark: for people."""
+T = TypeVar("T")
 
 
 class Checkpoint:
@@ -78,7 +51,7 @@ class Checkpoint:
     @property
     def history(self) -> str:
         """Of the job before its first batch: no two checkpoints have the same, wherever they are."""
-        known: str = self._json(ABOUT)["id"]
+        known: str = self._read(ABOUT, dict[str, Any])["id"]
         return known
 
     def identity(self) -> str:
@@ -95,7 +68,8 @@ class Checkpoint:
         `identity` is what `identity()` said; if another run has begun the checkpoint since then, it is refused."""
         self.check(about)
         if not self.begun:
-            self.store.write(ABOUT, sealed({"format": FORMAT, "id": identity or uuid.uuid4().hex, **about}))
+            known = {"format": FORMAT, "id": identity or uuid.uuid4().hex, **about}
+            self.store.write(ABOUT, sealed(as_json(known)))
         elif identity not in (None, self.history):
             raise JobError(f"the checkpoint {self.store.root} was begun by another run of this job; start it again")
 
@@ -110,7 +84,7 @@ class Checkpoint:
                     " choose a new or an empty folder for the checkpoint"
                 )
             return
-        known = self._json(ABOUT)
+        known = self._read(ABOUT, dict[str, Any])
         known.pop("id", None)
         if known.get("format") != FORMAT:
             raise SettingError(
@@ -134,24 +108,21 @@ class Checkpoint:
 
     def commit_of(self, batch: int) -> Commit:
         """The commit of a batch."""
-        read = self._json(f"{COMMITS}/{batch:08}")
-        log = tuple(LogFile(**entry) for entry in read.pop("log"))
-        counts, small = Counts.of_json(read.pop("counts")), tuple(read.pop("small"))
-        return Commit(counts=counts, log=log, small=small, **read)
+        return self._read(f"{COMMITS}/{batch:08}", Commit)
 
-    def decide(self, batch: int, decision: Mapping[str, Any]) -> None:
-        """What batch `batch` is to do, durable before it begins."""
-        self.store.write(f"{DECIDED}/{batch:08}", sealed(decision))
+    def decide(self, decision: Decision) -> None:
+        """What a batch is to do, durable before it begins."""
+        self.store.write(f"{DECIDED}/{decision.batch:08}", sealed(as_json(decision)))
 
-    def decided(self, batch: int) -> dict[str, Any] | None:
+    def decided(self, batch: int) -> Decision | None:
         """What was decided for a batch."""
         name = f"{DECIDED}/{batch:08}"
-        return self._json(name) if self.store.exists(name) else None
+        return self._read(name, Decision) if self.store.exists(name) else None
 
     def commit(self, commit: Commit) -> None:
         """The batch is done: this one write is what decides it. It is never written over."""
         self.expect(commit.batch)
-        self.store.write(f"{COMMITS}/{commit.batch:08}", sealed(asdict(commit)))
+        self.store.write(f"{COMMITS}/{commit.batch:08}", sealed(as_json(commit)))
 
     def collect(self, commit: Commit) -> None:
         """Delete what neither this commit nor a batch to come needs: older commits, what was decided up to it, files
@@ -173,11 +144,13 @@ class Checkpoint:
         """A segment, by the name in a commit."""
         return Segment(name, self.store.read(name))
 
-    def _json(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str, wanted: type[T]) -> T:
         try:
-            return unsealed(self.store.read(name).to_pybytes())
+            return of_json(unsealed(self.store.read(name).to_pybytes()), wanted)
         except Broken:
             raise JobError(f"the checkpoint is damaged: {name} does not match its checksum") from None
+        except Unreadable as error:
+            raise JobError(f"the checkpoint cannot be read: {name} was written by another version ({error})") from None
 
 
 def _compare(root: str, known: Mapping[str, Any], about: Mapping[str, Any]) -> None:

@@ -9,23 +9,27 @@ from pathlib import Path
 import pytest
 
 from eddyline.counts import Counts, StreamCounts
+from eddyline.engine.watermarks import Advanced, Reached
 from eddyline.errors import JobError, SettingError
-from eddyline.state.log import commits
-from eddyline.state.log.commits import Checkpoint, Commit, LogFile
+from eddyline.protocol import checkpoint as module
+from eddyline.protocol.checkpoint import Checkpoint
+from eddyline.protocol.commit import Commit, LogFile
+from eddyline.protocol.decision import Decision
 from eddyline.state.log.store import Store
 
 ABOUT = {"stream": {"s": '{"k": "int64"}'}, "query": "SELECT k FROM s", "groups": 256}
 COMMIT = Commit(
     3,
     {"s": [10, 0]},
-    {"newest": {"s": 5}, "ended": [], "used": 5},
+    Reached({"s": 5}, used=5),
     Counts({"s": StreamCounts(used=10)}, 2),
     (LogFile("log/00000003-0-x", 0, 10, {"s": 5, "t": None}),),
     ("small/00000003-0-x",),
-    {"newest": {}, "ended": [], "used": None, "counted": {"0": 7}},
+    Advanced(counted={0: 7}),
     False,
     "abc",
 )
+DECISION = Decision(4, "rows", [7], Reached({"s": 5}, used=5), 2, {0: ("log/00000003-0-x",), 1: ()})
 
 
 @pytest.fixture
@@ -57,9 +61,10 @@ def test_a_commit_is_never_written_over(checkpoint: Checkpoint) -> None:
 
 def test_what_was_decided(checkpoint: Checkpoint) -> None:
     assert checkpoint.decided(4) is None
-    checkpoint.decide(4, {"kind": "rows"})
-    checkpoint.decide(4, {"kind": "end"})
-    assert checkpoint.decided(4) == {"kind": "end"}
+    checkpoint.decide(DECISION)
+    end = replace(DECISION, kind="end", ended=("s",))
+    checkpoint.decide(end)
+    assert checkpoint.decided(4) == end
 
 
 def test_a_checkpoint_has_a_history_of_its_own(checkpoint: Checkpoint, tmp_path: Path) -> None:
@@ -90,7 +95,7 @@ def test_a_checkpoint_of_something_else(changed: dict[str, object], sentence: st
 
 
 def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "FORMAT", 6)
+    monkeypatch.setattr(module, "FORMAT", 6)
     with pytest.raises(SettingError, match="has format 5, this version 6; finish the job"):
         checkpoint.open(ABOUT)
 
@@ -132,7 +137,7 @@ def test_every_flipped_bit_is_noticed(
     name: str, read: Callable[[Checkpoint], object], checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
     checkpoint.commit(COMMIT)
-    checkpoint.decide(4, {"kind": "rows"})
+    checkpoint.decide(DECISION)
     whole = (tmp_path / name).read_bytes()
     for at in range(len(whole)):
         changed = bytearray(whole)
@@ -148,7 +153,7 @@ def test_what_no_commit_names_is_collected(checkpoint: Checkpoint, tmp_path: Pat
     for batch in (2, 3):
         checkpoint.commit(replace(COMMIT, batch=batch))
     for batch in (2, 3, 4):
-        checkpoint.decide(batch, {})
+        checkpoint.decide(replace(DECISION, batch=batch))
     keep = ["log/00000003-0-x", "small/00000003-0-x", "spark/offsets/1"]
     gone = [
         "log/00000003-0-y",

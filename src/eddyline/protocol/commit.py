@@ -1,0 +1,46 @@
+"""A commit: a batch is done. It names every file that a restart needs, and is written once, in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eddyline.counts import Counts
+from eddyline.engine.plan_course import PlanCourse
+from eddyline.engine.watermarks import Advanced, Reached
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A segment of the log, written by one slot."""
+
+    name: str
+    slot: int
+    rows: int
+    newest: Mapping[str, int | None]
+    """The newest time of the rows of each stream; None: the rows never expire."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Batch `batch` is done."""
+
+    batch: int
+    offsets: Any
+    """How far the sources were read, in their own words."""
+    watermarks: Reached
+    counts: Counts = field(default_factory=Counts)
+    """The sum over all batches of the job; results do not depend on it."""
+    log: tuple[LogFile, ...] = ()
+    small: tuple[str, ...] = ()
+    advanced: Advanced = field(default_factory=Advanced)
+    """How far slots have given results and forgotten rows: the watermarks after the batch, and what ROWS windows have
+    counted (protocol/turn.py)."""
+    finished: bool = False
+    """The streams have ended, and everything was flushed."""
+    history: str = ""
+    plans: Mapping[int, PlanCourse] = field(default_factory=dict)
+    """The plan of each slot; results do not depend on it."""
+    waiting: int = 0
+    """Rows, and cells of groups, that wait for the watermark; results do not depend on it."""

@@ -1,0 +1,27 @@
+"""Where rows leave a job: its results, and the late and the dead rows of each stream. Each outlet may have a sink."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """One of them.
+
+    >>> RESULTS.name, Outlet("late", "orders").name
+    ('results', 'late-orders')
+    """
+
+    kind: Literal["results", "late", "dead"]
+    stream: str = ""
+    """The stream of late and dead rows."""
+
+    @property
+    def name(self) -> str:
+        """A name for files and folders."""
+        return "-".join([self.kind, *self.stream.split(" ")]) if self.stream else self.kind
+
+
+RESULTS = Outlet("results")

@@ -1,0 +1,74 @@
+"""Formats: no type that is written can change unnoticed, and checkpoints of the version before are read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from durable_world import Row, World
+
+from eddyline.codec import schema
+from eddyline.errors import JobError
+from eddyline.protocol.checkpoint import FORMAT
+from eddyline.protocol.commit import Commit
+from eddyline.protocol.decision import Decision
+from eddyline.protocol.turn import LogMeta, SmallMeta
+from eddyline.state.log.sealed import sealed, unsealed
+from eddyline.testing.simulation import MemorySink
+
+RECORDED = {5: "70f5a5dba463cf1b"}
+"""By format of the checkpoint the schema of all types that are in one."""
+
+WRITTEN = Path(__file__).parent / "format-5.zip"
+"""By story: checkpoints of the last version without these types, after five of BATCHES; the sixth was decided."""
+
+STORIES: dict[str, dict[str, Any]] = {
+    "join": {"slots": 2},
+    "rows": {
+        "windows": ("ROWS 3", "RANGE 20 MICROSECONDS SLIDE 5 MICROSECONDS"),
+        "outputs": ("a.k", "count(*) AS n", "sum(b.k) AS s"),
+        "keys": ("a.k",),
+    },
+}
+BATCHES: list[dict[str, list[Row]]] = [
+    {"a": [(t, t % 2), (t + 1, 1)], "b": [(t + 2, 1), (t, 0)]} for t in range(1, 60, 6)
+]
+
+
+def test_a_changed_type_is_noticed() -> None:
+    now = schema(Commit, Decision, LogMeta, SmallMeta)
+    assert now == RECORDED[FORMAT], (
+        f"the types in a checkpoint have changed: record {now} here. If a job could misread what was written before,"
+        " or the other way round, raise FORMAT too; if not, every field that is new has a default"
+    )
+
+
+@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("slots", [None, 3])
+def test_a_checkpoint_of_the_version_before_is_gone_on_with(story: str, slots: int | None, tmp_path: Path) -> None:
+    options = STORIES[story]
+    whole, sink = World(tmp_path / "whole", **options), MemorySink()
+    for batch in BATCHES[:5]:
+        whole.batch(**batch)
+    after = len(whole.results)
+    shutil.unpack_archive(WRITTEN, tmp_path)
+    old = World(tmp_path / story, sink=sink, **(options if slots is None else {**options, "slots": slots}))
+    assert old.coordinator.commit.counts == whole.coordinator.commit.counts
+    published = whole.results
+    for world in (whole, old):
+        for batch in BATCHES[5:]:
+            world.batch(**batch)
+        world.batch("end")
+    assert sorted([*published, *old.results]) == whole.results and len(whole.results) > after
+
+
+def test_a_file_of_another_shape_is_refused(tmp_path: Path) -> None:
+    shutil.unpack_archive(WRITTEN, tmp_path)
+    commit = tmp_path / "join" / "checkpoint" / "commits" / "00000004"
+    read = json.loads(unsealed(commit.read_bytes()))
+    commit.write_bytes(sealed(json.dumps(read | {"watermarks": [1, 2]}).encode()))
+    with pytest.raises(JobError, match=r"commits/00000004 was written by another version \(Expected `object`"):
+        World(tmp_path / "join")
