@@ -48,7 +48,9 @@ def runner_of(
         sink = FrameSink(spark, foreach_batch)
     for name, one in given.items():
         if isinstance(one.source, FrameSource) and one.source.frame.isStreaming != (one.time is not None):
-            wanted = "of spark.readStream" if one.time is not None else "that is not streaming"
+            wanted = "that is not streaming; a streaming one is given in streams=, as el.stream(df, time='ts')"
+            if one.time is not None:
+                wanted = "of spark.readStream; of rows that are all there make el.stream(df.toArrow(), time='ts')"
             raise SettingError(f"{name} needs a DataFrame {wanted}")
     opened = opener(spark, follow, checked), sink_opener(spark)
     job = prepare(text, given, sink, settings.seed, None, *opened, checkpoint)
