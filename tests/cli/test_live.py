@@ -165,7 +165,8 @@ def test_several_slots_are_shown_as_one() -> None:
             )
             gathered.add(slot, told)
         rows = 4000 * (turn + 1)
-        progress = Progress(rows, 40, 1, 0, 3000, 2_000_000, turn + 1, turn + 1.0, 0, {"a": rows // 2, "b": rows // 2})
+        by_stream = {"a": rows // 2, "b": rows // 2}
+        progress = Progress(rows, 40, 1, 0, 3000, 2_000_000, turn + 1, turn + 1.0, 0, by_stream, rows, 40)
         words = plan_line(explain(query, partition(plan, 2, 256))), "something else"
         looks.append(Look(progress, gathered.report(turn + 1.0), words))
     text = "\n".join(shown(looks[1], looks[0], 100, 40)) + "\n"
@@ -173,6 +174,13 @@ def test_several_slots_are_shown_as_one() -> None:
     if os.environ.get("EDDYLINE_GOLDEN") == "1":
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
+
+
+def test_rates_do_not_count_the_rows_of_earlier_runs(script: Path) -> None:
+    exec(compile(_FUNCTIONS, "functions", "exec"), {})
+    progress = Progress(rows_in=1000, rows_out=100, seconds=2.0, run_rows_in=10, run_rows_out=4)
+    look = Look(progress, _runner(script).reporter.report())
+    assert "2.0 s | 1,000 rows in | 5 rows/s | 100 out | 2 out/s" in shown(look, look, 80, 24)
 
 
 def test_before_the_first_row(script: Path) -> None:

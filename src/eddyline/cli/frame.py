@@ -112,9 +112,9 @@ class Frame:
         first = [
             f"{progress.seconds:.1f} s",
             f"{progress.rows_in:,} rows in",
-            f"{self._rate(progress.rows_in, before.rows_in)} rows/s",
+            f"{self._rate(progress.run_rows_in, before.run_rows_in)} rows/s",
             f"{progress.rows_out:,} out",
-            f"{self._rate(progress.rows_out, before.rows_out)} out/s",
+            f"{self._rate(progress.run_rows_out, before.run_rows_out)} out/s",
         ]
         second = [
             f"state {progress.state_rows:,} rows, {progress.memory_bytes / 1e6:,.1f} MB",

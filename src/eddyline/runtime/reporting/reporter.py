@@ -75,6 +75,7 @@ class Reporter:
                 name: now.run.streams[name].rows if name in now.run.streams else 0 for name in self._lateness
             },
             run_rows_in=now.run.rows_in,
+            run_rows_out=now.run.rows_out,
         )
 
     def summary(self, stopped: bool) -> Summary:

@@ -26,6 +26,8 @@ class Progress:
     """Rows that this run read of each stream, dead and late ones too."""
     run_rows_in: int = 0
     """Rows that this run read; with a checkpoint, `rows_in` is of all runs."""
+    run_rows_out: int = 0
+    """Results of this run."""
 
     @property
     def rows_per_second(self) -> float:
