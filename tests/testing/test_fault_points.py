@@ -85,7 +85,7 @@ class FileSink:
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
         self.folder, self.kept = folder / "out", dict[int, list[pa.RecordBatch]]()
-        self.results = BatchFiles(FileOptions(self.folder, "parquet", "error", 10), schema, JOB)
+        self.results = BatchFiles(FileOptions(self.folder, "parquet", "error", 50), schema, JOB)
         self.store = Store(str(folder))
         self.late = HandOver(self.store, "late", _SCHEMA, self._keep)
 
