@@ -28,8 +28,8 @@ from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
-from tests.jobs import bound
-from tests.terminal import Terminal, on_terminal
+from tests.support.jobs import bound
+from tests.support.terminal import Terminal, on_terminal
 
 _FUNCTIONS = """\
 import time

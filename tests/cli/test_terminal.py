@@ -9,7 +9,7 @@ import pytest
 from eddyline.cli.display import Display
 from eddyline.cli.progress import ProgressLine
 from eddyline.runtime.reporting.summary import Progress
-from tests.terminal import on_terminal
+from tests.support.terminal import on_terminal
 
 _SCRIPT = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 600, rate 100, k.domain '0..1') TIMESTAMP BY ts;

@@ -4,14 +4,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from valid_scripts import DECLARED, QUERIES
 
 from eddyline.cql.script import parse
 from eddyline.cql.tokens import tokenize
 from eddyline.errors import ScriptError
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
-from tests.properties import examples
+from tests.support.properties import examples
+from tests.support.valid_scripts import DECLARED, QUERIES
 
 SCRIPTS = [query + "\n;" + DECLARED for query in QUERIES]
 PIECES = [

@@ -12,7 +12,7 @@ import pytest
 
 from eddyline.errors import InternalError, JobError
 from eddyline.settings import Settings
-from jobs import TIME, Job, batch_of
+from tests.support.jobs import TIME, Job, batch_of
 
 EPOCH = datetime(1970, 1, 1)
 

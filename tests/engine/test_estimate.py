@@ -10,7 +10,7 @@ from eddyline.codec import packed, unpacked
 from eddyline.engine.estimate import Child, Estimate, Share, put_together
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import parse_tree
-from jobs import bound
+from tests.support.jobs import bound
 
 W = "[RANGE 1 SECONDS]"
 PLAN = Plan(bound(f"SELECT a.x FROM a {W}, b {W}, c {W} WHERE a.x = b.x AND b.k < c.k", a="x", b="x k", c="k"))

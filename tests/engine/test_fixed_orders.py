@@ -14,8 +14,8 @@ from eddyline.optimizer.costs import DEFAULTS
 from eddyline.protocol.attach import close, open_slot, save
 from eddyline.query.model import Query
 from eddyline.settings import Settings
-from jobs import Row, bound, tuples
 from tests.engine.test_planner import BATCH, COLUMNS, RATES, SECOND, W, batches, engine_of, expected, run_batch
+from tests.support.jobs import Row, bound, tuples
 
 C, B, A = 1, 2, 4
 """Spans, in the order of FROM."""

@@ -9,7 +9,7 @@ import pytest
 
 from eddyline.engine.in_order import InOrder
 from eddyline.engine.intake import as_it_travels
-from jobs import TIME, batch_of, bound, schema
+from tests.support.jobs import TIME, batch_of, bound, schema
 
 COLUMNS = "k s:string f:float"
 

@@ -8,7 +8,7 @@ import pytest
 
 from eddyline.engine.input_batch import CALL, FIRST, LEAST, MOST, PASS, STEP, InputBatch
 from eddyline.settings import Settings
-from jobs import Job, Row
+from tests.support.jobs import Job, Row
 
 
 def rows_of(n: int, keys: int = 1) -> list[Row]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eddyline.engine.intake import LARGEST_TIME, columns_for, event_times, take_in
 from eddyline.errors import JobError
 from eddyline.query.model import Stream
-from tests.properties import examples
+from tests.support.properties import examples
 
 MICROS = pa.timestamp("us")
 SCHEMA = pa.schema([("ts", MICROS), ("k", pa.int64())])

@@ -11,7 +11,7 @@ from eddyline.engine.group_by import Grouping
 from eddyline.engine.panes import Panes
 from eddyline.engine.panes_arrow import as_batches, as_rows, from_batches, from_rows
 from eddyline.query.evaluate import ErrorCount
-from jobs import Job
+from tests.support.jobs import Job
 
 S = "[RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS]"
 QUERIES = [

@@ -14,7 +14,7 @@ from eddyline.engine.partial import combine
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.expr import Column
 from eddyline.query.model import Query
-from jobs import Row, bound, tuples
+from tests.support.jobs import Row, bound, tuples
 
 AGGREGATES = (
     "COUNT(*) AS n, COUNT(x) AS c, COUNT(DISTINCT s) AS d, SUM(x) AS t, MIN(y) AS l, MAX(s) AS m, AVG(x) AS a, "

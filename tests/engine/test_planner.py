@@ -28,7 +28,7 @@ from eddyline.query.model import Query
 from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
-from jobs import TIME, Row, bound, tuples
+from tests.support.jobs import TIME, Row, bound, tuples
 
 SECOND, BATCH = 1_000_000, 100_000
 SECONDS = 4

@@ -32,8 +32,8 @@ from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
 from eddyline.testing.run import check
 from eddyline.testing.trees import random_tree
-from jobs import Job, Row, batch_of, bound, schema, tuples
-from plan_world import (
+from tests.support.jobs import Job, Row, batch_of, bound, schema, tuples
+from tests.support.plan_world import (
     COLUMNS,
     QUERIES,
     TABLE,
@@ -46,9 +46,9 @@ from plan_world import (
     query,
     ready,
 )
-from regions import check_regions
-from slot_steps import Step, run, run_twice
-from tests.properties import examples
+from tests.support.properties import examples
+from tests.support.regions import check_regions
+from tests.support.slot_steps import Step, run, run_twice
 
 
 @pytest.mark.parametrize("router", ["auto", "random"])

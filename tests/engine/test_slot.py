@@ -12,7 +12,7 @@ import pytest
 from eddyline.errors import JobError
 from eddyline.query.udf import udf
 from eddyline.settings import Settings
-from jobs import TIME, Job, Row, batch_of
+from tests.support.jobs import TIME, Job, Row, batch_of
 
 W = "[RANGE 6 MICROSECONDS]"
 QUERIES = {

@@ -12,7 +12,7 @@ from eddyline.plan.partition import PartitionEstimate, Partitioning, choices
 from eddyline.plan.plan import Plan
 from eddyline.settings import Settings
 from eddyline.testing.outcome import counted
-from jobs import Job, Row
+from tests.support.jobs import Job, Row
 
 W = "[RANGE 12 MICROSECONDS]"
 SLIDE = "[RANGE 12 MICROSECONDS SLIDE 4 MICROSECONDS]"

@@ -20,8 +20,8 @@ from eddyline.query.evaluate import ErrorCount, mask
 from eddyline.query.expr import Column, Expr
 from eddyline.query.model import Query
 from eddyline.settings import Settings
-from jobs import Row, batch_of, bound, schema
-from tests.properties import examples
+from tests.support.jobs import Row, batch_of, bound, schema
+from tests.support.properties import examples
 
 COLUMNS = "k x y:float s:words w:string"
 SHAPES = [

@@ -11,7 +11,7 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.query.model import Stream
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
-from jobs import TIME, Job
+from tests.support.jobs import TIME, Job
 
 SCHEMA = pa.schema([("ts", TIME)])
 

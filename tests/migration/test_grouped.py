@@ -18,10 +18,10 @@ from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.settings import Settings
 from eddyline.testing.eager import eager
-from jobs import Job, Row, bound
-from plan_world import S, change_from_process_to_process, options, planned, query, ready
-from regions import check_regions
-from slot_steps import run, run_again
+from tests.support.jobs import Job, Row, bound
+from tests.support.plan_world import S, change_from_process_to_process, options, planned, query, ready
+from tests.support.regions import check_regions
+from tests.support.slot_steps import run, run_again
 
 STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving state", "parallel track"])
 TWO = ["(a b)", "((a)+ b)", "(a (b)+)", "((a)+ (b)+)"]

@@ -20,10 +20,10 @@ from eddyline.routing.meta_queue import MetaQueue
 from eddyline.routing.scope import whole
 from eddyline.testing.eager import eager
 from eddyline.testing.trees import random_tree
-from jobs import Row
-from plan_world import LATENESS, QUERIES, options, planned, query, ready
-from regions import check_regions
-from slot_steps import reopened, run, run_again, run_twice
+from tests.support.jobs import Row
+from tests.support.plan_world import LATENESS, QUERIES, options, planned, query, ready
+from tests.support.regions import check_regions
+from tests.support.slot_steps import reopened, run, run_again, run_twice
 
 Serve = Callable[[MetaQueue], None]
 STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving state", "parallel track"])

@@ -17,10 +17,10 @@ from eddyline.plan.plan import Probe, Select
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.routing.eddy import Eddy
 from eddyline.testing.eager import eager
-from jobs import Row
-from plan_world import change_from_process_to_process, options, planned, query
-from regions import check_regions
-from slot_steps import run, run_again
+from tests.support.jobs import Row
+from tests.support.plan_world import change_from_process_to_process, options, planned, query
+from tests.support.regions import check_regions
+from tests.support.slot_steps import run, run_again
 
 STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving state", "parallel track"])
 THREE = ["(a b c)", "((a b) c)", "((a b)! c)", "(a (b c))", "(a (b c)!)"]

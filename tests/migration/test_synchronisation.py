@@ -8,9 +8,9 @@ from eddyline.engine.slot import Slot
 from eddyline.plan.tree import parse_tree
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.meta_queue import MetaQueue
-from jobs import Row, batch_of, bound, schema, tuples
-from plan_world import QUERIES, options, planned, query, ready
-from slot_steps import run
+from tests.support.jobs import Row, batch_of, bound, schema, tuples
+from tests.support.plan_world import QUERIES, options, planned, query, ready
+from tests.support.slot_steps import run
 
 W = "[RANGE 2 MICROSECONDS]"
 COLUMNS = schema("k x")

@@ -8,7 +8,7 @@ from eddyline.optimizer.conditions import Condition, conditions
 from eddyline.optimizer.workload import Access
 from eddyline.plan.explain import text
 from eddyline.plan.plan import Plan
-from jobs import bound
+from tests.support.jobs import bound
 
 W = "[RANGE 5 SECONDS]"
 COLUMNS = {"a": "k x y", "b": "k x y", "c": "k x y"}

@@ -18,8 +18,8 @@ from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.shapes import Pricing, mjoin_shape
 from eddyline.optimizer.workload import Access, JoinEdge, Selection, SourceLoad, Workload
 from eddyline.plan.tree import Tree, mjoin
-from tests.optimizer.drawn import SEEDS, model
-from tests.properties import examples
+from tests.support.drawn import SEEDS, model
+from tests.support.properties import examples
 
 UNIT = StepCosts(1, 10, 20, 100, 1000, 1e4, 1e5, 1e6, 1e7, 4)
 CHAIN = Workload(

@@ -11,8 +11,8 @@ from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.brute_force import all_trees, least_orders
 from eddyline.optimizer.exhaustive import exhaustive, partitions
 from eddyline.optimizer.plans import Cost, ResourceLimits
-from tests.optimizer.drawn import SEEDS, base, model
-from tests.properties import examples
+from tests.support.drawn import SEEDS, base, model
+from tests.support.properties import examples
 
 
 def front(costs: list[Cost]) -> list[Cost]:

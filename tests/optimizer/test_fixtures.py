@@ -28,7 +28,7 @@ from eddyline.optimizer.state_removal import state_removal
 from eddyline.optimizer.state_selection import state_selection
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 from eddyline.optimizer.workload import Access, JoinEdge, SourceLoad, Workload
-from tests.optimizer.drawn import base
+from tests.support.drawn import base
 
 FILE = Path(__file__).parent / "fixtures" / "plans.txt"
 RULE, ANSWER = "=" * 100, "---"

@@ -17,8 +17,8 @@ from eddyline.optimizer.shapes import Pricing
 from eddyline.optimizer.workload import JoinEdge, Selection, SourceLoad, Workload
 from eddyline.plan.tree import Tree, mjoin
 from eddyline.testing.trees import random_tree
-from tests.optimizer.drawn import SEEDS, model
-from tests.properties import examples
+from tests.support.drawn import SEEDS, model
+from tests.support.properties import examples
 
 ROW, INDEX, COMPONENT, DELETE, PROBE, MATCH, INDEX_BYTES = 1, 10, 100, 1000, 10_000, 10**7, 4
 UNIT = StepCosts(ROW, INDEX, 20, COMPONENT, DELETE, PROBE, 1e5, 1e6, MATCH, INDEX_BYTES)

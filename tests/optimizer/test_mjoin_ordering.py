@@ -14,8 +14,8 @@ from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.workload import JoinEdge, SourceLoad, Workload
-from tests.optimizer.drawn import SEEDS, base, model
-from tests.properties import examples
+from tests.support.drawn import SEEDS, base, model
+from tests.support.properties import examples
 
 SIZES = st.integers(2, 7)
 

@@ -18,8 +18,8 @@ from eddyline.optimizer.shapes import Pricing, shape_of
 from eddyline.optimizer.workload import JoinEdge, SourceLoad, Workload
 from eddyline.plan.tree import Tree, mjoin, parse_tree
 from eddyline.testing.trees import random_tree
-from tests.optimizer.drawn import SEEDS
-from tests.properties import examples
+from tests.support.drawn import SEEDS
+from tests.support.properties import examples
 
 LEFT = Tree((Tree((0, 1)), 2))
 FREE = MoveConditions("auto", 0.1, 0.0, None, (2.0, 2.0, 2.0), 0.0, 0.05)

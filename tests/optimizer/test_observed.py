@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eddyline.optimizer.conditions import Condition
 from eddyline.optimizer.observed import FEW, HALF_LIFE, Observed
 from eddyline.optimizer.workload import Access, Selection
-from tests.properties import examples
+from tests.support.properties import examples
 
 KEY_AB, KEY_BC = Condition(0b011, Access.HASH, True), Condition(0b110, Access.HASH, True)
 KEY_ABC = Condition(0b111, Access.HASH, True)

@@ -27,7 +27,7 @@ from eddyline.plan.tree import mjoin, parse_tree
 from eddyline.query.model import Query
 from eddyline.query.udf import udf
 from eddyline.settings import Settings
-from jobs import bound
+from tests.support.jobs import bound
 
 W = "[RANGE 1 SECONDS]"
 CHAIN = bound(f"SELECT a.x FROM a {W}, b {W}, c {W} WHERE a.x = b.x AND b.k = c.k", a="x", b="x k", c="k")

@@ -18,8 +18,8 @@ from eddyline.optimizer.shapes import Pricing, Shape, dissolve, group, mjoin_sha
 from eddyline.optimizer.state_removal import state_removal
 from eddyline.optimizer.state_selection import merged, state_selection
 from eddyline.plan.tree import Tree
-from tests.optimizer.drawn import SEEDS, model
-from tests.properties import examples
+from tests.support.drawn import SEEDS, model
+from tests.support.properties import examples
 
 
 def check(shape: Shape, sources: int) -> None:

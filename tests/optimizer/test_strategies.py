@@ -19,8 +19,8 @@ from eddyline.optimizer.plans import Cost, PricedPlan, ResourceLimits
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 from eddyline.plan.tree import mjoin
 from eddyline.testing.clock import ManualClock
-from tests.optimizer.drawn import SEEDS, model
-from tests.properties import examples
+from tests.support.drawn import SEEDS, model
+from tests.support.properties import examples
 
 
 def check(m: Model, plan: PricedPlan) -> None:

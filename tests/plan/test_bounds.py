@@ -13,7 +13,7 @@ from eddyline.plan.graph import join_graph
 from eddyline.query.evaluate import ErrorCount, mask
 from eddyline.query.expr import Column
 from eddyline.query.model import Query
-from jobs import TIME, bound
+from tests.support.jobs import TIME, bound
 
 WAYS = [
     "a.ts - b.ts <= INTERVAL '5' MICROSECOND",

@@ -10,7 +10,7 @@ from eddyline.cql.units import duration_text
 from eddyline.plan.explain import explain, warnings
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.query.udf import udf
-from jobs import bound
+from tests.support.jobs import bound
 
 
 def test_a_join_of_three() -> None:

@@ -13,7 +13,7 @@ from eddyline.plan.graph import JoinGraph, join_graph
 from eddyline.query.expr import Call
 from eddyline.query.model import Query
 from eddyline.query.udf import udf
-from jobs import bound
+from tests.support.jobs import bound
 
 
 def three(where: str) -> tuple[Query, JoinGraph]:

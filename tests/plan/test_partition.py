@@ -13,7 +13,7 @@ from eddyline.plan.graph import join_graph
 from eddyline.plan.partition import Partitioning, key_classes, key_groups, partition, row_groups
 from eddyline.plan.plan import Plan
 from eddyline.query.model import Query
-from jobs import bound
+from tests.support.jobs import bound
 
 COLUMNS = "k x y:float s:string f:bool"
 

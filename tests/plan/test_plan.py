@@ -14,7 +14,7 @@ from eddyline.plan.plan import plan_of as shared
 from eddyline.plan.tree import parse_tree
 from eddyline.query.model import Query
 from eddyline.query.udf import udf
-from jobs import bound
+from tests.support.jobs import bound
 
 
 def plan_of(sources: str, where: str = "", columns: str = "k x y s:string", outputs: str | None = None) -> Plan:

@@ -16,7 +16,7 @@ from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, 
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.query.udf import udf
 from eddyline.testing.trees import random_tree
-from jobs import bound
+from tests.support.jobs import bound
 
 
 @pytest.fixture(scope="module", autouse=True)

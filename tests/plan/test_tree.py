@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eddyline.errors import SettingError
 from eddyline.plan.tree import Tree, mjoin, parse_tree, passed, shape, span_of, weighted
 from eddyline.testing.trees import random_tree
-from tests.properties import examples
+from tests.support.properties import examples
 
 ABC = ["a", "b", "c"]
 

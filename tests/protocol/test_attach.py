@@ -38,9 +38,9 @@ from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
 from eddyline.testing.run import bound as bound_case
 from eddyline.testing.run import expected_of
-from jobs import TIME, Row, batch_of, bound
-from slot_steps import Step, run, steps_of, with_tables
-from tests.properties import examples
+from tests.support.jobs import TIME, Row, batch_of, bound
+from tests.support.properties import examples
+from tests.support.slot_steps import Step, run, steps_of, with_tables
 
 W, S = "[RANGE 6 MICROSECONDS]", "[RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS]"
 QUERIES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from durable_world import World
 
 from eddyline.counts import Counts, StreamCounts
 from eddyline.engine.plan_course import PlanCourse, Toward
@@ -19,6 +18,7 @@ from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.record import Record, Staged
 from eddyline.testing.clock import ManualClock
 from eddyline.testing.simulation import leftovers
+from tests.support.durable_world import World
 
 
 def test_a_batch_that_is_committed_is_not_run_again(tmp_path: Path) -> None:

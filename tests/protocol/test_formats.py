@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from durable_world import Row, World
 
 from eddyline.codec import schema
 from eddyline.errors import JobError
@@ -18,6 +17,7 @@ from eddyline.protocol.decision import Decision
 from eddyline.protocol.turn import LogMeta, SmallMeta
 from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.testing.simulation import MemorySink
+from tests.support.durable_world import Row, World
 
 RECORDED = {5: "70f5a5dba463cf1b"}
 """By format of the checkpoint the schema of all types that are in one."""

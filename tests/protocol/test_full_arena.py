@@ -11,10 +11,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from durable_world import Row, World
 
 from eddyline import faults
 from eddyline.errors import JobError
+from tests.support.durable_world import Row, World
 
 UNBOUNDED = "UNBOUNDED", "UNBOUNDED"
 ROWS = 5000

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from durable_world import World, rows
 
 from eddyline.counts import Counts
 from eddyline.engine.intake import NO_TIME
@@ -16,6 +15,7 @@ from eddyline.engine.watermarks import Reached
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.packing import REASON, Packed, Packer
 from eddyline.protocol.parcel import CountsHead, RejectedHead, RowsHead
+from tests.support.durable_world import World, rows
 
 
 def counted(found: Iterable[Packed]) -> list[CountsHead]:

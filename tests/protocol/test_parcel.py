@@ -25,7 +25,7 @@ from eddyline.protocol.parcel import (
     unpacked,
 )
 from eddyline.protocol.record import Record
-from tests.properties import examples
+from tests.support.properties import examples
 
 ROWS = pa.record_batch({"k": pa.array([1, 2, 3]), "s": pa.array(["a", None, "c"]).dictionary_encode()})
 

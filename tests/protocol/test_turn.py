@@ -6,7 +6,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from durable_world import Row, World
 
 from eddyline import faults
 from eddyline.engine.watermarks import Watermarks
@@ -16,6 +15,7 @@ from eddyline.plan.plan import Plan
 from eddyline.protocol import turn as module
 from eddyline.protocol.home import horizon
 from eddyline.protocol.outlet import RESULTS, Outlet
+from tests.support.durable_world import Row, World
 
 ONE, TWO, THREE = [(1, 1)], [(2, 1)], [(3, 1)]
 

@@ -10,10 +10,10 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from costly_world import US, Flags, World, independent
 
 from eddyline.routing.policies.auto import CALM_MARGIN
 from eddyline.settings import Settings
+from tests.support.costly_world import US, Flags, World, independent
 
 COST = 20 * US
 SOON = 50_000

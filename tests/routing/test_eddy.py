@@ -13,7 +13,7 @@ from eddyline.query.udf import udf
 from eddyline.routing import scheduler
 from eddyline.settings import Settings
 from eddyline.testing.eager import eager
-from jobs import Job, Row
+from tests.support.jobs import Job, Row
 
 QUERIES = {
     "chain": "SELECT a.x, b.x AS bx, c.x AS cx, d.x AS dx FROM a {w}, b {w}, c {w}, d {w} "

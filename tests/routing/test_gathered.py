@@ -11,7 +11,7 @@ from eddyline.routing.decisions import Decision
 from eddyline.routing.gathered import DECISIONS, LETTERS, QUEUES, SIGNATURES, Gathered, TurnReport, snapshot
 from eddyline.routing.report import Packets, Report, StepCount
 from eddyline.settings import Settings
-from tests.jobs import Row, batch_of, bound, schema
+from tests.support.jobs import Row, batch_of, bound, schema
 
 _JOIN = """SELECT a.k FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS], c [RANGE 5 SECONDS]
            WHERE a.k = b.k AND b.k = c.k"""

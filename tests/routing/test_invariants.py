@@ -17,7 +17,7 @@ from eddyline.settings import Settings
 from eddyline.state.builds import Builds
 from eddyline.state.prober import Prober
 from eddyline.state.probing import NO_BOUND, Limits, Matches
-from jobs import Job
+from tests.support.jobs import Job
 
 WAITS = 100
 JOIN = "SELECT a.k FROM a [RANGE 9 MICROSECONDS], b [RANGE 9 MICROSECONDS] WHERE a.k = b.k"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made_up import packet, routes
 
 from eddyline.routing.meta_queue import MetaQueue
+from tests.support.made_up import packet, routes
 
 
 def queue(signature: tuple[int, int] = (1, 0)) -> MetaQueue:

@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from made_up import entry, no_overhead, plan, saw
 
 from eddyline.plan.plan import Plan, Probe, Select
 from eddyline.plan.tree import Tree
@@ -23,6 +22,7 @@ from eddyline.routing.routing_arrays import Entry, RoutingArrays
 from eddyline.routing.statistics import HALF_ROWS, Work
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
+from tests.support.made_up import entry, no_overhead, plan, saw
 
 
 def index(policy: Policy, of: Entry) -> int:

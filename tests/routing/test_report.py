@@ -14,7 +14,7 @@ from eddyline.engine.batch import LocalEngine
 from eddyline.query.udf import udf
 from eddyline.routing.report import Report, decision_text, measured, short_step
 from eddyline.settings import Settings
-from tests.jobs import Job, Row, batch_of, bound, schema
+from tests.support.jobs import Job, Row, batch_of, bound, schema
 
 
 @udf(returns="BOOLEAN")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from made_up import no_overhead, plan, routes, saw
 
 from eddyline.plan.plan import Plan, Probe
 from eddyline.routing.routing_arrays import RoutingArrays
-from jobs import Job, bound
+from tests.support.jobs import Job, bound
+from tests.support.made_up import no_overhead, plan, routes, saw
 
 
 def test_an_entry_has_the_steps_of_the_plan_and_where_they_lead() -> None:

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from made_up import packet, routes
 
 from eddyline.routing.meta_queue import MetaQueue
 from eddyline.routing.packet import Packet
 from eddyline.routing.scheduler import FIRST, LARGEST, LIMIT, Scheduler
 from eddyline.testing.clock import ManualClock
+from tests.support.made_up import packet, routes
 
 A, B, AB, AB1 = (0b001, 0), (0b010, 0), (0b011, 0), (0b011, 0b1)
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import eddyline as el
 from eddyline.api import Query, Run
 from eddyline.errors import JobError, ScriptError, SettingError
-from tests.test_api_given import Exported
+from tests.api.test_streams import Exported
 
 Table = Callable[..., pa.Table]
 SMALL = {"slots": 1}

@@ -11,7 +11,7 @@ from eddyline.state.arena import Arena
 from eddyline.state.carried import Carried, CarriedStore, together
 from eddyline.state.layout import Layout
 from eddyline.state.stem import SteM
-from regions import check_regions
+from tests.support.regions import check_regions
 
 STATES = ((0, "n", pa.int64()), (0, "sum", pa.float64()), (2, "value", pa.string()), (3, "value", pa.bool_()))
 BASE, BETWEEN = Layout(True, False, (), (), (), ()), Layout(True, False, (), (), (), (), components=(0,), states=STATES)

@@ -21,8 +21,8 @@ from eddyline.state.prober import Prober
 from eddyline.state.probing import NO_BOUND, Limits
 from eddyline.state.stem import SteM
 from eddyline.state.view import View
-from regions import check_regions, taken
-from tests.properties import examples
+from tests.support.properties import examples
+from tests.support.regions import check_regions, taken
 
 K0, S0, X0 = Name(0, "k", pa.int64()), Name(0, "s", pa.string()), Name(0, "x", pa.int64())
 K1, X1 = Name(1, "k", pa.int64()), Name(1, "x", pa.int64())

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.state import keys
-from tests.properties import examples
+from tests.support.properties import examples
 
 NAN = float("nan")
 INTS = {8: [0, 1, -1, 127, -128], 16: [0, 1, -1, 2**15 - 1, -(2**15)], 32: [0, 1, -1, 2**31 - 1, -(2**31)]}

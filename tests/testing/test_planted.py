@@ -38,5 +38,5 @@ def test_a_patch_that_breaks_nothing_is_told_of(tmp_path: Path) -> None:
     line = comment.read_text(encoding="utf-8").splitlines()[0]
     name = "src/eddyline/migration/__init__.py"
     hunk = f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -1 +1,2 @@\n {line}\n+# nothing\n"
-    harmless.write_text(head.replace(catcher(patches()[0]), "tests/state/test_views.py") + hunk)
+    harmless.write_text(head.replace(catcher(patches()[0]), "tests/state/test_view.py") + hunk)
     assert noticed(harmless) == "nobody noticed"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eddyline.plan.tree import Tree, mjoin
 from eddyline.testing.trees import random_tree
-from tests.properties import examples
+from tests.support.properties import examples
 
 
 def chain(sources: int) -> set[tuple[int, int]]:

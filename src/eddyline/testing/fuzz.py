@@ -186,7 +186,7 @@ def _written(text: str, seen: Mapping[str, int]) -> Iterator[str]:
 
 def naive_of_checkout() -> TieBreaker | None:
     """The naive engine in the tests of a checkout, if this is one."""
-    path = Path(__file__).parents[3] / "tests" / "naive.py"
+    path = Path(__file__).parents[3] / "tests" / "support" / "naive.py"
     spec = importlib.util.spec_from_file_location("eddyline_naive", path) if path.exists() else None
     if spec is None or spec.loader is None:
         return None

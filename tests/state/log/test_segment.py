@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eddyline.errors import JobError
 from eddyline.state.log.segment import END, MAGIC, Segment, written
-from tests.properties import examples
+from tests.support.properties import examples
 
 ROWS = pa.record_batch({"k": pa.array([1, 2, None]), "s": pa.array(["a", None, "c"])})
 

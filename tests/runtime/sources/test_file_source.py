@@ -22,7 +22,7 @@ from eddyline.runtime.sources.csv_text import CsvOptions
 from eddyline.runtime.sources.file_source import FileSource
 from eddyline.runtime.sources.source import Wanted
 from tests.conftest import Ran, at
-from tests.properties import examples
+from tests.support.properties import examples
 
 Run = Callable[..., Ran]
 Table = Callable[..., pa.Table]

@@ -12,7 +12,7 @@ from eddyline.engine.slot import Slot
 from eddyline.engine.watermarks import Watermarks
 from eddyline.protocol.attach import close, open_slot, save
 from eddyline.settings import Settings
-from jobs import Job, Row, batch_of, tuples
+from tests.support.jobs import Job, Row, batch_of, tuples
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from grid import LISTED, NESTED, VALUES, Case, col, differences, lit, table
 
 from eddyline.query import functions
 from eddyline.query import types as t
 from eddyline.query.expr import columns_of
 from eddyline.query.types import TypeMismatch
+from tests.support.grid import LISTED, NESTED, VALUES, Case, col, differences, lit, table
 
 FULL = "EDDYLINE_FULL" in os.environ
 """All pairs of types instead of a sample of them."""

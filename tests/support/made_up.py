@@ -10,7 +10,7 @@ from eddyline.query.udf import udf
 from eddyline.routing.packet import Packet
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.statistics import Work
-from jobs import bound
+from tests.support.jobs import bound
 
 SELECT = (
     "SELECT a.x FROM a [RANGE 5 MICROSECONDS], b [RANGE 5 MICROSECONDS], c [RANGE 5 MICROSECONDS] "

@@ -20,7 +20,7 @@ from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.testing.case import Batch, Case, SelectParts
-from naive import naive
+from tests.support.naive import naive
 
 TIME = pa.timestamp("us")
 TYPES = {

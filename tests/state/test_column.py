@@ -15,7 +15,7 @@ from eddyline.state import arena as arena_module
 from eddyline.state import column as module
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
-from tests.properties import examples
+from tests.support.properties import examples
 
 STEPS = st.lists(
     st.one_of(

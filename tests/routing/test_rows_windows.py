@@ -13,7 +13,7 @@ from eddyline.codec import as_json, of_json
 from eddyline.routing.rows_windows import MARKS, Clock, RowsCounted
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
-from jobs import Job
+from tests.support.jobs import Job
 
 # The clock
 

@@ -17,7 +17,7 @@ from eddyline.query import types as t
 from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Column, Literal
 from eddyline.query.functions import TypeMismatch, call
-from tests.properties import examples
+from tests.support.properties import examples
 
 TEXTS = [
     '{"a": 1, "b": {"c": "x\\"y", "d": [1,2.50,null,"z"]}, "e f": 1e3, "n": null, "t": true}', '[1,2,{"a":5}]', '"s"',

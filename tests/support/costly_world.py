@@ -16,7 +16,7 @@ from eddyline.query.udf import udf
 from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
-from jobs import bound, schema
+from tests.support.jobs import bound, schema
 
 US = 1e-6
 Flags = NDArray[np.bool_]

@@ -18,9 +18,9 @@ from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from eddyline.testing.eager import eager
 from eddyline.testing.trees import random_tree
-from jobs import Row, batch_of, bound, schema
-from regions import check_regions
-from slot_steps import Step, reopened, run, run_again, steps_of, with_tables
+from tests.support.jobs import Row, batch_of, bound, schema
+from tests.support.regions import check_regions
+from tests.support.slot_steps import Step, reopened, run, run_again, steps_of, with_tables
 
 
 def register() -> None:
