@@ -34,7 +34,7 @@ def test_what_is_a_stream_and_what_is_a_table(spark: SparkSession, tmp_path: Pat
     with pytest.raises(SettingError, match="t needs a DataFrame that is not streaming"):
         streams = {"s": el.stream(going, time="ts")}
         el.query("SELECT s.k FROM s, t WHERE s.k = t.k", streams, {"t": going}).start(sink=id)
-    with pytest.raises(SettingError, match="at_end=keep needs --checkpoint"):
+    with pytest.raises(SettingError, match="at_end=keep needs checkpoint="):
         el.query("SELECT k FROM s", {"s": el.stream(going, time="ts")}).start(sink=id, settings={"at_end": "keep"})
 
 
