@@ -14,7 +14,7 @@ from eddyline.errors import JobError
 from eddyline.query.types import as_kept
 from eddyline.state.arena import Arena
 from eddyline.state.stores.any import store
-from eddyline.state.stores.store import Store
+from eddyline.state.stores.store import ValueStore
 
 WORDS = ["", "a", "zwölf", "x" * 40, "a"]
 LISTS = [[1, 2], [], [3], [None], [4, 5, 6]]
@@ -92,7 +92,7 @@ def plain(array: pa.Array) -> list[object]:
     return array.to_pylist()
 
 
-def given(kept: Store, rows: range | list[int]) -> list[object]:
+def given(kept: ValueStore, rows: range | list[int]) -> list[object]:
     array = kept.gather(np.array(rows, np.int64))
     array.validate(full=True)
     return plain(array)

@@ -1,5 +1,5 @@
-"""Which threads run functions of the user on behalf of a run: they must not wait for that run, since it waits for
-them. On Spark, that is the thread in which Spark calls back for each batch."""
+"""The threads in which a run calls functions of the user. They must not wait for the run, because the run waits for
+them. On Spark, it is the thread in which Spark calls back for each batch."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Inside:
         self._depth = threading.local()
 
     def here(self) -> bool:
-        """Whether this thread is inside such a function now."""
+        """Whether the current thread is inside such a function."""
         return getattr(self._depth, "now", 0) > 0
 
     def calling(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function, with its thread known while it runs."""
+        """Wrap a function so that its thread is known while it runs."""
 
         @wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -9,7 +9,7 @@ from eddyline.runtime.reporting.summary import Progress
 
 
 def facts(progress: Progress) -> dict[str, str]:
-    """How far a run is, by name.
+    """The progress of a run as names and formatted values.
 
     >>> facts(Progress(rows_in=1200, rows_late=3, batches=2, watermark_us=0))
     {'batches': '2', 'rows in': '1,200', 'rows out': '0', 'late': '3', 'watermark': '1970-01-01 00:00:00+00:00'}
@@ -22,7 +22,7 @@ def facts(progress: Progress) -> dict[str, str]:
 
 
 def table(rows: Mapping[str, str]) -> str:
-    """Names and values in two columns.
+    """An HTML table of names and values.
 
     >>> table({"a": "x < y"})
     '<table><tr><th>a</th><td>x &lt; y</td></tr></table>'
@@ -32,12 +32,12 @@ def table(rows: Mapping[str, str]) -> str:
 
 
 def folded(title: str, text: str) -> str:
-    """Text that is shown when the title is clicked."""
+    """HTML that shows the text when the title is clicked."""
     return f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
 
 
 def one_line(text: str, most: int = 80) -> str:
-    """The beginning of a text, in one line.
+    """A text in one line of at most `most` characters.
 
     >>> one_line("SELECT *\\n  FROM s", 10)
     'SELECT ...'

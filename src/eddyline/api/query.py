@@ -1,6 +1,6 @@
 """A query over streams and tables from Python; `start` gives a run.
 
-It runs on Spark if a stream or table is a DataFrame of Spark, on the session of that; else in this process.
+It runs on Spark if a stream or table is a Spark DataFrame, in the session of that DataFrame; else in this process.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ResultSink = Callable[[pa.RecordBatch], object] | str | None
 
 
 class Query:
-    """A query, checked when it is started; made by `el.query`."""
+    """A query; made by `el.query`, checked when it is started."""
 
     def __init__(self, sql: str, streams: Mapping[str, Stream], tables: Mapping[str, Batches]) -> None:
         if not isinstance(sql, str):
@@ -66,7 +66,7 @@ class Query:
 
     @python_words()
     def explain(self, settings: Mapping[str, object] | None = None) -> str:
-        """The plan, in text; with `slots` among the settings also which rows go to which of them."""
+        """The plan as text; with the setting `slots` also which rows go to which slot."""
         query, parsed = bind_only(self._sql, self._given), _settings(settings)
         tree = shape(parsed.plan, [source.alias for source in query.sources])
         return explain(query, partition(Plan(query), parsed.slots or 1, parsed.groups), tree)
@@ -84,18 +84,18 @@ class Query:
     ) -> Run:
         """Starts the query in a thread of its own.
 
-        `sink` is called with each record batch of results, or is "print". Without a sink the run keeps its results for
-        you (`run.to_arrow()`, `run.to_pandas()`, `for batch in run`), unless the query says INSERT INTO. It waits while
-        about 64 MB of them are not read and nobody waits for its end, so a loop that only looks at `run.state` may
-        never end: use `run.wait()`. A query over an iterator, such as a generator, can be started once. With a
-        `checkpoint`, a folder, the query goes on where it was when it is started again; rows that were given to `sink`
-        after the last commit are given again. `engine` is "spark" or "local": by default Spark if a stream or table is
-        a DataFrame of Spark, on the session of that, else this process. On Spark, `foreach_batch(df, batch)` gets the
-        results of each batch as a DataFrame.
+        `sink` is a function that is called with each record batch of results, or "print". Without a sink the run keeps
+        its results for you (`run.to_arrow()`, `run.to_pandas()`, `for batch in run`), unless the query says INSERT
+        INTO. The run pauses while about 64 MB of results are unread and no call waits for its end, so a loop that only
+        looks at `run.state` may never end: use `run.wait()`. A query over an iterator, such as a generator, can be
+        started once. With a `checkpoint`, a folder, a query that is started again continues where it ended; rows that
+        were given to `sink` after the last commit are given again. `engine` is "spark" or "local": by default Spark if
+        a stream or table is a Spark DataFrame, in the session of that DataFrame, else this process. On Spark,
+        `foreach_batch(df, batch)` gets the results of each batch as a DataFrame.
 
-        The run ends when all that the sources have now is processed; with `follow` it waits for more, for ever. With a
-        checkpoint, results that wait for a watermark are then kept for the next run; `final` says that the streams have
-        ended: it gives those results, and finishes the job.
+        The run ends when all rows that the sources have now are processed; with `follow` it waits for more until it is
+        stopped. With a checkpoint, results that wait for a watermark are kept for the next run. `final` says that the
+        streams have ended: the run gives those results, and finishes the job.
         """
         began = time.perf_counter()
         if not (sink is None or callable(sink) or (isinstance(sink, str) and sink == "print")):

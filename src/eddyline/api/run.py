@@ -1,7 +1,7 @@
 """A query that is running in a thread of its own.
 
-Invariant: `wait` and `stop` go by an event that the thread sets when it is done, whatever happens to it. `Thread.join`
-would not do: on Python 3.11 a join that Ctrl-C interrupts makes the thread count as ended while it still runs.
+Invariant: `wait` and `stop` wait for an event that the thread sets when it ends, also after an error. `Thread.join`
+would be wrong: on Python 3.11, after Ctrl-C interrupts a join, the thread counts as ended while it still runs.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 class Run:
     """A query that is running, or has ended; made by `start` of `el.query`.
 
-    If it was started without a sink, its results are here: `to_arrow()`, `to_pandas()`, or one by one with
-    `for batch in run`. As a context, `with query.start() as run:`, it is stopped at the end.
+    A run that was started without a sink keeps its results: read them with `to_arrow()`, `to_pandas()`, or one by one
+    with `for batch in run`. `with query.start() as run:` stops the run at the end of the block.
     """
 
     def __init__(self, runner: Runner, settings: Settings, inside: Inside, kept: KeptSink | None = None) -> None:
-        """`inside` knows the threads that run functions of the user for this run; `kept` has the results, if no sink
-        takes them."""
+        """`inside` knows the threads that call functions of the user for this run; `kept` has the results if there is
+        no sink."""
         self.settings = settings
         self._runner, self._inside, self._kept = runner, inside, kept
         self._stop, self._over = threading.Event(), threading.Event()
@@ -45,8 +45,8 @@ class Run:
         threading.Thread(target=inside.calling(self._work), name="eddyline", daemon=True).start()
 
     def stop(self) -> None:
-        """Ends the run after the batch in hand, and waits for that; not for a stream whose rows have not come. A sink
-        may ask for it too, and is not waited for."""
+        """Ends the run after the current batch, and waits for the end. It does not wait for further rows of a stream.
+        Called from a sink, it returns at once and the run ends afterwards."""
         self._stop.set()
         if self._kept is not None:
             self._kept.release()
@@ -54,8 +54,8 @@ class Run:
             self._over.wait()
 
     def wait(self, timeout: float | None = None) -> Summary | None:
-        """Waits for the end (at most `timeout` seconds); what the run did, None if it is still running. Raises its
-        error. Results that nobody reads meanwhile are kept in memory."""
+        """Waits for the end, at most `timeout` seconds. Returns what the run did, None if it is still running; raises
+        the error of a run that failed. Meanwhile unread results are kept in memory without a limit."""
         if self._inside.here() and not self._over.is_set():
             raise SettingError("a run cannot be waited for by its own sink or function: that would never end")
         with contextlib.nullcontext() if self._kept is None else self._kept.whole():
@@ -65,16 +65,16 @@ class Run:
         return self._summary
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The results as they come, in record batches, each of which is given once. The run waits while about 64 MB of
-        them are not read. Raises the error of the run after the batches that were before it."""
+        """The results as they come, in record batches, each of which is given once. The run pauses while about 64 MB of
+        results are unread. If the run fails, its error is raised after the batches that came before it."""
         kept = self._results()
         while (batch := kept.next()) is not None:
             yield batch
         self.wait()
 
     def to_arrow(self) -> pa.Table:
-        """Waits for the end; the results as a table. Raises the error of the run, and SettingError if an iteration has
-        taken results already."""
+        """Waits for the end and returns the results as a table. Raises the error of a run that failed, and SettingError
+        if an iteration has already taken results."""
         kept = self._results()
         self.wait()
         if kept.taken:
@@ -82,7 +82,7 @@ class Run:
         return pa.Table.from_batches(kept.unread(), self._runner.reporter.schema)
 
     def to_pandas(self) -> pd.DataFrame:
-        """As `to_arrow`, as a DataFrame of pandas."""
+        """As `to_arrow`, but returns a pandas DataFrame."""
         try:
             import pandas  # noqa: F401
         except ModuleNotFoundError:
@@ -98,11 +98,11 @@ class Run:
         return self._runner.reporter.decisions
 
     def explain(self) -> str:
-        """The plan and what was measured on it so far, in text."""
+        """The plan and the measurements so far, as text."""
         return self._runner.reporter.explain()
 
     def exception(self) -> EddylineError | None:
-        """What the run failed with, if it did."""
+        """The error of a run that failed, else None."""
         return self._error
 
     def __enter__(self) -> Run:
@@ -114,7 +114,7 @@ class Run:
     @property
     def state(self) -> str:
         """running, stopping, stopped, done or failed. A run that keeps its results stays running while about 64 MB of
-        them are not read: to wait for its end, call `wait`, `to_arrow` or `to_pandas`, or iterate over it."""
+        them are unread: to wait for its end, call `wait`, `to_arrow` or `to_pandas`, or iterate over it."""
         if self._error is not None:
             return "failed"
         if self._summary is not None:

@@ -28,7 +28,7 @@ class Stream:
 
 
 def described(given: Given) -> str:
-    """The columns, and how the rows are ordered."""
+    """A line about a stream or table: its columns, its time column and its lateness."""
     columns = ", ".join(f"{field.name} {sql_type(field.type)}" for field in given.source.schema)
     if given.time is None:
         return columns
@@ -37,8 +37,8 @@ def described(given: Given) -> str:
 
 
 def source_of(batches: Any, schema: pa.Schema | None = None) -> Source:
-    """The source of what a program hands over as a stream or a table."""
-    if type(batches).__module__.startswith("pyspark.sql."):  # asked without importing Spark
+    """The source that reads a stream or table given by a program."""
+    if type(batches).__module__.startswith("pyspark.sql."):  # a test that does not import Spark
         from eddyline.spark.frames import FrameSource
 
         return FrameSource(batches)
@@ -51,8 +51,8 @@ def stream(
     """A stream of pyarrow record batches (an iterable of them, a table, a reader), or a streaming DataFrame of Spark.
 
     `time` names the column of event times; `lateness` says how far rows may come out of order, a timedelta or a text
-    such as '5 seconds'. The schema is that of the first batch, which is asked for at once, unless it is given. Tables
-    and lists are read anew by every run; an iterator (a generator, a reader) can be read by one.
+    such as '5 seconds'. Without `schema` the first batch is read at once and its schema is used. Tables and lists can
+    be read by many runs; an iterator (a generator, a reader) by one run only.
 
     >>> import datetime, pyarrow as pa, eddyline as el
     >>> batch = pa.record_batch({"ts": [datetime.datetime(2026, 1, 1)], "x": [1]})
@@ -66,7 +66,7 @@ def stream(
 
 
 def _lateness(value: object) -> int:
-    """In microseconds."""
+    """A lateness in microseconds; SettingError if it is not a length of time."""
     if isinstance(value, str):
         return duration(value, "lateness")
     if not isinstance(value, timedelta):

@@ -1,4 +1,4 @@
-"""Messages in the words of a Python program: the engine names options as the command line does."""
+"""Error messages for Python programs. The engine names options as on the command line; here they become arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORDS = (
 
 
 def in_python(error: EddylineError) -> EddylineError:
-    """The error, whose message names options of the command line as arguments of functions.
+    """The same error, with command-line options in its message replaced by the arguments of functions.
 
     >>> in_python(ScriptError("use --engine spark", 1, 2))
     ScriptError("line 1, column 2: use engine='spark'")
@@ -33,7 +33,7 @@ def in_python(error: EddylineError) -> EddylineError:
 
 @contextmanager
 def python_words() -> Iterator[None]:
-    """Errors that are raised inside have the words of a Python program."""
+    """Errors raised inside this context name arguments of functions instead of command-line options."""
     try:
         yield
     except EddylineError as error:

@@ -1,4 +1,5 @@
-"""A stream, table or sink as a CREATE statement declares it. Processes that only read need not know the grammar."""
+"""A stream, table or sink as a CREATE statement declares it. Worker processes import this module without the
+grammar."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ class Declaration:
     dead_into: str | None
     place: Place
     places: Mapping[str, Place] = field(default_factory=dict, hash=False, compare=False)
-    """Where `time`, `late`, `dead`, `format` and options (`option path`) are named."""
+    """The places of `time`, `late`, `dead`, `format` and the options (`option path`) in the script."""
     partition_by: tuple[str, ...] = ()
-    """The columns whose values are folders of a sink."""
+    """The columns by whose values a sink divides its files into folders."""
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
-    """By the keys of options, how the script spells them."""
+    """How the script spells each option, by the option's lower-case key."""

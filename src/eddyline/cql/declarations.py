@@ -1,7 +1,6 @@
-"""CREATE STREAM, CREATE TABLE and CREATE SINK: what is read from where, and what is written to where.
+"""The grammar of CREATE STREAM, CREATE TABLE and CREATE SINK.
 
-Here only the grammar is checked; whether names exist and types fit is the binder's question, which also sees what a
-Python program declares.
+Only the grammar is checked here. The binder checks names and types, also of streams that a Python program declares.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ KINDS = ("STREAM", "TABLE", "SINK")
 
 
 def read_declaration(cursor: Cursor) -> Declaration:
-    """Read a CREATE statement whose CREATE has been read."""
+    """Read the rest of a CREATE statement, after the word CREATE."""
     kind = _read_kind(cursor)
     place = cursor.place()
     name = cursor.name(f"the name of the {kind.lower()}")
@@ -77,7 +76,7 @@ def _read_time(cursor: Cursor) -> str:
 
 
 def _goes_on(token: Token | None) -> bool:
-    """Whether what follows a name makes it the beginning of an expression."""
+    """Whether this token, which follows a name, shows that the name begins an expression."""
     if token is None or is_word(token, "AT", "AS"):
         return token is not None
     return is_string(token) or not (token.text[:1].isalpha() or is_name(token))
@@ -187,7 +186,8 @@ def _read_partition(cursor: Cursor) -> tuple[str, ...]:
 
 
 def _read_options(cursor: Cursor, places: dict[str, Place], spelled: dict[str, str]) -> dict[str, str]:
-    """The options by their keys in lower case; also notes where they stand, and how they are spelled."""
+    """The values of the options by their lower-case keys; fills `places` and `spelled` with the place and spelling of
+    each."""
     form = "OPTIONS (path 'data', header true)"
     if not cursor.match_type(TokenType.L_PAREN):
         cursor.expected(f"'(' as in {form}")

@@ -1,9 +1,10 @@
 """sqlglot's DuckDB dialect without its functions, and parsing with it.
 
-sqlglot turns the functions it knows into nodes of their own and reorders their arguments. Eddyline's functions are a
-closed table of its own, so here every call stays what was written: a name and its arguments. Only the forms with a
-grammar of their own (CAST, TRY_CAST, EXTRACT, CASE, INTERVAL) are left. Nodes that begin with a keyword get its
-position, and the parser's complaints become sentences with a place; no exception of sqlglot's leaves this module.
+sqlglot turns the functions that it knows into node classes of their own and reorders their arguments. Eddyline has its
+own closed table of functions, so with this dialect every call stays as it was written: a name and its arguments. Only
+the forms with special syntax (CAST, TRY_CAST, EXTRACT, CASE, INTERVAL) keep their nodes. A node that begins with a
+keyword gets the keyword's position. Parse errors become sentences with a place; no exception of sqlglot leaves this
+module.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class _Complaint(ParseError):
 
 
 def _placed(parse: Callable[..., Any], back: int) -> Callable[..., Any]:
-    """A parser whose node gets the position of the token `back` before the one it starts at."""
+    """Wrap a parse method so that its node gets the position of the token that is `back` tokens before its first
+    one."""
 
     def parse_with_place(parser: Any, *rest: Any) -> Any:
         first = parser._tokens[parser._index - back]
@@ -72,10 +74,10 @@ class _Parser(DuckDBParser):
 
 class _Dialect(DuckDB):
     Parser = _Parser
-    INDEX_OFFSET = 0  # places in lists stay as they are written
+    INDEX_OFFSET = 0  # indexes into lists stay as they are written
 
     def to_json_path(self, path: Any) -> Any:
-        """The path behind -> as it is written: what it means is the function table's business."""
+        """The path after -> as it is written; the function table interprets it."""
         return path
 
     class Tokenizer(DuckDB.Tokenizer):
@@ -83,7 +85,7 @@ class _Dialect(DuckDB):
 
 
 EDDYLINE = _Dialect()
-"""What the script is tokenized and parsed with."""
+"""The dialect with which scripts are tokenized and parsed."""
 
 
 def parse_query(text: str, tokens: Sequence[Token]) -> exp.Expr:
@@ -92,7 +94,7 @@ def parse_query(text: str, tokens: Sequence[Token]) -> exp.Expr:
 
 
 def parse_expression(text: str, tokens: Sequence[Token]) -> exp.Expr:
-    """The syntax tree of an expression, which may have a name with AS."""
+    """The syntax tree of an expression, which AS may name."""
     return _guarded(text, tokens, lambda parser: parser.parse_into(exp.Expr, list(tokens), text))
 
 
@@ -109,7 +111,7 @@ def _guarded(text: str, tokens: Sequence[Token], parse: Callable[[_Parser], list
         raise _sentence(text, error, tokens) from error
     except RecursionError:
         raise wrong(text, first, "this is nested too deeply; break it into smaller expressions") from None
-    except Exception as error:  # sqlglot has no closed set of errors; whatever it was, this text is at fault
+    except Exception as error:  # sqlglot may raise anything; the text is at fault in every case
         raise wrong(text, first, "this cannot be read as SQL; check it for misspelt or missing words") from error
     if len(trees) != 1 or trees[0] is None:
         raise wrong(text, first, "this cannot be read as SQL; check it for misspelt or missing words")
@@ -117,7 +119,7 @@ def _guarded(text: str, tokens: Sequence[Token], parse: Callable[[_Parser], list
 
 
 def _sentence(text: str, error: ParseError, tokens: Sequence[Token]) -> ScriptError:
-    """What sqlglot complains about, for a person."""
+    """The error for a complaint of sqlglot, as a sentence that a user understands."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, _Complaint):
         cause = cause.__cause__
@@ -130,7 +132,7 @@ def _sentence(text: str, error: ParseError, tokens: Sequence[Token]) -> ScriptEr
         message = f"something is missing after {shown(written)}, where the statement ends; write the rest of it"
         return wrong(text, place_at(text, tokens[-1].end + 1), message)
     place = place_at(text, cause.token.start)
-    if cause.reason == "Expected END after CASE":  # here the parser points at the token before
+    if cause.reason == "Expected END after CASE":  # for this complaint the parser points at the previous token
         after = [token.start for token in tokens if token.start > cause.token.start]
         place = place_at(text, min(after, default=len(text)))
     if cause.reason in _REASONS:

@@ -1,6 +1,6 @@
 """The event time as an expression: `TIMESTAMP BY epoch_ms(ms)`, with a name for the query if `AS ts` follows it.
 
-The expression is read again from the text it stands in, so whatever is wrong with it is told with its place there.
+The expression is parsed from the script's own text, so an error in it has its place in the script.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ class TimeClause:
     expr: exp.Expr
     name: str | None
     written: str
-    """As it stands in the text, without its name."""
+    """The expression as it is written in the script, without its name."""
 
 
 def read_time(text: str, place: Place, time: str) -> TimeClause:
-    """The expression `time`, which stands at a place of a text; ScriptError if it is none."""
+    """Parse the expression `time`, which is written at `place` of the script `text`; ScriptError if it is not an
+    expression."""
     start = sum(len(line) + 1 for line in text.split("\n")[: place.line - 1]) + place.column - 1
     tokens = [token for token in tokenize(text) if start <= token.start < start + len(time)]
     check_brackets(text, tokens)

@@ -1,4 +1,4 @@
-"""Names are case-insensitive, as in DuckDB; a name that does not exist is answered with the nearest one that does."""
+"""Names are case-insensitive, as in DuckDB; a message about an unknown name suggests the most similar known one."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _MOST_LISTED = 8
 
 
 def same(a: str, b: str) -> bool:
-    """Whether two names are the same name."""
+    """Whether two names are equal but for their case."""
     return a.lower() == b.lower()
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about a name that does not exist: `; did you mean 'x'?`, or what exists, or nothing."""
+    """The end of a message about an unknown name: `; did you mean 'x'?`, or the list of known names, or nothing."""
     names = list(dict.fromkeys(known))
     by_lower = {n.lower(): n for n in names}
     written = name.lower()[:100]
-    swapped = [known for known in by_lower if sorted(known) == sorted(written)]  # cvs: too short to be like csv
+    swapped = [known for known in by_lower if sorted(known) == sorted(written)]  # cvs: too short to be found similar
     close = swapped or difflib.get_close_matches(written, by_lower, n=1, cutoff=0.7)
     if close:
         return f"; did you mean {shown(by_lower[close[0]])}?"

@@ -1,8 +1,8 @@
-"""Where in the script something stands, and the one way to say that something there is wrong.
+"""Places in the script, and the one way to report a mistake at a place.
 
-Places are derived from character offsets in the script as it was written: nothing is ever parsed from a rewritten
-text, so a place is right by construction. Names and other text of the user go into messages only through `shown`, which
-keeps a message one printable line whatever the script contains.
+Places are character offsets in the script as it was written. No rewritten text is ever parsed, so a place is right by
+construction. Names and other text of the user go into messages only through `shown`, which keeps a message one
+printable line whatever the script contains.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Place:
 
 
 def place_at(text: str, offset: int) -> Place:
-    """The place of the character number `offset` (the end of the text, if it has no such character)."""
+    """The place of the character at `offset`, or the end of the text if the text is shorter."""
     before = text[: max(offset, 0)]
     return Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
 
 
 def wrong(text: str, place: Place, message: str) -> ScriptError:
-    """The error to raise for `message` at a place of the script."""
+    """The error to raise for a mistake at a place of the script."""
     lines = text.split("\n")
     line = lines[place.line - 1] if place.line <= len(lines) else ""
     return ScriptError(
@@ -48,7 +48,8 @@ def shown(text: str) -> str:
 
 
 def start_of(node: exp.Expr) -> int | None:
-    """The offset at which a node of the syntax tree begins, as far as its parts know; else that of its parent."""
+    """The offset at which a node of the syntax tree begins: the least offset of its parts, or, if they have none, of
+    its parent."""
     at: exp.Expr | None = node
     while at is not None:
         starts = [n.meta["start"] for n in at.walk() if n.meta_get("start") is not None]

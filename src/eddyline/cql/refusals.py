@@ -1,7 +1,7 @@
-"""What SQL has and a continuous query here has not: refused by name, with the way to write it.
+"""Parts of SQL that a continuous query does not support: each is refused by name, with what to write instead.
 
-Refusal is by default: every clause of the syntax tree that is not on the list of the known ones is refused, so nothing
-that sqlglot understands is ever silently left out.
+Refusal is the default: every clause of the syntax tree that is not on the list of supported ones is refused, so no
+clause that sqlglot understands is silently ignored.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _LIST_ENDS = (
 
 
 def check_tokens(text: str, tokens: Sequence[Token]) -> None:
-    """Refuse what shows in the tokens alone, and what sqlglot would be too lenient about."""
+    """Refuse clauses that the tokens alone show, and mistakes that sqlglot would accept."""
     for index, token in enumerate(tokens):
         after = tokens[index + 1] if index + 1 < len(tokens) else None
         message = _wrong_token(text, index, token, after)
@@ -107,7 +107,8 @@ def _wrong_token(text: str, index: int, token: Token, after: Token | None) -> st
 
 
 def check_windows(text: str, tokens: Sequence[Token]) -> None:
-    """Refuse windows that are left when those behind streams are out. Other brackets name elements of lists."""
+    """Refuse a window anywhere but behind a stream; the windows behind streams are no longer among the tokens. Other
+    brackets index lists."""
     for token, after in pairwise(tokens):
         if token.token_type == TokenType.L_BRACKET and is_word(after, "RANGE", "ROWS", "UNBOUNDED", *CALLS):
             message = "a window stands behind its stream, as in FROM s [RANGE 30 MINUTES] AS a"
@@ -117,7 +118,7 @@ def check_windows(text: str, tokens: Sequence[Token]) -> None:
 def check_select(
     text: str, tokens: Sequence[Token], tree: exp.Expr, sources: Sequence[FromItem], items: Sequence[str]
 ) -> exp.Select:
-    """The tree as a SELECT in which every clause is one that is understood."""
+    """The tree as a SELECT, after refusing every clause that Eddyline does not support."""
     if not isinstance(tree, exp.Select):
         raise wrong(text, place_at(text, tokens[0].start), f"this is no query; {_QUERY}")
     for clause, value in tree.args.items():
@@ -174,7 +175,7 @@ def _check_from(text: str, tree: exp.Select, items: Sequence[FromItem]) -> None:
 
 
 def _at_word(text: str, tokens: Sequence[Token], word: str, message: str) -> ScriptError:
-    """The error, placed at the first such word outside brackets; at the start of the query if there is none."""
+    """The error, placed at the first occurrence of the word outside brackets, or at the start of the query."""
     depth, found = 0, tokens[0]
     for token in tokens:
         if depth == 0 and not is_quoted(token) and " ".join(token.text.upper().split()) == word:

@@ -39,7 +39,7 @@ _START = Place(1, 1)
 
 @dataclass(frozen=True)
 class Script:
-    """What a script says; `select` is sqlglot's tree of the query without its windows."""
+    """A parsed script; `select` is sqlglot's tree of the query without its windows."""
 
     text: str = field(repr=False)
     declarations: tuple[Declaration, ...]
@@ -48,11 +48,11 @@ class Script:
     sources: tuple[FromItem, ...]
     insert_place: Place = _START
     items: tuple[str, ...] = ()
-    """How each item of SELECT is written; the name of one that was given none."""
+    """How each item of SELECT is written, which is the column's name if AS gives none."""
 
 
 def parse(text: str) -> Script:
-    """The script that a text is; ScriptError with a place when it is none."""
+    """Parse a script; ScriptError with a place if the text is not one."""
     declarations: list[Declaration] = []
     query: Script | None = None
     for tokens in _statements(text):

@@ -1,7 +1,7 @@
 """The FROM clause: which streams, under which alias, with which window, joined how.
 
-sqlglot knows no windows, so FROM is read here token by token and the windows are taken out; the rest goes to sqlglot.
-Only a bracket that follows a stream or its alias is a window: in conditions, brackets stay what they are.
+sqlglot has no windows, so FROM is read here token by token and the windows are removed; sqlglot parses the rest. Only a
+bracket that follows a stream or its alias is a window; brackets in conditions index lists.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def read_sources(text: str, tokens: list[Token]) -> tuple[tuple[FromItem, ...], 
 
 
 def find_from(tokens: Sequence[Token]) -> int | None:
-    """Where the FROM of a SELECT is, which is not that of EXTRACT(... FROM) or of IS DISTINCT FROM."""
+    """The index of the SELECT's FROM, ignoring the FROM of EXTRACT(... FROM) and of IS DISTINCT FROM; None without
+    one."""
     depth = 0
     for index, token in enumerate(tokens):
         compared = index > 1 and is_word(tokens[index - 1], "DISTINCT") and is_word(tokens[index - 2], "IS", "NOT")

@@ -1,6 +1,6 @@
 """The script as tokens, and a cursor over the tokens of one statement.
 
-The tokens are sqlglot's: they carry offsets into the script, so that whatever is read from them knows its place.
+The tokens are sqlglot's: each has its offset in the script, so everything read from tokens has a place.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def tokenize(text: str) -> list[Token]:
         raise wrong(text, place_at(text, broken), "this is half a character; write the script in UTF-8")
     try:
         return list(EDDYLINE.tokenize(text))
-    except Exception as error:  # sqlglot's tokenizer has no closed set of errors; whatever it was, the text is at fault
+    except Exception as error:  # sqlglot's tokenizer may raise anything; the text is at fault in every case
         offset, what = _unfinished(text)
         raise wrong(text, place_at(text, offset), what) from error
 
 
 def _unfinished(text: str) -> tuple[int, str]:
-    """Where the quote or comment begins that has no end."""
+    """The offset of the quote or comment that never ends, and the message about it."""
     at = 0
     while at < len(text):
         if text.startswith("--", at):
@@ -124,7 +124,7 @@ class Cursor:
         return self.peek(0)
 
     def peek(self, ahead: int) -> Token | None:
-        """The token after the next `ahead` ones."""
+        """The token that is `ahead` tokens after the next one, None behind the end."""
         index = self.at + ahead
         return self.tokens[index] if 0 <= index < len(self.tokens) else None
 
@@ -135,11 +135,11 @@ class Cursor:
         return place_at(self.text, self.tokens[-1].end + 1 if self.tokens else len(self.text))
 
     def fail(self, message: str) -> NoReturn:
-        """Refuse what comes next."""
+        """Raise ScriptError with a message at the next token."""
         raise wrong(self.text, self.place(), message)
 
     def expected(self, what: str) -> NoReturn:
-        """Refuse what comes next because it is not `what`."""
+        """Raise ScriptError: `what` was expected, but the next token is something else."""
         found = "the statement ends here" if self.token is None else f"found {shown(self.raw())}"
         self.fail(f"expected {what}, but {found}")
 

@@ -46,7 +46,7 @@ _KNOWN = (
     "VARCHAR", "BIGINT", "INTEGER", "DOUBLE", "DECIMAL(18, 3)", "TIMESTAMP", "DATE", "BOOLEAN", "TIMESTAMPTZ", "TIME",
     "FLOAT", "SMALLINT", "TINYINT", "BLOB", "INTERVAL", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT",
 )  # fmt: skip
-"""The types, those first that a list of a few should name."""
+"""The names of all types, the most common first: a message lists only a few."""
 
 
 _DEEPEST = 20
@@ -62,7 +62,7 @@ def read_type(text: str, tokens: Sequence[Token]) -> pa.DataType:
 
 
 def arrow_type(text: str, node: exp.Expr, offset: int, depth: int = 0) -> pa.DataType:
-    """The Arrow type of a type in the syntax tree; `offset` is its place should it know none itself."""
+    """The Arrow type of a type in the syntax tree; `offset` is the place for errors if the node has none."""
     kind = node.this if isinstance(node, exp.DataType) else None
     if isinstance(kind, exp.Interval) or (isinstance(node, exp.Interval) and node.this is None):
         kind = _D.INTERVAL

@@ -28,7 +28,7 @@ _LONGEST_NUMBER = 25
 
 
 def unit_of(word: str) -> str | None:
-    """The singular, long name of a unit of time, None if it is none.
+    """The long singular name of a unit of time, None if the word is not a unit.
 
     >>> unit_of("minutes"), unit_of("ms"), unit_of("fortnight")
     ('MINUTE', 'MILLISECOND', None)
@@ -42,7 +42,8 @@ def unit_of(word: str) -> str | None:
 
 
 def amount(number: str, unit: str) -> int | None:
-    """So many units in microseconds (months for units without a fixed length); None if that is no whole number."""
+    """A number of units in microseconds (in months for units without a fixed length); None if that is not a whole
+    number."""
     if len(number) > _LONGEST_NUMBER:
         return None
     exact = Decimal(number) * UNITS.get(unit, MONTHS.get(unit, 0))
@@ -50,7 +51,7 @@ def amount(number: str, unit: str) -> int | None:
 
 
 def duration_text(micros: int) -> str:
-    """A length of time as people write it, in the largest unit that divides it.
+    """Format a length of time in the largest unit that divides it.
 
     >>> duration_text(120_000_000), duration_text(3_600_000_000), duration_text(5_400_000_000), duration_text(0)
     ('2 minutes', '1 hour', '90 minutes', '0 seconds')

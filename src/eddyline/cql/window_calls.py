@@ -8,8 +8,8 @@
 | `TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))` in FROM | the same |
 | `GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)`, with one item in FROM | the window behind that item |
 
-Nothing of it is left behind: what comes later sees a RANGE with a SLIDE. A row at the very end of such a window belongs
-to it, one at its very start does not (SEMANTICS), where other systems have it the other way round.
+They are rewritten here: later stages see only a RANGE with a SLIDE. A row at the exact end of such a window belongs to
+it and a row at its exact start does not (SEMANTICS); in other systems it is the other way round.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def read_call(cursor: Cursor) -> tuple[Token, WindowClause]:
 
 
 def read_group_windows(text: str, tokens: Sequence[Token], items: int) -> tuple[list[Token], WindowClause | None]:
-    """The tokens of a query with `window_end()` in place of a TUMBLE or HOP in GROUP BY, and the window that it says;
+    """The tokens of a query with `window_end()` in place of a TUMBLE or HOP in GROUP BY, and the window of that call;
     `items` is the number of items in FROM."""
     cursor = Cursor(text, tokens)
     while not (cursor.token is None or cursor.token.token_type == TokenType.GROUP_BY):

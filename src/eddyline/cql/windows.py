@@ -1,5 +1,5 @@
-"""Windows: `[RANGE 30 MINUTES]`, `[ROWS 1000]`, `[UNBOUNDED]`, each optionally with `SLIDE 1 MINUTE`; and short for a
-RANGE with a SLIDE `[TUMBLE 1 MINUTE]` and `[HOP 1 MINUTE, 10 MINUTES]`."""
+"""Windows: `[RANGE 30 MINUTES]`, `[ROWS 1000]`, `[UNBOUNDED]`, each optionally with `SLIDE 1 MINUTE`. `[TUMBLE 1
+MINUTE]` and `[HOP 1 MINUTE, 10 MINUTES]` are short for a RANGE with a SLIDE."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CALLS = ("TUMBLE", "HOP")
 
 @dataclass(frozen=True)
 class WindowClause:
-    """What a pair of brackets in FROM says; `size` is in microseconds or rows, `slide` in microseconds."""
+    """One window as written in FROM; `size` is in microseconds or rows, `slide` in microseconds."""
 
     kind: str
     size: int
     slide: int | None
     place: Place
     time: str | None = None
-    """The time column, where the window names it: it must be that of the stream."""
+    """The time column that the window names, if it names one: it must be the stream's."""
 
 
 def read_window(cursor: Cursor) -> WindowClause:

@@ -10,8 +10,8 @@ from eddyline.kernels.jit import kernel
 
 @kernel
 def behind(times: NDArray[np.int64], newest: int) -> int:
-    """The largest amount by which a time is behind the newest before it, which is `newest` for the first; at least 0.
-    One pass without a branch that is hard to foresee: about a nanosecond a row."""
+    """The largest amount, at least 0, by which a time is behind the newest time before it. `newest` is the newest time
+    before the first row. One pass without unpredictable branches: about a nanosecond a row."""
     most = 0
     for i in range(times.size):
         newest = max(newest, times[i])

@@ -18,7 +18,7 @@ KEY, HEAD = 0, 1
 NO_ROW = -1
 EMPTY = -2
 _AHEAD = 16
-"""So many rows before a key is inserted its slot is fetched."""
+"""A key's slot is prefetched this many rows before the key is inserted."""
 
 
 @inlined
@@ -122,13 +122,13 @@ def probe(
     """Matches of the tuples first.. of a packet: min_live <= row < before[i], low[i] <= times[row] <= high[i].
 
     Tuple i has the key keys[rows[i]]; `low`, `high` and `before` have one element if it is the same for all tuples.
-    `newest`, unless it is empty, has the newest time up to the end of each `block` of rows: chains are not followed to
-    those that are too old. `passed[0]` counts the rows passed over because they were too new. Returns the number of
-    matches and where to go on: (n, first, chains), finished when first == rows.size.
+    `newest`, unless it is empty, has the newest time up to the end of each `block` of rows: a chain is left as soon as
+    all its further rows are too old. `passed[0]` counts the rows that were skipped because they were too new. Returns
+    the number of matches and where to continue: (n, first, chains), finished when first == rows.size.
 
-    The chains of many tuples are followed side by side, a row of each at a time, and without branches that depend on
-    what is there: so the loads of one do not wait for those of another. `waiting` has, of so many `chains`, the tuples
-    and, in its other half, the rows to look at next.
+    The chains of many tuples are followed side by side, one row of each at a time, without branches that depend on the
+    data, so the memory loads of one chain do not wait for those of another. The first half of `waiting` has the tuples
+    of the `chains` that are being followed, its second half the row that each chain looks at next.
     """
     together, room = waiting.size // 2, out_tuple.size
     tuples, looked_at = waiting[:together], waiting[together:]
@@ -149,7 +149,7 @@ def probe(
                 key = keys[at(rows[i])]
                 p = _slot(key, table)
                 head = table[p, HEAD]
-                if table[p, KEY] != key or head == EMPTY:  # rarely: so the loop over keys goes straight on
+                if table[p, KEY] != key or head == EMPTY:  # rare, so the loop over keys is predicted well
                     while True:
                         head = table[p, HEAD]
                         if head == EMPTY or table[p, KEY] == key:

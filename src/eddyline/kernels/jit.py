@@ -22,8 +22,8 @@ from numba.extending import intrinsic  # noqa: E402
 
 
 def kernel(function: _F) -> _F:
-    """Compile on first use for the types it is given. Arrays that cannot be written to, and those with gaps, are types
-    of their own, for which it is compiled again: for seconds."""
+    """Compile a function on its first call with given argument types. Read-only arrays and arrays with gaps are types
+    of their own: passing one compiles the function again, which takes seconds."""
     compiled: _F = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
     return compiled
 
@@ -35,19 +35,20 @@ def inlined(function: _F) -> _F:
 
 
 at = np.uint64
-"""An index, in a kernel. Numba asks of every other whether it is negative, which may take longer than what is there.
-With other integers it makes floats: see `count`."""
+"""The type of an index in a kernel. Numba tests every signed index for being negative, which may take longer than the
+access itself. Arithmetic of this type with other integers gives floats in Numba: see `count`."""
 
 
 @inlined
 def count(index: np.uint64) -> int:
-    """An index as a number."""
+    """An index as a signed integer, to calculate with."""
     return np.int64(index)  # type: ignore[return-value]
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def fetch(typing: Any, array: Any, index: Any) -> Any:
-    """`fetch(array, index)` in a kernel: begin to load an element that is needed soon. Any index will do."""
+    """`fetch(array, index)` in a kernel: prefetch an element that is needed soon. An index out of bounds is
+    harmless."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -55,7 +56,7 @@ def fetch(typing: Any, array: Any, index: Any) -> Any:
         word = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
         to_call = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(to_call, [place, word(0), word(3), word(1)])  # to read, keep it, data
+        builder.call(to_call, [place, word(0), word(3), word(1)])  # for reading, high locality, data cache
         return context.get_dummy_value()
 
     return numba.void(array, index), code

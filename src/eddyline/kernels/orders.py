@@ -1,13 +1,14 @@
-"""The cheapest order of what is left to do for a tuple, judged on a sample.
+"""The cheapest order of a tuple's remaining steps, judged on a sample of tuples.
 
-Modules 0..m-1 are left. For some of them it is known, tuple by tuple of a sample, how many tuples each makes of it
-(`counts[tuple, column[module]]`: 0 or 1 for a selection, matches for a probe), so products of columns see how modules
-go together; of the others only the mean is known (`level`). A module costs `cost` for each tuple and `each` for every
-one that it makes. It may be taken if it is in `first`, or when one of `any_of` or all of `all_of` have been.
+Modules 0..m-1 (probes and selections) are still to be taken. For some modules we know how many tuples each makes of
+every sampled tuple (`counts[tuple, column[module]]`: 0 or 1 for a selection, the matches for a probe), so products of
+columns show how modules are correlated; for the other modules we know only the mean (`level`). A module costs `cost`
+for each tuple that it takes and `each` for each tuple that it makes. A module may be taken if it is in `first`, or
+after one module of its `any_of` or all modules of its `all_of`.
 
-The sample is small, the traffic on the route of now large: what that says about the modules on it is believed. Going
-along the route, among the tuples that came so far the weights of those that pass and of those that fail are scaled so
-that the sample says the same, and the matches of probes likewise.
+The sample is small, and the traffic on the current route is large, so selectivities measured on that route are
+believed: module by module along the route, the weights of sampled tuples that pass and that fail, and the matches of
+probes, are scaled until the sample shows the measured selectivity.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from eddyline.kernels.jit import kernel
 
 EXACT = 8
-"""Up to so many modules all orders are compared; beyond, the next one is always the one of least rank."""
+"""With at most this many modules all orders are compared; with more, the module of least rank comes next."""
 
 
 @kernel
@@ -30,7 +31,7 @@ def believe(
     is_selection: NDArray[np.bool_],
 ) -> None:
     """Scale `weights` and `counts` so that the columns `route`, in this order, have these selectivities (negative: not
-    known), each among what the ones before let through."""
+    known), each among the tuples that the columns before it let through."""
     n = weights.size
     alive = weights.copy()
     for place in range(route.size):
@@ -46,7 +47,7 @@ def believe(
             if not is_selection[column]:
                 scale = min(max(said / seen, 0.125), 8.0)
                 for i in range(n):
-                    if alive[i] > 0.0:  # of the others it says nothing
+                    if alive[i] > 0.0:  # the module was not measured on tuples that failed before it
                         counts[i, column] *= scale
             elif seen < 1.0:
                 said = min(max(said, 0.001), 0.999)
@@ -73,8 +74,9 @@ def cheapest(
     values: NDArray[np.float64],
     order: NDArray[np.int64],
 ) -> int:
-    """Fill `order` with the cheapest order (its length is returned: modules that can never be taken are left out) and
-    `values[m]` with what a tuple costs if it takes module m first and the best order then, infinite if it may not."""
+    """Fill `order` with the cheapest order and return its length (modules that can never be taken are left out). Fill
+    `values[m]` with the cost of a tuple that takes module m first and the best order after it; infinite if m may not be
+    taken first."""
     modules = cost.size
     if modules > EXACT:
         return _greedy(counts, weights, column, level, cost, each, first, any_of, all_of, values, order)
@@ -84,7 +86,7 @@ def cheapest(
     alive = np.empty((sets, n))
     factor = np.ones(sets)
     total = 1e-300
-    for i in range(n):  # a row at once would compile for seconds: what to say if its length were another
+    for i in range(n):  # assigning a whole row would make Numba compile its shape check, which takes seconds
         alive[0, i] = weights[i]
         total += weights[i]
     reach[0] = 1.0
@@ -144,7 +146,8 @@ def _greedy(
     values: NDArray[np.float64],
     order: NDArray[np.int64],
 ) -> int:
-    """The same by rank, for each first module: (selectivity among what is left - 1) / cost, the least first."""
+    """As `cheapest`, but for each first module the others are ordered by rank, the least first: (selectivity among the
+    remaining tuples - 1) / cost."""
     modules, n = cost.size, weights.size
     least = np.inf
     length = 0
@@ -212,7 +215,7 @@ def price(
     order: NDArray[np.int64],
     prices: NDArray[np.float64],
 ) -> None:
-    """What each sample costs that takes the modules in this order."""
+    """Fill `prices` with the cost of each sampled tuple when it takes the modules in this order."""
     for i in range(prices.size):
         alive = 1.0
         price = 0.0
@@ -242,9 +245,10 @@ def judge(
     current: NDArray[np.int64],
     order: NDArray[np.int64],
 ) -> tuple[int, float, float, float]:
-    """Everything at once: samples of these ages count half after `half` rows; those that came through the columns
-    `done` count; the traffic on `route`, from there on, is believed. Fills `order` with the cheapest, and returns its
-    length, its cost, how much less that is than the cost of the order `current`, and the standard error of that."""
+    """Compare the cheapest order with the order `current`. A sample's weight halves every `half` rows of its age; only
+    samples that pass the columns `done` count; the selectivities measured on `route` after `done` are believed. Fills
+    `order` with the cheapest order, and returns its length, its cost, how much less that is than the cost of `current`,
+    and the standard error of that difference."""
     counts = counts.copy()
     weights = np.exp2(-ages / half)
     for place in range(done.size):

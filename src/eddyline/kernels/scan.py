@@ -24,7 +24,7 @@ def probe(
 ) -> tuple[int, int, int]:
     """Every row min_live..before-1 with low <= times[row] <= high (no bound where they are empty; `before` has one
     element if it is the same for all), for tuples at.. of a packet of `tuples`. `passed[0]` counts the rows passed over
-    because they were too new. Returns (n, at, chain) as the hash probe does; `chain` is the row to go on with, -1 to
+    because they were too new. Returns (n, at, chain) as the hash probe does; `chain` is the row to continue with, -1 to
     begin."""
     timed = low.size > 0
     each = before.size > 1
@@ -52,8 +52,8 @@ def probe(
 
 @kernel
 def first_at_least(values: NDArray[np.int64], first: int, last: int, bound: int) -> int:
-    """The first row in first..last-1 whose value is at least `bound`, or `last`: how far expiry may go. Every row is
-    passed once in its life, so expiry costs the same however many rows have expired."""
+    """The first row in first..last-1 whose value is at least `bound`, or `last`: expiry may go up to it. Every row is
+    passed once in its life, so expiry costs a constant amount per row."""
     row = first
     while row < last and values[row] < bound:
         row += 1
@@ -70,8 +70,8 @@ def narrow(
     on: int,
     first: bool,
 ) -> None:
-    """Tighten each tuple's time interval by one component: at most `back` before it and at most `on` after it. The
-    first component gives the interval."""
+    """Narrow each tuple's time interval to at most `back` before and at most `on` after one of its components. For the
+    `first` component the interval is set instead."""
     if first:
         for i in range(rows.size):
             t = times[rows[i]]
@@ -94,7 +94,8 @@ def apart(
     most: int,
     other_most: int,
 ) -> None:
-    """Of pairs of rows keep those whose times lie at most `most` after and at most `other_most` before the other's."""
+    """Keep the pairs of rows in which the time of the row is at most `most` after and at most `other_most` before the
+    time of the other row."""
     for i in range(rows.size):
         if keep[i]:
             later = times[rows[i]] - other_times[other_rows[i]]

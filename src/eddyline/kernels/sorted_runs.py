@@ -25,9 +25,9 @@ def probe(
     out_tuple: NDArray[np.int64],
     out_row: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Matches in a run with least[i] <= key <= most[i], min_live <= row < before[i]
-    and low[i] <= times[row] <= high[i]; `before` has one element if it is the same for all. `passed[0]` counts the rows
-    passed over because they were too new. Returns (n, at, place); `place` is where to go on in the run, -1 to search.
+    """Matches in a run with least[i] <= key <= most[i], min_live <= row < before[i] and low[i] <= times[row] <=
+    high[i]; `before` has one element if it is the same for all. `passed[0]` counts the rows passed over because they
+    were too new. Returns (n, at, place); `place` is where to continue in the run, -1 to search.
     """
     timed = low.size > 0
     each = before.size > 1

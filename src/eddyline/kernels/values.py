@@ -55,7 +55,7 @@ def hash_bytes(data: NDArray[np.uint8], offsets: NDArray[np.int32], out: NDArray
 
 @kernel
 def combine(left: NDArray[np.int64], right: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-    """One key of two; equal pairs give equal keys, and unequal ones seldom do."""
+    """Combine two keys into one; equal pairs give equal keys, and unequal pairs seldom do."""
     for i in range(out.size):
         h = np.uint64(left[i]) * np.uint64(0x9E3779B97F4A7C15)
         h = (h ^ (h >> np.uint64(31))) + np.uint64(right[i])

@@ -32,13 +32,14 @@ Difference = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Bounds:
-    """The closed matrix; tables have no time and are bound to nothing."""
+    """The closed matrix of time bounds. Tables have no time and no bounds."""
 
     most: tuple[tuple[int, ...], ...]
 
     def horizon(self, source: int, watermarks: Sequence[int | None]) -> int:
-        """Rows of `source` older than this can join nothing that is still to come. `watermarks` is by source: the least
-        time a row still to come can have, None if nothing is known yet; FOREVER for ended streams and tables."""
+        """Rows of `source` older than this time can join no row that is still to come. `watermarks` has for each source
+        the least time that a row still to come can have: None if that is not known yet, FOREVER for tables and ended
+        streams."""
         horizon = FOREVER
         for other, watermark in enumerate(watermarks):
             if other == source or watermark == FOREVER:
@@ -78,7 +79,8 @@ def time_bounds(query: Query, differences: Iterable[Difference]) -> Bounds:
 
 
 def differences_in(predicate: Expr, query: Query) -> list[Difference] | None:
-    """The pairwise bounds that a conjunct *is*, or None if it is anything else: then it stays a predicate."""
+    """The pairwise time bounds to which a conjunct is equivalent; None if it is another predicate and has to be
+    evaluated."""
     if not isinstance(predicate, Call):
         return None
     name, args = predicate.name, predicate.args
@@ -104,7 +106,7 @@ Linear = tuple[dict[int, int], int]
 
 
 def _at_most(left: Expr, right: Expr, slack: int, query: Query) -> list[Difference]:
-    """left <= right + slack, as a bound, if it is one."""
+    """The time bounds that left <= right + slack means, none if it is not a comparison of times."""
     return _at_most_sum(left, right, slack, query, negate=False)
 
 

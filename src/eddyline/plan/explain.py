@@ -16,7 +16,7 @@ _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and",
 
 
 def explain(query: Query, partitioning: Partitioning | None = None, tree: Tree | None = None) -> str:
-    """What Eddyline is going to do, as text."""
+    """The plan of a query as text: what Eddyline is going to do."""
     plan = Plan(query, tree)
     lines = [_shape(plan)]
     for number, source in enumerate(query.sources):
@@ -116,7 +116,7 @@ def _indexes(plan: Plan, number: int) -> list[str]:
 
 
 def _waiting(plan: Plan, below: Tree) -> list[str]:
-    """The selections that a late operator could have applied."""
+    """The selections that a late operator leaves to the operators above it."""
     left = [
         i for i, needed in enumerate(plan.selections) if not needed & ~below.span and not plan.done[below.span] >> i & 1
     ]
@@ -155,19 +155,19 @@ def _lifetime(plan: Plan, number: int) -> str:
     limits = {i: plan.graph.bounds.most[i][number] for i in others if plan.graph.bounds.most[i][number] < UNBOUND}
     if not limits:
         return "expires at once: no other stream joins it"
-    sliding = plan.query.group is not None and plan.query.group.slide is not None  # then T - W < ts: W leaves already
+    sliding = plan.query.group is not None and plan.query.group.slide is not None  # T - W < ts: at age W it is out
     return f"expires {', '.join(_expiry(limit + sliding, sources[i].alias) for i, limit in limits.items())}"
 
 
 def _expiry(limit: int, other: str) -> str:
-    """When a row that another stream's rows may follow by at most `limit` is of no use to them any more."""
+    """When a row expires that joins rows of the stream `other` only up to `limit` later."""
     if limit > 0:
         return f"{duration_text(limit)} behind {other}"
     return f"as soon as {other} has passed it" if limit == 0 else f"{duration_text(-limit)} before {other} reaches it"
 
 
 def route(plan: Plan, source: int) -> str:
-    """The steps that a fixed router takes a row of one source through."""
+    """The steps of a fixed router for the rows of one source."""
     query, words = plan.query, [plan.query.sources[source].alias]
     signature = 1 << source, 0
     probes, selections = [], 0
@@ -201,7 +201,7 @@ def step_text(step: Probe | Select, query: Query) -> str:
 
 
 def span_text(span: int, query: Query) -> str:
-    """An alias, or those of a larger span in parentheses."""
+    """The alias of a single source, or the aliases of a larger span in parentheses."""
     aliases = [source.alias for number, source in enumerate(query.sources) if span >> number & 1]
     return aliases[0] if len(aliases) == 1 else f"({' '.join(aliases)})"
 

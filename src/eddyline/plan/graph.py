@@ -80,7 +80,7 @@ class Range:
 
 @dataclass(frozen=True)
 class JoinGraph:
-    """What WHERE asks, sorted by who decides it."""
+    """The conjuncts of WHERE, sorted by the part of the engine that decides them."""
 
     filters: tuple[tuple[Expr, ...], ...]
     equalities: tuple[Equality, ...]
@@ -201,8 +201,9 @@ def _is_whole(type: pa.DataType) -> bool:
 
 
 def _components(sources: int, equalities: Sequence[Equality]) -> list[int]:
-    """Which sources equalities connect. Within a component some probe by key is always possible, and preferred, so a
-    range between two of its sources would never be looked up: it is checked instead."""
+    """The component of each source in the graph of equalities. Within a component a probe by key is always possible,
+    and preferred, so an index for a range between two of its sources would never be used: such a range is checked
+    instead."""
     part = list(range(sources))
     for e in equalities:
         old, new = part[e.left], part[e.right]

@@ -1,12 +1,12 @@
-"""Group-bys below a join: which tuples of an operator are one for all that comes after it.
+"""Group-bys below a join: which tuples of an operator are equivalent for every later step.
 
 The group-by of a query with SLIDE is above all joins. An operator that groups (`+`, see tree.py) does a part of it
-early: of tuples that nothing tells apart any more one is kept, which stands for all of them, with their number and the
-states of aggregates over the span. Nothing waits for it: it does so packet by packet, and groups of different packets
-stay apart, since whoever adds up states may add up parts.
+early: of tuples that no later step can tell apart it keeps one, which stands for all of them, with their number and the
+states of aggregates over the span. It groups each packet by itself and waits for nothing. Groups of different packets
+stay separate, because states of aggregates can be merged later.
 
-Invariant: tuples of one group are *interchangeable*. Joined with the same rows of other sources they are in a result or
-not together, are in the same group of it, and count at the same boundaries. That holds because they are equal in
+Invariant: tuples of one group are *interchangeable*. Joined with the same rows of other sources, either all of them or
+none are results, in the same group, and they count at the same boundaries. That holds because they are equal in
 
 - the keys of equalities with sources outside, and every column that a predicate or a selection still has to read;
 - the keys of GROUP BY, as values if they are decided here, else as the columns that they read; the arguments of
@@ -15,12 +15,13 @@ not together, are in the same group of it, and count at the same boundaries. Tha
   components are, so from the greatest first to the least last one;
 - the event times of sources that WHERE bounds against those of others outside.
 
-Probes check times by Bounds, which are for raw times. With SLIDE windows these are only necessary: components that
-count at a common boundary T are all in (T - W, T], hence pass. So the tuple that stands for others passes where one of
-them counts; and where it has expired, or fails, none of them counts. Which of them it is does not matter.
+Probes check times by Bounds, which are for raw times. With SLIDE windows these are a necessary condition only:
+components that count at a common boundary T are all in (T - W, T], hence pass. So the tuple that stands for its group
+passes where any tuple of the group counts; where it has expired or fails, no tuple of the group counts. It does not
+matter which tuple of the group stands for it.
 
-A key is not enlarged for a join on a key of the other side (key to foreign key): each tuple then meets one row at most,
-and grouping by the foreign key is what the equality asks for anyway.
+A join of a foreign key with a key of the other side adds nothing to the grouping key: each tuple meets at most one row,
+and the equality requires grouping by the foreign key anyway.
 """
 
 from __future__ import annotations
@@ -41,16 +42,17 @@ from eddyline.query.types import is_opaque
 
 @dataclass(frozen=True)
 class Grouped:
-    """By what the tuples of a span are told apart, and what is added up of those that are not."""
+    """The keys that tell the tuples of a span apart, and the aggregates that are kept for each group of equal
+    tuples."""
 
     combines: bool
-    """False above an operator that groups: there tuples have weights, but stay apart."""
+    """False for an operator above one that groups: its tuples have weights, but are not grouped again."""
     keys: tuple[Expr, ...]
-    """Compared with those of sources outside; each reads one source."""
+    """Keys that are compared with keys of sources outside the span; each reads one source."""
     columns: tuple[Column, ...]
     values: tuple[Expr, ...]
     rows: tuple[int, ...]
-    """Sources whose rows are told apart, for a column that cannot be compared."""
+    """Sources whose rows are all kept apart, because a needed column cannot be compared."""
     times: tuple[int, ...]
     aggregates: tuple[int, ...]
     """Numbers of the aggregates that have a state for each tuple."""
@@ -73,7 +75,7 @@ def check(query: Query, tree: Tree) -> None:
 
 
 def grouped(query: Query, graph: JoinGraph, tree: Tree, done: int) -> Grouped:
-    """For what an operator gives, whose tuples have passed the selections `done`."""
+    """The grouping of an operator's results, which have passed the selections `done`."""
     group, span = query.group, tree.span
     assert group is not None
     read: list[Expr] = [r.predicate for r in graph.ranges] + list(graph.residuals)
@@ -86,7 +88,7 @@ def grouped(query: Query, graph: JoinGraph, tree: Tree, done: int) -> Grouped:
         if aggregate.arg is None or not _within(aggregate.arg, span):
             read += [] if aggregate.arg is None else [aggregate.arg]
         elif aggregate.distinct or aggregate.name in COLLECTED or pa.types.is_null(aggregate.arg.type):
-            values.append(aggregate.arg)  # their states are no columns
+            values.append(aggregate.arg)  # states of these aggregates cannot be kept in columns
         else:
             states.append(number)
     columns = [c for c in _columns(read) if span >> c.source & 1]
@@ -105,7 +107,7 @@ def grouped(query: Query, graph: JoinGraph, tree: Tree, done: int) -> Grouped:
 
 
 def _within(expr: Expr, span: int) -> bool:
-    """Whether it reads something, and all of it is there."""
+    """Whether an expression reads at least one source, and only sources of the span."""
     return bool(sources_of(expr)) and all(span >> s & 1 for s in sources_of(expr))
 
 

@@ -1,20 +1,22 @@
 """Which rows of which source go to which slots.
 
-Slots stand on a grid of one or two *axes*. Along an axis a source has one place, by a key or by its whole row, or it is
-everywhere. Each result is made in exactly one slot, because along each axis
+Slots form a grid of one or two *axes*. Along an axis each row of a source either has one place, given by a key or by
+the whole row, or goes everywhere. Each result is made in exactly one slot, because along each axis
 
 - the sources that are placed by a key have keys of one *class*: WHERE equates them, so in a result they are equal and
   have one place; or one source alone is placed by its row;
 - the others are everywhere, so at that place too; and at least one source has a place, so nowhere else.
 
-Which axes is a matter of cost only: the rows that are shipped and those that are stored, by the estimated rows of each
-stream (all the same if nobody knows). A row with a NULL in its key joins with nothing and has no place. A source with a
-ROWS window is shipped whole to every slot, because each must count it, but only rows in their place are built.
+The choice of axes affects the cost only: the rows that are shipped and stored, computed from the estimated rows of each
+stream (equal for all if there is no estimate). A row with a NULL in its key joins with nothing and has no place. All
+rows of a source with a ROWS window are shipped to every slot, because each slot must count them, but a slot builds only
+the rows whose place it is.
 
-Fixed, since durable formats will have it: the *group* of a key is `mix(encode(key)) mod groups`, with `encode` of
-state/keys.py on the value as WHERE compares it (equal keys of different types are cast to one) and `mix` the finalizer
-of SplitMix64; a whole row is the `combine` of the codes of its columns, NULL as one constant. Where a group is, is said
-by a map for each axis (`Places`), which is kept apart because it may change while the groups do not.
+The *group* of a key is part of durable formats and must not change: `mix(encode(key)) mod groups`, with `encode` of
+state/keys.py on the value as WHERE compares it (equal keys of different types are cast to one type) and `mix` the
+finalizer of SplitMix64; the code of a whole row is the `combine` of the codes of its columns, with one constant for
+NULL. A map for each axis (`Places`) gives the place of each group. It is separate because it may change while the
+groups do not.
 """
 
 from __future__ import annotations
@@ -48,14 +50,15 @@ _NULL = np.int64(0x2545F4914F6CDD1D)
 
 @dataclass(frozen=True)
 class Axis:
-    """`size` places, and by source the key that places its rows; `row` is a source that is placed by its whole row."""
+    """An axis with `size` places. `keys` has by source the key that places its rows; `row` is a source that is placed
+    by its whole row."""
 
     size: int
     keys: tuple[Expr | None, ...]
     row: int | None = None
 
     def has(self, source: int) -> bool:
-        """Whether rows of the source have one place along it."""
+        """Whether each row of the source has one place along this axis."""
         return self.keys[source] is not None or self.row == source
 
 
@@ -90,13 +93,13 @@ class Partitioning:
         return tuple(found)
 
     def places(self) -> Places:
-        """Groups spread evenly, neighbours together."""
+        """The initial map: groups spread evenly over the places, neighbouring groups together."""
         groups = np.arange(self.groups)
         return tuple(groups * axis.size // self.groups for axis in self.axes)
 
     def keeps_groups_whole(self, query: Query) -> bool:
-        """Whether all combinations of one group of GROUP BY are made in one slot: along each axis its keys tell the
-        place. (As long as no group of keys moves while aggregates are held.)"""
+        """Whether all combinations of one group of GROUP BY are made in one slot, because along each axis the keys of
+        GROUP BY determine the place. (True as long as no partition group moves while aggregates are held.)"""
         keys = query.group.keys if query.group is not None else ()
         return all(any(key is not None and _told(key, keys) for key in axis.keys) for axis in self.axes)
 
@@ -116,7 +119,7 @@ def partition(plan: Plan, slots: int, groups: int = GROUPS, rows: Mapping[str, f
 
 
 def choices(plan: Plan, slots: int) -> Iterator[tuple[Axis, ...]]:
-    """Each axis alone, and each two of them as a grid."""
+    """All candidates: each axis alone, and each pair of axes as a grid."""
     sources = range(len(plan.query.sources))
     kinds = [Axis(1, tuple(c.get(s) for s in sources)) for c in key_classes(plan.graph) if _spreads(c, plan.graph)]
     kinds += [Axis(1, tuple(None for _ in sources), row) for row in sources]
@@ -147,7 +150,7 @@ def _copies(axes: Sequence[Axis], source: int) -> int:
 
 
 def _way(axis: Axis, source: int) -> object:
-    """The same for two aliases of one stream that are placed in the same way."""
+    """A value that is equal for two aliases of one stream exactly if they are placed in the same way."""
     key = axis.keys[source]
     return source if axis.row == source else None if key is None else _of_stream(key)
 
@@ -162,8 +165,9 @@ def _of_stream(expr: Expr) -> Expr:
 
 
 def key_classes(graph: JoinGraph) -> list[Class]:
-    """What WHERE equates, transitively. Where a class is compared with a wider number (a.i = b.i AND b.i = c.f), all of
-    it belongs to the wider class too, as it is cast: equal numbers are equal as any other number."""
+    """The classes of expressions that WHERE equates, transitively. Where a class is compared with a wider number type
+    (a.i = b.i AND b.i = c.f), all its expressions also belong to the wider class, cast to its type: equal numbers stay
+    equal when they are cast."""
     classes: list[dict[tuple[int, Expr], None]] = []
     for e in graph.equalities:
         nodes = {(e.left, e.left_expr): None, (e.right, e.right_expr): None}
@@ -171,7 +175,7 @@ def key_classes(graph: JoinGraph) -> list[Class]:
             classes.remove(old)
             nodes = {**old, **nodes}
         classes.append(nodes)
-    for _ in classes:  # as often as casts can follow each other
+    for _ in classes:  # a chain of casts is at most this long
         for wide in classes:
             for source, expr in list(wide):
                 if not isinstance(expr, Call) or (narrow := _cast_from(expr)) is None:
@@ -183,14 +187,14 @@ def key_classes(graph: JoinGraph) -> list[Class]:
 
 
 def _cast_from(expr: Expr) -> Expr | None:
-    """What a number was cast from, if that was a number too."""
+    """The expression that a cast of a number to a number was applied to, None for anything else."""
     if isinstance(expr, Call) and expr.name == "cast" and is_number(expr.type) and is_number(expr.args[0].type):
         return expr.args[0]
     return None
 
 
 def _spreads(keys: Class, graph: JoinGraph) -> bool:
-    """Whether there can be many values: not two, and not one that WHERE names."""
+    """Whether keys can have many values: not booleans, and not a value that WHERE fixes."""
     for source, key in keys.items():
         if pa.types.is_boolean(key.type):
             return False
@@ -201,7 +205,7 @@ def _spreads(keys: Class, graph: JoinGraph) -> bool:
 
 
 def _told(key: Expr, known: Sequence[Expr]) -> bool:
-    """Whether a key is known where these expressions are."""
+    """Whether the value of a key follows from the values of these expressions."""
     narrow = _cast_from(key)
     return key in known or (narrow is not None and _told(narrow, known))
 
@@ -210,14 +214,15 @@ def _told(key: Expr, known: Sequence[Expr]) -> bool:
 
 
 def key_groups(values: pa.Array, groups: int) -> NDArray[np.int64]:
-    """The group of each key; that of a NULL means nothing."""
+    """The group of each key; meaningless for a NULL."""
     return _mixed(encode(values), groups)
 
 
 def row_groups(
     columns: Sequence[pa.Array], times: NDArray[np.int64] | None, rows: int, groups: int
 ) -> NDArray[np.int64]:
-    """The group of each row by its time and those columns that have a code: one for rows that differ in nothing."""
+    """The group of each row, computed from its time and those columns that have a code: equal rows have the same
+    group."""
     parts = [] if times is None else [times]
     for column in columns:
         if _has_code(column.type):

@@ -8,12 +8,12 @@ exists only after its rows were built (BuildFirst); SteMs have all rows that cam
 predicate that its span newly completes.
 
 A tuple is in one join operator of the tree: it probes the other children of that operator and nothing else, so no route
-goes round a materialised span. When it has all of them, and has passed the selections of the operator, it is built into
-the intermediate SteM of that, and starts again in the operator above. SteMs are numbered: those of sources first, then
-those of the operators below the root. A selection belongs to the lowest operator that has all its sources and is not
-late (see tree.py): there the router orders it among the probes, further down it is not offered. So every tuple of a
-SteM has passed the same selections, and a signature says all about a tuple that has a component of it.
-In some trees tuples have weights (grouped.py): what is above is the same.
+bypasses a materialised span. When it has a row of every child, and has passed the selections of the operator, it is
+built into the operator's intermediate SteM, and starts again in the operator above. SteMs are numbered: those of
+sources first, then those of the operators below the root. A selection belongs to the lowest operator that has all its
+sources and is not late (see tree.py): there the router orders it among the probes; operators further down do not offer
+it. So all tuples of a SteM have passed the same selections, and a signature determines which selections the components
+of a tuple have passed. In some trees tuples have weights (grouped.py); all of the above holds for them too.
 """
 
 from __future__ import annotations
@@ -88,14 +88,15 @@ class Operator:
     tree: Tree
     stems: tuple[int, ...]
     spans: tuple[int, ...]
-    """What each of these has, as a bit mask of sources."""
+    """The span of each of these SteMs, as a bit mask of sources."""
     selections: tuple[int, ...]
     done: int
-    """As a bit mask, the selections that its results have passed, here or below."""
+    """The selections that the results of this operator have passed, here or below, as a bit mask."""
 
     @cached_property
     def bits(self) -> dict[int, int]:
-        """By SteM the first of its sources, which stands for all of them: tuples here have all or none."""
+        """The bit of each SteM: that of its first source. It stands for all sources of the SteM, because tuples in this
+        operator have all of them or none."""
         return {stem: (span & -span).bit_length() - 1 for stem, span in zip(self.stems, self.spans, strict=True)}
 
     @cached_property
@@ -105,8 +106,8 @@ class Operator:
 
 
 class Plan:
-    """The steps and SteMs of a query, in the shape of a tree: without one a multi-way join over all sources. What is
-    found out about it is kept; see `plan_of`."""
+    """The steps and SteMs of a query for a tree of join operators, by default one multi-way join over all sources. A
+    plan caches what it computes; `plan_of` shares plans."""
 
     def __init__(self, query: Query, tree: Tree | None = None) -> None:
         self.query = query
@@ -115,23 +116,23 @@ class Plan:
         self.graph: JoinGraph = join_graph(query)
         check(query, self.tree)
         self.selections = tuple(sum(1 << s for s in sources_of(p)) for p in self.graph.selections)
-        """The sources that each needs, as bit masks."""
+        """The sources that each selection needs, as bit masks."""
         self.done = passed(self.tree, self.selections)
-        """By span of each operator what its results have passed."""
+        """The selections that the results of each operator have passed, by the operator's span."""
         self._between: dict[frozenset[int], list[Equality]] = {}
         for e in self.graph.equalities:
             self._between.setdefault(frozenset((e.left, e.right)), []).append(e)
         self.gathered = self._gathered()
         """The columns that must be there when a result is complete."""
         self.materialised = tuple(self.tree.below())
-        """The operators that have an intermediate SteM, in the order of these."""
+        """The operators that have an intermediate SteM, in the order of those SteMs."""
         heavy = weighted(self.tree)
         self.grouped: dict[int, Grouped] = {
             number: grouped(query, self.graph, tree, self.done[tree.span])
             for number, tree in enumerate(self.materialised, len(query.sources))
             if tree.span in heavy
         }
-        """By intermediate SteM whose tuples have weights, what tells them apart."""
+        """The grouping of each intermediate SteM whose tuples have weights."""
         self._operators: dict[int, Operator] = {}
         self._add_operator(self.tree)
         self.layouts = (
@@ -153,7 +154,8 @@ class Plan:
             self._add_operator(child)
 
     def operator(self, signature: Signature) -> Operator:
-        """Where tuples of this signature are: those that are built into an intermediate SteM in the one above it."""
+        """The operator in which tuples of this signature are. Tuples that are built into an intermediate SteM are in
+        the operator above it."""
         span, tree = signature[0], self.tree
         while inner := [c for c in tree.children if isinstance(c, Tree) and not span & ~c.span]:
             if span == inner[0].span and not self.done[span] & ~signature[1]:
@@ -162,7 +164,8 @@ class Plan:
         return self._operators[tree.span]
 
     def signature(self, state: int) -> Signature:
-        """That of the tuples of a state (tree.state_of): nothing is selected before it is built for a source."""
+        """The signature of the tuples of a state (tree.state_of). A row of a source has passed no selection before it
+        is built."""
         span = state if state > 0 else ~state
         return span, 0 if state > 0 and state & (state - 1) == 0 else self.done[span]
 
@@ -209,7 +212,7 @@ class Plan:
         return (*selections, *probes)
 
     def _keys(self, span: int, target: int) -> list[KeyAccess]:
-        """One access per index of the target, a span, that the span has a key for."""
+        """One access for each index of the target (a span) for which the span has a key."""
         found: dict[tuple[Expr, ...], KeyAccess] = {}
         for source in _sources(target):
             for partner in _sources(span):
@@ -221,7 +224,7 @@ class Plan:
 
     @property
     def text(self) -> str:
-        """Its shape."""
+        """The shape of the plan, as users write it."""
         return self.tree.text([s.alias for s in self.query.sources])
 
     @property
@@ -230,8 +233,8 @@ class Plan:
         return {(e.left, e.right) for e in self.graph.equalities}
 
     def linked(self, operator: Operator) -> dict[int, int]:
-        """For each child, by its bit, the others, as a mask of their bits, from which it can be probed by key or, if
-        there are none, by anything that WHERE says about both."""
+        """For each child, by its bit, the mask of the other children from which it can be probed by key; if there are
+        none, of those that any conjunct of WHERE connects with it."""
         found = self._linked.get(operator.tree.span)
         if found is None:
             found = self._linked[operator.tree.span] = self._find_linked(operator)
@@ -275,7 +278,8 @@ class Plan:
         return (*(r.predicate for r in self.graph.ranges), *self.graph.residuals)
 
     def _completes(self, span: int, target: int, predicate: Expr) -> bool:
-        """Whether it needs both: what either has alone was checked before."""
+        """Whether a predicate needs both the span and the target; a predicate over only one of them was checked
+        before."""
         return _covers(span | target, predicate) and not _covers(span, predicate) and not _covers(target, predicate)
 
     def _probe(self, span: int, stem: int, target: int, access: KeyAccess | RangeAccess | ListAccess) -> Probe:
@@ -308,14 +312,14 @@ class Plan:
         return tuple(dict.fromkeys(c for e in exprs for c in sorted(columns_of(e), key=lambda c: (c.source, c.name))))
 
     def _layout(self, source: int) -> Layout:
-        """What the SteM of a source keeps: nothing that only filters need, nothing that nobody needs. Keys are those of
-        all edges; indexed are those by which other children of its operator reach it."""
+        """What the SteM of a source keeps: no column that only filters need, and no unused column. It keeps the keys of
+        all edges, and indexes those by which the other children of its operator probe it."""
         graph, stream = self.graph, self.query.sources[source]
         later = [*self._checks, *graph.selections]
         needed = (*self.gathered, *(c for p in later for c in sorted(columns_of(p), key=lambda c: c.name)))
         edges = {p: self._edge(source, p) for p in range(len(self.query.sources)) if p != source}
         on = {p: tuple(mine for mine, _, _ in edge) for p, edge in edges.items() if edge}
-        alone = any(state_of(tree) == ~(1 << source) for tree in self.materialised)  # then nobody probes it
+        alone = any(state_of(tree) == ~(1 << source) for tree in self.materialised)  # then no step probes it
         beside = 0 if alone else self.operator((1 << source, 0)).tree.span
         order = dict.fromkeys(r.seen_from(source)[0] for r in graph.ranges if source in (r.left, r.right))
         return Layout(
@@ -329,8 +333,8 @@ class Plan:
         )
 
     def _layout_between(self, number: int, tree: Tree) -> Layout:
-        """What an intermediate SteM keeps: the rows its tuples consist of, and by what the other children of the
-        operator above reach it."""
+        """What an intermediate SteM keeps: the rows that its tuples consist of, and the keys by which the other
+        children of the operator above probe it."""
         above = self.operator(self.signature(state_of(tree))).tree.span & ~tree.span
         ranges = (r.seen_from(s) for r in self.graph.ranges for s in (r.left, r.right) if tree.span >> s & 1)
         return Layout(
@@ -355,13 +359,13 @@ def _covers(span: int, predicate: Expr) -> bool:
 
 
 def plan_of(query: Query, tree: Tree | None = None) -> Plan:
-    """A plan that all who ask for it with this query share: every turn of a slot begins with one. Not with one that is
-    equal: its functions may be others of the same name."""
+    """The plan of a query object for a tree, made once and shared: every turn of a slot asks for it. Plans are not
+    shared between equal queries, because a user function of one may differ from that of the same name in the other."""
     return _plan_of(_This(query), tree)
 
 
 class _This:
-    """A query that is equal to itself alone."""
+    """A cache key: a query compared by identity."""
 
     def __init__(self, query: Query) -> None:
         self.query = query

@@ -1,16 +1,18 @@
 """Plan shapes: a tree of join operators over the sources of a query.
 
-A leaf is a source; an inner node is a join operator whose children it joins with each other, each child with a SteM: a
-base SteM for a source, an intermediate one for what the operator below gives. One operator over all sources is the
-multi-way join, operators with two children each a binary tree, everything between a hybrid tree. In text operators are
-parentheses around aliases: ((a b) c). An alias that is not plain stands in double quotes, as in SQL.
+A leaf is a source; an inner node is a join operator that joins its children with each other. Each child has a SteM: a
+base SteM for a source, an intermediate one for the results of an operator. One operator over all sources is the
+multi-way join; operators with two children each form a binary tree; everything between is a hybrid tree. In text,
+operators are parentheses around aliases: ((a b) c). An alias that is not a plain name is written in double quotes, as
+in SQL.
 
-Selections are applied in the lowest operator that has all their sources, unless it is *late*, written with a ! behind
-it: ((a b)! c). Then they wait for the next one above that is not. The root is never late, so a result has passed all.
+A selection is applied in the lowest operator that has all its sources, unless that operator is *late*, written with a !
+behind it: ((a b)! c). Then the selection waits for the next operator above that is not late. The root is never late, so
+a result has passed all selections.
 
-An operator below the root may *group* what it gives, written with a + behind it: ((a b)+ c). Tuples that are the same
-for all that comes after it become one, with a weight (see grouped.py). What is joined with them has weights too. That
-is the one thing an operator over a single source is for: ((a)+ b) groups the rows of a before they are joined.
+An operator below the root may *group* its results, written with a + behind it: ((a b)+ c). Tuples that are equivalent
+for all later steps become one tuple with a weight (see grouped.py). Tuples joined with it have weights too. An operator
+over a single source exists only to group: ((a)+ b) groups the rows of a before they are joined.
 """
 
 from __future__ import annotations
@@ -39,10 +41,10 @@ class Tree:
 
     children: tuple[Tree | int, ...]
     late: bool = False
-    """Whether selections that it could apply are left to operators above it."""
+    """Whether this operator leaves its selections to the operators above it."""
 
     grouped: bool = False
-    """Whether tuples that it gives become one where nothing tells them apart any more."""
+    """Whether result tuples that no later step can tell apart become one."""
 
     def __repr__(self) -> str:
         flags = f"{', late=True' if self.late else ''}{', grouped=True' if self.grouped else ''}"
@@ -56,23 +58,23 @@ class Tree:
 
     @cached_property
     def span(self) -> int:
-        """Its sources, as a bit mask."""
+        """The sources below this operator, as a bit mask."""
         return sum(1 << s for s in self.sources())
 
     def sources(self) -> Iterator[int]:
-        """Its sources, as written."""
+        """The sources below this operator, in the order in which they are written."""
         for child in self.children:
             yield from (child,) if isinstance(child, int) else child.sources()
 
     def below(self) -> Iterator[Tree]:
-        """The operators below it, each after those below itself: what they give is materialised."""
+        """The operators below this one, children before parents: their results are materialised."""
         for child in self.children:
             if isinstance(child, Tree):
                 yield from child.below()
                 yield child
 
     def text(self, aliases: Sequence[str]) -> str:
-        """As it is written."""
+        """The tree as users write it."""
         inner = (_quoted(aliases[c]) if isinstance(c, int) else c.text(aliases) for c in self.children)
         return f"({' '.join(inner)}){'!' if self.late else ''}{'+' if self.grouped else ''}"
 
@@ -83,13 +85,14 @@ def span_of(child: Tree | int) -> int:
 
 
 def state_of(child: Tree | int) -> int:
-    """What tells the SteM of a child from all others: its span, or the complement for an operator over one source."""
+    """A number that identifies the SteM of a child: its span, or the complement of the span for an operator over one
+    source."""
     return ~child.span if isinstance(child, Tree) and len(child.children) == 1 else span_of(child)
 
 
 def passed(tree: Tree, selections: Sequence[int]) -> dict[int, int]:
-    """By span of each operator, those below another first: the selections that what it gives has passed, as a bit mask.
-    Selections are given by the sources that they need.
+    """The selections that the results of each operator have passed, as a bit mask, by the operator's span, children
+    before parents. `selections` has for each selection the sources that it needs.
 
     >>> passed(Tree((Tree((0, 1), late=True), 2)), [0b11, 0b100]), passed(Tree((Tree((0, 1)), 2)), [0b11, 0b100])
     ({3: 0, 7: 3}, {3: 1, 7: 3})
@@ -113,7 +116,7 @@ def weighted(tree: Tree) -> frozenset[int]:
 
 
 def ungrouped(tree: Tree) -> Tree:
-    """The same operators; none groups.
+    """The same tree with no operator that groups.
 
     >>> ungrouped(Tree((Tree((0, 1), grouped=True), 2)))
     Tree(children=(Tree(children=(0, 1)), 2))
@@ -123,17 +126,17 @@ def ungrouped(tree: Tree) -> Tree:
 
 
 def mjoin(sources: int) -> Tree:
-    """One operator over all."""
+    """The multi-way join: one operator over all sources."""
     return Tree(tuple(range(sources)))
 
 
 def shape(plan: str, aliases: Sequence[str]) -> Tree:
-    """What the setting `plan` asks for; `auto` begins as a multi-way join."""
+    """The tree for a value of the setting `plan`; `auto` begins with a multi-way join."""
     return mjoin(len(aliases)) if plan in ("auto", "mjoin") else parse_tree(plan, aliases)
 
 
 def parse_tree(text: str, aliases: Sequence[str]) -> Tree:
-    """A tree of all aliases, each once.
+    """Parse a tree, which must have every alias exactly once; SettingError if it is not one.
 
     >>> parse_tree("((a b) c)", ["a", "b", "c"])
     Tree(children=(Tree(children=(0, 1)), 2))

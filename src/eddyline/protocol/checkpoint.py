@@ -6,14 +6,14 @@
     log/00000042-...     rows that came with batch 42 (segments)
     small/00000042-...   state that rows cannot tell (aggregates), as of batch 42 (segments)
 
-A commit has the *history* that it ends: a name that only commits share which came about in the same way, from the same
-checkpoint. Copies of state on hosts are told apart by it (protocol/turn.py).
+A commit has a *history*: a checksum over the batches up to it, so that two commits have the same one only if the same
+batches of the same checkpoint led to them. It tells copies of state on hosts apart (protocol/turn.py).
 
-A file under log/ or small/ counts if the newest commit names it; others are orphans of attempts that came to nothing
-and are collected. A commit names all segments whose rows may still be needed, and their number stays small because
-segments of like size are merged; so a commit has a bounded size, and the newest one is all that a restart reads.
-JSON files begin with a line that is the checksum of the rest, and are read as their types (decision.py, commit.py).
-docs/design/checkpoint.md describes the whole format.
+A file under log/ or small/ counts if the newest commit names it; the others are orphans of failed attempts and are
+deleted. A commit names all segments whose rows may still be needed. Their number stays small because segments of
+similar size are merged, so a commit has a bounded size, and a restart reads only the newest one. JSON files begin with
+a line that is the checksum of the rest, and are read as their types (decision.py, commit.py). docs/design/checkpoint.md
+describes the whole format.
 """
 
 from __future__ import annotations
@@ -50,22 +50,23 @@ class Checkpoint:
 
     @property
     def history(self) -> str:
-        """Of the job before its first batch: no two checkpoints have the same, wherever they are."""
+        """The history of the job before its first batch; it is unique to this checkpoint."""
         known: str = self._read(ABOUT, dict[str, Any])["id"]
         return known
 
     def identity(self) -> str:
-        """The id of the checkpoint, or one to begin it with."""
+        """The id of the checkpoint, or a new id if there is no checkpoint yet."""
         return self.history if self.begun else uuid.uuid4().hex
 
     @property
     def begun(self) -> bool:
-        """Whether there is a checkpoint."""
+        """Whether the checkpoint exists."""
         return self.store.exists(ABOUT)
 
     def open(self, about: Mapping[str, Any], identity: str | None = None) -> None:
-        """Begin it, or go on with it; `about` is what it is of, and one of something else is refused (SettingError).
-        `identity` is what `identity()` said; if another run has begun the checkpoint since then, it is refused."""
+        """Create the checkpoint, or open an existing one. `about` describes the job: SettingError if the checkpoint is
+        of another job. `identity` is the id that `identity()` returned: JobError if another run has created the
+        checkpoint since then."""
         self.check(about)
         if not self.begun:
             known = {"format": FORMAT, "id": identity or uuid.uuid4().hex, **about}
@@ -74,7 +75,7 @@ class Checkpoint:
             raise JobError(f"the checkpoint {self.store.root} was begun by another run of this job; start it again")
 
     def check(self, about: Mapping[str, Any]) -> None:
-        """Refuses a checkpoint that `open` would refuse; writes nothing."""
+        """Raise the errors that `open` would raise for this job; write nothing."""
         if not self.begun:
             if self.store.names(COMMITS):
                 raise JobError(f"the checkpoint {self.store.root} has commits, but its {ABOUT} is missing")
@@ -94,7 +95,7 @@ class Checkpoint:
         _compare(self.store.root, known, about)
 
     def last(self) -> Commit | None:
-        """The newest commit."""
+        """The newest commit, None before the first."""
         newest = self._newest()
         return None if newest < 0 else self.commit_of(newest)
 
@@ -102,7 +103,7 @@ class Checkpoint:
         return max(map(int, self.store.names(COMMITS)), default=-1)
 
     def expect(self, batch: int) -> None:
-        """The batch is not committed yet; if it is, the job was lost to another run."""
+        """Check that the batch is not committed yet; JobError if it is: another run has taken over the job."""
         if self._newest() >= batch:
             raise JobError(f"batch {batch} was committed by another run of this job; only one may run at a time")
 
@@ -111,22 +112,22 @@ class Checkpoint:
         return self._read(f"{COMMITS}/{batch:08}", Commit)
 
     def decide(self, decision: Decision) -> None:
-        """What a batch is to do, durable before it begins."""
+        """Write the decision for a batch. It is durable before the batch begins."""
         self.store.write(f"{DECIDED}/{decision.batch:08}", sealed(as_json(decision)))
 
     def decided(self, batch: int) -> Decision | None:
-        """What was decided for a batch."""
+        """The decision for a batch, None if there is none."""
         name = f"{DECIDED}/{batch:08}"
         return self._read(name, Decision) if self.store.exists(name) else None
 
     def commit(self, commit: Commit) -> None:
-        """The batch is done: this one write is what decides it. It is never written over."""
+        """Commit a batch: it counts from this one write on. A commit is never overwritten."""
         self.expect(commit.batch)
         self.store.write(f"{COMMITS}/{commit.batch:08}", sealed(as_json(commit)))
 
     def collect(self, commit: Commit) -> None:
-        """Delete what neither this commit nor a batch to come needs: older commits, what was decided up to it, files
-        that it does not name and files that somebody began. No task of a batch to come may be running."""
+        """Delete the files that neither this commit nor a later batch needs: older commits, decisions up to this batch,
+        files that the commit does not name, and unfinished files. No task of a later batch may be running."""
         keep = {entry.name for entry in commit.log} | set(commit.small)
         for folder in (LOG, SMALL):
             for name in self.store.all_names(folder):
@@ -141,7 +142,7 @@ class Checkpoint:
                 self.store.delete(name)
 
     def segment(self, name: str) -> Segment:
-        """A segment, by the name in a commit."""
+        """Read the segment of this name."""
         return Segment(name, self.store.read(name))
 
     def _read(self, name: str, wanted: type[T]) -> T:
@@ -154,7 +155,7 @@ class Checkpoint:
 
 
 def _compare(root: str, known: Mapping[str, Any], about: Mapping[str, Any]) -> None:
-    """Refuses a checkpoint of something else, and says what differs."""
+    """Raise SettingError if the checkpoint is of another job, and name the difference."""
     now = json.loads(json.dumps(about))
     for what in sorted(now.keys() | (known.keys() - {"format"})):
         was, is_now = known.get(what), now.get(what)
@@ -172,7 +173,7 @@ def _compare(root: str, known: Mapping[str, Any], about: Mapping[str, Any]) -> N
 
 
 def _column_that_differs(was: str, is_now: str, what: str) -> tuple[Any, Any, str]:
-    """Of two descriptions of a stream the first part that differs, each with its name before it."""
+    """The first part in which two descriptions of a stream differ: its value in each, and its name."""
     old, new = json.loads(was), json.loads(is_now)
     name = next(k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k))
     if name == "lateness":
@@ -184,14 +185,14 @@ def _short(value: Any) -> str:
     if isinstance(value, str) and value in SQL_NAMES:
         return SQL_NAMES[value]
     text = "not there" if value is None else value if isinstance(value, str) else json.dumps(value)
-    text = re.sub(r" +(?=,|$)", "", text)  # a stream without a window
+    text = re.sub(r" +(?=,|$)", "", text)  # no blanks where a stream has no window
     text = re.sub(r'"lateness": (\d+)', lambda found: f'"lateness": "{duration_text(int(found[1]))}"', text)
     text = re.sub(r'"([^"]+)"', lambda found: f'"{SQL_NAMES.get(found[1], found[1])}"', text)
     return re.sub(r"\b(RANGE|ROWS|UNBOUNDED) (\d+)(?: (\d+))?", _window, text)
 
 
 def _window(found: re.Match[str]) -> str:
-    """A window as it was written: in what a checkpoint is of, lengths of time are microseconds."""
+    """A window as users write it; a checkpoint's description has lengths of time in microseconds."""
     kind, size, slide = found.groups()
     size = {"RANGE": duration_text(int(size)), "ROWS": size, "UNBOUNDED": ""}[kind]
     return f"{kind} {size}{f' SLIDE {duration_text(int(slide))}' if slide else ''}".replace("  ", " ").rstrip()

@@ -1,1 +1,1 @@
-"""What was asked: the bound query, typed expressions and their functions, evaluated over Arrow arrays."""
+"""The bound query: typed expressions and their functions, evaluated over Arrow arrays."""

@@ -1,8 +1,8 @@
 """The aggregates of SEMANTICS, each as a mergeable partial state.
 
-For every accumulator, `partial` of all rows equals `merge` of the `partial`s of any split of them (of floats: nearly).
-That is what makes panes possible. A state is a handful of Arrow columns with one row per cell; nothing is ever
-subtracted. `ids` say which cell a row (or an old cell) goes to; every number below `count` occurs at least once.
+For every accumulator, `partial` of all rows equals `merge` of the `partial`s of any split of the rows (for floats:
+nearly). Panes depend on this. A state is a few Arrow columns with one row per cell; nothing is ever subtracted. `ids`
+has for each row (or each cell that is merged) the number of its cell; every number below `count` occurs at least once.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Accumulator(Protocol):
     """How one aggregate is computed."""
 
     def partial(self, values: pa.Array | None, ids: Ids, count: int) -> State:
-        """The states of `count` cells from the rows' argument, decoded; None for COUNT(*)."""
+        """The states of `count` cells; `values` is the decoded argument of each row, None for COUNT(*)."""
 
     def merge(self, state: State, ids: Ids, count: int) -> State:
-        """The states of `count` cells from those of smaller ones."""
+        """The states of `count` cells, each merged from the cells that have its number in `ids`."""
 
     def repeated(self, state: State, times: Ids) -> State:
-        """The states as if everything in cell i had come times[i] times, which is at least once."""
+        """The states as if every row of cell i had come times[i] times, at least once."""
 
     def final(self, state: State, errors: ErrorCount) -> pa.Array:
-        """The aggregate's value for each cell; one that cannot be represented is NULL and counted."""
+        """The aggregate's value for each cell; a value that cannot be represented is NULL and counted in `errors`."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class Extreme:
             limits = np.iinfo(numbers.dtype)
             worst = limits.min if self.largest else limits.max
         best = np.full(count, worst, numbers.dtype)
-        with np.errstate(invalid="ignore"):  # NumPy warns of NaN, which we mean
+        with np.errstate(invalid="ignore"):  # NumPy warns of NaN, which is intended here
             (np.maximum if self.largest else np.fmin).at(best, ids, numbers)
         return pa.array(best, mask=np.bincount(ids, minlength=count) == 0)
 
@@ -270,7 +270,7 @@ def accumulator(aggregate: Aggregate) -> Accumulator:
 
 
 def weighed(how: Accumulator, values: pa.Array | None, weights: Ids | None, ids: Ids, count: int) -> State:
-    """As `partial`, of rows of which each stands for so many; None: for one."""
+    """As `partial`, for rows with weights: a row counts as often as its weight says, once if `weights` is None."""
     if weights is None or isinstance(how, CountDistinct | Extreme):
         return how.partial(values, ids, count)
     each = np.arange(len(ids))
@@ -315,7 +315,7 @@ def _multiplied(numbers: pa.Array, times: Ids) -> pa.Array:
 
 
 def _summed(numbers: Floats, ids: Ids, count: int) -> Floats:
-    return np.bincount(ids, numbers, count).astype(np.float64, copy=False)  # of nothing it would be integers
+    return np.bincount(ids, numbers, count).astype(np.float64, copy=False)  # without rows, bincount gives integers
 
 
 def _ints(array: pa.Array) -> Ids:

@@ -1,4 +1,4 @@
-"""Values of any type as text, for people: in dead-letter outputs and their reasons. What CAST gives is in
+"""Values of any type as text for display: in dead-letter outputs and their reasons. The text that CAST gives is in
 functions/writing.py."""
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Any array as strings, each value by itself, so that it is the same whatever stands beside it: by a cast where
-    Arrow has a good one, else one by one (dead rows are few)."""
+    """Any array as strings. The text of a value does not depend on the other values. A cast where Arrow has a good one,
+    else value by value (dead rows are few)."""
     type_ = values.type
     if pa.types.is_dictionary(type_):
         return as_text(values.dictionary_decode())
@@ -26,7 +26,8 @@ def as_text(values: pa.Array) -> pa.Array:
 
 
 def _one(value: Any) -> str:
-    r"""A value as text. Of bytes, those that are text are that text, as in a column that is all text.
+    r"""One value as text. Bytes that are valid UTF-8 are shown as characters, as in a column of strings; others are
+    escaped.
 
     >>> print(_one(b"caf\xc3\xa9 \xff"))
     café \xff

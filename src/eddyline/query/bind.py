@@ -1,4 +1,4 @@
-"""From a parsed script to a query: names resolved, expressions typed, whatever cannot mean anything refused.
+"""From a parsed script to a query: names are resolved, expressions are typed, and meaningless ones are refused.
 
     >>> from eddyline.cql.script import parse
     >>> stream = "CREATE STREAM s (x BIGINT, ts TIMESTAMP) USING json TIMESTAMP BY ts"
@@ -7,7 +7,7 @@
     >>> query.schema.names, len(query.predicates)
     (['y'], 2)
 
-What comes out needs no further checks: `Query` refuses to exist wrong, and nothing below looks at the text again.
+The query needs no further checks: `Query` checks itself when it is made, and no later stage looks at the text again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eddyline.cql.places import shown, wrong
 from eddyline.cql.script import Declaration, FromItem, Script
 from eddyline.query.bind_expr import Binder, chain
 from eddyline.query.bind_hints import Clause
-from eddyline.query.bind_names import Scope
+from eddyline.query.bind_names import NameScope
 from eddyline.query.bind_select import aliases_of, bind_items, bind_outputs, items_of
 from eddyline.query.bind_time import timed
 from eddyline.query.expr import Expr
@@ -35,16 +35,16 @@ SchemaOf = Callable[[Declaration], pa.Schema]
 
 
 def bind(script: Script, schema_of: SchemaOf, python: bool = False) -> Query:
-    """The query of a script; `schema_of` is asked for each stream and table that it reads, once. To a `python` program,
-    messages say how it gives streams."""
+    """The query of a script; `schema_of` is called once for each stream and table that the query reads. With `python`,
+    messages say how a Python program declares streams."""
     declared = _declared(script)
     _check_sinks(script, declared)
-    scope = Scope(script.text, _sources(script, declared, schema_of, python))
+    scope = NameScope(script.text, _sources(script, declared, schema_of, python))
     slide = _slide(script)
     items = items_of(scope, script.select, script.items)
     binder = Binder(scope, aliases_of(items))
     exprs = bind_items(binder, items, slide)
-    predicates = _predicates(binder, script)  # after SELECT: the first mistake in the text is the one to report
+    predicates = _predicates(binder, script)  # after SELECT: the first mistake in the text is reported
     outputs, group = bind_outputs(binder, script.select, items, exprs, slide)
     if group is None and slide is not None:
         window = next(item.window for item in script.sources if item.window and item.window.slide is not None)

@@ -20,7 +20,7 @@ from eddyline.query.bind_hints import (
     Clause,
     no_aggregate,
 )
-from eddyline.query.bind_names import Scope
+from eddyline.query.bind_names import NameScope
 from eddyline.query.expr import WINDOW_END, Aggregate, Expr, Literal
 from eddyline.query.functions.table import USER
 from eddyline.query.model import WindowKind
@@ -30,9 +30,9 @@ _IGNORED = ("safe", "typed", "coalesce")
 
 
 class Binds(Protocol):
-    """What binds the arguments of a call."""
+    """The part of the binder that calls need: it binds their arguments."""
 
-    scope: Scope
+    scope: NameScope
 
     def bind(self, node: exp.Expr, clause: Clause) -> Expr:
         """The typed expression of a node."""
@@ -61,7 +61,7 @@ def bind_function(binder: Binds, node: exp.Expr, clause: Clause) -> Expr:
     return functions.call(name, [binder.bind(arg, clause) for arg in node.expressions])
 
 
-def window_end(scope: Scope, node: exp.Expr, name: str, clause: Clause) -> Expr:
+def window_end(scope: NameScope, node: exp.Expr, name: str, clause: Clause) -> Expr:
     """window_end() or window_start(), or a bare name that means it."""
     if clause.window_end:
         raise scope.wrong(node, f"{name}() cannot be used here, {clause.window_end}")
@@ -123,8 +123,8 @@ def _filled(node: exp.Expr) -> list[str]:
     return [key for key, value in node.args.items() if value]
 
 
-def only(scope: Scope, node: exp.Expr, *known: str) -> None:
-    """Refuse a node that says more than its entry understands."""
+def only(scope: NameScope, node: exp.Expr, *known: str) -> None:
+    """Refuse a node with an argument that is not one of the allowed ones."""
     for key in _filled(node):
         if key not in known and key not in _IGNORED:
             raise scope.wrong(

@@ -1,8 +1,8 @@
 """Expressions of the query as typed expressions.
 
-Every kind of node has an entry here; a node without one is refused, and so is an argument of a node that its entry does
-not name. Types are the function table's business: a TypeMismatch is given the place of its node. Long AND and OR chains
-become balanced trees, and other expressions may be nested `DEEPEST` levels: nothing below need fear deep recursion.
+Every supported kind of node has an entry here; other nodes are refused, and so is an argument of a node that its entry
+does not name. The function table checks types; its TypeMismatch gets the place of the node here. Long AND and OR chains
+become balanced trees, and other expressions may be nested at most `DEEPEST` levels, so later stages may recurse.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eddyline.cql.types import arrow_type
 from eddyline.query import bind_literals, functions
 from eddyline.query.bind_calls import bind_function, only, window_end, within_group
 from eddyline.query.bind_hints import HINTS, WINDOW_ENDS, Clause
-from eddyline.query.bind_names import Scope
+from eddyline.query.bind_names import NameScope
 from eddyline.query.expr import Expr, Literal
 from eddyline.query.functions.casts import literal as cast_literal
 from eddyline.query.types import TypeMismatch, example, sql_type
@@ -48,7 +48,7 @@ _BINARY: dict[type[exp.Expr], str] = {
 class Binder:
     """Binds the expressions of one query; `aliases` are the named items of SELECT."""
 
-    scope: Scope
+    scope: NameScope
     aliases: Mapping[str, exp.Expr] = field(default_factory=dict)
     _open: list[str] = field(default_factory=list)
     _depth: int = 0
@@ -110,7 +110,7 @@ class Binder:
         return struct
 
     def field(self, node: exp.Expr, clause: Clause) -> Expr:
-        """A field of a struct in brackets, or one very deep in a struct."""
+        """A field of a struct in parentheses, or a field nested very deep in a struct."""
         if not isinstance(node.expression, exp.Identifier):
             raise self.scope.wrong(node, HINTS[exp.Dot])
         return self._fields(self.bind(node.this, clause), [node.expression.name])
@@ -127,7 +127,7 @@ class Binder:
         return functions.call("list_extract", [whole, place])
 
     def _item(self, node: exp.Column, clause: Clause) -> Expr:
-        """What an item of SELECT is, by the name that AS gave it."""
+        """The expression of the item of SELECT to which AS gave this name."""
         name = node.parts[0].name.lower()
         if name in WINDOW_ENDS and name not in self.aliases and len(node.parts) == 1:
             return window_end(self.scope, node, name, clause)
@@ -144,13 +144,13 @@ class Binder:
         return Literal(node.name, pa.string()) if node.is_string else bind_literals.number(self.scope, node)
 
     def negation(self, node: exp.Expr, clause: Clause) -> Expr:
-        """A minus; that of a constant is part of it."""
+        """Unary minus; the minus of a constant becomes part of the constant."""
         bound = self.bind(node.this, clause)
         folded = bind_literals.negated(bound) if isinstance(bound, Literal) else None
         return folded or functions.call("-", [bound])
 
     def inversion(self, node: exp.Expr, clause: Clause) -> Expr:
-        """NOT, with the forms that have a name of their own."""
+        """NOT; IS NOT NULL is a function of its own."""
         inner = node.this
         if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
             return functions.call("is not null", [self.bind(inner.this, clause)])
@@ -227,7 +227,7 @@ class Binder:
         return functions.cast(this, target, isinstance(node, exp.TryCast))
 
     def _moment(self, node: exp.Expr, literal: Literal, target: pa.DataType) -> Expr:
-        """A constant date or time, which has to be right."""
+        """A constant date or time; ScriptError if its text is not one."""
         try:
             return cast_literal(literal, target)
         except TypeMismatch as error:
@@ -254,7 +254,7 @@ def _json(binder: Binder, node: exp.Expr, clause: Clause) -> Expr:
 
 
 def chain(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
-    """The parts of a chain of ANDs, or of ORs; the node itself if it is none."""
+    """The parts of a chain of ANDs, or of ORs; only the node itself if it is not a chain."""
     parts: list[exp.Expr] = []
     stack = [node]
     while stack:
@@ -268,7 +268,7 @@ def chain(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
 
 
 def _culprit(node: exp.Expr, error: TypeMismatch) -> exp.Expr:
-    """What an error of a call is about: one of its constants, or all of it."""
+    """The node at fault: the constant that the error names, or the whole call."""
     return next((n for n in node.find_all(exp.Literal) if n.is_string and n.name == error.culprit), node)
 
 

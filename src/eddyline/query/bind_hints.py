@@ -1,4 +1,4 @@
-"""What an expression may not contain: for each such thing the sentence that says so, and what to write instead."""
+"""Things that an expression may not contain: for each of them the message, with what to write instead."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from eddyline.cql.places import shown
 from eddyline.cql.units import LONGEST, MONTHS, amount, parts_of, unit_of
-from eddyline.query.bind_names import Scope
+from eddyline.query.bind_names import NameScope
 from eddyline.query.expr import Literal
 
 _MOST_DIGITS = 38
@@ -20,7 +20,7 @@ _DAY = 86_400_000_000
 _FORM = "write it as in INTERVAL '5' MINUTE"
 
 
-def number(scope: Scope, node: exp.Expr) -> Literal:
+def number(scope: NameScope, node: exp.Expr) -> Literal:
     """A number as it is written."""
     written = node.name.replace("_", "")
     if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", written, re.IGNORECASE) or len(written) > 400:
@@ -48,7 +48,7 @@ def _integer(value: int) -> Literal:
 
 
 def negated(literal: Literal) -> Literal | None:
-    """The same constant with a minus; None if it is no number."""
+    """The negated constant; None if it is not a number."""
     value = literal.value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
@@ -56,8 +56,9 @@ def negated(literal: Literal) -> Literal | None:
     return _integer(-int(value)) if whole else Literal(-value, literal.type)
 
 
-def interval(scope: Scope, node: exp.Expr) -> Literal:
-    """A length of time; one in months or years is kept apart, since it has no length in microseconds."""
+def interval(scope: NameScope, node: exp.Expr) -> Literal:
+    """A length of time. One in months or years is a constant of another type, because it has no length in
+    microseconds."""
     months = micros = 0
     for written, unit in _parts(scope, node):
         value = amount(written, unit) if "." not in written else None
@@ -77,7 +78,7 @@ def interval(scope: Scope, node: exp.Expr) -> Literal:
     return Literal(pa.MonthDayNano([months, days, (micros - days * _DAY) * 1000]), _MONTHS_TYPE)
 
 
-def _parts(scope: Scope, node: exp.Expr) -> list[tuple[str, str]]:
+def _parts(scope: NameScope, node: exp.Expr) -> list[tuple[str, str]]:
     value, sign = node.this, ""
     while isinstance(value, exp.Neg | exp.Paren):
         sign = sign if isinstance(value, exp.Paren) else "" if sign else "-"

@@ -16,17 +16,17 @@ from eddyline.query.model import Source
 
 
 @dataclass(frozen=True)
-class Scope:
-    """The sources of a query, and the script for complaints about it."""
+class NameScope:
+    """The sources of a query, and its script for error messages."""
 
     text: str
     sources: tuple[Source, ...]
     named: set[Column] = field(default_factory=set)
-    """The columns that were asked for so far."""
+    """The columns that the query has named so far."""
 
     @cached_property
     def times(self) -> dict[Expr, Column]:
-        """By the expressions that event times are computed by, the columns that have them."""
+        """The column of each computed event time, by the expression that computes it."""
         return {
             of_source(source.stream.computed.expr, number): Column(
                 number, str(source.stream.time), source.stream.computed.expr.type
@@ -36,7 +36,7 @@ class Scope:
         }
 
     def in_order(self) -> tuple[Column, ...]:
-        """The columns that were asked for, in the same order in every process."""
+        """The columns that the query names, in the same order in every process."""
         return tuple(sorted(self.named, key=lambda column: (column.source, column.name)))
 
     def place(self, node: exp.Expr) -> Place:
@@ -52,8 +52,8 @@ class Scope:
         return wrong(self.text, self.place(node), message)
 
     def column(self, node: exp.Column) -> tuple[Column | None, list[str]]:
-        """The column that a node means, None for a name that no source has, and the fields to take of it: of
-        `alias.column.field` or `column.field`. What can be read as `alias.column` is."""
+        """The column that a node means, None for a name that no source has, and the names of the fields to take from it
+        (`alias.column.field` or `column.field`). A name that can be read as `alias.column` is read so."""
         first, *rest = node.parts
         fields = [part.name for part in rest]
         number = next((n for n, source in enumerate(self.sources) if same(source.alias, first.name)), None)
@@ -93,7 +93,7 @@ class Scope:
         return [Column(number, field.name, field.type) for field in self.sources[number].stream.visible]
 
     def unknown(self, node: exp.Column) -> ScriptError:
-        """The error for a name that means nothing."""
+        """The error for an unknown name."""
         first, *rest = node.parts
         if rest:
             self.source(first)

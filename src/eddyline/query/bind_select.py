@@ -1,7 +1,7 @@
 """SELECT, GROUP BY and HAVING: the outputs of a query, and what it groups.
 
-In an aggregate query an output may read only group keys, aggregates and window_end(). Group keys occur in outputs as
-equal expressions, so whoever evaluates an output finds the value of the key in its environment.
+In an aggregate query an output may read only group keys, aggregates and window_end(). A group key occurs in an output
+as an equal expression, so the evaluation of the output finds the key's value in its environment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from eddyline.cql.places import Place, shown, wrong
 from eddyline.query import functions
 from eddyline.query.bind_expr import Binder
 from eddyline.query.bind_hints import AGGREGATES, Clause
-from eddyline.query.bind_names import Scope
+from eddyline.query.bind_names import NameScope
 from eddyline.query.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal, sources_of, walk
 from eddyline.query.model import GroupBy, Output
 
@@ -33,8 +33,8 @@ class Item:
     column: Column | None = None
 
 
-def items_of(scope: Scope, select: exp.Select, texts: Sequence[str]) -> list[Item]:
-    """The items of SELECT; `texts` says how each is written."""
+def items_of(scope: NameScope, select: exp.Select, texts: Sequence[str]) -> list[Item]:
+    """The items of SELECT; `texts` has the text of each."""
     items: list[Item] = []
     for node, text in zip(select.expressions, texts, strict=True):
         inner = node.this if isinstance(node, exp.Column) else node
@@ -54,7 +54,7 @@ def _short(node: exp.Expr) -> str:
     return node.expression.name if isinstance(node, exp.Dot) else node.name if isinstance(node, exp.Column) else ""
 
 
-def _star(scope: Scope, node: exp.Expr, star: exp.Star) -> Iterator[Item]:
+def _star(scope: NameScope, node: exp.Expr, star: exp.Star) -> Iterator[Item]:
     if any(star.args.values()):
         raise scope.wrong(node, "EXCLUDE, REPLACE and RENAME are not supported; name the columns that are wanted")
     qualifier = node.args.get("table") if isinstance(node, exp.Column) else None
@@ -101,7 +101,7 @@ def bind_outputs(
 
 
 def _keys(binder: Binder, select: exp.Select, items: Sequence[Item], slide: int | None) -> tuple[Expr, ...] | None:
-    """The keys of GROUP BY, without those that are one for all rows of a window; None if there is no GROUP BY."""
+    """The keys of GROUP BY, without keys that are equal for all rows of a window; None if there is no GROUP BY."""
     group = select.args.get("group")
     if group is None:
         return None
@@ -117,7 +117,7 @@ def _keys(binder: Binder, select: exp.Select, items: Sequence[Item], slide: int 
     return tuple(dict.fromkeys(keys))
 
 
-def _position(scope: Scope, node: exp.Expr, items: Sequence[Item]) -> Item | None:
+def _position(scope: NameScope, node: exp.Expr, items: Sequence[Item]) -> Item | None:
     """The item that a number in GROUP BY stands for."""
     if not isinstance(node, exp.Literal) or node.is_string:
         return None
@@ -135,7 +135,7 @@ def _with_type(expr: Expr) -> Expr:
     return functions.cast(expr, pa.int32()) if isinstance(expr, Literal) and pa.types.is_null(expr.type) else expr
 
 
-def _check_no_window_end(scope: Scope, items: Sequence[Item], exprs: Sequence[Expr]) -> None:
+def _check_no_window_end(scope: NameScope, items: Sequence[Item], exprs: Sequence[Expr]) -> None:
     for item, expr in zip(items, exprs, strict=True):
         if WINDOW_END in walk(expr):
             raise scope.wrong(
@@ -145,7 +145,7 @@ def _check_no_window_end(scope: Scope, items: Sequence[Item], exprs: Sequence[Ex
             )
 
 
-def _check_grouped(scope: Scope, node: exp.Expr, expr: Expr, keys: Sequence[Expr]) -> None:
+def _check_grouped(scope: NameScope, node: exp.Expr, expr: Expr, keys: Sequence[Expr]) -> None:
     column = _ungrouped(expr, keys)
     if column is None:
         return
@@ -159,7 +159,7 @@ def _check_grouped(scope: Scope, node: exp.Expr, expr: Expr, keys: Sequence[Expr
 
 
 def _ungrouped(expr: Expr, keys: Sequence[Expr]) -> Column | None:
-    """A column that an output reads although its value is not one per group."""
+    """A column that an output reads although it has no single value per group; None if there is none."""
     if expr in keys or isinstance(expr, Aggregate | Literal) or expr == WINDOW_END:
         return None
     if isinstance(expr, Call):
@@ -167,16 +167,17 @@ def _ungrouped(expr: Expr, keys: Sequence[Expr]) -> Column | None:
     return expr
 
 
-def _place_of_column(scope: Scope, node: exp.Expr, column: Column) -> Place:
-    """Where a node mentions a column: the first such name outside aggregates, as far as the tree shows it."""
+def _place_of_column(scope: NameScope, node: exp.Expr, column: Column) -> Place:
+    """The place where a node first mentions a column, outside aggregates if possible; the place of the node if it does
+    not."""
     named = [n for n in node.find_all(exp.Column) if scope.column(n)[0] == column]
     calls = [n.find_ancestor(exp.Anonymous) for n in named]
     outside = [n for n, call in zip(named, calls, strict=True) if call is None or call.name.lower() not in AGGREGATES]
     return min((scope.place(n) for n in outside or named), default=scope.place(node))
 
 
-def _names(scope: Scope, items: Sequence[Item]) -> list[str]:
-    """The names of the outputs: two that were given must differ, others that clash get a number."""
+def _names(scope: NameScope, items: Sequence[Item]) -> list[str]:
+    """The names of the outputs. Two names given with AS must differ; other names that clash get a number."""
     given: set[str] = set()
     for item in items:
         if item.named and item.name.lower() in given:

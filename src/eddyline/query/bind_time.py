@@ -1,8 +1,8 @@
 """The event time of a stream: a TIMESTAMP column, or an expression over its columns.
 
-An expression becomes a column of its own, the last one of the stream, so that everything behind the intake sees a
-time column. The query can name it only if it was given a name (`TIMESTAMP BY epoch_ms(ms) AS ts`); the expression
-itself, written again in the query, means that column too.
+An expression becomes a column, the last one of the stream, so every stage after the intake sees a time column. The
+query can name it only if the script named it (`TIMESTAMP BY epoch_ms(ms) AS ts`); the same expression in the query also
+means that column.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eddyline.query import functions
 from eddyline.query import types as t
 from eddyline.query.bind_expr import Binder
 from eddyline.query.bind_hints import Clause
-from eddyline.query.bind_names import Scope
+from eddyline.query.bind_names import NameScope
 from eddyline.query.expr import Column, Expr, columns_of, is_expensive
 from eddyline.query.model import ComputedTime, Source, Stream
 
@@ -51,13 +51,13 @@ def _quoted(column: str) -> str:
     """A column as SQL names it: in quotes unless it is a plain name."""
     try:
         plain = parse_expression(column, tokenize(column))
-    except (ScriptError, IndexError):  # no SQL, or nothing
+    except (ScriptError, IndexError):  # not SQL, or empty
         return f'"{column}"'
     return column if isinstance(plain, exp.Column) and plain.name == column else f'"{column}"'
 
 
 def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Schema) -> Stream:
-    scope = Scope(text, (Source(declaration.name, Stream(declaration.name, schema, None)),))
+    scope = NameScope(text, (Source(declaration.name, Stream(declaration.name, schema, None)),))
     clause = read_time(text, place, declaration.time or "")
     if isinstance(clause.expr, exp.Column) and not clause.expr.table and scope.column(clause.expr)[0] is None:
         missing = clause.expr.name
@@ -83,7 +83,7 @@ def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Sche
 
 
 def _separated(declaration: Declaration, schema: pa.Schema) -> str:
-    """What to write if all columns of a csv file were read as one."""
+    """A hint for a csv file whose columns were all read as one: name the separator; empty for other files."""
     if declaration.format != "csv" or len(schema) != 1:
         return ""
     sep = next((written for sep, written in ((";", ";"), ("\t", "\\t"), ("|", "|")) if sep in schema.names[0]), "")
@@ -91,7 +91,7 @@ def _separated(declaration: Declaration, schema: pa.Schema) -> str:
 
 
 def _name(text: str, place: Place, clause: TimeClause, schema: pa.Schema) -> str:
-    """What the column of a computed time is called: its own name, or one that no column has."""
+    """The name of a computed time column: the name from the script, or one that no other column has."""
     if clause.name is None:
         return next(n for i in count(1) if (n := f"{_HIDDEN}{i if i > 1 else ''}") not in schema.names)
     if any(same(clause.name, column) for column in schema.names):
@@ -100,7 +100,7 @@ def _name(text: str, place: Place, clause: TimeClause, schema: pa.Schema) -> str
 
 
 def _not_a_time(bound: Expr, clause: TimeClause, python: bool) -> str:
-    """What to write in place of something that is no time, in a script or in a Python program."""
+    """A hint what to write instead of an expression that is not a time, in a script or in a Python program."""
 
     def by(expression: str) -> str:
         return f"time={expression!r}" if python else f"TIMESTAMP BY {expression}"

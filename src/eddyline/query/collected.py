@@ -1,7 +1,8 @@
-"""Aggregates that need all values of a cell: quantiles, lists, texts put together.
+"""Aggregates that need all values of a cell: quantiles, lists, concatenated texts.
 
-The state is the bag of values: each distinct one with how often it came. Bags merge by adding up, and what is computed
-of one is computed of its *sorted* values; so the result is the same in whatever order and parts the rows came.
+The state is a bag of values: each distinct value with its number of occurrences. Bags merge by adding the numbers, and
+the result is computed from the *sorted* values of a bag, so it does not depend on the order of rows or how they were
+split.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAMES = ("quantile_cont", "quantile_disc", "list", "string_agg")
 _SAFE = 1 << 20
 
 
-class Sorted(NamedTuple):
+class SortedBags(NamedTuple):
     """The bags of some cells, one after the other, each sorted: NULL is last, NaN before it."""
 
     values: pa.Array
@@ -35,7 +36,7 @@ class Sorted(NamedTuple):
     """How many values each cell has, repeated ones included."""
 
     def at(self, places: Ids) -> pa.Array:
-        """For each cell the value at a place of its sorted values; any for a cell without values."""
+        """For each cell the value at a place among its sorted values; an arbitrary value for a cell without values."""
         before = np.cumsum(self.sizes) - self.sizes
         found = np.searchsorted(np.cumsum(self.counts), before + places, "right")
         return self.values.take(pa.array(np.minimum(found, len(self.values) - 1)))
@@ -49,9 +50,9 @@ class Sorted(NamedTuple):
 
 @dataclass(frozen=True)
 class Collected:
-    """An aggregate of the sorted values of a cell; `nulls`: NULL is one of them."""
+    """An aggregate of the sorted values of a cell; with `nulls`, NULL counts as a value."""
 
-    finish: Callable[[Sorted], pa.Array]
+    finish: Callable[[SortedBags], pa.Array]
     nulls: bool = False
 
     def partial(self, values: pa.Array | None, ids: Ids, count: int) -> State:
@@ -80,13 +81,13 @@ class Collected:
         )
         sizes = np.zeros(len(lists), np.int64)
         np.add.at(sizes, cells.to_numpy(), counts)
-        return self.finish(Sorted(values.take(order), counts[order.to_numpy()], sizes))
+        return self.finish(SortedBags(values.take(order), counts[order.to_numpy()], sizes))
 
 
 def collected(aggregate: Aggregate) -> Collected:
     """How to compute one of NAMES."""
     if aggregate.name == "list":
-        return Collected(Sorted.lists, nulls=True)
+        return Collected(SortedBags.lists, nulls=True)
     if aggregate.name == "string_agg":
         separator = str(aggregate.parameter)
         return Collected(lambda of: _if_any(of, _joined(of.lists(), separator)))
@@ -101,14 +102,14 @@ def _joined(lists: pa.Array, separator: str) -> pa.Array:
 
 
 def _place(sizes: Ids, share: Fraction) -> Ids:
-    """Where the first value is up to which there is this share of all values."""
+    """The place of the first value at or below which this share of all values lies."""
     if share.denominator < _SAFE:
         return np.maximum(-(-sizes * share.numerator // share.denominator), 1) - 1
     return np.array([max(-(-int(n) * share.numerator // share.denominator), 1) - 1 for n in sizes], np.int64)
 
 
-def _between(of: Sorted, share: float) -> pa.Array:
-    """The value at a share of the way from the first to the last, between its two neighbours."""
+def _between(of: SortedBags, share: float) -> pa.Array:
+    """The value at this share of the way from the first to the last, interpolated between its two neighbours."""
     at = np.maximum(of.sizes - 1, 0) * share
     low, high = (_floats(of.at(side.astype(np.int64))) for side in (np.floor(at), np.ceil(at)))
     part = at - np.floor(at)
@@ -121,11 +122,11 @@ def _floats(values: pa.Array) -> NDArray[np.float64]:
     return np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
 
 
-def _if_any(of: Sorted, values: pa.Array) -> pa.Array:
+def _if_any(of: SortedBags, values: pa.Array) -> pa.Array:
     return pc.if_else(pa.array(of.sizes > 0), values, pa.scalar(None, values.type))
 
 
-def _none(of: Sorted) -> pa.Array:
+def _none(of: SortedBags) -> pa.Array:
     return pa.nulls(len(of.sizes))
 
 

@@ -1,10 +1,9 @@
 """Evaluating expressions over columns: whole arrays at once, never a traceback for a row.
 
-Every node is one kernel call. Rows a kernel cannot compute are NULL at that node and counted, so that the order in
-which predicates are applied never matters. A kernel that raises is run again on parts until the rows that make it
-raise are alone; kernels where many rows may fail tell them apart themselves. A row is given up only after it failed
-alone, so what becomes of it never depends on its neighbours: at worst a kernel is called a little more than once per
-row.
+Every node is one kernel call. Rows that a kernel cannot compute are NULL at that node and counted, so the order in
+which predicates are applied never matters. A kernel that raises is run again on parts of its rows until each failing
+row is alone; kernels for which many rows may fail find these rows themselves. A row fails only after it failed alone,
+so its value never depends on its neighbours: at worst a kernel is called a little more than once per row.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from eddyline.query.expr import Call, Expr, Literal, Partial, Value
 from eddyline.query.functions.arrays import truth
 
 FAILURES = (ValueError, ArithmeticError, MemoryError, pa.ArrowCapacityError)
-"""What a kernel raises when some row cannot be computed, or when its rows are too large together."""
+"""The errors that a kernel raises when a row cannot be computed, or when its rows together are too large."""
 _PARTS = 16
 _ROOM = 2**31 - 1
-"""How many bytes the strings of one array may have."""
+"""The most bytes that the strings of one array may have."""
 
 
 class ErrorCount:
@@ -34,7 +33,7 @@ class ErrorCount:
     def __init__(self) -> None:
         self.count = 0
         self.first = ""
-        """What a user function said when it failed for the first time."""
+        """The message of a user function's first failure."""
 
 
 def evaluate(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> pa.Array:
@@ -82,9 +81,10 @@ def _decoded(value: Value) -> Value:
 
 
 def _by_dictionary(expr: Call, args: Sequence[Value], rows: int) -> pa.Array | None:
-    """A function of one dictionary array: computed for its values and for NULL, then looked up; None if that is not it.
+    """A call of one dictionary array: computed for the dictionary's values and for NULL, then looked up; None for other
+    calls.
 
-    Rows that cannot be computed must be counted one by one, so that is left to the usual way.
+    Also None if a value cannot be computed: failing rows must be counted one by one, as other calls do.
     """
     arrays = [a for a in args if not isinstance(a, pa.Scalar)]
     if len(arrays) != 1 or not pa.types.is_dictionary(arrays[0].type) or 2 * len(arrays[0].dictionary) > rows:
@@ -106,7 +106,7 @@ def _scalar(literal: Literal) -> pa.Scalar:
 
 
 def _typed(values: pa.Array, type: pa.DataType) -> pa.Array:
-    """The same values under the type of the expression: kernels do not see zones."""
+    """The same values under the type of the expression; kernels do not see time zones."""
     if values.type == type:
         return values
     if pa.types.is_timestamp(type) and values.type == t.TIMESTAMP:

@@ -1,4 +1,4 @@
-"""Typed expressions: what the binder makes of SQL, and what everything below evaluates.
+"""Typed expressions: the binder makes them from SQL, and the engine evaluates them.
 
 An expression is a small immutable tree; its type is an Arrow type and is known before any row is read. Equal
 expressions are equal objects (and hash alike), so an environment can map any sub-expression, a group key for example,
@@ -16,7 +16,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 Value: TypeAlias = pa.Array | pa.Scalar
-"""What evaluating an expression gives: its values, or one value for all rows."""
+"""The result of an evaluation: an array of values, or one value for all rows."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Partial:
 
 
 Kernel = Callable[[Sequence[Value], int], "pa.Array | Partial"]
-"""Vectorised implementation: arguments, at least one of them an array, the others constants; the number of rows -> an
-array of that length. A kernel that knows which rows cannot be computed makes them NULL and says how many; one that does
-not raises ValueError or ArithmeticError (pa.ArrowInvalid is one), and the evaluator finds those rows and makes them
-NULL. What a user function says when it raises is for the user: one line."""
+"""Vectorised implementation. It takes the arguments, at least one of them an array and the others constants, and the
+number of rows; it returns an array of that length. A kernel that knows which rows cannot be computed makes them NULL
+and returns their number (`Partial`). Another kernel raises ValueError or ArithmeticError (pa.ArrowInvalid is one), and
+the evaluator finds these rows and makes them NULL. The error of a user function is one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Call:
     type: pa.DataType
     kernel: Kernel = field(compare=False, repr=False)
     variant: str = ""
-    """What tells apart two calls of one name and the same arguments: the unit of date_trunc, the target of a cast."""
+    """Distinguishes calls with the same name and arguments: the unit of date_trunc, the target of a cast."""
     expensive: bool = False
-    """A user function: worth a place of its own in the eddy."""
+    """Whether it is a user function: a predicate with one is a step of its own in the eddy."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Numbers for groups: equal tuples of values get one number 0..n-1, whatever their types.
 
-Equal is what GROUP BY and DISTINCT mean by it: NULL is a value like any other, NaN equals itself, -0.0 equals 0.0.
-Columns are numbered one by one and the numbers combined as the digits of a mixed-radix number, which is made dense
-again before it could leave 62 bits; so no combination of columns can overflow and make two tuples collide.
+Equality is that of GROUP BY and DISTINCT: NULL is a value like any other, NaN equals itself, -0.0 equals 0.0. Columns
+are numbered one by one and the numbers are combined as the digits of a mixed-radix number, which is renumbered densely
+before it could exceed 62 bits; so no combination of columns can overflow and make two tuples collide.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def widened(array: pa.Array) -> pa.Array:
-    """Texts with offsets of 64 bits: so many may come together that they would not fit in one array otherwise.
+    """The same array with 64-bit offsets for texts, which together may be too large for 32-bit offsets.
 
     >>> widened(pa.array(["a"])).type, widened(pa.array([["a"]], pa.large_list(pa.string()))).type
     (DataType(large_string), LargeListType(large_list<item: large_string>))
@@ -99,7 +99,7 @@ def representatives(ids: Ids, count: int) -> Ids:
 
 
 def _direct(rows: int) -> int:
-    """Up to which bound a table of all numbers below it is cheaper than hashing the rows."""
+    """The bound up to which a table of all numbers is cheaper than hashing the rows."""
     return max(_DIRECT_RANGE, 4 * rows)
 
 

@@ -1,6 +1,6 @@
 """A query after binding: frozen, typed, independent of how it will be computed.
 
-Times and durations are integers in microseconds. A query checks itself when it is made and refuses to exist wrong.
+Times and durations are integers in microseconds. A query checks itself when it is made, so a wrong one cannot exist.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from eddyline.query.expr import Aggregate, Column, Expr, columns_of
 
 @dataclass(frozen=True)
 class ComputedTime:
-    """An event time that is computed as rows enter; it is the last column of its stream from there on."""
+    """An event time that the intake computes and appends as the last column of its stream."""
 
     expr: Expr
-    """Over the stream's own columns, as those of source 0."""
+    """The expression over the stream's columns, as columns of source 0."""
     written: str
     named: bool
-    """Whether the query can name it."""
+    """Whether the query can name the computed column."""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class Stream:
         return self.schema if self.computed is None or self.computed.named else self.schema.remove(len(self.schema) - 1)
 
     def read_for(self, columns: Iterable[str]) -> tuple[str, ...]:
-        """What a source must deliver so that the stream has these columns."""
+        """The columns that a source must deliver so that the stream has these columns."""
         wanted = set(columns)
         if self.computed is not None and self.time in wanted:
             wanted = wanted - {self.time} | {*self.computed.reads}
@@ -55,7 +55,7 @@ class Stream:
 
     @property
     def is_table(self) -> bool:
-        """Tables are read whole before the streams start, have no time and never expire."""
+        """Whether it is a table: read whole before the streams start, without a time, never expiring."""
         return self.time is None
 
 
@@ -112,8 +112,8 @@ class Query:
     outputs: tuple[Output, ...]
     group: GroupBy | None = None
     named: tuple[Column, ...] = ()
-    """The columns that the text names, in an order of their own: of some nothing is left in the expressions, as of x in
-    x + NULL."""
+    """The columns that the text names, in a fixed order. Some do not occur in the expressions, such as x of x +
+    NULL."""
 
     def __post_init__(self) -> None:
         if not self.sources or not self.outputs or all(s.stream.is_table for s in self.sources):
@@ -124,7 +124,7 @@ class Query:
 
     @property
     def schema(self) -> pa.Schema:
-        """What the result rows look like."""
+        """The schema of the result rows."""
         return pa.schema([pa.field(o.name, o.expr.type) for o in self.outputs])
 
     @property

@@ -1,9 +1,9 @@
 """DuckDB's types over Arrow types: names, the common type of several, and how values are decoded for evaluation.
 
 A *logical* type is one that functions know: dictionaries and the other layouts of strings are strings, every timestamp
-is in microseconds. Everything else (lists, structs, ...) is opaque: it can be selected, counted and tested for NULL
-only, and a struct gives its fields. Kernels see timestamps without their zone, as instants in UTC; the zone lives in
-the type of the expression alone.
+is in microseconds. All other types (lists, structs, ...) are opaque: their values can only be selected, counted and
+tested for NULL, and fields can be taken from structs. Kernels see timestamps without their zone, as instants in UTC;
+only the type of the expression has the zone.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ FLOAT, DOUBLE = pa.float32(), pa.float64()
 DATE, TIMESTAMP, TIMESTAMPTZ, TIME = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.time64("us")
 INTERVAL, MONTHS = pa.duration("us"), pa.month_day_nano_interval()
 HUGEINT = pa.decimal128(38, 0)
-"""DuckDB's 128-bit integer is not a type of ours; where two 64-bit integers only meet in it they are compared as
-this."""
+"""Stands for DuckDB's 128-bit integer, which we do not have, where two 64-bit integers have no other common type for a
+comparison."""
 
 EARLIEST, LATEST = -9_223_372_022_400_000_000, 2**63 - 2
 """The first and the last moment of a timestamp, in microseconds since 1970: DuckDB's."""
@@ -55,7 +55,7 @@ _NAMES: dict[pa.DataType, tuple[str, ...]] = {
     NULL: ("NULL",),
 }
 SQL_NAMES = {str(type): names[0] for type, names in _NAMES.items()}
-"""What SQL calls types, by what Arrow calls them."""
+"""The SQL name of each type, by its Arrow name."""
 _BY_NAME = {name: type for type, names in _NAMES.items() for name in names}
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC|DEC)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 _SIZED = re.compile(r"(VARCHAR|CHAR|BPCHAR|STRING|TEXT)\s*\(\s*\d+\s*\)")
@@ -169,9 +169,9 @@ def decode(array: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         return decode(array.dictionary_decode())
     if pa.types.is_timestamp(array.type):
-        if array.type.unit == "ns":  # towards the past: a cast would go towards 1970
+        if array.type.unit == "ns":  # rounds towards the past; a cast would round towards 1970
             array = pc.floor_temporal(array.cast(pa.timestamp("ns")), unit="microsecond")
-        elif array.type.unit in _COARSE:  # what microseconds cannot hold is NULL
+        elif array.type.unit in _COARSE:  # a time that microseconds cannot hold becomes NULL
             unit, raw = _COARSE[array.type.unit], array.view(pa.int64())
             fits = pc.and_(pc.less_equal(raw, LATEST // unit), pc.greater_equal(raw, EARLIEST // unit))
             array = pc.if_else(fits, raw, pa.scalar(None, pa.int64())).view(pa.timestamp(array.type.unit))
@@ -181,8 +181,8 @@ def decode(array: pa.Array) -> pa.Array:
 
 @lru_cache(maxsize=4096)
 def kept(type: pa.DataType) -> pa.DataType:
-    """The type in which values of a column travel: storage that Arrow cannot filter or sort becomes its plain form, and
-    dictionary codes get room to grow; inside nested types dictionaries are decoded."""
+    """The type in which the engine keeps and ships values of a column: layouts that Arrow cannot filter or sort become
+    plain ones, and dictionary codes get room to grow; inside nested types dictionaries are decoded."""
     t = pa.types
     if isinstance(type, pa.BaseExtensionType):
         return kept(type.storage_type)
@@ -215,7 +215,7 @@ def _kept_inside(type: pa.DataType) -> pa.DataType:
 
 
 def as_kept(array: pa.Array) -> pa.Array:
-    """The values of a column as they travel."""
+    """The values of a column in the type of `kept`."""
     wanted = kept(array.type)
     if array.type == wanted:
         return array
@@ -235,12 +235,12 @@ def as_kept(array: pa.Array) -> pa.Array:
 
 
 def in_one_zone(type: pa.DataType) -> pa.DataType:
-    """A timestamp with a zone as one in UTC: all moments are shown in one zone, and computed with in the same."""
+    """A timestamp type with its zone replaced by UTC, in which all timestamps with a zone are shown and computed."""
     return pa.timestamp(type.unit, "UTC") if is_zoned(type) else type
 
 
 def is_opaque(type: pa.DataType) -> bool:
-    """A type without functions."""
+    """Whether the type has no functions."""
     known = logical(type)
     return not (known in _NAMES or known == MONTHS or is_zoned(known) or pa.types.is_decimal128(known))
 
@@ -283,8 +283,7 @@ def int_bounds(type: pa.DataType) -> tuple[int, int]:
 
 
 def common(types: Sequence[pa.DataType]) -> pa.DataType | None:
-    """The type that values of all these types are brought to in CASE, COALESCE and comparisons; None when there is
-    none.
+    """The type to which CASE, COALESCE and comparisons cast values of all these types; None if there is none.
 
     >>> common([pa.int64(), pa.float64()]), common([pa.date32(), pa.timestamp("us")]), common([pa.string(), pa.int8()])
     (DataType(double), TimestampType(timestamp[us]), None)

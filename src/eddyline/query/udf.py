@@ -1,9 +1,9 @@
 """User functions: vectorised Python functions that scripts call by name.
 
-They must be deterministic: a row may be evaluated again, alone or among others, and must give the same. One that raises
-is run again on fewer rows until those that make it raise are alone; they are NULL and counted, like any value that
-cannot be computed, and what it said first is kept. A function that breaks its promise for whole arrays (wrong length,
-wrong type) stops the job with a sentence.
+They must be deterministic: a row may be evaluated again, alone or with others, and must give the same value. A function
+that raises is run again on fewer rows until each failing row is alone; failing rows are NULL and counted, like any
+value that cannot be computed, and the first error message is kept. A function that returns a wrong array (wrong length,
+wrong type) stops the job with an error.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from eddyline.query.functions.table import USER, Function
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LONGEST = 200
-"""How much is kept of what a failing function says."""
+"""The most characters that are kept of a function's error message."""
 
 
 @dataclass(frozen=True)
 class Udf:
-    """A registered function and how it wants its arguments."""
+    """A registered function, and the kind of arrays that it takes."""
 
     name: str
     returns: pa.DataType
@@ -40,7 +40,7 @@ class Udf:
     function: Callable[..., Any]
 
     def resolve(self, args: tuple[Expr, ...], variant: str) -> Expr:
-        """A call of it; only the number of arguments is checked."""
+        """A call of the function; only the number of arguments is checked."""
         try:
             inspect.signature(self.function).bind(*args)
         except TypeError as error:
@@ -152,7 +152,7 @@ def udf(*, returns: str | pa.DataType, name: str | None = None, arrays: str = "n
 
 
 def called(text: str) -> list[Udf]:
-    """The user functions whose names are in a script."""
+    """The user functions whose names occur in a script."""
     words = set(re.findall(r"\w+", text.lower()))
     return [function for name, function in _REGISTERED.items() if name in words]
 

@@ -15,7 +15,7 @@ from eddyline.state.column import Column, RowNumbers
 from eddyline.state.stores.any import store
 from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.heap import BytesStore
-from eddyline.state.stores.store import Store
+from eddyline.state.stores.store import ValueStore
 
 
 class KeyColumn:
@@ -24,7 +24,7 @@ class KeyColumn:
     def __init__(self, arena: Arena, expr: Expr) -> None:
         self.codes = Column(arena, "i8")
         type = physical(expr.type)
-        self.exact: Store | None = None if key_codes.is_exact(type) else store(arena, type)
+        self.exact: ValueStore | None = None if key_codes.is_exact(type) else store(arena, type)
 
     def append(self, array: pa.Array) -> None:
         """Add keys at the end."""

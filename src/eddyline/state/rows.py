@@ -33,7 +33,7 @@ from eddyline.state.layout import Key, Layout
 from eddyline.state.shelf import Saved
 from eddyline.state.stores.any import store
 from eddyline.state.stores.fixed import FixedStore
-from eddyline.state.stores.store import Store
+from eddyline.state.stores.store import ValueStore
 
 BLOCK = 64
 """The newest time is kept for every BLOCK rows, to find the rows before a time."""
@@ -58,7 +58,7 @@ class Rows:
         self._stores = {expr: self._store(arena, expr) for expr in layout.stored}
         self.stored = self.min_live = self.floor = 0
 
-    def _store(self, arena: Arena, expr: Expr) -> Store:
+    def _store(self, arena: Arena, expr: Expr) -> ValueStore:
         key = self._keys.get(expr)
         if key is not None and pa.types.is_integer(expr.type) and expr.type.bit_width == 64:
             return FixedStore(arena, expr.type, key.codes)
@@ -66,7 +66,7 @@ class Rows:
             return key.exact
         return store(arena, expr.type)
 
-    def _is_key_store(self, expr: Expr, kept: Store) -> bool:
+    def _is_key_store(self, expr: Expr, kept: ValueStore) -> bool:
         key = self._keys.get(expr)
         return key is not None and kept is key.exact
 
@@ -239,9 +239,9 @@ class Rows:
             column.restore(of_column)
 
     @property
-    def _columns(self) -> list[Column | Store]:
+    def _columns(self) -> list[Column | ValueStore]:
         """All that has one value a row."""
-        columns: list[Column | Store] = [self.times, *self._order.values()]
+        columns: list[Column | ValueStore] = [self.times, *self._order.values()]
         if self._ordinals is not None:
             columns.append(self._ordinals)
         for key in self._keys.values():

@@ -1,7 +1,8 @@
 """The closed table of functions, and the three ways to make a typed call from it.
 
-Whatever is built here is well typed: arguments already have the types their kernel takes (casts are calls of their
-own), so evaluation never looks at types again. What DuckDB would do differently is left out rather than approximated.
+Every call made here is well typed: arguments already have the types that their kernel takes (casts are calls of their
+own), so evaluation never checks types. A function that we could not compute as DuckDB does is left out rather than
+approximated.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ ALIASES: Mapping[str, str] = {alias: f.name for f in TABLE.values() for alias in
 def call(name: str, args: Sequence[Expr], variant: str = "") -> Expr:
     """The function `name` applied to `args`, with the casts DuckDB would insert; TypeMismatch when there is none.
 
-    `-` with one argument negates. CASE is `[condition, value, condition, value, ..., else]`, the else optional; `CASE x
-    WHEN v` is the caller's to write as `x = v`. The unit of date_trunc, extract and date_diff is `variant`, or the
-    first argument when it is a string literal and `variant` is empty.
+    `-` with one argument negates. CASE is `[condition, value, condition, value, ..., else]`, the else optional; the
+    caller rewrites `CASE x WHEN v` as `x = v`. The unit of date_trunc, extract and date_diff is `variant`, or the first
+    argument if that is a string literal and `variant` is empty.
     """
     key = name.lower()
     function = TABLE.get(ALIASES.get(key, key)) or USER.get(key)

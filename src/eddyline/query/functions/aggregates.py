@@ -1,4 +1,4 @@
-"""The aggregates and their result types. What they compute is the grouping's business."""
+"""The aggregates and their result types. query/aggregates.py computes them."""
 
 from __future__ import annotations
 

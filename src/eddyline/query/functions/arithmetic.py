@@ -1,7 +1,7 @@
 """+ - * / // % on numbers: DuckDB's result types, and overflow or a zero divisor found without exceptions.
 
-Integers first go through Arrow's checked kernels, which cost nothing extra; only when one of them complains is the
-overflow looked for row by row, in NumPy. Floats never overflow: they become infinite, as in DuckDB.
+Integers first go through Arrow's checked kernels, which cost nothing extra; only if one raises are the overflowing rows
+searched, in NumPy. Floats never overflow: they become infinite, as in DuckDB.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def _overflowing(name: str) -> Callable[[Values, Values], tuple[Values, Bools]]:
 
 
 def _decimal(name: str, type: pa.DataType) -> Kernel:
-    """Arrow's exact kernel while its result has at most 38 digits, Python's integers beyond; then what fits the
-    type."""
+    """A kernel: Arrow's exact one if the result has at most 38 digits, else Python's integers; results that do not fit
+    the type cannot be computed."""
 
     def wide(a: Values, b: Values) -> tuple[Values, Bools]:
         a, b = a.astype(object), b.astype(object)

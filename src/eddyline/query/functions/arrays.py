@@ -1,6 +1,6 @@
 """Between Arrow and NumPy: the values of an argument as a NumPy array, and a NumPy function as a kernel.
 
-NULLs never reach the NumPy function: their slots hold some value of the type, and what it makes of them is thrown away.
+NULLs never reach the NumPy function: it gets some value of the type in their place, and its results there are ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Bools = NDArray[np.bool_]
 
 
 def to_numpy(array: pa.Array) -> Values:
-    """The values; times as integers of their unit, decimals as unscaled integers, NULLs as anything."""
+    """The values as a NumPy array; times as integers of their unit, decimals as unscaled integers, NULLs as arbitrary
+    values."""
     kind = array.type
     if pa.types.is_decimal128(kind):
         return decimals.unscaled(array)
@@ -59,7 +60,7 @@ def _bits(buffer: pa.Buffer, array: pa.Array) -> Bools:
 
 
 def nulls_of(args: Sequence[Value]) -> Bools | None:
-    """Where some argument is NULL; None when nowhere. Constants are of length one in it."""
+    """Where some argument is NULL; None if no argument has a NULL. A constant counts as an array of length one."""
     found: Bools | None = None
     for arg in args:
         if isinstance(arg, pa.Scalar):
@@ -72,10 +73,10 @@ def nulls_of(args: Sequence[Value]) -> Bools | None:
 
 
 def strict(function: Callable[..., Values | tuple[Values, Bools]], type: pa.DataType) -> Kernel:
-    """A kernel that is NULL where an argument is, and elsewhere what a NumPy function makes of the values.
+    """A kernel that gives NULL where an argument is NULL, and elsewhere the result of a NumPy function.
 
-    The function may give a second array that says which rows cannot be computed. Constants come as arrays of length
-    one.
+    The function may return a second array that says which rows cannot be computed. It gets constants as arrays of
+    length one.
     """
 
     def kernel(args: Sequence[Value], rows: int) -> pa.Array | Partial:

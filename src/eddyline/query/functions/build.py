@@ -1,7 +1,7 @@
 """How calls are made: arguments brought to one type by DuckDB's rules, errors that say what would be right.
 
-A whole number written in the text takes the type of what it meets if it fits there (`tiny + 1` is a TINYINT), a string
-written in the text is read as what it meets (`day = '2024-01-01'`); nothing else changes its type by its value.
+An integer constant takes the type of the other argument if it fits (`tiny + 1` is a TINYINT), and a string constant is
+read as that type (`day = '2024-01-01'`). No other expression changes its type because of its value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def listed(args: Sequence[Expr]) -> str:
 
 
 def refuse(name: str, args: Sequence[Expr], takes: str) -> TypeMismatch:
-    """What to raise for arguments a function does not take."""
+    """The error to raise for arguments that a function does not take."""
     return TypeMismatch(f"{name} does not take ({listed(args)}): it takes {takes}")
 
 
@@ -37,7 +37,7 @@ def count(name: str, args: Sequence[Expr], least: int, most: int | None = None) 
 
 
 def make(name: str, args: Sequence[Expr], type: pa.DataType, kernel: Kernel, variant: str = "") -> Expr:
-    """A call of a function that is NULL when an argument is: NULL at once when that is known already."""
+    """A call of a function that is NULL if an argument is; the literal NULL if an argument is the literal NULL."""
     if any(isinstance(a, Literal) and a.value is None for a in args):
         return Literal(None, type)
     return Call(name, tuple(args), type, kernel, variant)
@@ -49,20 +49,20 @@ def is_null(expr: Expr) -> bool:
 
 
 def is_written_integer(expr: Expr) -> bool:
-    """A whole number as it was written: INTEGER if it fits, else BIGINT."""
+    """Whether it is an integer constant: INTEGER if it fits, else BIGINT."""
     if not (isinstance(expr, Literal) and isinstance(expr.value, int) and expr.type in (t.INT32, t.INT64)):
         return False
     return expr.type == t.INT32 or not -(2**31) <= expr.value < 2**31
 
 
 def is_written_string(expr: Expr) -> bool:
-    """A string as it was written."""
+    """Whether it is a string constant."""
     return isinstance(expr, Literal) and isinstance(expr.value, str)
 
 
 def meet(name: str, args: Sequence[Expr], huge: bool = False) -> pa.DataType:
-    """The type in which all arguments meet. `huge`: they are only compared, so it may be one that no value is given
-    in."""
+    """The common type of all arguments. With `huge` they are only compared, so it may be a type that no result can
+    have."""
     together = t.comparable if huge else t.common
     if any(t.is_opaque(a.type) for a in args):
         raise refuse(name, args, "values of the SQL types, not nested ones")
@@ -93,7 +93,8 @@ def _fits(number: Expr, type: pa.DataType) -> bool:
 
 
 def coerce(expr: Expr, type: pa.DataType) -> Expr:
-    """The expression as the type its function takes, without a cast where values of both look alike to kernels."""
+    """The expression as the type that its function takes, without a cast if kernels see the same values in both
+    types."""
     if is_null(expr):
         return Literal(None, type)
     if t.physical(expr.type) == t.physical(type):
@@ -104,13 +105,13 @@ def coerce(expr: Expr, type: pa.DataType) -> Expr:
 
 
 def unify(name: str, args: Sequence[Expr], huge: bool = False) -> tuple[list[Expr], pa.DataType]:
-    """The arguments in the type in which they meet, and that type."""
+    """The arguments cast to their common type, and that type."""
     type = meet(name, args, huge)
     return [coerce(a, type) for a in args], type
 
 
 def constant(name: str, expr: Expr, what: str) -> object:
-    """The value of an argument that must be written in the text."""
+    """The value of an argument that must be a constant; TypeMismatch if it is not."""
     if not isinstance(expr, Literal):
         raise TypeMismatch(f"{what} of {name} must be a constant")
     return expr.value

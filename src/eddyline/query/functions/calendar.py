@@ -22,7 +22,7 @@ FIXED = {"microsecond": 1, "millisecond": 1000, "second": SECOND, "minute": MINU
 
 
 def outside(moments: Moments) -> NDArray[np.bool_]:
-    """Which moments no timestamp has."""
+    """Which moments are outside the range of timestamps."""
     return (moments < EARLIEST) | (moments > LATEST)
 
 
@@ -32,7 +32,8 @@ def days(moments: Moments) -> Moments:
 
 
 def _lookup(keys: Moments, function: Callable[[Moments], Moments]) -> Moments:
-    """A function of days or months. A batch has few of them: computed once each, they cost a tenth."""
+    """A function of days or months, computed once for each distinct key: a batch has few, so this takes a tenth of the
+    time."""
     if not len(keys):
         return keys
     first, last = int(keys.min()), int(keys.max())
@@ -109,12 +110,12 @@ PARTS: dict[str, Callable[[Moments], NDArray[Any]]] = {
     "microsecond": lambda m: m % MINUTE,
     "epoch": lambda m: m / 1e6,
 }
-"""What extract gives; seconds in a minute include their fraction in millisecond and microsecond."""
+"""The function of each unit of extract; millisecond and microsecond include the seconds of the minute."""
 
 
 def start(unit: str) -> Callable[[Moments], Moments]:
-    """What date_trunc gives: the start of the unit that a moment is in. Later than the moment if it is before all
-    time."""
+    """The function for date_trunc: the start of the unit that a moment is in. A start before the first timestamp
+    overflows to a later moment."""
     if unit in FIXED:
         return lambda m: m - m % FIXED[unit]
     if unit == "week":
@@ -124,7 +125,7 @@ def start(unit: str) -> Callable[[Moments], Moments]:
 
 
 def crossed(unit: str) -> Callable[[Moments, Moments], Moments]:
-    """What date_diff gives: how many starts of the unit lie between two moments."""
+    """The function for date_diff: how many starts of the unit lie between two moments."""
     if unit in FIXED:
         return lambda a, b: b // FIXED[unit] - a // FIXED[unit]
     step = {"month": 1, "quarter": 3, "year": 12}[unit]

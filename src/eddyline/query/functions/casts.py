@@ -1,8 +1,8 @@
 """CAST and TRY_CAST between scalar types, with DuckDB's meaning: floats round half to even, decimals half away from
-zero, what does not fit cannot be computed.
+zero, and a value that does not fit cannot be computed.
 
-A cast is chosen once, from the two types; `_kernel` is that table. Values that only change their name (a timestamp that
-gets a zone, a dictionary that is decoded) pass as they are.
+The kernel of a cast is chosen once, from the two types; `_kernel` is the table. Casts that do not change the values (a
+timestamp that gets a zone, a dictionary that is decoded) have no kernel.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def cast(expr: Expr, type: pa.DataType, try_: bool = False) -> Expr:
 
 
 def literal(expr: Literal, type: pa.DataType) -> Expr:
-    """A constant as another type, now; TypeMismatch when it has no such value."""
+    """A constant cast to another type at once; TypeMismatch if the type has no such value."""
     made = cast(expr, type)
     if not isinstance(made, Call):
         return made
@@ -56,7 +56,7 @@ def literal(expr: Literal, type: pa.DataType) -> Expr:
 
 
 def quiet(kernel: Kernel) -> Kernel:
-    """TRY_CAST and the like: a value that cannot be computed is NULL, and nobody counts it."""
+    """The kernel of TRY_CAST and the like: a value that cannot be computed is NULL and is not counted."""
 
     def tried(args: Sequence[Value], rows: int) -> pa.Array:
         result = kernel(args, rows)

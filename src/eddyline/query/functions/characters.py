@@ -1,4 +1,4 @@
-"""Characters, their numbers in Unicode and their bytes. A batch has few different ones: each is looked up once."""
+"""Characters, their Unicode numbers and their bytes. A batch has few distinct characters: each is looked up once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Comparisons. In every one of them NaN is the greatest float and equal to itself, and -0.0 equals 0.0.
 
-Arrow compares floats by IEEE, where NaN is unequal to everything. With a constant that is no NaN one kernel is still
-enough (`x > c` is `not x <= c`); between columns the NaNs of both sides are looked at.
+Arrow compares floats by IEEE, where NaN is unequal to everything. With a constant other than NaN one kernel is enough
+(`x > c` is `not x <= c`); between columns the NaNs of both sides are handled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CASE and what is made of it: every branch is evaluated, and the values meet in one type."""
+"""CASE and the functions built on it: every branch is evaluated, and the values have one common type."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _nullif(args: tuple[Expr, ...], variant: str) -> Expr:
 
 
 def _extreme(name: str, order: str) -> Resolve:
-    """GREATEST or LEAST of what is not NULL: the first value that `order` does not prefer another to."""
+    """GREATEST or LEAST of the arguments that are not NULL: the first value to which `order` prefers no other."""
 
     def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
         count(name, args, 1, 10_000)

@@ -1,4 +1,4 @@
-"""Functions of dates and timestamps; those with a zone are looked at in UTC."""
+"""Functions of dates and timestamps; timestamps with a zone are taken in UTC."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _date_trunc(args: tuple[Expr, ...], variant: str) -> Expr:
 
 
 def _begun(starts: Values, moments: Values) -> tuple[Values, Bools]:
-    """Starts of something that moments are in, which may lie before all time."""
+    """The starts of the units that moments are in, and which of them lie before the first timestamp."""
     return starts, (starts > moments) | calendar.outside(starts)
 
 
@@ -144,7 +144,7 @@ def _number(index: Callable[[Values], Values], width: int) -> Callable[[pa.Array
 
 
 def _word(index: Callable[[Values], Values], words: Sequence[str]) -> Callable[[pa.Array], pa.Array]:
-    # No array at import: Arrow imports pandas, if it is installed, for the first one that it makes.
+    # No array is made at import: Arrow imports pandas, if it is installed, when it makes its first array.
     return lambda moments: pa.array(words).take(pa.array(index(to_numpy(moments))))
 
 

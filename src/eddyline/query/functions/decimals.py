@@ -44,7 +44,7 @@ def scaled(values: Integers, type: pa.DataType, null: Bools | None = None) -> pa
 
 
 def widen(values: Integers, digits: int) -> Integers:
-    """The integers in a form in which numbers of so many digits do not overflow."""
+    """The integers in an array type in which numbers of `digits` digits do not overflow."""
     return values if digits <= NARROW else values.astype(object)
 
 
@@ -70,7 +70,8 @@ def rescale(values: Integers, by: int, digits: int) -> Integers:
 
 
 def to_float(values: Integers, scale: int, dtype: type[np.floating[Any]]) -> NDArray[Any]:
-    """The nearest float as DuckDB finds it: whole and fraction apart when the integer is not a float exactly."""
+    """The nearest float as DuckDB computes it: from the whole part and the fraction separately if no float equals the
+    integer."""
     power = 10**scale
     exact = 2 ** (53 if dtype is np.float64 else 24)
     near: Integers = values.astype(dtype) / dtype(power)

@@ -1,4 +1,4 @@
-"""A Python function over a column, called once for each distinct value: for what no whole-column kernel does."""
+"""A Python function over a column, called once for each distinct value, where there is no whole-column kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Unreadable(Exception):
 
 
 def by_distinct(values: pa.Array, target: pa.DataType, function: Callable[[Any], object]) -> pa.Array | Partial:
-    """What the function makes of each value; NULL stays NULL."""
+    """The result of the function for each value; NULL stays NULL."""
     codes = values.dictionary_encode()
     failed: list[bool] = []
     made: list[Any] = []

@@ -14,7 +14,7 @@ from eddyline.query.functions.table import Function, Resolve
 
 
 def _since(name: str, unit: int, what: str) -> Resolve:
-    """A whole number of units, in microseconds, since 1970 as a time."""
+    """A function from the number of units since 1970 to a time; `unit` is in microseconds."""
 
     def move(units: Values) -> tuple[Values, Bools]:
         fits = (units >= -(-t.EARLIEST // unit)) & (units <= t.LATEST // unit)
@@ -37,7 +37,7 @@ _to_time = _since("epoch_ms", 1000, "a date, a timestamp, or milliseconds")
 
 
 def _epoch_ms(args: tuple[Expr, ...], variant: str) -> Expr:
-    """From a time to milliseconds, from milliseconds to a time."""
+    """epoch_ms: from a time to milliseconds, or from milliseconds to a time."""
     if len(args) != 1 or _is_whole(args[0]) or not (args[0].type == t.DATE or t.is_moment(args[0].type)):
         return _to_time(args, variant)
     kernel = strict(lambda m: (decimals.rescale(m, -3, 19), m > 2**63 - 501), t.INT64)

@@ -1,7 +1,7 @@
 """JSON in strings: values by path, written as DuckDB writes them.
 
-JSON is what RFC 8259 calls so; anything else cannot be computed. (DuckDB also takes NaN and commas before a closing
-bracket.) Of keys that occur twice the first counts. Each distinct text is parsed once for a call.
+A text is JSON as defined by RFC 8259; other texts cannot be computed. (DuckDB also accepts NaN and commas before a
+closing bracket.) If a key occurs twice, the first counts. Each distinct text is parsed once for a call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from eddyline.query.functions.table import Function, Resolve
 from eddyline.query.types import TypeMismatch
 
 Step = str | int
-"""A key of an object, or a place in a list; below zero it counts from the end."""
+"""A key of an object, or an index into a list; a negative index counts from the end."""
 
 _STEP = re.compile(r"""\.(?P<key>[^."\[\]*]+)|\."(?P<quoted>[^"]*)"|\[(?P<last>\#)?(?P<index>-?\d+)\]""", re.VERBOSE)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -62,11 +62,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse
 
 
 def read(text: str) -> Any:
-    """The value of a JSON text; Unreadable if it is none."""
+    """The value of a JSON text; Unreadable if the text is not JSON."""
     try:
         value = _DECODER.decode(text)
         if _SURROGATE.search(text):
-            write(value).encode()  # half a character is none
+            write(value).encode()  # fails for half of a surrogate pair
     except (ValueError, RecursionError) as error:
         raise Unreadable from error
     return value
@@ -93,7 +93,7 @@ def _quoted(text: str) -> str:
 
 
 def _written(value: float) -> str:
-    """The shortest digits that mean this number; as a power of ten only below 1e-6 and from 1e21."""
+    """The shortest digits of a number; with an exponent only below 1e-6 and from 1e21."""
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     text = "".join(map(str, digits)).rstrip("0") or "0"
     point = len(digits) + int(exponent) if value else 1
@@ -123,8 +123,7 @@ def find(value: Any, steps: Sequence[Step]) -> Any:
 
 
 def path_of(name: str, expr: Expr) -> list[Step] | None:
-    """The steps of a path that is written in the text: `$.a."b c"[0][#-1]`, a key, or a place in a list; None for
-    NULL."""
+    """The steps of a constant path: `$.a."b c"[0][#-1]`, a key, or an index into a list; None for NULL."""
     path = constant(name, expr, "the path")
     if path is None:
         return None

@@ -33,7 +33,7 @@ def _instead(value: Expr) -> str:
 
 
 def _kernel(args: Sequence[Value], rows: int) -> pa.Array:
-    """Where each element is among the values of all lists; NULL where a list has none at the place."""
+    """The element of each list at its place; NULL if the list has no such element."""
     lists, place = args
     if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):  # of fixed size
         lists = lists.cast(pa.list_(lists.type.value_type))

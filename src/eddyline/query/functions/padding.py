@@ -16,7 +16,7 @@ from eddyline.query.functions.table import Resolve
 from eddyline.query.types import TypeMismatch
 
 _MOST = 10_000
-"""The greatest length, or number of times: a batch of such strings fits into one Arrow array."""
+"""The greatest length of lpad and rpad, and number of repeats: a batch of such strings fits into one Arrow array."""
 _ROOM = 2**31 - 1
 
 
@@ -40,7 +40,7 @@ def _pad(name: str) -> Resolve:
         def kernel(args: Sequence[Value], rows: int) -> pa.Array | Partial:
             cut = pc.utf8_slice_codeunits(args[0], 0, size)
             missing = pc.subtract(size, pc.utf8_length(cut))
-            if not fill:  # nothing to fill up with
+            if not fill:  # there is nothing to pad with
                 return without(cut, pc.greater(missing, 0))
             codes = missing.dictionary_encode()
             known = pa.array([fill[:length] for length in codes.dictionary.to_pylist()], t.STRING)

@@ -1,4 +1,4 @@
-"""docs/functions.md, written from the table so that it cannot say anything else."""
+"""The page docs/functions.md, generated from the table of functions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Strings read as values, as DuckDB's CAST reads them.
 
-The plain spelling of a value goes through Arrow's parsers, whole column at once; what is left (spaces, exponents,
-underscores, short dates, zones) is read in Python, one distinct string at a time.
+Arrow's parsers read the plain spelling of values, a whole column at once; other spellings (spaces, exponents,
+underscores, short dates, zones) are read in Python, one distinct string at a time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PLAIN = {
     "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
     "timestamp": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$",
 }
-"""What Arrow reads as DuckDB does, if it reads it at all."""
+"""The spellings that Arrow either reads as DuckDB does or does not read."""
 
 
 def reader(target: pa.DataType) -> Kernel | None:

@@ -1,6 +1,6 @@
-"""Functions of strings. Positions and lengths count Unicode code points; those written as constants must be constants.
+"""Functions of strings. Positions and lengths count Unicode code points.
 
-Left out because DuckDB cuts strings into grapheme clusters there: reverse.
+`reverse` is left out, because DuckDB reverses grapheme clusters instead of code points.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eddyline.query.functions.table import Function, Resolve
 from eddyline.query.types import TypeMismatch
 
 _BLANKS = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-"""What trim takes off: the space separators of Unicode, no tabs and no line ends."""
+"""The characters that trim removes: the space separators of Unicode, but no tabs and no line ends."""
 
 
 def strings(name: str, args: Sequence[Expr]) -> list[Expr]:
@@ -119,7 +119,7 @@ def _numpy_strings(value: Value) -> NDArray[Any]:
 
 
 def _pairs(text: Value, part: Value, numpy: Callable[..., NDArray[Any]], python: Callable[..., Any]) -> NDArray[Any]:
-    """NumPy's function of two strings; it takes NULs at the end for padding, so with any of them it is Python's."""
+    """NumPy's function of two strings, or Python's if a string ends with NULs, which NumPy takes for padding."""
     sides = _numpy_strings(text), _numpy_strings(part)
     if not any(pc.any(pc.match_substring(side, "\0"), min_count=0).as_py() for side in (text, part)):
         return numpy(*sides)
@@ -187,7 +187,7 @@ def _split_part(args: tuple[Expr, ...], variant: str) -> Expr:
 
 
 def _text(name: str, arg: Expr) -> Expr:
-    """The argument as a string; what has no spelling is refused."""
+    """The argument as a string; TypeMismatch if its type cannot be cast to one."""
     if t.logical(arg.type) == t.BINARY:
         raise refuse(name, [arg], "values that can be written as strings")
     return coerce(arg, t.STRING)
@@ -217,7 +217,7 @@ def _concat_ws(args: tuple[Expr, ...], variant: str) -> Expr:
     before = pa.scalar(str(separator))
 
     def kernel(args: Sequence[Value], rows: int) -> pa.Array:
-        # each with the separator before it; Arrow's own null_handling="skip" loses rows where all are NULL
+        # each value with the separator before it; Arrow's null_handling="skip" drops rows in which all are NULL
         parts = [pc.coalesce(pc.binary_join_element_wise(before, a, ""), "") for a in args]
         return pc.utf8_slice_codeunits(pc.binary_join_element_wise(*parts, ""), len(before.as_py()))
 

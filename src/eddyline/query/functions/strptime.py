@@ -1,8 +1,8 @@
 """Text read as a time by a format, as DuckDB's strptime reads it.
 
-The format becomes one regular expression, and the parts it finds are put together as columns. DuckDB reads from left
-to right and never goes back; a number takes as many digits as its code allows. So a number that another digit follows
-in the format must have all its digits: then the expression has no choice either.
+The format becomes one regular expression, and the parts that it finds are combined column by column. DuckDB reads from
+left to right without backtracking; a number takes as many digits as its code allows. So a number that is followed by
+another digit in the format must have all its digits: then the expression cannot backtrack either.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _CODE = re.compile(r"%-?(.?)", re.DOTALL)
 
 @dataclass(frozen=True)
 class _Format:
-    """A format as a regular expression whose groups are named by the parts of a time; by part, the code it has."""
+    """A format as a regular expression whose groups are named by the parts of a time, and the code of each part."""
 
     pattern: str
     codes: Mapping[str, str]

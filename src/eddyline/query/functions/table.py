@@ -1,4 +1,4 @@
-"""What an entry of the function table is, and the helpers every group of functions is written with."""
+"""The entries of the function table, and the helpers that every group of functions uses."""
 
 from __future__ import annotations
 

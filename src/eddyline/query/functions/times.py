@@ -34,7 +34,7 @@ def arithmetic(name: str, args: Sequence[Expr]) -> Expr:
     if t.NULL in (left, right):
         return Literal(None, left if right == t.NULL else right)
     if name == "+" and _is_time(right) and not _is_time(left):
-        return arithmetic("+", (args[1], args[0]))  # a moment comes first
+        return arithmetic("+", (args[1], args[0]))  # the moment is the first argument
     if name not in _TAKES:
         raise refuse(name, args, "two numbers")
     minus = name == "-"
@@ -108,7 +108,7 @@ def _shift(interval: object, minus: bool) -> Callable[[Values], tuple[Values, Bo
 
 
 def _add_months(values: NDArray[np.int64], months: int) -> NDArray[np.int64]:
-    """The days of timestamps so many calendar months later: the last of the month if it is too short."""
+    """The days of timestamps `months` calendar months later; the last day of the month if the month is too short."""
     moved = calendar.months(values) + months
     first = calendar.days_of_months(moved)
     length = calendar.days_of_months(moved + 1) - first

@@ -1,6 +1,6 @@
-"""Values written as strings, in DuckDB's spelling; types with a spelling that is not ours (FLOAT, INTERVAL) are left
-out. BLOB is decoded as UTF-8, as by decode(): DuckDB's own spelling of bytes (`\\xC3\\xA9`) is of no use to anyone who
-reads text from a queue."""
+"""Values written as strings, in DuckDB's spelling; types whose spelling we do not reproduce (FLOAT, INTERVAL) are left
+out. BLOB is decoded as UTF-8, as by decode(): DuckDB's own spelling of bytes (`\\xC3\\xA9`) would be useless for text
+that comes from a queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eddyline.query.functions.arrays import nulls_of, to_numpy
 from eddyline.query.functions.distinct import Unreadable, by_distinct
 
 _FIRST_DAY, _YEAR_10000 = -719_162, 2_932_897
-"""Between them every year has four digits, and Arrow's spelling is DuckDB's."""
+"""The first and last day between which every year has four digits and Arrow's spelling is DuckDB's."""
 
 
 def writer(source: pa.DataType) -> Kernel | None:
@@ -40,7 +40,7 @@ def writer(source: pa.DataType) -> Kernel | None:
 
 
 def decoded(args: Sequence[Value], rows: int) -> pa.Array | Partial:
-    """Bytes as the text that they are in UTF-8. What is no UTF-8 cannot be computed."""
+    """Bytes decoded as UTF-8. Bytes that are not valid UTF-8 cannot be computed."""
     try:
         return args[0].cast(t.STRING)
     except pa.ArrowInvalid:
@@ -78,7 +78,7 @@ def _date(args: Sequence[Value], rows: int) -> pa.Array:
 
 
 def _days(days: pa.Array) -> pa.Array:
-    """Dates; a year before 1 is counted backwards and marked."""
+    """Dates as text; a year before 1 is counted backwards and marked (BC)."""
     bounds = pc.min_max(days.view(pa.int32()))
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
     if low is None or (low >= _FIRST_DAY and high < _YEAR_10000):

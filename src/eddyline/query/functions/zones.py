@@ -1,8 +1,8 @@
 """Clock times of a zone and moments: AT TIME ZONE.
 
-A zone is a table of transitions, made of the zone data of Python year by year as times of that year turn up. A clock
-time that a transition repeats means the later moment; one that a transition skips is read as if the clock had not been
-changed yet. Both are DuckDB's rules, and both say that the new offset holds from the clock time at which it begins.
+A zone is a table of transitions, made from Python's zone data for each year in which a time occurs. A clock time that a
+transition repeats means the later moment; a clock time that a transition skips is read as if the clock had not been
+changed yet. Both are DuckDB's rules: the new offset holds from the clock time at which it begins.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIRST, _LAST = 1800, 2440
 """Years with transitions of their own: before, a zone has one offset; after, its rules repeat every 400 years."""
 _CYCLE = 146_097 * calendar.DAY
 _STEP = 4 * 86_400
-"""Seconds between two looks at a zone: no two transitions are so near to each other."""
+"""The step in seconds in which transitions are searched: no two transitions are that close."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -45,7 +45,7 @@ class Zone:
         return moments + self._offsets(moments, clock=False)
 
     def moments(self, clocks: Values) -> Values:
-        """When a clock of the zone shows these times."""
+        """The moments at which a clock of the zone shows these times."""
         return clocks - self._offsets(clocks, clock=True)
 
     def _offsets(self, times: Values, clock: bool) -> Values:

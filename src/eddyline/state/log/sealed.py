@@ -12,7 +12,7 @@ import zlib
 
 
 class Broken(ValueError):
-    """The checksum is not that of the rest."""
+    """The checksum does not fit the rest."""
 
 
 def sealed(body: bytes) -> bytes:
@@ -21,7 +21,7 @@ def sealed(body: bytes) -> bytes:
 
 
 def unsealed(data: bytes) -> bytes:
-    """The bytes that were sealed, or Broken."""
+    """The bytes that were sealed; raises Broken if the checksum does not fit."""
     checksum, _, body = data.partition(b"\n")
     if checksum != _checksum(body):
         raise Broken("it does not match its checksum")

@@ -2,9 +2,9 @@
 
     EDDYLINE SEGMENT 1\\n | section | section | ... | footer | length, crc32 of the footer (2 x u32) | EDDYEND1
 
-A section is an Arrow IPC stream that begins at a multiple of 64 bytes, as Arrow likes its arrays; as many zeros as that
-takes come before it. The footer is JSON: {"sections": [{"name", "offset", "length", "crc32", "rows"}], "meta": {...}}.
-Whoever reads gets what was written, or a JobError that names the file; never something else.
+A section is an Arrow IPC stream. It is padded with zeros to begin at a multiple of 64 bytes, the alignment that Arrow
+recommends. The footer is JSON: {"sections": [{"name", "offset", "length", "crc32", "rows"}], "meta": {...}}. A reader
+gets exactly the written data, or a JobError that names the file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Footer:
 
 
 class _Parts:
-    """A file that is written to in memory: keeps what it is given, without copying it."""
+    """A file in memory that keeps the buffers written to it without copying them."""
 
     closed = False
 
@@ -63,8 +63,8 @@ class _Parts:
 
 
 def written(sections: Sequence[tuple[str, Sequence[pa.RecordBatch]]], meta: object) -> list[bytes | pa.Buffer]:
-    """The parts of a file with these sections; all batches of a section have one schema. They are the buffers of the
-    batches themselves, where these need no change."""
+    """The parts of a file with these sections; all batches of a section have one schema. The parts are the buffers of
+    the batches themselves where possible."""
     parts: list[bytes | pa.Buffer] = [MAGIC]
     index, offset = [], len(MAGIC)
     for name, batches in sections:
@@ -85,7 +85,7 @@ def written(sections: Sequence[tuple[str, Sequence[pa.RecordBatch]]], meta: obje
 
 
 class Segment:
-    """A file that was read; sections are checked when they are asked for."""
+    """A segment that was read; the checksum of a section is checked when the section is read."""
 
     def __init__(self, name: str, data: pa.Buffer) -> None:
         self._name, self._data = name, data
@@ -108,7 +108,7 @@ class Segment:
 
     @property
     def names(self) -> list[str]:
-        """The sections."""
+        """The names of the sections."""
         return list(self._index)
 
     def batches(self, name: str) -> list[pa.RecordBatch]:

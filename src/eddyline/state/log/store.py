@@ -1,9 +1,9 @@
 """Files of a checkpoint: on the local disk, or wherever pyarrow.fs can reach.
 
 A file appears whole or not at all: it is written under another name and renamed; object stores, which cannot rename,
-show a file only when it is complete. A write that fails leaves nothing, a process that dies in the middle of one at
-most a file whose name says that it is unfinished. Names are relative, with `/`. Nothing is synced to the disk: what is
-written survives the death of every process, not that of the machine (the file system says when it survives that).
+show a file only when it is complete. A failed write leaves nothing; a process that dies while it writes leaves at most
+a file with an "unfinished" name. Names are relative, with `/`. Nothing is synced to the disk: files survive the death
+of every process, but a crash of the machine only once the file system has written them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eddyline.errors import JobError, SettingError
 from eddyline.faults import reach
 
 UNFINISHED = ".tmp-"
-"""How the names of files begin that are not complete yet."""
+"""The prefix of the names of unfinished files."""
 
 OBJECT_STORES = ("s3", "gcs", "abfs")
 """File systems, as pyarrow calls them, whose files appear when they are closed."""
@@ -53,12 +53,13 @@ class Store:
         self._held: int | None = None
 
     def path(self, name: str) -> str:
-        """Where a file is, for those who write it themselves."""
+        """The full path of a file, for callers that write it themselves."""
         return f"{self._base}/{name}" if name else str(self._base)
 
     def hold(self) -> None:
-        """Keep all others who ask for it out (JobError), until `let_go` or the end of the process: a lock on the folder
-        itself, so nothing is left of it. Only where files are local, and the file system has such locks."""
+        """Lock the folder until `let_go` or the end of the process; JobError if another process holds it. The lock is
+        on the folder itself and leaves no file. It works only where files are local and the file system has such
+        locks."""
         if not self.local:
             return
         try:
@@ -76,7 +77,7 @@ class Store:
         self._held = fd
 
     def let_go(self) -> None:
-        """Others may have it."""
+        """Release the lock of `hold`."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -86,7 +87,7 @@ class Store:
             self.let_go()
 
     def write(self, name: str, *parts: bytes | pa.Buffer) -> None:
-        """A whole file, in place of one that may be there."""
+        """Write a whole file, replacing one of the same name."""
         folder, _, last = self.path(name).rpartition("/")
         target = f"{folder}/{UNFINISHED}{uuid.uuid4().hex[:12]}-{last}" if self._renames else self.path(name)
         try:
@@ -109,7 +110,7 @@ class Store:
         if self.local:
             os.replace(old, new)
             return
-        if self._fs.get_file_info(new).type == pafs.FileType.File:  # not every file system puts one in place of another
+        if self._fs.get_file_info(new).type == pafs.FileType.File:  # not every file system replaces it
             self._fs.delete_file(new)
         self._fs.move(old, new)
 
@@ -129,16 +130,16 @@ class Store:
         return [name for name in self.all_names(folder) if not name.startswith(UNFINISHED)]
 
     def all_names(self, folder: str) -> list[str]:
-        """All files in a folder, also those that somebody began."""
+        """All files in a folder, unfinished ones included."""
         return sorted(info.base_name for info in self._listed(folder) if info.type == pafs.FileType.File)
 
     def foreign(self) -> list[str]:
-        """Files and folders at the top but for unfinished files: in a new store they are of somebody else."""
+        """Top-level files and folders other than unfinished files: in a new store they belong to someone else."""
         found = self._listed("")
         return sorted(info.base_name for info in found if not info.base_name.startswith(UNFINISHED))
 
     def _listed(self, folder: str) -> list[pafs.FileInfo]:
-        """What a folder holds; nothing if there is no such folder."""
+        """The entries of a folder; none if there is no such folder."""
         try:
             found: list[pafs.FileInfo] = self._fs.get_file_info(
                 pafs.FileSelector(self.path(folder), allow_not_found=True)
@@ -152,7 +153,7 @@ class Store:
         return bool(self._fs.get_file_info(self.path(name)).type == pafs.FileType.File)
 
     def delete(self, name: str) -> None:
-        """The file goes, if it is there."""
+        """Delete a file if it exists."""
         try:
             reach("store: before a file is deleted")
             self._fs.delete_file(self.path(name))

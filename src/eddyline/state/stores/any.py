@@ -12,7 +12,7 @@ from eddyline.state.stores.dictionary import DictionaryStore
 from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.heap import BytesStore
 from eddyline.state.stores.nested import ListStore, StructStore
-from eddyline.state.stores.store import Store
+from eddyline.state.stores.store import ValueStore
 
 
 class NullStore:
@@ -69,7 +69,7 @@ class FixedListStore:
         return self._lists.nbytes
 
 
-def store(arena: Arena, type: pa.DataType) -> Store:
+def store(arena: Arena, type: pa.DataType) -> ValueStore:
     """A store for any Arrow type that Eddyline can keep."""
     t = pa.types
     if t.is_null(type):

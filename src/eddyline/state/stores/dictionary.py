@@ -1,9 +1,9 @@
 """Dictionary-encoded values stay encoded: a code per row, and the values that codes point to.
 
-Batches bring dictionaries of their own. Each is kept as a stretch of a store of values, so that codes never change and
-values leave with the last row that may need them; a batch with the dictionary of the batch before adds none. Of a
-dictionary much larger than its batch only the values that are used are kept, so there are never many more values than
-rows. Gathering makes one dictionary of what was gathered.
+Each batch has a dictionary of its own. Each dictionary is kept as a stretch of a store of values, so codes never
+change, and values are released with the last row that may need them; a batch with the same dictionary as the batch
+before adds none. Of a dictionary much larger than its batch only the used values are kept, so there are never many more
+values than rows. Gathered rows share one new dictionary.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from eddyline.state.arena import Arena
 from eddyline.state.column import RowNumbers
 from eddyline.state.shelf import Saved
 from eddyline.state.stores.fixed import FixedStore
-from eddyline.state.stores.store import Store
+from eddyline.state.stores.store import ValueStore
 
 
 class DictionaryStore:
     """Codes are row numbers in the store of values."""
 
-    def __init__(self, arena: Arena, type: pa.DataType, make: Callable[[Arena, pa.DataType], Store]) -> None:
+    def __init__(self, arena: Arena, type: pa.DataType, make: Callable[[Arena, pa.DataType], ValueStore]) -> None:
         self.type = pa.dictionary(pa.int32(), type.value_type, type.ordered)
         self._codes, self._values = FixedStore(arena, pa.int64()), make(arena, type.value_type)
         self._rows = self._kept = 0
         self._stretches: list[tuple[int, int]] = []
         """(first row, first value) of each dictionary that is kept."""
         self._latest: pa.Array | None = None
-        """The dictionary of the last stretch; None if it would have to be gathered."""
+        """The dictionary of the last stretch, as an array; None if only the store has its values."""
 
     def append(self, array: pa.Array) -> None:
         if array.dictionary.null_count or len(array.dictionary) > 2 * len(array):

@@ -23,7 +23,7 @@ class FixedStore:
         self._word = size if size in (1, 2, 4, 8) else 8 if size % 8 == 0 else 1
         self._per_row = size // self._word
         self.shares = column is not None
-        """The values are kept by somebody else (a time or key column with the same bytes)."""
+        """Whether a time or key column with the same bytes owns the values."""
         self._column = column or Column(arena, f"u{self._word}", self._per_row)
         self._validity = Validity(arena)
 
@@ -63,7 +63,7 @@ class FixedStore:
             self._validity.release(row)
 
     def free(self) -> None:
-        """Give everything back; it cannot be used any more."""
+        """Free the memory; the store cannot be used afterwards."""
         if not self.shares:
             self._column.free()
         self._validity.free()

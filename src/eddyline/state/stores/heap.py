@@ -13,7 +13,7 @@ from eddyline.state.shelf import Saved
 from eddyline.state.stores.store import TooMuchText, Validity, bitmap
 
 MOST_BYTES = (1 << 31) - 1
-"""What an Arrow array with small offsets can hold."""
+"""The most bytes that an Arrow array with 32-bit offsets can hold."""
 
 
 class Starts:
@@ -22,7 +22,7 @@ class Starts:
     def __init__(self, arena: Arena) -> None:
         self.column = Column(arena, "i8")
         self.column.reserve(1)
-        self.column.rows = 1  # 0, as every page is to begin with: nothing is written before it is known to be new
+        self.column.rows = 1  # the first start is 0, as in every new page; not written: the page may hold values
 
     def append(self, lengths: NDArray[np.int64]) -> None:
         self.column.append(np.cumsum(lengths) + self.end)
@@ -82,7 +82,7 @@ class BytesStore:
         self._validity.release(row)
 
     def free(self) -> None:
-        """Give everything back; it cannot be used any more."""
+        """Free the memory; the store cannot be used afterwards."""
         self._starts.column.free()
         self._heap.free()
         self._validity.free()

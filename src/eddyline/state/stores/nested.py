@@ -12,9 +12,9 @@ from eddyline.state.arena import Arena
 from eddyline.state.column import RowNumbers
 from eddyline.state.shelf import Saved
 from eddyline.state.stores.heap import Starts
-from eddyline.state.stores.store import Store, Validity, bitmap
+from eddyline.state.stores.store import Validity, ValueStore, bitmap
 
-Make = Callable[[Arena, pa.DataType], Store]
+Make = Callable[[Arena, pa.DataType], ValueStore]
 """How to make the store of a child."""
 
 

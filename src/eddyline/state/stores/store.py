@@ -1,4 +1,4 @@
-"""What every store can do, and the validity that most of them keep."""
+"""The interface of all stores, and the validity that most of them keep."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from eddyline.state.shelf import Saved
 
 
 class TooMuchText(JobError):
-    """The values of these rows are too much for one Arrow array; those of fewer rows may not be."""
+    """The values of these rows are too large for one Arrow array; fewer rows may fit."""
 
 
-class Store(Protocol):
+class ValueStore(Protocol):
     """Append-only values of one Arrow type."""
 
     type: pa.DataType
