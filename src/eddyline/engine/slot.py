@@ -152,7 +152,6 @@ class Slot:
     def close(self) -> None:
         """Let go of the arena and, at once, of all that looks into it; the slot cannot be used any more."""
         self.executor.stems.clear()
-        self.executor.eddy.close()
         self.executor.clocks.clear()
         self.executor.eddy.close()
         self.arena.close()
