@@ -22,6 +22,7 @@ class Indexes:
     def __init__(self, arena: Arena, rows: Rows, keys: Sequence[Key], order_keys: Sequence[Expr] = ()) -> None:
         self.hashed = {on: HashIndex(arena, rows.key_column(on)) for on in keys}
         self.ordered = {expr: SortedIndex(arena, rows.order_column(expr)) for expr in order_keys}
+        self._all: list[HashIndex | SortedIndex] = [*self.hashed.values(), *self.ordered.values()]
 
     def build(self, first: int, last: int, floor: int) -> None:
         """Insert rows first..last-1; rows below `floor` can never be asked for again."""
@@ -46,6 +47,7 @@ class Indexes:
         wanted = {on: self.hashed[on] if on in self.hashed else made[on] for on in keys}
         self.hashed.clear()
         self.hashed.update(wanted)
+        self._all = [*self.hashed.values(), *self.ordered.values()]
 
     def free(self) -> None:
         """Give everything back; it cannot be used any more."""
@@ -60,10 +62,6 @@ class Indexes:
         """Have the entries of a snapshot."""
         for index, of_index in zip(self._all, saved, strict=True):
             index.restore(of_index)
-
-    @property
-    def _all(self) -> list[HashIndex | SortedIndex]:
-        return [*self.hashed.values(), *self.ordered.values()]
 
     @property
     def nbytes(self) -> int:

@@ -44,7 +44,8 @@ class Prober:
     @property
     def min_live(self) -> int:
         """The first row that may be found."""
-        return max(self.first, self.rows.min_live)
+        first, live = self.first, self.rows.min_live
+        return live if live > first else first
 
     def rows_before(self, numbers: NDArray[np.int64]) -> RowNumbers:
         """How many rows had been built when the slot had built this many tuples, all since the last commit."""

@@ -56,6 +56,10 @@ class Rows:
         """Of a larger span: the row numbers of each component."""
         self.carried = None if layout.states is None else CarriedStore(arena, layout.states)
         self._stores = {expr: self._store(arena, expr) for expr in layout.stored}
+        exact = {id(key.exact) for key in self._keys.values()}
+        self._plain = {expr: kept for expr, kept in self._stores.items() if id(kept) not in exact}
+        """The stores that are not those of keys."""
+        self._columns = self._all_columns()
         self.stored = self.min_live = self.floor = 0
 
     def _store(self, arena: Arena, expr: Expr) -> ValueStore:
@@ -65,10 +69,6 @@ class Rows:
         if key is not None and key.exact is not None and key.exact.type == expr.type:
             return key.exact
         return store(arena, expr.type)
-
-    def _is_key_store(self, expr: Expr, kept: ValueStore) -> bool:
-        key = self._keys.get(expr)
-        return key is not None and kept is key.exact
 
     # Grow
 
@@ -84,9 +84,8 @@ class Rows:
             column.append(key_codes.in_order(values[expr]))
         for on, column in self._codes.items():
             column.append(key_codes.combine([self._keys[e].codes.values[first:last] for e in on]))
-        for expr, kept in self._stores.items():
-            if not self._is_key_store(expr, kept):
-                kept.append(values[expr])
+        for expr, kept in self._plain.items():
+            kept.append(values[expr])
         self.stored = last
         self._note_newest()
 
@@ -219,6 +218,7 @@ class Rows:
         for on in self._codes.keys() - set(kept):
             self._codes.pop(on).free()
         self._codes = {on: self._codes[on] for on in kept}
+        self._columns = self._all_columns()
 
     def free(self) -> None:
         """Give everything back; it cannot be used any more. Only of a larger span, which has no stores."""
@@ -238,8 +238,7 @@ class Rows:
         for column, of_column in zip(self._columns, saved["columns"], strict=True):
             column.restore(of_column)
 
-    @property
-    def _columns(self) -> list[Column | ValueStore]:
+    def _all_columns(self) -> list[Column | ValueStore]:
         """All that has one value a row."""
         columns: list[Column | ValueStore] = [self.times, *self._order.values()]
         if self._ordinals is not None:
@@ -248,8 +247,7 @@ class Rows:
             columns.append(key.codes)
             if key.exact is not None:
                 columns.append(key.exact)
-        columns += [*self._codes.values(), *self.components.values()]
-        columns += [kept for expr, kept in self._stores.items() if not self._is_key_store(expr, kept)]
+        columns += [*self._codes.values(), *self.components.values(), *self._plain.values()]
         columns += [] if self.carried is None else self.carried.parts
         return columns
 

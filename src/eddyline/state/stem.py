@@ -43,17 +43,18 @@ class SteM:
     @property
     def held(self) -> int:
         """How many rows are built and have not expired."""
-        return self.built - self.rows.min_live
+        return self.builds.rows - self.rows.min_live
 
     @property
     def waiting(self) -> int:
         """How many rows are stored and not built."""
-        return self.rows.stored - self.built
+        return self.rows.stored - self.builds.rows
 
     def build(self, number: int, rows: int) -> tuple[int, int]:
         """Index the next `rows` stored rows, after the slot has built `number` tuples; returns their numbers
         first..last-1."""
-        self.indexes.build(self.built, self.built + rows, self.rows.floor)
+        first = self.builds.rows
+        self.indexes.build(first, first + rows, self.rows.floor)
         return self.builds.add(number, rows)
 
     # Other indexes, when the plan is changed
