@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from made_up import plan
 
 from eddyline.routing.packet import Packet
 from eddyline.routing.scope import OldRows, Scope, whole
+from tests.support.made_up import plan
 
 OLD = OldRows({0: 10, 1: 20})
 
