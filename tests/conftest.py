@@ -23,6 +23,8 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 os.environ.pop("CI", None)  # with it pytest compares lists line by line, which for 10,000 rows takes hours
 START = datetime(2026, 1, 1)
 SPARK = "tests/spark/"
+FIRST = (SPARK, "tests/testing/", "tests/migration/")
+"""Folders whose tests take longest. They begin first, so that at the end no process waits for another."""
 
 
 class Groups(LoadScopeScheduling):
@@ -43,8 +45,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `@pytest.mark.share(5)` all cases of a test but every fifth are long. The tests on Spark begin first:
-    together they take longest."""
+    """With `@pytest.mark.share(5)` all cases of a test but every fifth are long. The longest folders begin first."""
     cases = Counter[str]()
     for item in items:
         function = item.nodeid.partition("[")[0]
@@ -52,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if cases[function] % mark.args[0]:
                 item.add_marker("long")
         cases[function] += 1
-    items.sort(key=lambda item: not item.nodeid.startswith(SPARK))
+    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in FIRST])
 
 
 def at(seconds: float) -> datetime:
