@@ -166,8 +166,8 @@ class Settings:
     plan: str = _setting(
         "auto",
         _plan(),
-        "which spans are materialised; selections wait for the operator above one with a ! behind it, "
-        "and one with a + groups what it gives (docs/design/plans.md)",
+        "which spans are materialised; an operator with ! leaves its selections to the operator above, "
+        "one with + groups its tuples (docs/design/plans.md)",
     )
     optimizer: str = _setting(
         "auto", _choice("auto", "off", "mjoin-init", "bjtree-init", "exhaustive"), "the algorithm that proposes plans"
@@ -181,7 +181,7 @@ class Settings:
     execution: str = _setting(
         "unsynchronized", _choice("unsynchronized", "semi", "total"), "how far queues may run apart"
     )
-    memory: int | None = _setting(None, _size("none"), "the most that state may take, or the job stops")
+    memory: int | None = _setting(None, _size("none"), "the most memory that state may take; above it the job stops")
     cpu: float | None = _setting(
         None,
         _decimal("a fraction of a core", "none or a fraction of a core such as 0.5", none="none"),
