@@ -97,14 +97,14 @@ def random_keys(rng: np.random.Generator, n: int, kind: str) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["few", "extreme", "floats", "many"])
 @pytest.mark.parametrize("room", [1, 3, 1000])
-def test_builds_pops_and_rehashes_as_the_twin(kind: str, room: int) -> None:
+def test_builds_pops_and_refills_as_the_twin(kind: str, room: int) -> None:
     rng = np.random.default_rng([len(kind), room])
     for _ in range(15):
         n = 300
         keys, times, after = random_keys(rng, n, kind), rng.integers(-20, 20, n), np.full(n, -7)
         table, used, twin, rows, floor = empty_table(n + 3), 0, Twin(), 0, 0
         for _ in range(12):
-            doing = rng.choice(["build", "pop", "rehash", "probe"])
+            doing = rng.choice(["build", "pop", "fill", "probe"])
             if doing == "build":
                 last = min(n, rows + int(rng.integers(0, 60)))
                 used += kernels.build(table, after, keys, rows, last)
@@ -115,12 +115,13 @@ def test_builds_pops_and_rehashes_as_the_twin(kind: str, room: int) -> None:
                 kernels.pop(table, after, keys, first, rows)
                 twin.pop(keys, first, rows)
                 rows = first
-            elif doing == "rehash":
+            elif doing == "fill":
                 floor = int(rng.integers(floor, rows + 1))
                 live = sum(1 for r in twin.rows.values() if r and r[-1] >= floor)
-                assert kernels.live_keys(table, floor) == live
-                old, table = table, empty_table(n + int(rng.integers(1, 90)))
-                assert kernels.rehash(old, table, floor) == live
+                found = np.empty((used + 1, 2), np.int64)
+                assert kernels.living(table, floor, found) == live
+                table = table if rng.random() < 0.5 else empty_table(n + int(rng.integers(1, 90)))
+                kernels.fill(table, found[:live])
                 used = live
                 twin.rows = defaultdict(list, {k: r for k, r in twin.rows.items() if r and r[-1] >= floor})
             assert used == np.count_nonzero(table[:, kernels.HEAD] != kernels.EMPTY)
@@ -147,7 +148,7 @@ def test_no_tuples_and_an_empty_table() -> None:
     found = probe_all(table, none, none, keys, np.array([0, 1]), none, none, np.array([9, 9]), 0, passed, 4)
     assert found == [] and passed[0] == 0
     assert kernels.build(table, none, keys, 0, 0) == 0
-    assert kernels.live_keys(table, 0) == 0
+    assert kernels.living(table, 0, np.empty((1, 2), np.int64)) == 0
 
 
 def test_a_table_without_a_free_slot_to_spare_wraps_round() -> None:

@@ -73,30 +73,30 @@ def pop(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.int
 
 
 @kernel
-def live_keys(table: NDArray[np.int64], floor: int) -> int:
-    """How many keys have a row at or above `floor`."""
-    n = 0
-    for p in range(at(table.shape[0])):
-        n += (table[p, HEAD] >= floor) & (table[p, HEAD] >= 0)
-    return n
+def living(table: NDArray[np.int64], floor: int, out: NDArray[np.int64]) -> int:
+    """Copy the slots of the keys that have a row at or above `floor`; returns how many there are. `out` has room for
+    one more than that: every slot is written, and only those count, so there is no branch to be guessed wrong."""
+    n, least = at(0), max(floor, 0)
+    for i in range(at(table.shape[0])):
+        head = table[i, HEAD]
+        out[n, KEY] = table[i, KEY]
+        out[n, HEAD] = head
+        n += at(head >= least)
+    return count(n)
 
 
 @kernel
-def rehash(old: NDArray[np.int64], new: NDArray[np.int64], floor: int) -> int:
-    """Make `new` hold the keys of `old` that have a row at or above `floor`; returns how many there are."""
-    for i in range(at(new.shape[0])):
-        new[i, HEAD] = EMPTY
-    n = 0
-    for i in range(at(old.shape[0])):
-        head = old[i, HEAD]
-        if head >= floor and head >= 0:
-            p = _slot(old[i, KEY], new)
-            while new[p, HEAD] != EMPTY:
-                p = _next(p, new)
-            new[p, KEY] = old[i, KEY]
-            new[p, HEAD] = head
-            n += 1
-    return n
+def fill(table: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
+    """Make a table hold these slots of another, and nothing else. They come in the order of that one, which is nearly
+    the order of this one: hashes are scaled."""
+    for i in range(at(table.shape[0])):
+        table[i, HEAD] = EMPTY
+    for i in range(at(slots.shape[0])):
+        p = _slot(slots[i, KEY], table)
+        while table[p, HEAD] != EMPTY:
+            p = _next(p, table)
+        table[p, KEY] = slots[i, KEY]
+        table[p, HEAD] = slots[i, HEAD]
 
 
 @kernel

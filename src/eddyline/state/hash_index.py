@@ -57,22 +57,24 @@ class HashIndex:
     def build(self, first: int, last: int, floor: int) -> None:
         """Insert rows first..last-1; rows below `floor` can never be asked for again."""
         if self._used + last - first > FULLEST * len(self._table):
-            self._rebuild(int(kernels.live_keys(self._table, floor)) + last - first, floor)
+            self._rebuild(last - first, floor)
         self._after.reserve(last)
         self._after.rows = last
         self._used += int(kernels.build(self._table, self._after.values, self._keys.values, first, last))
 
-    def _rebuild(self, keys: int, floor: int) -> None:
-        """Make room for `keys` keys, in place if the table has about the right size: that spares touching new pages."""
-        slots, old, mapping = max(SMALLEST, 2 * keys), self._table, self._mapping
-        if slots <= len(old) <= ROOMIEST * slots:
-            self._used = int(kernels.rehash(old.copy(), old, floor))
-            return
-        self._use(self._regions[::-1], slots)
-        assert self._mapping is not None
-        self._arena.reserve(self._regions[0], 0, 16 * slots, self._mapping, 0)
-        self._used = int(kernels.rehash(old, self._table, floor))
-        if mapping is not None:
+    def _rebuild(self, more: int, floor: int) -> None:
+        """Make room for `more` keys, in place if the table has about the right size: that spares touching new pages."""
+        found, old, mapping = np.empty((self._used + 1, 2), np.int64), self._table, self._mapping
+        alive = found[: int(kernels.living(old, floor, found))]
+        slots = max(SMALLEST, 2 * (len(alive) + more))
+        stays = slots <= len(old) <= ROOMIEST * slots
+        if not stays:
+            self._use(self._regions[::-1], slots)
+            assert self._mapping is not None
+            self._arena.reserve(self._regions[0], 0, 16 * slots, self._mapping, 0)
+        kernels.fill(self._table, alive)
+        self._used = len(alive)
+        if mapping is not None and not stays:
             punch(mapping, 0, _pages(old.nbytes))
 
     def probe(self, keys: RowNumbers, rows: RowNumbers, times: RowNumbers, limits: Limits) -> Iterator[Matches]:
