@@ -121,13 +121,18 @@ class Course:
         self._clock = clock
         self.began = self.first = self.last = clock() if began is None else began
         self.batches = 0
+        self._ready = False
 
     def begin(self) -> None:
         """Everything is ready for rows."""
         self.first = self.last = self._clock()
+        self._ready = True
 
     def look(self) -> float:
-        """It has come to now; the seconds since the last look."""
+        """The run has come to now; the seconds since the last look. A run that ends before it is ready for rows was all
+        start-up."""
+        if not self._ready:
+            self.begin()
         before, self.last = self.last, self._clock()
         return self.last - before
 
