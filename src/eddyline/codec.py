@@ -7,7 +7,7 @@ never gives a value of another shape. So a reader needs no checks of its own, an
 `schema` is a digest of a type and of all types inside it: their names, fields, and the order of fields. Nobody can
 change what is written and forget to say so, because the digest changes with it.
 
->>> class Point(Snapshot):
+>>> class Point(Snapshot, frozen=True):
 ...     x: int
 ...     y: float | None
 >>> unpacked(packed(Point(3, None)), Point)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from eddyline.codec import as_json, of_json
-from eddyline.routing.rows_windows import MARKS, Clock, RowsCounted
+from eddyline.codec import as_json, of_json, packed, unpacked
+from eddyline.routing.rows_windows import MARKS, Clock, ClockSnapshot, RowsCounted
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from tests.support.jobs import Job
@@ -56,10 +55,10 @@ def test_a_clock_goes_on_in_another_process_or_from_a_number(tmp_path: Path) -> 
     clock.append(np.arange(20_000))
     clock.commit(15_000)
     clock.append(np.arange(20_000, 20_003))
-    saved = json.dumps(clock.saved())
+    saved = packed(clock.saved())
     arena.close()
     again = Clock(Arena(str(tmp_path)), 5)
-    again.restore(json.loads(saved))
+    again.restore(unpacked(saved, ClockSnapshot))
     asked = np.array([15_000, 19_999, 20_001, 30_000])
     assert again.least(asked).tolist() == clock.least(asked).tolist() == [14_996, 19_995, 19_997, 19_998]
     assert again.nbytes == clock.nbytes

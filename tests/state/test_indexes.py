@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import pytest
 
+from eddyline.codec import packed, unpacked
 from eddyline.state import hash_index
 from eddyline.state.arena import Arena
-from eddyline.state.column import Column
+from eddyline.state.column import Column, ColumnSnapshot
 from eddyline.state.hash_index import HashIndex
 from eddyline.state.probing import NO_BOUND, Limits, chunks
 from eddyline.state.sorted_index import SortedIndex
@@ -32,15 +32,14 @@ Index = TypeVar("Index", HashIndex, SortedIndex)
 
 def travelled(keys: Column, index: Index, kind: type[Index]) -> tuple[Column, Index]:
     """The same index, as another process sees it."""
-    saved, held = json.dumps([keys.saved(), index.saved()]), index.nbytes
+    of_keys, of_index, held = packed(keys.saved()), index.saved(), index.nbytes
     used = index._used if isinstance(index, HashIndex) else None
     keys._arena.close()
     arena = Arena(keys._arena.folder)
     keys = Column(arena, "i8")
     index = kind(arena, keys)
-    of_keys, of_index = json.loads(saved)
-    keys.restore(of_keys)
-    index.restore(of_index)
+    keys.restore(unpacked(of_keys, ColumnSnapshot))
+    index.restore(unpacked(packed(of_index), type(of_index)))
     assert index.nbytes == held
     assert used is None or index._used == used
     return keys, index

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal as D
 from pathlib import Path
 
@@ -10,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.codec import packed, unpacked
 from eddyline.errors import JobError
 from eddyline.query.types import as_kept
 from eddyline.state.arena import Arena
 from eddyline.state.stores.any import store
+from eddyline.state.stores.snapshots import StoreSnapshot
 from eddyline.state.stores.store import ValueStore
 
 WORDS = ["", "a", "zwölf", "x" * 40, "a"]
@@ -139,11 +140,11 @@ def test_slices_nulls_wind_back_and_release(type_: pa.DataType, tmp_path: Path) 
                 base = int(rng.integers(base, committed + 1))
                 kept.release(base)
             if rng.random() < 0.3:
-                saved, held = json.dumps(kept.saved()), kept.nbytes
+                saved, held = packed(kept.saved()), kept.nbytes
                 arena.close()
                 arena = Arena(str(tmp_path / str(life)))
                 kept = store(arena, type_)
-                kept.restore(json.loads(saved))
+                kept.restore(unpacked(saved, StoreSnapshot))  # type: ignore[arg-type]
                 assert kept.nbytes == held
             some = rng.integers(base, len(twin), 6).tolist() if len(twin) > base else []
             assert given(kept, some) == [twin[i] for i in some]
@@ -272,10 +273,10 @@ def test_a_dictionary_that_comes_again_is_not_kept_again(tmp_path: Path) -> None
     kept.append(dictionary_of([0, 0], ["x", "y"]))
     kept.truncate(3)
     kept.append(dictionary_of([1, 0], ["a", "b"]))
-    saved = json.dumps(kept.saved())
+    saved = packed(kept.saved())
     arena.close()
     kept = store(Arena(str(tmp_path)), words)
-    kept.restore(json.loads(saved))
+    kept.restore(unpacked(saved, StoreSnapshot))  # type: ignore[arg-type]
     kept.append(dictionary_of([0], ["a", "b"]))
     assert given(kept, range(6)) == ["a", "b", "b", "b", "a", "a"]
     assert kept.nbytes == held + 3 * 8

@@ -35,6 +35,7 @@ from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sinks.kept import KeptSink
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.batches import Batches
+from eddyline.runtime.sources.source import Framed
 from eddyline.settings import Settings, from_mapping
 
 ResultSink = Callable[[pa.RecordBatch], object] | str | None
@@ -125,7 +126,7 @@ class Query:
         return Run(LocalRunner(job, parsed, checkpoint, began=began, follow=follow), parsed, inside, kept)
 
     def _on_spark(self, engine: object) -> bool:
-        frames = [name for name, given in self._given.items() if hasattr(given.source, "frame")]
+        frames = [name for name, given in self._given.items() if isinstance(given.source, Framed)]
         if engine is None:
             return bool(frames)
         if not isinstance(engine, str) or engine not in ("spark", "local"):

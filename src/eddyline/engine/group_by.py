@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.codec import Snapshot
 from eddyline.engine.panes import Panes, at_boundaries, joined, merged, trimmed
 from eddyline.engine.panes_arrow import as_batches, as_rows, from_batches, from_rows
 from eddyline.engine.partial import finished, group_of
@@ -24,7 +25,7 @@ from eddyline.query.expr import Expr
 from eddyline.query.group_ids import decoded, group_ids, plain, representatives
 from eddyline.query.model import Query
 from eddyline.state.carried import Carried
-from eddyline.state.shelf import Saved, Shelf
+from eddyline.state.shelf import Shelf
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _FEW_CELLS, _MANY_PARTS = 4096, 64
@@ -42,6 +43,21 @@ class _Held:
     @property
     def panes(self) -> tuple[Panes, ...]:
         return self.whole + self.parts
+
+
+class HeldSnapshot(Snapshot, frozen=True):
+    """What a group-by held at one time: the names of cells on the shelf."""
+
+    whole: tuple[str, ...]
+    parts: tuple[str, ...]
+    next: int
+
+
+class GroupingSnapshot(Snapshot, frozen=True):
+    """What a group-by holds now, and what it held at the last commit."""
+
+    now: HeldSnapshot
+    committed: HeldSnapshot
 
 
 class Grouping:
@@ -127,21 +143,27 @@ class Grouping:
         """Undo every add and emit since the last commit."""
         self._now = self._committed
 
-    def saved(self, shelf: Shelf) -> Saved:
-        """What another process must know of it; the cells are put on the shelf."""
+    def saved(self, shelf: Shelf) -> GroupingSnapshot:
+        """A snapshot for another process; the cells are put on the shelf."""
 
-        def names(panes: tuple[Panes, ...]) -> list[str]:
-            return [shelf.put(p, as_batches) for p in panes]
+        def names(panes: tuple[Panes, ...]) -> tuple[str, ...]:
+            return tuple(shelf.put(p, as_batches) for p in panes)
 
-        return [(names(held.whole), names(held.parts), held.next) for held in (self._now, self._committed)]
+        def shelved(held: _Held) -> HeldSnapshot:
+            return HeldSnapshot(names(held.whole), names(held.parts), held.next)
 
-    def restore(self, saved: Saved, shelf: Shelf) -> None:
+        return GroupingSnapshot(shelved(self._now), shelved(self._committed))
+
+    def restore(self, saved: GroupingSnapshot, shelf: Shelf) -> None:
         """Hold the same cells."""
 
-        def found(names: list[str]) -> tuple[Panes, ...]:
+        def found(names: tuple[str, ...]) -> tuple[Panes, ...]:
             return tuple(shelf.get(name, from_batches) for name in names)
 
-        self._now, self._committed = (_Held(found(whole), found(parts), next) for whole, parts, next in saved)
+        def held(shelved: HeldSnapshot) -> _Held:
+            return _Held(found(shelved.whole), found(shelved.parts), shelved.next)
+
+        self._now, self._committed = held(saved.now), held(saved.committed)
 
     def small_state(self) -> tuple[int, list[pa.RecordBatch]]:
         """The next boundary, and the cells as rows, as few as possible."""

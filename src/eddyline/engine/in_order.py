@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eddyline.codec import Snapshot
 from eddyline.engine.intake import event_times
 from eddyline.query.model import Query
 from eddyline.query.types import decode, is_opaque
-from eddyline.state.shelf import Saved, Shelf
+from eddyline.state.shelf import Shelf
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,20 @@ class _Waiting:
     batch: pa.RecordBatch
     times: NDArray[np.int64]
     oldest: int
+
+
+class Shelved(Snapshot, frozen=True):
+    """Waiting rows on the shelf: their name there, and the time of the oldest."""
+
+    name: str
+    oldest: int
+
+
+class InOrderSnapshot(Snapshot, frozen=True):
+    """The rows that wait now, and those that waited at the last commit."""
+
+    waiting: tuple[Shelved, ...]
+    committed: tuple[Shelved, ...]
 
 
 class InOrder:
@@ -67,22 +82,21 @@ class InOrder:
         """Undo everything since the last commit; batches are immutable, so what waited then is still as it was."""
         self._waiting = self._committed
 
-    def saved(self, shelf: Shelf) -> Saved:
-        """What another process must know of it; the rows are put on the shelf."""
+    def saved(self, shelf: Shelf) -> InOrderSnapshot:
+        """A snapshot for another process; the rows are put on the shelf."""
 
-        def names(waiting: tuple[_Waiting, ...]) -> list[tuple[str, int]]:
-            return [(shelf.put(w, lambda w: [w.batch]), w.oldest) for w in waiting]
+        def shelved(waiting: tuple[_Waiting, ...]) -> tuple[Shelved, ...]:
+            return tuple(Shelved(shelf.put(w, lambda w: [w.batch]), w.oldest) for w in waiting)
 
-        return {"waiting": names(self._waiting), "committed": names(self._committed)}
+        return InOrderSnapshot(shelved(self._waiting), shelved(self._committed))
 
-    def restore(self, saved: Saved, shelf: Shelf) -> None:
+    def restore(self, saved: InOrderSnapshot, shelf: Shelf) -> None:
         """Hold the same rows."""
 
-        def held(name: str, oldest: int) -> _Waiting:
-            return shelf.get(name, lambda b: _Waiting(b[0], event_times(b[0].column(self._time)), oldest))
+        def held(rows: Shelved) -> _Waiting:
+            return shelf.get(rows.name, lambda b: _Waiting(b[0], event_times(b[0].column(self._time)), rows.oldest))
 
-        self._waiting = tuple(held(*names) for names in saved["waiting"])
-        self._committed = tuple(held(*names) for names in saved["committed"])
+        self._waiting, self._committed = tuple(map(held, saved.waiting)), tuple(map(held, saved.committed))
 
     @property
     def rows(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from eddyline.state.shelf import Saved
+from eddyline.codec import Snapshot
 
 LEAST, FIRST, MOST = 64, 8192, 262144
 STEP = 4.0
@@ -20,6 +20,14 @@ CALL = 6e-5
 """Seconds that a build or a packet costs, whatever its size."""
 PASS = 3e-9
 """Seconds to pass over a row."""
+
+
+class InputBatchSnapshot(Snapshot, frozen=True):
+    """The size of the next slice, and the means that it follows from."""
+
+    rows: int
+    fixed: float
+    waste: float
 
 
 class InputBatch:
@@ -42,11 +50,11 @@ class InputBatch:
         size = min(rows, self.rows) if best < rows else self.rows
         self.rows = int(min(max(best, size / STEP, LEAST), size * STEP, MOST))
 
-    def saved(self) -> Saved:
-        """What another process must know of it."""
-        return [self.rows, self._fixed, self._waste]
+    def saved(self) -> InputBatchSnapshot:
+        """A snapshot for another process."""
+        return InputBatchSnapshot(self.rows, self._fixed, self._waste)
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: InputBatchSnapshot) -> None:
         """Go on with that size, unless one is given."""
         if self._adaptive:
-            self.rows, self._fixed, self._waste = saved
+            self.rows, self._fixed, self._waste = saved.rows, saved.fixed, saved.waste

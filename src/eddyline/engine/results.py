@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.engine.group_by import Grouping
+from eddyline.codec import Snapshot
+from eddyline.engine.group_by import Grouping, GroupingSnapshot
 from eddyline.errors import InternalError
 from eddyline.query.evaluate import ErrorCount, evaluate
 from eddyline.query.expr import Column, Expr
@@ -21,7 +22,7 @@ from eddyline.query.model import GroupBy, Query
 from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import Clock
-from eddyline.state.shelf import Saved, Shelf
+from eddyline.state.shelf import Shelf
 from eddyline.state.stem import SteM
 
 Times = NDArray[np.int64]
@@ -30,6 +31,14 @@ Values = Mapping[Expr, pa.Array]
 
 Named = list[tuple[str, pa.RecordBatch]]
 """Record batches, each with the name of what it is."""
+
+
+class GroupsSnapshot(Snapshot, frozen=True):
+    """A group-by, and the tuples that wait for slide boundaries: their names on the shelf."""
+
+    grouping: GroupingSnapshot
+    waiting: tuple[str, ...]
+    committed: tuple[str, ...]
 
 
 class Results(Protocol):
@@ -53,11 +62,11 @@ class Results(Protocol):
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
 
-    def saved(self, shelf: Shelf) -> Saved:
-        """What another process must know of it, once it is drained."""
+    def saved(self, shelf: Shelf) -> GroupsSnapshot | None:
+        """A snapshot for another process, once results are drained; None without aggregates."""
 
-    def restore(self, saved: Saved, shelf: Shelf) -> None:
-        """Go on from there."""
+    def restore(self, saved: GroupsSnapshot | None, shelf: Shelf) -> None:
+        """Continue from a snapshot."""
 
     def small_state(self) -> tuple[int | None, Named]:
         """The next slide boundary, and cells and tuples: what cannot be made again from live rows."""
@@ -106,11 +115,11 @@ class Rows:
     def wind_back(self) -> None:
         self._out = []
 
-    def saved(self, shelf: Shelf) -> Saved:
+    def saved(self, shelf: Shelf) -> None:
         _check_drained(self._out)
 
-    def restore(self, saved: Saved, shelf: Shelf) -> None:
-        pass
+    def restore(self, saved: GroupsSnapshot | None, shelf: Shelf) -> None:
+        assert saved is None
 
     def small_state(self) -> tuple[int | None, Named]:
         return None, []
@@ -199,24 +208,21 @@ class Groups:
         self._grouping.wind_back()
         self._waiting, self._out = self._committed, []
 
-    def saved(self, shelf: Shelf) -> Saved:
+    def saved(self, shelf: Shelf) -> GroupsSnapshot:
         _check_drained(self._out)
 
-        def names(waiting: tuple[_Waiting, ...]) -> list[str]:
-            return [shelf.put(w, lambda w: [w.batch]) for w in waiting]
+        def names(waiting: tuple[_Waiting, ...]) -> tuple[str, ...]:
+            return tuple(shelf.put(w, lambda w: [w.batch]) for w in waiting)
 
-        return {
-            "grouping": self._grouping.saved(shelf),
-            "waiting": names(self._waiting),
-            "committed": names(self._committed),
-        }
+        return GroupsSnapshot(self._grouping.saved(shelf), names(self._waiting), names(self._committed))
 
-    def restore(self, saved: Saved, shelf: Shelf) -> None:
-        def found(names: list[str]) -> tuple[_Waiting, ...]:
+    def restore(self, saved: GroupsSnapshot | None, shelf: Shelf) -> None:
+        def found(names: tuple[str, ...]) -> tuple[_Waiting, ...]:
             return tuple(shelf.get(name, lambda batches: self._from_batch(batches[0])) for name in names)
 
-        self._grouping.restore(saved["grouping"], shelf)
-        self._waiting, self._committed = found(saved["waiting"]), found(saved["committed"])
+        assert saved is not None
+        self._grouping.restore(saved.grouping, shelf)
+        self._waiting, self._committed = found(saved.waiting), found(saved.committed)
 
     def small_state(self) -> tuple[int | None, Named]:
         next, panes = self._grouping.small_state()

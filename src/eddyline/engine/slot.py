@@ -14,7 +14,7 @@ the snapshot that travels to another process is made of theirs (snapshot.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -62,7 +62,7 @@ class Slot:
         self.watermark: int | None = None
         """The query's, at the end of the last batch."""
         self.committed_watermark: int | None = None
-        self.batch_done: Sequence[str] | None = None
+        self.batch_done: tuple[str, str] | None = None
         """The histories (turn.py) before and after a batch that is neither committed nor wound back, for the next."""
         self.peak_rows = self.peak_bytes = 0
         """State at the end of the last batch, before anything expired."""

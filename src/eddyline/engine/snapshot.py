@@ -10,38 +10,79 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from eddyline.codec import Snapshot
+from eddyline.engine.in_order import InOrderSnapshot
+from eddyline.engine.input_batch import InputBatchSnapshot
 from eddyline.engine.plan_source import MakePlanSource
-from eddyline.engine.results import Named
+from eddyline.engine.results import GroupsSnapshot, Named
 from eddyline.engine.slot import Slot
 from eddyline.engine.small_state import SmallState
+from eddyline.migration.migration import MigrationSnapshot
 from eddyline.plan.tree import parse_tree
 from eddyline.query.model import Query
+from eddyline.routing.eddy import EddySnapshot
+from eddyline.routing.rows_windows import ClockSnapshot
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.shelf import Saved
+from eddyline.state.stem import StemSnapshot
 
 
-def saved(slot: Slot) -> Saved:
+class CommittedNumbers(Snapshot, frozen=True):
+    """The numbers of a slot at its last commit."""
+
+    built: int
+    watermark: int | None
+    errors: int
+
+
+class SlotSnapshot(Snapshot, frozen=True):
+    """A slot: its current state, and what it takes to wind back to its last commit."""
+
+    plan: str
+    version: int
+    built: int
+    """Tuples that were ever built."""
+    watermark: int | None
+    errors: int
+    first_error: str
+    batch_done: tuple[str, str] | None
+    committed: CommittedNumbers
+    stems: tuple[StemSnapshot, ...]
+    clocks: tuple[ClockSnapshot, ...]
+    waiting: tuple[InOrderSnapshot, ...]
+    results: GroupsSnapshot | None
+    input_batch: InputBatchSnapshot
+    eddy: EddySnapshot
+    planner: Saved
+    migration: MigrationSnapshot | None
+
+
+def saved(slot: Slot) -> SlotSnapshot:
     """What another process must know beside what is in the arena."""
     executor, shelf, migration = slot.executor, slot.arena.shelf, slot.executor.migration
-    return {
-        "plan": executor.plan.text,
-        "numbers": [slot.version, executor.eddy.number, slot.watermark, slot.errors.count, slot.errors.first],
-        "done": slot.batch_done,
-        "committed": [executor.committed_number, slot.committed_watermark, slot.committed_errors],
-        "stems": [stem.saved() for stem in executor.stems],
-        "clocks": [clock.saved() for clock in executor.clocks.values()],
-        "waiting": [waiting.saved(shelf) for waiting in slot.input.waiting.values()],
-        "results": slot.results.saved(shelf),
-        "input_batch": executor.input_batch.saved(),
-        "eddy": executor.eddy.saved(),
-        "planner": slot.plans.saved(),
-        "migration": None if migration is None else migration.saved(),
-    }
+    return SlotSnapshot(
+        plan=executor.plan.text,
+        version=slot.version,
+        built=executor.eddy.number,
+        watermark=slot.watermark,
+        errors=slot.errors.count,
+        first_error=slot.errors.first,
+        batch_done=slot.batch_done,
+        committed=CommittedNumbers(executor.committed_number, slot.committed_watermark, slot.committed_errors),
+        stems=tuple(stem.saved() for stem in executor.stems),
+        clocks=tuple(clock.saved() for clock in executor.clocks.values()),
+        waiting=tuple(waiting.saved(shelf) for waiting in slot.input.waiting.values()),
+        results=slot.results.saved(shelf),
+        input_batch=executor.input_batch.saved(),
+        eddy=executor.eddy.saved(),
+        planner=slot.plans.saved(),
+        migration=None if migration is None else migration.saved(),
+    )
 
 
 def prepared(
-    saved: Saved,
+    saved: SlotSnapshot,
     query: Query,
     settings: Settings,
     arena: Arena,
@@ -51,31 +92,32 @@ def prepared(
 ) -> Slot:
     """A slot with the plan and the migration of a snapshot, for `restore`: it has taken as many regions of the arena as
     the slot of the snapshot had."""
-    aliases, moving = [s.alias for s in query.sources], saved["migration"]
-    slot = Slot(query, settings, arena, clock, partial, parse_tree(saved["plan"], aliases), plans)
+    aliases, moving = [s.alias for s in query.sources], saved.migration
+    slot = Slot(query, settings, arena, clock, partial, parse_tree(saved.plan, aliases), plans)
     if moving is not None:
-        slot.executor.migrate(parse_tree(moving["plan"], aliases), moving["parallel"], moving["first"])
+        slot.executor.migrate(parse_tree(moving.plan, aliases), moving.parallel, moving.first)
     return slot
 
 
-def restore(slot: Slot, saved: Saved) -> None:
+def restore(slot: Slot, saved: SlotSnapshot) -> None:
     """Go on where another process was, in the same arena, with a slot that is `prepared`."""
-    executor, shelf, errors = slot.executor, slot.arena.shelf, slot.errors
-    slot.version, executor.eddy.number, slot.watermark, errors.count, errors.first = saved["numbers"]
-    slot.batch_done = saved["done"]
-    executor.committed_number, slot.committed_watermark, slot.committed_errors = saved["committed"]
-    for stem, of_stem in zip(executor.stems, saved["stems"], strict=True):
+    executor, shelf, committed = slot.executor, slot.arena.shelf, saved.committed
+    slot.version, slot.watermark, slot.batch_done = saved.version, saved.watermark, saved.batch_done
+    slot.errors.count, slot.errors.first = saved.errors, saved.first_error
+    slot.committed_watermark, slot.committed_errors = committed.watermark, committed.errors
+    executor.eddy.number, executor.committed_number = saved.built, committed.built
+    for stem, of_stem in zip(executor.stems, saved.stems, strict=True):
         stem.restore(of_stem)
-    if executor.migration is not None:
-        executor.migration.restore(saved["migration"])
-    for clock, of_clock in zip(executor.clocks.values(), saved["clocks"], strict=True):
+    if executor.migration is not None and saved.migration is not None:
+        executor.migration.restore(saved.migration)
+    for clock, of_clock in zip(executor.clocks.values(), saved.clocks, strict=True):
         clock.restore(of_clock)
-    for waiting, of_waiting in zip(slot.input.waiting.values(), saved["waiting"], strict=True):
+    for waiting, of_waiting in zip(slot.input.waiting.values(), saved.waiting, strict=True):
         waiting.restore(of_waiting, shelf)
-    slot.results.restore(saved["results"], shelf)
-    executor.input_batch.restore(saved["input_batch"])
-    executor.eddy.restore(saved["eddy"])
-    slot.plans.restore(saved["planner"])
+    slot.results.restore(saved.results, shelf)
+    executor.input_batch.restore(saved.input_batch)
+    executor.eddy.restore(saved.eddy)
+    slot.plans.restore(saved.planner)
 
 
 def small_state(slot: Slot) -> tuple[SmallState, Named]:

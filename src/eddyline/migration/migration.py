@@ -23,6 +23,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from eddyline.codec import Snapshot
 from eddyline.migration.boxes import boxes
 from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree, state_of
@@ -34,12 +35,27 @@ from eddyline.routing.rows_windows import Clock
 from eddyline.routing.scope import OldRows, Scope, whole
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
-from eddyline.state.shelf import Saved
-from eddyline.state.stem import SteM
-from eddyline.state.view import View
+from eddyline.state.stem import SteM, StemSnapshot
+from eddyline.state.view import View, ViewSnapshot
 
 CHUNK = 4096
 """Rows that are moved at a time, between two looks at the clock."""
+
+
+class MigrationSnapshot(Snapshot, frozen=True):
+    """A migration that goes on: to which plan, how far it has come, and what it has beside the running plan."""
+
+    plan: str
+    parallel: bool
+    first: tuple[int, ...]
+    """By source the first new row."""
+    views: tuple[ViewSnapshot, ...]
+    stems: tuple[StemSnapshot, ...]
+    moved: int
+    batches: int
+    seconds: float
+    longest: float
+    predicted: Mapping[str, float]
 
 
 class Migration:
@@ -257,19 +273,29 @@ class Migration:
         """Tuples held beside what the running plan has."""
         return sum(stem.held for stem in self._own.values())
 
-    def saved(self) -> Saved:
-        """For another process, at the end of a batch."""
-        parts = [part.saved() for part in self._parts]
-        counts = self.moved, self.batches, self.seconds, self.longest
-        return {"plan": self.plan.text, "parallel": self.parallel, "first": self.first, "parts": parts, "did": counts,
-                "predicted": dict(self.predicted)}  # fmt: skip
+    def saved(self) -> MigrationSnapshot:
+        """A snapshot for another process, at the end of a batch."""
+        return MigrationSnapshot(
+            plan=self.plan.text,
+            parallel=self.parallel,
+            first=tuple(self.first),
+            views=tuple(view.saved() for view in self._views.values()),
+            stems=tuple(stem.saved() for stem in self._own.values()),
+            moved=self.moved,
+            batches=self.batches,
+            seconds=self.seconds,
+            longest=self.longest,
+            predicted=dict(self.predicted),
+        )
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: MigrationSnapshot) -> None:
         """Go on where another process was."""
-        for part, of_part in zip(self._parts, saved["parts"], strict=True):
-            part.restore(of_part)
-        self.moved, self.batches, self.seconds, self.longest = saved["did"]
-        self.predicted = saved["predicted"]
+        for view, of_view in zip(self._views.values(), saved.views, strict=True):
+            view.restore(of_view)
+        for stem, of_stem in zip(self._own.values(), saved.stems, strict=True):
+            stem.restore(of_stem)
+        self.moved, self.batches, self.seconds, self.longest = saved.moved, saved.batches, saved.seconds, saved.longest
+        self.predicted = saved.predicted
         self._came = self._came_before = self._there
 
 

@@ -6,9 +6,9 @@
     close(slot)
 
 The columns of a slot are files of its arena, which whoever comes next maps again; nothing of them is read, so attaching
-takes the same time whatever their size. All else is small: `save` writes it to the *header*, a JSON file, and what is
-Arrow data to files beside it (state/shelf.py), both with checksums. A batch may be saved before it is committed, and
-committed or wound back by the next process: both the state of now and what it takes to wind back are there.
+takes the same time whatever their size. All else is small: `save` writes it to the *header*, one packed value, and what
+is Arrow data to files beside it (state/shelf.py), both with checksums. A batch may be saved before it is committed, and
+committed or wound back by the next process: both the current state and what it takes to wind back are there.
 
 Invariant: a header says the truth about the files beside it. It is removed, under the arena's lock, before anything in
 the arena can change, and comes back, whole, only when nothing will change any more: after `save` a slot may only be
@@ -23,10 +23,10 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cache
 
-from eddyline.codec import packed, unpacked
+from eddyline.codec import Snapshot, packed, schema, unpacked
 from eddyline.engine import snapshot
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
@@ -37,12 +37,31 @@ from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.log.sealed import sealed, unsealed
 
-FORMAT = 8
-"""Of the header and of everything in the arena: to be raised when any of it changes."""
+LAYOUT = 8
+"""Of columns, tables and files in the arena: to be raised when their layout or the meaning of a number changes."""
 
 HEADER = "header"
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+class Header(Snapshot, frozen=True):
+    """What the next process must know of an arena."""
+
+    format: str
+    boot: str
+    identity: str
+    regions: int
+    freed: tuple[int, ...]
+    files: Mapping[str, int]
+    """The size of each file of the arena."""
+    slot: snapshot.SlotSnapshot
+
+
+@cache
+def arena_format() -> str:
+    """The format of arenas. It changes by itself with the types in the header."""
+    return f"{LAYOUT}-{schema(Header)}"
 
 
 def fingerprint(query: Query, identity: str = "") -> str:
@@ -70,10 +89,10 @@ def open_slot(
         reach("arena: the header is taken")
         if known is not None:
             try:
-                slot = snapshot.prepared(known["slot"], query, settings, arena, clock, partial, plans)
-                if arena.regions == known["regions"] - len(known["freed"]):
-                    snapshot.restore(slot, known["slot"])
-                    arena.regions, arena.freed = known["regions"], known["freed"]
+                slot = snapshot.prepared(known.slot, query, settings, arena, clock, partial, plans)
+                if arena.regions == known.regions - len(known.freed):
+                    snapshot.restore(slot, known.slot)
+                    arena.regions, arena.freed = known.regions, list(known.freed)
                     return slot
             except Exception:  # whatever is wrong with it: this is only a copy, and there is another way
                 pass
@@ -89,9 +108,17 @@ def save(slot: Slot) -> bool:
     closed. False if it cannot be written: then it is lost."""
     arena = slot.arena
     try:
-        header = {"format": FORMAT, "boot": _boot(), "identity": arena.identity, "slot": snapshot.saved(slot)}
+        state = snapshot.saved(slot)
         arena.shelf.sweep()
-        header |= {"regions": arena.regions, "freed": arena.freed, "files": arena.files}
+        header = Header(
+            format=arena_format(),
+            boot=_boot(),
+            identity=arena.identity,
+            regions=arena.regions,
+            freed=tuple(arena.freed),
+            files=arena.files,
+            slot=state,
+        )
         data, path = sealed(packed(header)), arena.path(HEADER)
         reach("arena: before the header is written")
         with open(path + ".new", "wb") as file:
@@ -109,17 +136,17 @@ def close(slot: Slot) -> None:
     slot.close()
 
 
-def _take_header(arena: Arena) -> dict[str, Any] | None:
+def _take_header(arena: Arena) -> Header | None:
     """What the header says, which is not there any more afterwards; None if the state is lost."""
     try:
         path = arena.path(HEADER)
         with open(path, "rb") as file:
             data = file.read()
         os.unlink(path)
-        header = unpacked(unsealed(data), dict[str, Any])
-        wanted = {"format": FORMAT, "boot": _boot(), "identity": arena.identity, "files": arena.files}
-        return header if header | wanted == header else None
-    except (OSError, ValueError, TypeError):
+        header = unpacked(unsealed(data), Header)
+        said = header.format, header.boot, header.identity, header.files
+        return header if said == (arena_format(), _boot(), arena.identity, arena.files) else None
+    except (OSError, ValueError):
         return None
 
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from eddyline.codec import Snapshot
 from eddyline.plan.plan import Plan, Select, Signature
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.expr import Expr
@@ -29,22 +30,30 @@ from eddyline.routing.invariants import check_packet
 from eddyline.routing.meta_queue import MetaQueue
 from eddyline.routing.packet import Packet, in_parts, started
 from eddyline.routing.payload import Payload
+from eddyline.routing.policies.learned import Learned
 from eddyline.routing.router import router
-from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
+from eddyline.routing.routing_arrays import Entry, EntrySnapshot, RoutingArrays, Traffic
 from eddyline.routing.rows_windows import Clock
 from eddyline.routing.sampling import Sampling
 from eddyline.routing.scheduler import Scheduler
 from eddyline.routing.scope import Scope, whole
-from eddyline.routing.statistics import Work
+from eddyline.routing.statistics import Work, WorkSnapshot
 from eddyline.routing.steps.materialise import MaterialiseStep
 from eddyline.routing.steps.probe import ProbeStep
 from eddyline.routing.steps.select import select
 from eddyline.routing.steps.windows import WindowStep
 from eddyline.routing.weights import Weights, part_of
 from eddyline.settings import Settings
-from eddyline.state.shelf import Saved
 from eddyline.state.stem import SteM
 from eddyline.state.view import View
+
+
+class EddySnapshot(Snapshot, frozen=True):
+    """What an eddy did and learned; nothing waits in it."""
+
+    work: WorkSnapshot
+    routes: tuple[EntrySnapshot, ...]
+    learned: Learned | None
 
 
 class Eddy:
@@ -254,12 +263,12 @@ class Eddy:
         """The stored values of the tuples of a packet (payload.py)."""
         return self._payload.gather(packet, exprs)
 
-    def saved(self) -> Saved:
+    def saved(self) -> EddySnapshot:
         """What was learned, for another process; at the end of a micro-batch, when nothing waits."""
-        return {"work": self.work.saved(), "routes": self.routes.saved(), "router": self._router.saved()}
+        return EddySnapshot(self.work.saved(), self.routes.saved(), self._router.saved())
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: EddySnapshot) -> None:
         """Go on with what another process learned."""
-        self.work.restore(saved["work"])
-        self.routes.restore(saved["routes"], self.work)
-        self._router.restore(saved["router"])
+        self.work.restore(saved.work)
+        self.routes.restore(saved.routes, self.work)
+        self._router.restore(saved.learned)

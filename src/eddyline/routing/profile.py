@@ -7,15 +7,21 @@ tuples on the route of now can tell. Samples fade with age: how fast is up to th
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.state.shelf import Saved
+from eddyline.codec import Snapshot
 
 KEPT, ENOUGH = 512, 24
 """Samples that are kept, the newest, and how many of them always count."""
+
+
+class ProfileSnapshot(Snapshot, frozen=True):
+    """The samples, as the bytes of their arrays."""
+
+    counts: bytes
+    moments: bytes
+    moment: int
 
 
 class Profile:
@@ -47,13 +53,12 @@ class Profile:
         self.moments = np.concatenate([self.moments, np.full(len(counts), moment)])[-KEPT:]
         self.moment = moment
 
-    def saved(self) -> Saved:
-        """For another process."""
-        return [b64encode(self.counts.tobytes()).decode(), b64encode(self.moments.tobytes()).decode(), self.moment]
+    def saved(self) -> ProfileSnapshot:
+        """A snapshot for another process."""
+        return ProfileSnapshot(self.counts.tobytes(), self.moments.tobytes(), self.moment)
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        counts, moments, self.moment = saved
-        self.moments = np.frombuffer(b64decode(moments), np.int64)
+    def restore(self, saved: ProfileSnapshot) -> None:
+        """Continue from a snapshot."""
+        self.moment, self.moments = saved.moment, np.frombuffer(saved.moments, np.int64)
         columns = self.counts.shape[1]
-        self.counts = np.frombuffer(bytearray(b64decode(counts)), np.float64).reshape(self.moments.size, columns)
+        self.counts = np.frombuffer(bytearray(saved.counts), np.float64).reshape(self.moments.size, columns)

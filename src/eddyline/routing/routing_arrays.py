@@ -7,13 +7,45 @@ signature, and for its module, the same step taken by tuples of any signature (s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from eddyline.codec import Snapshot
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.plan import KeyAccess, Plan, Probe, Signature, Step
-from eddyline.routing.statistics import Level, Recent, Reference, Work
-from eddyline.state.shelf import Saved
+from eddyline.routing.statistics import (
+    Level,
+    LevelSnapshot,
+    Recent,
+    RecentSnapshot,
+    Reference,
+    ReferenceSnapshot,
+    Work,
+)
 
 Bound = tuple[int, int, int]
 """(source, how much earlier than its row, how much later a match may be)."""
+
+
+class TrafficSnapshot(Snapshot, frozen=True):
+    """What one step did, with its module."""
+
+    tuples: int
+    produced: int
+    calls: int
+    seconds: float
+    recent: RecentSnapshot
+    reference: ReferenceSnapshot
+    module: LevelSnapshot
+
+
+class EntrySnapshot(Snapshot, frozen=True):
+    """The steps of one signature; `chosen` is the place of the one to take, -1 if there is none."""
+
+    signature: Signature
+    left: int
+    moment: int
+    chosen: int
+    steps: tuple[TrafficSnapshot, ...]
 
 
 class Traffic:
@@ -71,18 +103,17 @@ class Traffic:
         """Seconds of a tuple or, for a probe, of a tuple or a match."""
         return work.cost(tuples + produced if isinstance(self.step, Probe) else tuples, seconds, 1.0)
 
-    def saved(self) -> Saved:
-        """For another process, with its module."""
+    def saved(self) -> TrafficSnapshot:
+        """A snapshot for another process, with the module."""
         totals = self.tuples, self.produced, self.calls, self.seconds
-        return [totals, self.recent.saved(), self.reference.saved(), self.module.saved()]
+        return TrafficSnapshot(*totals, self.recent.saved(), self.reference.saved(), self.module.saved())
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        totals, recent, reference, module = saved
-        self.tuples, self.produced, self.calls, self.seconds = totals
-        self.recent.restore(recent)
-        self.reference.restore(reference)
-        self.module.restore(module)
+    def restore(self, saved: TrafficSnapshot) -> None:
+        """Continue from a snapshot."""
+        self.tuples, self.produced, self.calls, self.seconds = saved.tuples, saved.produced, saved.calls, saved.seconds
+        self.recent.restore(saved.recent)
+        self.reference.restore(saved.reference)
+        self.module.restore(saved.module)
 
 
 class Entry:
@@ -158,20 +189,26 @@ class RoutingArrays:
     def _numbers(self, span: int) -> list[int]:
         return [s for s in range(self._sources) if span >> s & 1]
 
-    def saved(self) -> Saved:
-        """For another process."""
-        return [
-            (*e.signature, e.left, e.moment, e.steps.index(e.chosen) if e.chosen else -1, [t.saved() for t in e.steps])
-            for e in self.entries.values()
-        ]
+    def saved(self) -> tuple[EntrySnapshot, ...]:
+        """A snapshot for another process."""
+        return tuple(
+            EntrySnapshot(
+                signature=entry.signature,
+                left=entry.left,
+                moment=entry.moment,
+                chosen=entry.steps.index(entry.chosen) if entry.chosen else -1,
+                steps=tuple(traffic.saved() for traffic in entry.steps),
+            )
+            for entry in self.entries.values()
+        )
 
-    def restore(self, saved: Saved, work: Work) -> None:
+    def restore(self, saved: Sequence[EntrySnapshot], work: Work) -> None:
         """Take the same routes, knowing the same. Of modules for the same source the one used most is remembered."""
-        for span, done, left, moment, chosen, steps in saved:
-            entry = self.entry((span, done))
-            entry.left, entry.moment = left, moment
-            entry.chosen = entry.steps[chosen] if chosen >= 0 else None
-            for traffic, of_traffic in zip(entry.steps, steps, strict=True):
+        for of_entry in saved:
+            entry = self.entry(of_entry.signature)
+            entry.left, entry.moment = of_entry.left, of_entry.moment
+            entry.chosen = entry.steps[of_entry.chosen] if of_entry.chosen >= 0 else None
+            for traffic, of_traffic in zip(entry.steps, of_entry.steps, strict=True):
                 traffic.restore(of_traffic)
                 known = work.levels.setdefault((traffic.bit, traffic.partner), traffic.module)
                 if traffic.module.tuples > known.tuples:

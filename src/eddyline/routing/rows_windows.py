@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.codec import Snapshot
 from eddyline.state.arena import Arena
-from eddyline.state.column import Column
-from eddyline.state.shelf import Saved
+from eddyline.state.column import Column, ColumnSnapshot
 
 Times = NDArray[np.int64]
 
@@ -38,6 +38,16 @@ class RowsCounted:
 
     rows: int
     marks: Marks
+
+
+class ClockSnapshot(Snapshot, frozen=True):
+    """What a clock has counted, now and at the last commit; the times are in their column."""
+
+    times: ColumnSnapshot
+    base: int
+    committed_rows: int
+    marks: Marks
+    committed_marks: Marks
 
 
 class Clock:
@@ -90,16 +100,16 @@ class Clock:
         self._times.truncate(self._committed_rows)
         self._marks = self._committed_marks
 
-    def saved(self) -> Saved:
-        """What another process must know of it."""
-        marks = [self._marks, self._committed_marks]
-        return {"times": self._times.saved(), "base": self._base, "committed": self._committed_rows, "marks": marks}
+    def saved(self) -> ClockSnapshot:
+        """A snapshot for another process."""
+        marks = self._marks, self._committed_marks
+        return ClockSnapshot(self._times.saved(), self._base, self._committed_rows, *marks)
 
-    def restore(self, saved: Saved) -> None:
-        """Tell the same."""
-        self._times.restore(saved["times"])
-        self._base, self._committed_rows = saved["base"], saved["committed"]
-        self._marks, self._committed_marks = (tuple((p, t) for p, t in marks) for marks in saved["marks"])
+    def restore(self, saved: ClockSnapshot) -> None:
+        """Continue from a snapshot."""
+        self._times.restore(saved.times)
+        self._base, self._committed_rows = saved.base, saved.committed_rows
+        self._marks, self._committed_marks = saved.marks, saved.committed_marks
 
     @property
     def counted(self) -> RowsCounted:

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from eddyline.state.shelf import Saved
+from eddyline.codec import Snapshot
 
 HALF_TUPLES = 2048
 HALF_ROWS = 16384
@@ -37,6 +37,16 @@ COSTS, LARGE, SOME, BLUR, TELLING = 5, 256, 48, 1e-5, 150e-6
 the time of a call may be off whatever it does, and that are so many that this does not matter."""
 NEVER, FRESH = -(1 << 60), 131072
 """What told a cost longer ago than FRESH rows does not count."""
+
+
+class RecentSnapshot(Snapshot, frozen=True):
+    """Fading totals."""
+
+    tuples: float
+    produced: float
+    seconds: float
+    calls: float
+    moment: int
 
 
 class Recent:
@@ -69,13 +79,24 @@ class Recent:
         age = max(0, work.moment - self.moment - work.slice_rows)
         return float(self.tuples * 0.5 ** (age / HALF_ROWS))
 
-    def saved(self) -> Saved:
-        """For another process."""
-        return [self.tuples, self.produced, self.seconds, self.calls, self.moment]
+    def saved(self) -> RecentSnapshot:
+        """A snapshot for another process."""
+        return RecentSnapshot(self.tuples, self.produced, self.seconds, self.calls, self.moment)
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        self.tuples, self.produced, self.seconds, self.calls, self.moment = saved
+    def restore(self, saved: RecentSnapshot) -> None:
+        """Continue from a snapshot."""
+        self.tuples, self.produced, self.seconds = saved.tuples, saved.produced, saved.seconds
+        self.calls, self.moment = saved.calls, saved.moment
+
+
+class ReferenceSnapshot(Snapshot, frozen=True):
+    """The long memory of a step, and what it did in the current slice."""
+
+    tuples: float
+    produced: float
+    slice_tuples: int
+    slice_produced: int
+    slices: int
 
 
 class Reference:
@@ -117,13 +138,27 @@ class Reference:
         self.produced = self.produced * keep + produced
         return False
 
-    def saved(self) -> Saved:
-        """For another process."""
-        return [self.tuples, self.produced, self._tuples, self._produced, self._slices]
+    def saved(self) -> ReferenceSnapshot:
+        """A snapshot for another process."""
+        return ReferenceSnapshot(self.tuples, self.produced, self._tuples, self._produced, self._slices)
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        self.tuples, self.produced, self._tuples, self._produced, self._slices = saved
+    def restore(self, saved: ReferenceSnapshot) -> None:
+        """Continue from a snapshot."""
+        self.tuples, self.produced = saved.tuples, saved.produced
+        self._tuples, self._produced, self._slices = saved.slice_tuples, saved.slice_produced, saved.slices
+
+
+class LevelSnapshot(Snapshot, frozen=True):
+    """The selectivity and the cost of a module, and the costs that were told lately."""
+
+    tuples: float
+    selectivity: float
+    moment: int
+    told: int
+    cost: float
+    settled: float
+    costs: tuple[tuple[int, float], ...]
+    hints: tuple[float, ...]
 
 
 class Level:
@@ -184,15 +219,30 @@ class Level:
             return False
         return settled > 0.0
 
-    def saved(self) -> Saved:
-        """For another process."""
-        costs = self.cost, self._settled, self._costs, self._hints
-        return [self.tuples, self.selectivity, self.moment, self.told, *costs]
+    def saved(self) -> LevelSnapshot:
+        """A snapshot for another process."""
+        costs = self.cost, self._settled, tuple(self._costs), tuple(self._hints)
+        return LevelSnapshot(self.tuples, self.selectivity, self.moment, self.told, *costs)
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        self.tuples, self.selectivity, self.moment, self.told, self.cost, self._settled, costs, self._hints = saved
-        self._costs = [(moment, cost) for moment, cost in costs]
+    def restore(self, saved: LevelSnapshot) -> None:
+        """Continue from a snapshot."""
+        self.tuples, self.selectivity, self.moment = saved.tuples, saved.selectivity, saved.moment
+        self.told, self.cost, self._settled = saved.told, saved.cost, saved.settled
+        self._costs, self._hints = list(saved.costs), list(saved.hints)
+
+
+class WorkSnapshot(Snapshot, frozen=True):
+    """What an eddy did, without the levels of its modules."""
+
+    moment: int
+    slices: int
+    slice_rows: int
+    slice_end: int
+    seconds: float
+    building: float
+    calls: int
+    passed: int
+    fixed: float
 
 
 class Work:
@@ -234,12 +284,22 @@ class Work:
         """(cost, selectivity): seconds a tuple, tuples out for one in."""
         return self.cost(recent.tuples, recent.seconds, recent.calls), recent.produced / recent.tuples
 
-    def saved(self) -> Saved:
-        """For another process; the levels come with the routing arrays."""
-        slices = self.slices, self.slice_rows, self._slice_end
-        return [self.moment, *slices, self.seconds, self.building, self.calls, int(self.passed[0]), self.fixed]
+    def saved(self) -> WorkSnapshot:
+        """A snapshot for another process; the levels come with the routing arrays."""
+        return WorkSnapshot(
+            moment=self.moment,
+            slices=self.slices,
+            slice_rows=self.slice_rows,
+            slice_end=self._slice_end,
+            seconds=self.seconds,
+            building=self.building,
+            calls=self.calls,
+            passed=int(self.passed[0]),
+            fixed=self.fixed,
+        )
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        self.moment, self.slices, self.slice_rows, self._slice_end, *rest = saved
-        self.seconds, self.building, self.calls, self.passed[0], self.fixed = rest
+    def restore(self, saved: WorkSnapshot) -> None:
+        """Continue from a snapshot."""
+        self.moment, self.slices, self.slice_rows = saved.moment, saved.slices, saved.slice_rows
+        self._slice_end, self.seconds, self.building = saved.slice_end, saved.seconds, saved.building
+        self.calls, self.passed[0], self.fixed = saved.calls, saved.passed, saved.fixed

@@ -175,6 +175,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
     def _open(self) -> None:
         """Open the sources, once, where batches are planned: tasks get none of it."""
         from eddyline.runtime.sources.file_progress import FileProgress
+        from eddyline.runtime.sources.source import Log
         from eddyline.state.log.store import Store
 
         if self._files or self._logs:
@@ -182,7 +183,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         store = Store(self._checkpoint)
         for name in sorted(self._known):
             source = self._source(name)
-            if hasattr(source, "plan"):  # a source with offsets of its own
+            if isinstance(source, Log):
                 self._logs[name] = source
             else:
                 self._files[name] = FileProgress(source, store, name, self._known[name][4])

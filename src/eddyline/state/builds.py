@@ -10,11 +10,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.codec import Snapshot
 from eddyline.state.column import RowNumbers
-from eddyline.state.shelf import Saved
 
 _ROOM = 64
 """Builds for which there is room at first; it doubles."""
+
+
+class BuildsSnapshot(Snapshot, frozen=True):
+    """The first row that is not built: now, and at the last commit."""
+
+    rows: int
+    mark: int
 
 
 class Builds:
@@ -56,13 +63,13 @@ class Builds:
         """Rows below `floor`, which nobody can read any more, count as built; at a commit."""
         self.rows, self.mark = max(self.rows, floor), max(self.mark, floor)
 
-    def saved(self) -> Saved:
+    def saved(self) -> BuildsSnapshot:
         """A snapshot for another process, at the end of a batch."""
-        return [self.rows, self.mark]
+        return BuildsSnapshot(self.rows, self.mark)
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: BuildsSnapshot) -> None:
         """Continue from a snapshot."""
-        (self.rows, self.mark), self._count = saved, 0
+        self.rows, self.mark, self._count = saved.rows, saved.mark, 0
 
 
 class Unordered:

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.codec import Snapshot
 from eddyline.state.arena import Arena, punch, touch
-from eddyline.state.shelf import Saved
 
 FIRST_ROWS = 1024
 """Rows mapped at first; each further mapping doubles the live part."""
@@ -38,6 +38,17 @@ AHEAD_PART = 16
 
 RowNumbers = NDArray[np.int64]
 """Rows of a SteM, by their numbers."""
+
+
+class ColumnSnapshot(Snapshot, frozen=True):
+    """Where the rows of a column are; the rows themselves are in the region."""
+
+    rows: int
+    region: int
+    base: int
+    origin: int
+    used: int
+    reserved: int
 
 
 class Column:
@@ -142,16 +153,14 @@ class Column:
             punch(self._mapping, 0, self._mapped_to - self._mapped_from)
         self._arena.free(self._region)
 
-    def saved(self) -> Saved:
-        """What another process must know of it."""
-        at = {"base": self._base, "origin": self._origin, "used": self._used, "reserved": self._reserved}
-        return {"rows": self.rows, "region": self._region, **at}
+    def saved(self) -> ColumnSnapshot:
+        """A snapshot for another process."""
+        return ColumnSnapshot(self.rows, self._region, self._base, self._origin, self._used, self._reserved)
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: ColumnSnapshot) -> None:
         """See the same rows in the same region, whatever was looked at before."""
-        self.rows, self._region = saved["rows"], saved["region"]
-        self._base, self._origin = saved["base"], saved["origin"]
-        self._used, self._reserved = saved["used"], saved["reserved"]
+        self.rows, self._region, self._base = saved.rows, saved.region, saved.base
+        self._origin, self._used, self._reserved = saved.origin, saved.used, saved.reserved
         self._mapping, self._mapped_from, self._mapped_to = None, 0, 0
         self.reserve(self.rows)
 

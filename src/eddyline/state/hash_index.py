@@ -14,11 +14,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from eddyline.codec import Snapshot
 from eddyline.kernels import hash_index as kernels
 from eddyline.state.arena import Arena, punch
-from eddyline.state.column import Column, RowNumbers
+from eddyline.state.column import Column, ColumnSnapshot, RowNumbers
 from eddyline.state.probing import Limits, Matches, chunks
-from eddyline.state.shelf import Saved
 
 SMALLEST = 256
 """Slots of the smallest table."""
@@ -33,6 +33,15 @@ TOGETHER = 512
 """Tuples whose chains are followed side by side."""
 
 _ANY_TIME = np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max])
+
+
+class HashIndexSnapshot(Snapshot, frozen=True):
+    """Where a table and its chains are; without slots nothing was built."""
+
+    after: ColumnSnapshot
+    regions: tuple[int, int]
+    slots: int
+    used: int
 
 
 class HashIndex:
@@ -109,17 +118,17 @@ class HashIndex:
             self._arena.free(region)
         self._after.free()
 
-    def saved(self) -> Saved:
-        """What another process must know of it."""
+    def saved(self) -> HashIndexSnapshot:
+        """A snapshot for another process."""
         slots = 0 if self._mapping is None else len(self._table)
-        return {"after": self._after.saved(), "regions": self._regions, "slots": slots, "used": self._used}
+        return HashIndexSnapshot(self._after.saved(), self._regions, slots, self._used)
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: HashIndexSnapshot) -> None:
         """See the same table and chains."""
-        self._after.restore(saved["after"])
-        self._used, self._regions = saved["used"], tuple(saved["regions"])
-        if saved["slots"]:
-            self._use(self._regions, saved["slots"])
+        self._after.restore(saved.after)
+        self._used, self._regions = saved.used, saved.regions
+        if saved.slots:
+            self._use(self._regions, saved.slots)
 
     @property
     def nbytes(self) -> int:

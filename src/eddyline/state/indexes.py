@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from eddyline.codec import Snapshot
 from eddyline.query.expr import Expr
 from eddyline.state.arena import Arena
-from eddyline.state.hash_index import HashIndex
+from eddyline.state.hash_index import HashIndex, HashIndexSnapshot
 from eddyline.state.layout import Key
 from eddyline.state.rows import Rows
-from eddyline.state.shelf import Saved
-from eddyline.state.sorted_index import SortedIndex
+from eddyline.state.sorted_index import SortedIndex, SortedIndexSnapshot
+
+
+class IndexesSnapshot(Snapshot, frozen=True):
+    """Indexes in the order of their keys."""
+
+    hashed: tuple[HashIndexSnapshot, ...]
+    ordered: tuple[SortedIndexSnapshot, ...]
 
 
 class Indexes:
@@ -54,14 +61,17 @@ class Indexes:
         for index in self._all:
             index.free()
 
-    def saved(self) -> Saved:
+    def saved(self) -> IndexesSnapshot:
         """A snapshot for another process."""
-        return [index.saved() for index in self._all]
+        hashed, ordered = self.hashed.values(), self.ordered.values()
+        return IndexesSnapshot(tuple(i.saved() for i in hashed), tuple(i.saved() for i in ordered))
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: IndexesSnapshot) -> None:
         """Have the entries of a snapshot."""
-        for index, of_index in zip(self._all, saved, strict=True):
-            index.restore(of_index)
+        for hashed, of_hashed in zip(self.hashed.values(), saved.hashed, strict=True):
+            hashed.restore(of_hashed)
+        for ordered, of_ordered in zip(self.ordered.values(), saved.ordered, strict=True):
+            ordered.restore(of_ordered)
 
     @property
     def nbytes(self) -> int:

@@ -22,21 +22,33 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.codec import Snapshot
 from eddyline.kernels import scan
 from eddyline.query.expr import Expr, sources_of
 from eddyline.state import keys as key_codes
 from eddyline.state.arena import Arena
 from eddyline.state.carried import Carried, CarriedStore
-from eddyline.state.column import Column, RowNumbers
+from eddyline.state.column import Column, ColumnSnapshot, RowNumbers
 from eddyline.state.key_column import KeyColumn
 from eddyline.state.layout import Key, Layout
-from eddyline.state.shelf import Saved
 from eddyline.state.stores.any import store
 from eddyline.state.stores.fixed import FixedStore
+from eddyline.state.stores.snapshots import StoreSnapshot
 from eddyline.state.stores.store import ValueStore
 
 BLOCK = 64
 """The newest time is kept for every BLOCK rows, to find the rows before a time."""
+
+
+class RowsSnapshot(Snapshot, frozen=True):
+    """Which rows there are, and where the columns are that have them."""
+
+    stored: int
+    min_live: int
+    floor: int
+    newest: ColumnSnapshot
+    columns: tuple[ColumnSnapshot, ...]
+    stores: tuple[StoreSnapshot, ...]
 
 
 class Rows:
@@ -226,17 +238,27 @@ class Rows:
         for column in (*columns, *(() if self.carried is None else self.carried.parts)):
             column.free()
 
-    def saved(self) -> Saved:
+    def saved(self) -> RowsSnapshot:
         """A snapshot for another process."""
-        counts = {"stored": self.stored, "min_live": self.min_live, "floor": self.floor}
-        return {**counts, "newest": self._newest.saved(), "columns": [column.saved() for column in self._columns]}
+        plain, stores = _by_kind(self._columns)
+        return RowsSnapshot(
+            stored=self.stored,
+            min_live=self.min_live,
+            floor=self.floor,
+            newest=self._newest.saved(),
+            columns=tuple(column.saved() for column in plain),
+            stores=tuple(kept.saved() for kept in stores),
+        )
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: RowsSnapshot) -> None:
         """Have the rows of a snapshot, with all that it takes to wind back to the last commit."""
-        self.stored, self.min_live, self.floor = saved["stored"], saved["min_live"], saved["floor"]
-        self._newest.restore(saved["newest"])
-        for column, of_column in zip(self._columns, saved["columns"], strict=True):
+        self.stored, self.min_live, self.floor = saved.stored, saved.min_live, saved.floor
+        self._newest.restore(saved.newest)
+        plain, stores = _by_kind(self._columns)
+        for column, of_column in zip(plain, saved.columns, strict=True):
             column.restore(of_column)
+        for kept, of_store in zip(stores, saved.stores, strict=True):
+            kept.restore(of_store)
 
     def _all_columns(self) -> list[Column | ValueStore]:
         """All that has one value a row."""
@@ -260,6 +282,12 @@ class Rows:
     def nbytes(self) -> int:
         """Bytes held by the columns."""
         return sum(column.nbytes for column in self._columns)
+
+
+def _by_kind(columns: Sequence[Column | ValueStore]) -> tuple[list[Column], list[ValueStore]]:
+    """Plain columns, and stores."""
+    plain = [column for column in columns if isinstance(column, Column)]
+    return plain, [column for column in columns if not isinstance(column, Column)]
 
 
 def newest(bases: Sequence[Rows], rows: Mapping[int, RowNumbers], size: int) -> RowNumbers:

@@ -17,16 +17,25 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.codec import Snapshot
 from eddyline.kernels import sorted_runs as kernels
 from eddyline.state.arena import Arena
-from eddyline.state.column import Column
+from eddyline.state.column import Column, ColumnSnapshot
 from eddyline.state.probing import Limits, Matches, chunks, scanned
-from eddyline.state.shelf import Saved
 
 TINY = 64
 """At most this many rows are not worth sorting."""
 
 Run = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+class SortedIndexSnapshot(Snapshot, frozen=True):
+    """Where the runs are."""
+
+    keys: ColumnSnapshot
+    rows: ColumnSnapshot
+    starts: tuple[int, ...]
+    clean: int
 
 
 class SortedIndex:
@@ -142,16 +151,16 @@ class SortedIndex:
         self._run_keys.free()
         self._run_rows.free()
 
-    def saved(self) -> Saved:
-        """What another process must know of it."""
-        columns = self._run_keys.saved(), self._run_rows.saved()
-        return {"columns": columns, "starts": self._starts, "clean": self._clean}
+    def saved(self) -> SortedIndexSnapshot:
+        """A snapshot for another process."""
+        keys, rows = self._run_keys.saved(), self._run_rows.saved()
+        return SortedIndexSnapshot(keys, rows, tuple(self._starts), self._clean)
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: SortedIndexSnapshot) -> None:
         """See the same runs."""
-        for column, of_column in zip((self._run_keys, self._run_rows), saved["columns"], strict=True):
-            column.restore(of_column)
-        self._starts, self._clean = saved["starts"], saved["clean"]
+        self._run_keys.restore(saved.keys)
+        self._run_rows.restore(saved.rows)
+        self._starts, self._clean = list(saved.starts), saved.clean
 
     @property
     def nbytes(self) -> int:

@@ -15,14 +15,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from eddyline.codec import Snapshot
 from eddyline.state.arena import Arena
-from eddyline.state.builds import Builds
+from eddyline.state.builds import Builds, BuildsSnapshot
 from eddyline.state.hash_index import HashIndex
-from eddyline.state.indexes import Indexes
+from eddyline.state.indexes import Indexes, IndexesSnapshot
 from eddyline.state.layout import Key, Layout
 from eddyline.state.prober import Prober
-from eddyline.state.rows import Rows
-from eddyline.state.shelf import Saved
+from eddyline.state.rows import Rows, RowsSnapshot
+
+
+class StemSnapshot(Snapshot, frozen=True):
+    """The rows of a SteM, how many of them are built, and its indexes."""
+
+    rows: RowsSnapshot
+    builds: BuildsSnapshot
+    indexes: IndexesSnapshot
 
 
 class SteM:
@@ -101,15 +109,15 @@ class SteM:
         self.indexes.free()
         self.rows.free()
 
-    def saved(self) -> Saved:
+    def saved(self) -> StemSnapshot:
         """A snapshot for another process, at the end of a batch."""
-        return {"rows": self.rows.saved(), "builds": self.builds.saved(), "indexes": self.indexes.saved()}
+        return StemSnapshot(self.rows.saved(), self.builds.saved(), self.indexes.saved())
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: StemSnapshot) -> None:
         """Continue from a snapshot."""
-        self.rows.restore(saved["rows"])
-        self.builds.restore(saved["builds"])
-        self.indexes.restore(saved["indexes"])
+        self.rows.restore(saved.rows)
+        self.builds.restore(saved.builds)
+        self.indexes.restore(saved.indexes)
 
     @property
     def nbytes(self) -> int:

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eddyline.codec import Snapshot
 from eddyline.state.arena import Arena
-from eddyline.state.builds import Builds, Unordered
-from eddyline.state.indexes import Indexes
+from eddyline.state.builds import Builds, BuildsSnapshot, Unordered
+from eddyline.state.indexes import Indexes, IndexesSnapshot
 from eddyline.state.layout import Key
 from eddyline.state.prober import Prober
-from eddyline.state.shelf import Saved
 from eddyline.state.stem import SteM
+
+
+class ViewSnapshot(Snapshot, frozen=True):
+    """What only the view has."""
+
+    first: int
+    builds: BuildsSnapshot
+    made: IndexesSnapshot
 
 
 class View:
@@ -64,16 +72,16 @@ class View:
         """Give back what only the view has."""
         self.made.free()
 
-    def saved(self) -> Saved:
+    def saved(self) -> ViewSnapshot:
         """A snapshot for another process, at the end of a batch."""
-        return {"first": self.prober.first, "builds": self._builds.saved(), "made": self.made.saved()}
+        return ViewSnapshot(self.prober.first, self._builds.saved(), self.made.saved())
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: ViewSnapshot) -> None:
         """Continue from a snapshot, after the SteM."""
-        self.prober.first = saved["first"]
-        self._builds.restore(saved["builds"])
+        self.prober.first = saved.first
+        self._builds.restore(saved.builds)
         self._builds.skip(self.rows.floor)
-        self.made.restore(saved["made"])
+        self.made.restore(saved.made)
 
     @property
     def nbytes(self) -> int:

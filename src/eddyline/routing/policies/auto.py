@@ -27,10 +27,10 @@ from eddyline.plan.explain import text
 from eddyline.plan.plan import Plan
 from eddyline.routing.decisions import Decision, DecisionLog
 from eddyline.routing.policies.forks import GUESS_SELECTIVITY, Fork, Forks, Note
+from eddyline.routing.policies.learned import Learned
 from eddyline.routing.policies.policy import Policy
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.statistics import FRESH, SOME, TINY, Work
-from eddyline.state.shelf import Saved
 
 MARGIN, CALM_MARGIN = 0.01, 0.05
 """An order is left for one that is cheaper by this share, while things change or when all is calm."""
@@ -262,26 +262,27 @@ class Auto(Policy):
 
     # Handing over
 
-    def saved(self) -> Saved:
+    def saved(self) -> Learned:
         """The profiles, the orders decided, and what was spent."""
         now, notes = self._clock(), [(e.signature, e.note) for e in self._routes.entries.values()]
-        return {
-            "spent": [self._spent, self._thought, now - self._began],
-            "forks": [fork.saved(now) for fork in self._forks.found],
-            "notes": [(s, *note.saved()) for s, note in notes if isinstance(note, Note)],
-        }
+        return Learned(
+            spent=self._spent,
+            thought=self._thought,
+            worked=now - self._began,
+            forks=tuple(fork.saved(now) for fork in self._forks.found),
+            notes=tuple(note.saved(signature) for signature, note in notes if isinstance(note, Note)),
+        )
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: Learned | None) -> None:
         """Forks come back in the order in which they were made, so each is one again."""
         if saved is None:
             return
         now = self._clock()
-        self._spent, self._thought, worked = saved["spent"]
-        self._began = now - worked
-        for of_fork in saved["forks"]:
-            self._forks.note(self._routes.entry(tuple(of_fork[0]))).fork.restore(of_fork, now)
-        for signature, *of_note in saved["notes"]:
-            self._forks.note(self._routes.entry(tuple(signature))).restore(of_note)
+        self._spent, self._thought, self._began = saved.spent, saved.thought, now - saved.worked
+        for of_fork in saved.forks:
+            self._forks.note(self._routes.entry(of_fork.signature)).fork.restore(of_fork, now)
+        for of_note in saved.notes:
+            self._forks.note(self._routes.entry(of_note.signature)).restore(of_note)
 
     # Telling
 

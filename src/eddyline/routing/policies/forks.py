@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.plan.plan import Operator, Plan, Probe
+from eddyline.plan.plan import Operator, Plan, Probe, Signature
 from eddyline.query.expr import sources_of
+from eddyline.routing.policies.learned import ForkSnapshot, NoteSnapshot
 from eddyline.routing.profile import Profile
 from eddyline.routing.routing_arrays import Entry, Traffic
-from eddyline.state.shelf import Saved
 
 SURE, SURER = 0.3, 1.0
 """An order is left for one that is cheaper by so many standard errors: of selections, and where fan-outs multiply."""
@@ -80,16 +80,25 @@ class Fork:
         half = float(max(min(LONG, since), self.profile.age(moment)))
         return *self.profile.newest(moment, FADED * half), half
 
-    def saved(self, now: float) -> Saved:
-        """For another process, whose clock may tell another time."""
-        sampled = self.sampled, now - self.sampled_at, self.expected, self.took, self.every
-        return [self.entry.signature, self.profile.saved(), self.surprised, self.news, *sampled]
+    def saved(self, now: float) -> ForkSnapshot:
+        """A snapshot for another process."""
+        return ForkSnapshot(
+            signature=self.entry.signature,
+            profile=self.profile.saved(),
+            surprised=self.surprised,
+            news=self.news,
+            sampled=self.sampled,
+            ago=now - self.sampled_at,
+            expected=self.expected,
+            took=self.took,
+            every=self.every,
+        )
 
-    def restore(self, saved: Saved, now: float) -> None:
-        """Go on from there."""
-        _, profile, self.surprised, self.news, self.sampled, ago, self.expected, self.took, self.every = saved
-        self.profile.restore(profile)
-        self.sampled_at = now - ago
+    def restore(self, saved: ForkSnapshot, now: float) -> None:
+        """Continue from a snapshot."""
+        self.profile.restore(saved.profile)
+        self.surprised, self.news, self.sampled = saved.surprised, saved.news, saved.sampled
+        self.sampled_at, self.expected, self.took, self.every = now - saved.ago, saved.expected, saved.took, saved.every
 
 
 class Note:
@@ -117,13 +126,13 @@ class Note:
         self.news = -1
         """The news of its fork when its order was last decided."""
 
-    def saved(self) -> Saved:
-        """For another process: what was decided."""
-        return [self.order, self.tried, self.value, self.news]
+    def saved(self, signature: Signature) -> NoteSnapshot:
+        """A snapshot for another process: what was decided for this signature."""
+        return NoteSnapshot(signature, tuple(self.order), tuple(self.tried), self.value, self.news)
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        self.order, self.tried, self.value, self.news = saved
+    def restore(self, saved: NoteSnapshot) -> None:
+        """Continue from a snapshot."""
+        self.order, self.tried, self.value, self.news = list(saved.order), list(saved.tried), saved.value, saved.news
 
 
 class Forks:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.routing.policies.learned import Learned
 from eddyline.routing.routing_arrays import Entry, Traffic
-from eddyline.state.shelf import Saved
 
 
 class Policy:
@@ -42,9 +42,9 @@ class Policy:
         """How large packets of this entry should be, if smaller ones are worth it."""
         return None
 
-    def saved(self) -> Saved:
+    def saved(self) -> Learned | None:
         """What it learned beside the traffic, for another process."""
         return None
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there; None if the other process had a policy that learned nothing."""
+    def restore(self, saved: Learned | None) -> None:
+        """Continue from a snapshot; None if the other process had a policy that learned nothing."""

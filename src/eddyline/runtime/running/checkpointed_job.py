@@ -32,7 +32,7 @@ from eddyline.runtime.running.schemas import schema_text
 from eddyline.runtime.running.spec import AnySink, Spec, home_of
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.folder import JOB_DIGITS
-from eddyline.runtime.sinks.sink import Sink
+from eddyline.runtime.sinks.sink import Sink, TakesFiles
 from eddyline.settings import Settings
 from eddyline.state.log.store import Store
 from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_name, sweep
@@ -162,9 +162,8 @@ class CheckpointedJob:
     def _give(self, outlet: Outlet, batch: int, files: Sequence[str]) -> None:
         """Rows for a sink that is no files."""
         sink = self._sink(outlet)
-        take_files = getattr(sink, "take_files", None)
-        if take_files is not None:
-            take_files(batch, [f"{self.root}/{file}" for file in files])
+        if isinstance(sink, TakesFiles):
+            sink.take_files(batch, [f"{self.root}/{file}" for file in files])
         else:
             taken = self.sinks[outlet]
             assert isinstance(taken, HandOver)

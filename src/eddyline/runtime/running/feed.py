@@ -16,7 +16,7 @@ from eddyline.runtime.running.job import Input
 from eddyline.runtime.running.reader_thread import ReaderThread
 from eddyline.runtime.sources.file_chunks import FileChunks
 from eddyline.runtime.sources.register import Register
-from eddyline.runtime.sources.source import Chunk, Files
+from eddyline.runtime.sources.source import Blocking, Chunk, Files
 from eddyline.state.log.store import Store
 
 _T = TypeVar("_T")
@@ -42,7 +42,7 @@ class Feed:
 
     def start(self, changed: threading.Condition) -> None:
         """Begins to read, if that needs a thread."""
-        if getattr(self._input.source, "may_block", False):
+        if isinstance(self._input.source, Blocking) and self._input.source.may_block:
             self._chunks = self._thread = ReaderThread(self._chunks, self._input.name, changed)
 
     def close(self) -> None:

@@ -6,7 +6,8 @@ sees one that is not complete, since a file gets its name when it is complete.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -28,3 +29,11 @@ class Sink(Protocol):
 
     def abandon(self) -> None:
         """The job failed, perhaps after `close`: leaves files that are visible as they are, and nothing else."""
+
+
+@runtime_checkable
+class TakesFiles(Sink, Protocol):
+    """A sink that takes the staged files of a batch instead of their rows."""
+
+    def take_files(self, batch: int, files: Sequence[str]) -> None:
+        """The results of a batch, which may come again after a crash."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
@@ -16,6 +16,23 @@ Batches: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable
 """Any: a DataFrame of pandas or polars, or anything else with `__arrow_c_stream__`."""
 
 _FRAME = "pandas."
+
+
+@runtime_checkable
+class PandasFrame(Protocol):
+    """What we use of a DataFrame of pandas, which is not imported here."""
+
+    index: Any
+    columns: Any
+
+    def reset_index(self, level: Any = None) -> Any: ...
+
+
+@runtime_checkable
+class HasArrowStream(Protocol):
+    """What has Arrow's stream interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 class ArrowStream:
@@ -39,9 +56,9 @@ def as_batches(given: Batches) -> pa.Table | pa.RecordBatch | ArrowStream | Iter
     """What a program hands over, as batches; SettingError if it is nothing of the kind."""
     if isinstance(given, pa.Table | pa.RecordBatch | list | tuple | Iterator):
         return given
-    if type(given).__module__.startswith(_FRAME) and hasattr(given, "reset_index") and hasattr(given, "columns"):
+    if type(given).__module__.startswith(_FRAME) and isinstance(given, PandasFrame):
         return _of_pandas(given)
-    if hasattr(given, "__arrow_c_stream__"):
+    if isinstance(given, HasArrowStream):
         return ArrowStream(given)
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | dict):
         raise SettingError(

@@ -7,7 +7,7 @@ does not fit makes a dead row), or lack them (NULL), but a column that no file h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -116,7 +116,7 @@ def _has_footer(path: Path) -> bool:
 def _newest(column: pq.ColumnChunkMetaData) -> int | None:
     """The newest time of a column of times, as its statistics have it."""
     known = column.statistics
-    if known is None or not known.has_min_max or not hasattr(known.max, "timestamp"):
+    if known is None or not known.has_min_max or not isinstance(known.max, datetime):
         return None
     return int(known.max.replace(tzinfo=known.max.tzinfo or UTC).timestamp() * 1e6)
 

@@ -97,6 +97,7 @@ class Files(Source, Protocol):
         """The rows of a file; JobError if it is not as it was seen."""
 
 
+@runtime_checkable
 class Log(Source, Protocol):
     """A source with offsets of its own kind (JSON, {} is the beginning): what lies between two of them is the same
     whenever it is read."""
@@ -115,6 +116,24 @@ class Log(Source, Protocol):
 
     def close(self) -> None:
         """No more is asked for now."""
+
+
+@runtime_checkable
+class Blocking(Protocol):
+    """A source that says whether reading it may wait for the world: if so, it is read in a thread."""
+
+    @property
+    def may_block(self) -> bool:
+        """Whether the next chunk may take any time to come."""
+
+
+@runtime_checkable
+class Framed(Protocol):
+    """A source whose rows only Spark can read."""
+
+    @property
+    def frame(self) -> Any:
+        """The DataFrame."""
 
 
 _LINE = 64

@@ -7,11 +7,11 @@ import pyarrow as pa
 from eddyline.errors import JobError
 from eddyline.state.arena import Arena
 from eddyline.state.column import RowNumbers
-from eddyline.state.shelf import Saved
 from eddyline.state.stores.dictionary import DictionaryStore
 from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.heap import BytesStore
 from eddyline.state.stores.nested import ListStore, StructStore
+from eddyline.state.stores.snapshots import ListSnapshot, NullSnapshot, StoreSnapshot
 from eddyline.state.stores.store import ValueStore
 
 
@@ -33,11 +33,11 @@ class NullStore:
     def release(self, row: int) -> None:
         pass
 
-    def saved(self) -> Saved:
-        return None
+    def saved(self) -> NullSnapshot:
+        return NullSnapshot()
 
-    def restore(self, saved: Saved) -> None:
-        pass
+    def restore(self, saved: StoreSnapshot) -> None:
+        assert isinstance(saved, NullSnapshot)
 
 
 class FixedListStore:
@@ -58,10 +58,10 @@ class FixedListStore:
     def release(self, row: int) -> None:
         self._lists.release(row)
 
-    def saved(self) -> Saved:
+    def saved(self) -> ListSnapshot:
         return self._lists.saved()
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: StoreSnapshot) -> None:
         self._lists.restore(saved)
 
     @property

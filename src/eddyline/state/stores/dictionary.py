@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from eddyline.state.arena import Arena
 from eddyline.state.column import RowNumbers
-from eddyline.state.shelf import Saved
 from eddyline.state.stores.fixed import FixedStore
+from eddyline.state.stores.snapshots import DictionarySnapshot, StoreSnapshot
 from eddyline.state.stores.store import ValueStore
 
 
@@ -71,15 +71,16 @@ class DictionaryStore:
         if self._stretches:
             self._values.release(self._stretches[0][1])
 
-    def saved(self) -> Saved:
-        numbers = {"rows": self._rows, "kept": self._kept, "stretches": self._stretches}
-        return {"codes": self._codes.saved(), "values": self._values.saved(), **numbers}
+    def saved(self) -> DictionarySnapshot:
+        codes, values = self._codes.saved(), self._values.saved()
+        return DictionarySnapshot(codes, values, self._rows, self._kept, tuple(self._stretches))
 
-    def restore(self, saved: Saved) -> None:
-        self._codes.restore(saved["codes"])
-        self._values.restore(saved["values"])
-        self._rows, self._kept, self._latest = saved["rows"], saved["kept"], None
-        self._stretches = [(row, value) for row, value in saved["stretches"]]
+    def restore(self, saved: StoreSnapshot) -> None:
+        assert isinstance(saved, DictionarySnapshot)
+        self._codes.restore(saved.codes)
+        self._values.restore(saved.values)
+        self._rows, self._kept, self._latest = saved.rows, saved.kept, None
+        self._stretches = list(saved.stretches)
 
     @property
     def nbytes(self) -> int:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column, RowNumbers
-from eddyline.state.shelf import Saved
+from eddyline.state.stores.snapshots import FixedSnapshot, StoreSnapshot
 from eddyline.state.stores.store import Validity, bitmap
 
 
@@ -68,14 +68,14 @@ class FixedStore:
             self._column.free()
         self._validity.free()
 
-    def saved(self) -> Saved:
-        column = None if self.shares else self._column.saved()
-        return {"column": column, "validity": self._validity.saved()}
+    def saved(self) -> FixedSnapshot:
+        return FixedSnapshot(None if self.shares else self._column.saved(), self._validity.saved())
 
-    def restore(self, saved: Saved) -> None:
-        if not self.shares:
-            self._column.restore(saved["column"])
-        self._validity.restore(saved["validity"])
+    def restore(self, saved: StoreSnapshot) -> None:
+        assert isinstance(saved, FixedSnapshot) and (saved.column is None) == self.shares
+        if saved.column is not None:
+            self._column.restore(saved.column)
+        self._validity.restore(saved.validity)
 
     @property
     def nbytes(self) -> int:

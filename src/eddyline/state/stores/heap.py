@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from eddyline.kernels import values as kernels
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column, RowNumbers
-from eddyline.state.shelf import Saved
+from eddyline.state.stores.snapshots import BytesSnapshot, StoreSnapshot
 from eddyline.state.stores.store import TooMuchText, Validity, bitmap
 
 MOST_BYTES = (1 << 31) - 1
@@ -87,14 +87,14 @@ class BytesStore:
         self._heap.free()
         self._validity.free()
 
-    def saved(self) -> Saved:
-        starts, heap = self._starts.column.saved(), self._heap.saved()
-        return {"starts": starts, "heap": heap, "validity": self._validity.saved()}
+    def saved(self) -> BytesSnapshot:
+        return BytesSnapshot(self._starts.column.saved(), self._heap.saved(), self._validity.saved())
 
-    def restore(self, saved: Saved) -> None:
-        self._starts.column.restore(saved["starts"])
-        self._heap.restore(saved["heap"])
-        self._validity.restore(saved["validity"])
+    def restore(self, saved: StoreSnapshot) -> None:
+        assert isinstance(saved, BytesSnapshot)
+        self._starts.column.restore(saved.starts)
+        self._heap.restore(saved.heap)
+        self._validity.restore(saved.validity)
 
     @property
     def nbytes(self) -> int:

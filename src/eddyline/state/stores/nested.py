@@ -10,8 +10,8 @@ import pyarrow as pa
 from eddyline.kernels import values as kernels
 from eddyline.state.arena import Arena
 from eddyline.state.column import RowNumbers
-from eddyline.state.shelf import Saved
 from eddyline.state.stores.heap import Starts
+from eddyline.state.stores.snapshots import ListSnapshot, StoreSnapshot, StructSnapshot
 from eddyline.state.stores.store import Validity, ValueStore, bitmap
 
 Make = Callable[[Arena, pa.DataType], ValueStore]
@@ -57,14 +57,14 @@ class ListStore:
         self._starts.column.release(row)
         self._validity.release(row)
 
-    def saved(self) -> Saved:
-        starts, child = self._starts.column.saved(), self._child.saved()
-        return {"starts": starts, "child": child, "validity": self._validity.saved()}
+    def saved(self) -> ListSnapshot:
+        return ListSnapshot(self._starts.column.saved(), self._child.saved(), self._validity.saved())
 
-    def restore(self, saved: Saved) -> None:
-        self._starts.column.restore(saved["starts"])
-        self._child.restore(saved["child"])
-        self._validity.restore(saved["validity"])
+    def restore(self, saved: StoreSnapshot) -> None:
+        assert isinstance(saved, ListSnapshot)
+        self._starts.column.restore(saved.starts)
+        self._child.restore(saved.child)
+        self._validity.restore(saved.validity)
 
     @property
     def nbytes(self) -> int:
@@ -99,13 +99,14 @@ class StructStore:
             field.release(row)
         self._validity.release(row)
 
-    def saved(self) -> Saved:
-        return {"fields": [field.saved() for field in self._fields], "validity": self._validity.saved()}
+    def saved(self) -> StructSnapshot:
+        return StructSnapshot(tuple(field.saved() for field in self._fields), self._validity.saved())
 
-    def restore(self, saved: Saved) -> None:
-        for field, of_field in zip(self._fields, saved["fields"], strict=True):
+    def restore(self, saved: StoreSnapshot) -> None:
+        assert isinstance(saved, StructSnapshot)
+        for field, of_field in zip(self._fields, saved.fields, strict=True):
             field.restore(of_field)
-        self._validity.restore(saved["validity"])
+        self._validity.restore(saved.validity)
 
     @property
     def nbytes(self) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from eddyline.errors import JobError
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column, RowNumbers
-from eddyline.state.shelf import Saved
+from eddyline.state.stores.snapshots import StoreSnapshot, ValiditySnapshot
 
 
 class TooMuchText(JobError):
@@ -36,11 +36,11 @@ class ValueStore(Protocol):
     def release(self, row: int) -> None:
         """Rows below `row` will not be read again."""
 
-    def saved(self) -> Saved:
-        """What another process must know of it."""
+    def saved(self) -> StoreSnapshot:
+        """A snapshot for another process."""
 
-    def restore(self, saved: Saved) -> None:
-        """See the same values."""
+    def restore(self, saved: StoreSnapshot) -> None:
+        """See the same values as a store of the same type."""
 
     @property
     def nbytes(self) -> int:
@@ -92,14 +92,14 @@ class Validity:
         """Give everything back; it cannot be used any more."""
         self._column.free()
 
-    def saved(self) -> Saved:
-        """What another process must know of it."""
-        return {"rows": self._rows, "base": self._base, "noted": self._noted, "column": self._column.saved()}
+    def saved(self) -> ValiditySnapshot:
+        """A snapshot for another process."""
+        return ValiditySnapshot(self._rows, self._base, self._noted, self._column.saved())
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: ValiditySnapshot) -> None:
         """Know the same."""
-        self._rows, self._base, self._noted = saved["rows"], saved["base"], saved["noted"]
-        self._column.restore(saved["column"])
+        self._rows, self._base, self._noted = saved.rows, saved.base, saved.noted
+        self._column.restore(saved.column)
 
     @property
     def nbytes(self) -> int:
