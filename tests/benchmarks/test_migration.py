@@ -7,7 +7,7 @@ import pytest
 
 from eddyline import benchmarks
 from eddyline.benchmarks import migration
-from eddyline.benchmarks.migration import Course
+from eddyline.benchmarks.migration import SideMeasurements
 
 
 def test_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,13 +21,13 @@ def test_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_counted_is_where_the_unchanged_plan_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     phase, lag = round(migration.SECONDS / migration.BATCH), round(migration.LAG * migration.WINDOW / migration.BATCH)
 
-    def made(fan_outs: object, seconds: float) -> dict[str, Course]:
+    def made(fan_outs: object, seconds: float) -> dict[str, SideMeasurements]:
         stays, auto = np.ones(2 * phase), np.ones(2 * phase)
         stays[phase + lag :], auto[phase : phase + lag] = 3.0, 100.0
         memory = np.full(2 * phase, 10.0)
         return {
-            "unchanged": Course(stays, memory, stays, ()),
-            "auto": Course(auto, memory / 4, stays, ((1.0, "(a b c)"),)),
+            "unchanged": SideMeasurements(stays, memory, stays, ()),
+            "auto": SideMeasurements(auto, memory / 4, stays, ((1.0, "(a b c)"),)),
         }
 
     monkeypatch.setattr(migration, "courses", made)

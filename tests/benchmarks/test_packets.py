@@ -16,7 +16,7 @@ def test_a_probe_of_a_filled_window_finds_what_it_should(quiet: bool, monkeypatc
     monkeypatch.setattr(packets, "FILL_MATCHES", 0 if quiet else 10**9)
     cell = Cell(4000, 4)
     assert cell.quiet == quiet
-    side = packets._Side(query_over(cell.rows(0, 1), cell.select()), cell, None)
+    side = packets._FilledEngine(query_over(cell.rows(0, 1), cell.select()), cell, None)
     if quiet:
         assert counts_of(side.engine).matches == 0, "the filled rows never meet"
     assert [stem.held for stem in side.engine.slot.executor.stems] == pytest.approx([4000] * 3, abs=2)

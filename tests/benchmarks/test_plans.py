@@ -8,7 +8,7 @@ import pytest
 
 from eddyline import benchmarks
 from eddyline.benchmarks import plans
-from eddyline.benchmarks.plans import Run
+from eddyline.benchmarks.plans import PlanRun
 from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.shapes import shape_of
 from eddyline.plan.tree import mjoin
@@ -86,7 +86,7 @@ def test_the_truth_is_ranks_and_a_median() -> None:
         (Cost(2.0, 200.0), Cost(4.0, 200.0)),
         (Cost(3.0, 400.0), Cost(3.0, 500.0)),
     ]
-    cpu, state, off, factor = plans._truth([Run(0, "", predicted, measured) for predicted, measured in costs])
+    cpu, state, off, factor = plans._truth([PlanRun(0, "", predicted, measured) for predicted, measured in costs])
     assert cpu.value == pytest.approx(0.5) and cpu.ok is False
     assert state.value == pytest.approx(1.0) and state.ok is True
     assert off.value == pytest.approx(1 - 100 / 110) and off.ok is True and factor.value == pytest.approx(2.0)

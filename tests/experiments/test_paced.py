@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from eddyline.experiments import plan_sets
-from eddyline.experiments.paced import Batch, most_bytes, need, paced, run
+from eddyline.experiments.paced import MeasuredBatch, most_bytes, need, paced, run
 
 
-def _batches(cpu: float, count: int = 10, grow: int = 10) -> list[Batch]:
-    return [Batch(n, 100, cpu, 50, 10 * n, grow * n) for n in range(1, count + 1)]
+def _batches(cpu: float, count: int = 10, grow: int = 10) -> list[MeasuredBatch]:
+    return [MeasuredBatch(n, 100, cpu, 50, 10 * n, grow * n) for n in range(1, count + 1)]
 
 
 def test_a_plan_that_keeps_up_has_one_batch_in_its_queue() -> None:
@@ -32,7 +32,7 @@ def test_a_plan_ends_where_memory_does() -> None:
 
 
 def test_what_a_plan_needs_is_measured_with_full_windows() -> None:
-    batches = [*_batches(9.0, 5), *(Batch(n, 100, 0.5, 50, 10, 10) for n in range(6, 11))]
+    batches = [*_batches(9.0, 5), *(MeasuredBatch(n, 100, 0.5, 50, 10, 10) for n in range(6, 11))]
     assert need(batches, 5 / 1.2) == pytest.approx(0.5)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.testing.chaos import Kill, Run
+from eddyline.testing.chaos import ChaosRun, Kill
 from eddyline.testing.chaos_jobs import make_job
 from eddyline.testing.leftovers import APPEARS, left
 
@@ -16,12 +16,12 @@ from eddyline.testing.leftovers import APPEARS, left
 @pytest.mark.long
 def test_nothing_is_left(tmp_path: Path) -> None:
     job, kill = make_job("join", tmp_path, 1, files=2, rows_per_file=50), Kill("driver", APPEARS, 1, 0.0)
-    with Run(job, "spark", {"slots": 1}, checkpoint=False) as run:
+    with ChaosRun(job, "spark", {"slots": 1}, checkpoint=False) as run:
         assert run.wait_for(kill) and run.strike(kill, random.Random(1)), run.said
         run.wait()
         assert run.wait_for_all() == []
     assert [name.split("-")[2] for name in left(job)] == ["arenas", "checkpoint"]
     shutil.rmtree(job.sink, ignore_errors=True)
-    with Run(job, "spark", {"slots": 1}, checkpoint=False) as run:
+    with ChaosRun(job, "spark", {"slots": 1}, checkpoint=False) as run:
         assert run.wait() == 0, run.said
     assert left(job) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.testing.chaos import Kill, Run, processes
+from eddyline.testing.chaos import ChaosRun, Kill, processes
 from eddyline.testing.chaos_jobs import ChaosJob, make_job, verify
 
 
@@ -30,7 +30,7 @@ def _in_both(job: ChaosJob) -> set[str]:
 def test_an_executor_is_killed(tmp_path: Path) -> None:
     job = make_job("aggregate", tmp_path, seed=1)
     kill = Kill("executor", "a commit", 1, 0.0)
-    with Run(job, "cluster", {"slots": 3, "batch_rows": 600}) as run:
+    with ChaosRun(job, "cluster", {"slots": 3, "batch_rows": 600}) as run:
         while not (moved := _in_both(job)) and run.wait_for(kill):
             pass
         assert moved, f"no slot was ever in both executors: {run.said}"

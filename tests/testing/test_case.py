@@ -15,7 +15,7 @@ from eddyline.testing import clock, eager, reproduce, sources, timeline
 from eddyline.testing.case import Case
 from eddyline.testing.clock import ManualClock
 from eddyline.testing.compare import difference
-from eddyline.testing.fuzz import Report, case_seed, naive_of_checkout
+from eddyline.testing.fuzz import FuzzReport, case_seed, naive_of_checkout
 from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
 from eddyline.testing.run import bound, expected_of, run
@@ -139,8 +139,8 @@ def test_an_eager_run_adapts_on_a_few_rows_and_changes_no_constant() -> None:
 
 
 def test_reports_add_up() -> None:
-    total = Report(cases=1, empty=1, features=Counter(a=1))
-    total.add(Report(cases=2, features=Counter(a=1, b=2)))
+    total = FuzzReport(cases=1, empty=1, features=Counter(a=1))
+    total.add(FuzzReport(cases=2, features=Counter(a=1, b=2)))
     assert (total.cases, total.empty, total.features["a"]) == (3, 1, 2)
     assert "3 cases, 0 differences, 33.3 % with an empty result" in total.summary()
 

@@ -1,8 +1,8 @@
-"""Benchmarks, each measured beside its peers in one run, with a bar where there is one.
+"""Benchmarks. Each measures its sides in one run; a result may have a bar that it must reach.
 
 A benchmark NAME is a module `eddyline.benchmarks.NAME` (`-` written `_`) with a function `run() -> list[Result]`; it is
-imported when it is asked for. Its parameters, if it has any, are what may be chosen: `part`, `seed`, `seeds`. What it
-says while it runs goes to the logger of its module.
+imported when it is run. The parameters of `run`, if any, are the choices of the user: `part`, `seed`, `seeds`. Messages
+about its progress go to the logger of its module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eddyline.errors import SettingError
 
 @dataclass(frozen=True)
 class Result:
-    """One measured value. `bar` is the value to reach or to stay below; `ok` is None where there is no bar."""
+    """One measured value. `bar` is the value to reach or to stay below; `ok` is None without a bar."""
 
     case: str
     metric: str
@@ -28,7 +28,7 @@ class Result:
     ok: bool | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The result as a dictionary for JSON."""
         return asdict(self)
 
 
@@ -66,7 +66,7 @@ BENCHMARKS: dict[str, Callable[..., list[Result]]] = {name: _module(name) for na
 
 
 def run(name: str, **chosen: Any) -> list[Result]:
-    """Runs a benchmark; SettingError if there is none of that name, or nothing of that kind to choose in it."""
+    """Run a benchmark; SettingError if there is no such benchmark, or it has no such choice."""
     if name not in BENCHMARKS:
         raise SettingError(f"there is no benchmark '{name}'; there is {', '.join(BENCHMARKS)}")
     return BENCHMARKS[name](**chosen)

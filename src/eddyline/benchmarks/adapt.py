@@ -1,9 +1,9 @@
 """`bench adapt`: plans, orders and migrations together, over a run whose rates and selectivities change five times.
 
-`plan=auto router=auto migration=auto` beside every tree without products as a static plan (`router=fixed`, sources in
-either order of the chain where that matters) and as a plan that stays with an eddy in it (`router=auto`). All sides
-take turns batch by batch, and a batch counts with the least CPU time of some rounds. The clairvoyant has, in every
-phase, the time of whichever side with one plan was best there: it changes plans at once and for nothing.
+`plan=auto router=auto migration=auto` is compared with every tree without products, both as a static plan
+(`router=fixed`, sources in either order of the chain where that matters) and as a fixed plan with an eddy in it
+(`router=auto`). All sides take turns batch by batch, and a batch counts with its least CPU time over some rounds. The
+clairvoyant has in every phase the time of the best side with one plan: it changes plans at once and at no cost.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ BINARY = (
     "(s0 ((s1 s2) s3))",
     "(s0 (s1 (s2 s3)))",
 )
-"""All trees of connected spans: those with an operator of more than two children, and the others."""
+"""All trees of connected spans: those in WIDE have an operator with more than two children, those in BINARY have
+none."""
 AUTO, CLOSE = "auto", 1.15
 
 _log = logging.getLogger(__name__)
@@ -61,21 +62,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Side:
-    """Whether sources are written from the last to the first, and the settings."""
+    """One side: whether its sources are written from the last to the first, and its settings."""
 
     reverse: bool
     settings: Settings
 
 
 def run() -> list[Result]:
-    """All sides."""
+    """Measure all sides."""
     phases = [Phase(SECONDS, tuple(RATE * rate for rate in rates), fans) for rates, fans in PHASES]
     join = phased_join(phases, EDGES, WINDOW, seed=1)
     return compare(join, dict(sides()), len(phases), ROUNDS)
 
 
 def sides() -> Iterator[tuple[str, Side]]:
-    """By name."""
+    """The sides by name."""
     yield AUTO, Side(False, Settings())
     for tree in (*WIDE, *BINARY):
         yield f"eddy {tree}", Side(False, Settings(plan=tree))
@@ -85,7 +86,7 @@ def sides() -> Iterator[tuple[str, Side]]:
 
 
 def compare(join: TimedJoin, chosen: Mapping[str, Side], phases: int, rounds: int) -> list[Result]:
-    """The sides over the whole run and phase by phase."""
+    """Compare the sides over the whole run and phase by phase."""
     times = np.array([_round(join, chosen, number) for number in range(rounds)]).min(axis=0)
     by_phase = times.reshape(len(chosen), phases, -1).sum(axis=2)
     totals = dict(zip(chosen, by_phase.sum(axis=1), strict=True))

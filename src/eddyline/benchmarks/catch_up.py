@@ -1,8 +1,8 @@
-"""`bench catch-up`: what it costs a slot to take its turn where its arena is not (docs/design/checkpoint.md).
+"""`bench catch-up`: the cost of a slot's turn on a host that does not have its arena (docs/design/checkpoint.md).
 
-A job with a checkpoint has filled the windows of a three-way join. Then a batch without rows is run twice: where the
-state was left, by a slot that attaches to it, and on a host that never saw it, by a slot that makes it again from the
-log. The difference is the price of landing there. With two slots each still reads the whole log, and keeps its share.
+A job with a checkpoint has filled the windows of a three-way join. Then a batch without rows is run twice: on the host
+that has the state, by a slot that attaches to it, and on another host, by a slot that rebuilds the state from the log.
+The difference is the price of the other host. With two slots each still reads the whole log, and keeps its share.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Nowhere:
-    """Results are not what is measured."""
+    """A sink that ignores results, which are not measured."""
 
     def publish(self, batch: int, staged: Mapping[Outlet, Sequence[str]]) -> None:
         pass
@@ -49,7 +49,7 @@ class _Nowhere:
 
 
 def run() -> list[Result]:
-    """Small and large windows, one slot and two."""
+    """Measure small and large windows, with one slot and two."""
     return [result for slots in SLOTS for size in SIZES for result in _measured(size, slots)]
 
 

@@ -1,7 +1,8 @@
 """`bench core`: joins from Arrow batches to Arrow batches, payload gathered.
 
 The three-way join runs beside a loop written by hand for this one query over the same kernels: no plan, no packets, no
-routing, no wind-back, arrays large enough from the start. What the engine reaches of it is the price of being general.
+routing, no wind-back, arrays large enough from the start. The engine's share of the loop's speed shows the price of
+generality.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ THREE_WAY = (
 
 
 def run() -> list[Result]:
-    """Measure; the two sides of the three-way join take turns."""
+    """Measure all joins; the two sides of the three-way join take turns."""
     data = streams({"a": ["a"], "b": ["a", "b"], "c": ["b"]}, rows=1_000_000, domain=100_000, every=100)
     query = query_over(data, THREE_WAY)
     small = {name: batch.slice(0, 50_000) for name, batch in data.items()}
@@ -103,7 +104,7 @@ def _measure(name: str, columns: dict[str, list[str]], select: str, rows: int, d
 Ints = NDArray[np.int64]
 
 
-class _Side:
+class _HandStream:
     """One stream of the loop by hand: its columns and the chained hash index on each key."""
 
     def __init__(self, rows: int, keys: list[str]) -> None:
@@ -153,7 +154,7 @@ class _Side:
 def by_hand(data: Streams) -> int:
     """The three-way join and nothing else."""
     rows = data["a"].num_rows
-    a, b, c = _Side(rows, ["a"]), _Side(rows, ["a", "b"]), _Side(rows, ["b"])
+    a, b, c = _HandStream(rows, ["a"]), _HandStream(rows, ["a", "b"]), _HandStream(rows, ["b"])
     found = 0
     for at in range(0, rows, BATCH):
         out = []

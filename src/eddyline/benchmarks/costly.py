@@ -33,7 +33,7 @@ class Costly:
         return costly
 
     def conjuncts(self, alias: str, order: Sequence[int] | None = None) -> str:
-        """A WHERE of all of them over the columns c0, c1 ... of an alias, in an order."""
+        """A WHERE with all functions over the columns c0, c1 ... of an alias, in this order."""
         numbers = range(len(self.passes)) if order is None else order
         return " AND ".join(f"costly_{i}({alias}.c{i})" for i in numbers)
 

@@ -1,10 +1,10 @@
 """Work that is counted, not timed: probes, matches and predicate calls, each times its calibrated cost.
 
-A stretch of a few thousand tuples takes milliseconds, too few to time; counts are exact over any stretch. The costs are
-measured once, on this machine, over large packets, so that counted work says what the time would be without the noise.
+A stretch of a few thousand tuples takes milliseconds, too short to time; counts are exact over any stretch. The costs
+are measured once, on this machine, over large packets, so counted work is the time without the noise.
 
-The least work of any order of predicates over the same rows is exact too: how many rows reach a predicate depends only
-on the set of those before it, so the best order is a shortest path over sets.
+The least work of any order of predicates over the same rows is exact too: the number of rows that reach a predicate
+depends only on the set of predicates before it, so the best order is a shortest path over sets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PACKET, _ROWS, _WINDOW, _TRIES = 16384, 131072, 16384, 5
 _FEW_PASSES, _MANY_PASSES = 50, 500
 _FEW, _MANY = 0.1, 8.0
 _LEAST = 1e-9
-"""Seconds that anything costs at least, should a calibration be disturbed."""
+"""The least cost in seconds of anything, for the case that a calibration is disturbed."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class ProbeCounts:
-    """What was done; `calls[i]` are the rows that selection i was called for."""
+    """Counted work; `calls[i]` is the number of rows for which selection i was called."""
 
     probes: int
     matches: int
@@ -55,7 +55,7 @@ class ProbeCounts:
         return ProbeCounts(self.probes - before.probes, self.matches - before.matches, calls)
 
     def work(self, costs: Costs, passes: Sequence[float] = ()) -> float:
-        """In seconds, if predicate i takes `passes[i]` passes."""
+        """The work in seconds, if predicate i takes `passes[i]` passes."""
         predicates = sum(n * costs.predicate(k) for n, k in zip(self.calls, passes, strict=True))
         return self.probes * costs.probe + self.matches * costs.match + predicates
 
@@ -108,7 +108,7 @@ def least_work(truth: NDArray[np.bool_], costs: Sequence[float]) -> tuple[float,
 
 
 def work_of(truth: NDArray[np.bool_], costs: Sequence[float], order: Sequence[int]) -> float:
-    """What one order costs for these rows.
+    """The work of one order for these rows.
 
     >>> work_of(np.array([[True, False], [True, True]]), [1.0, 1.5], (0, 1))
     5.0
@@ -121,7 +121,7 @@ def work_of(truth: NDArray[np.bool_], costs: Sequence[float], order: Sequence[in
 
 
 def calibrate() -> Costs:
-    """Measure what things cost on this machine: the least of a few tries that take turns, since noise only adds."""
+    """Measure the costs on this machine: the least of a few tries that take turns, since noise only adds."""
     few = many = s0 = s1 = float("inf")
     f0 = f1 = 0.0
     for _ in range(_TRIES):
@@ -134,7 +134,7 @@ def calibrate() -> Costs:
 
 
 def _predicate_seconds(passes: int) -> float:
-    """Of one predicate of so many passes for one row, in large packets."""
+    """Seconds of one predicate with `passes` passes for one row, in large packets."""
     data = {"s": streams({"s": ["c0"]}, _ROWS, domain=2, every=100)["s"]}
     query = query_over(data, f"SELECT s.v AS v FROM s [RANGE 1 SECOND] WHERE {Costly([passes]).conjuncts('s')}")
     return _seconds(run_engine(query, data, _PACKET, _fixed())[1], Select)[1]
@@ -153,7 +153,7 @@ def _fixed() -> Settings:
 
 
 def _seconds(engine: LocalEngine, kind: type[Probe] | type[Select]) -> tuple[float, float]:
-    """What came out, and the seconds, of all steps of a kind, a tuple."""
+    """For all steps of a kind: the tuples that came out and the seconds, both per tuple that went in."""
     steps = [t for e in engine.slot.executor.eddy.routes.entries.values() for t in e.steps if isinstance(t.step, kind)]
     tuples = sum(t.tuples for t in steps)
     return sum(t.produced for t in steps) / tuples, sum(t.seconds for t in steps) / tuples

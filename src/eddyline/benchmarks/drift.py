@@ -1,9 +1,9 @@
-"""Drift scripts: predicates whose selectivity, cost and correlation take a course over the rows of a run.
+"""Drift scripts: predicates whose selectivity, cost and correlation change over the rows of a run.
 
-A predicate is true for a row if its luck, uniform in 0..1, is below its selectivity there. Predicates of one `latent`
-share the same luck in the rows where they follow it (mirrored ones see 1 - luck), and have their own elsewhere: so the
-selectivity of each is what its course says whatever the correlation, and what it is among the rows that passed another
-is something else.
+A predicate is true for a row if its random number, uniform in 0..1, is below its selectivity at that row. Predicates of
+one `latent` share the latent's random number in the rows where they follow it (mirrored ones see 1 - the number), and
+have their own in other rows. So the selectivity of each follows its curve whatever the correlation, while its
+selectivity among the rows that passed another predicate may differ.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 STRETCH = 5_000
-"""Tuples over which work is counted; also the micro-batch. Costs change only between stretches."""
+"""The number of tuples over which work is counted, and the size of a micro-batch. Costs change only between
+stretches."""
 
 
 @dataclass(frozen=True)
-class Course:
+class Curve:
     """A value over the rows of a run: straight between its points, constant before and after them.
 
-    >>> Course(((0, 0.5), (100, 1.0))).at(np.array([50, 500])).tolist()
+    >>> Curve(((0, 0.5), (100, 1.0))).at(np.array([50, 500])).tolist()
     [0.75, 1.0]
     """
 
@@ -39,21 +40,21 @@ class Course:
         return float(self.at(np.array([row]))[0])
 
 
-def steady(value: float) -> Course:
-    """No drift."""
-    return Course(((0, value),))
+def steady(value: float) -> Curve:
+    """A constant value: no drift."""
+    return Curve(((0, value),))
 
 
-def steps(values: Iterable[float], every: int) -> Course:
+def steps(values: Iterable[float], every: int) -> Curve:
     """One value after another, each for `every` rows, with a sudden change between them."""
     points: list[tuple[float, float]] = []
     for number, value in enumerate(values):
         points += [(number * every, value), ((number + 1) * every - 1, value)]
-    return Course(tuple(points))
+    return Curve(tuple(points))
 
 
-def to_and_fro(low: float, high: float, start: float, rising: bool, rows: int, rows_a_percent: float) -> Course:
-    """One hundredth every `rows_a_percent` rows, turning round at the ends.
+def to_and_fro(low: float, high: float, start: float, rising: bool, rows: int, rows_a_percent: float) -> Curve:
+    """A value that moves by one hundredth every `rows_a_percent` rows and turns round at `low` and `high`.
 
     >>> to_and_fro(0.2, 0.8, 0.5, True, 100_000, 1000).at(np.array([10_000, 50_000])).round(3).tolist()
     [0.6, 0.6]
@@ -64,24 +65,24 @@ def to_and_fro(low: float, high: float, start: float, rising: bool, rows: int, r
         row += abs(end - value) * 100 * rows_a_percent
         value, rising = end, not rising
         points.append((row, value))
-    return Course(tuple(points))
+    return Curve(tuple(points))
 
 
 @dataclass(frozen=True)
 class Drifting:
-    """A predicate: passes and selectivity over the rows, and with which others it goes along."""
+    """A predicate: its passes and selectivity over the rows, and the latent that correlates it with others."""
 
-    passes: Course
-    selectivity: Course
+    passes: Curve
+    selectivity: Curve
     latent: int = -1
     mirrored: bool = False
-    follows: Course = Course(((0, 1.0),))
-    """The share of rows in which it follows its latent, if it has one."""
+    follows: Curve = Curve(((0, 1.0),))
+    """The share of rows in which the predicate follows its latent, if it has one."""
 
 
 @dataclass(frozen=True)
 class DriftScript:
-    """What happens to the predicates of one run. `swaps` are the rows at which something changes suddenly."""
+    """The predicates of one run. `swaps` are the rows at which something changes suddenly."""
 
     name: str
     rows: int
@@ -102,7 +103,7 @@ class DriftScript:
         return truth
 
     def passes(self, row: int) -> list[int]:
-        """What the predicates cost in the stretch that begins at a row."""
+        """The passes of each predicate in the stretch that begins at a row."""
         return [round(p.passes.value(row)) for p in self.predicates]
 
 
@@ -132,7 +133,7 @@ def _slow(rows: int = 300_000) -> DriftScript:
 
 
 def _correlate(script: DriftScript, name: str) -> DriftScript:
-    """The fifth predicate goes along with the first, the second against the third."""
+    """The fifth predicate becomes correlated with the first, the second anti-correlated with the third."""
     p = script.predicates
     tied = (
         replace(p[0], latent=0),
@@ -153,7 +154,7 @@ def _correlated_slow() -> DriftScript:
 
 
 def _turns_expensive() -> DriftScript:
-    """The predicate that was best to call first costs ten times as much, for a while."""
+    """The predicate that is best called first costs ten times as much, for a while."""
     script = _swap()
     selectivities = (0.2, 0.5, 0.4, 0.6, 0.5)
     predicates = [Drifting(steady(k), steady(s)) for k, s in zip(COSTS, selectivities, strict=True)]
@@ -162,16 +163,16 @@ def _turns_expensive() -> DriftScript:
 
 
 def _grows_expensive() -> DriftScript:
-    """The same little by little, while the selectivities drift and go along with each other."""
+    """As `_turns_expensive`, but gradually, while the selectivities drift and are correlated."""
     script = _correlated_slow()
     k = COSTS[0]
-    dearer = Course(((0, k), (50_000, k), (140_000, 10 * k), (200_000, 10 * k), (290_000, k)))
+    dearer = Curve(((0, k), (50_000, k), (140_000, 10 * k), (200_000, 10 * k), (290_000, k)))
     predicates = (replace(script.predicates[0], passes=dearer), *script.predicates[1:])
     return replace(script, name="slow drift, correlated, one grows expensive", predicates=predicates)
 
 
 def random_script(seed: int) -> DriftScript:
-    """A script that nobody has seen: costs, selectivities, correlation and the kind of drift are drawn."""
+    """A random script: costs, selectivities, correlation and the kind of drift are drawn."""
     random = np.random.default_rng(seed)
     count, rows = int(random.integers(3, 7)), 3 * _EACH
     kind = str(random.choice(["swap", "slow", "expensive"]))
@@ -197,5 +198,6 @@ def random_script(seed: int) -> DriftScript:
 
 
 def _rank(predicate: Drifting) -> float:
-    """The less, the better it is to call it first, at the start and were it alone."""
+    """The rank of a predicate at the start of a run, without correlation: the predicate of least rank is best called
+    first."""
     return predicate.passes.value(0) / (1 - predicate.selectivity.value(0))

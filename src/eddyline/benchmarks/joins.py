@@ -1,8 +1,8 @@
-"""Join graphs for benchmarks: chains and stars with a fan-out of its own on each edge, so that orders differ.
+"""Join graphs for benchmarks: chains and stars whose edges have different fan-outs, so that orders differ in cost.
 
 All streams have the same rate and window, so an edge whose keys are uniform over window / fan-out values gives a probe
-`fan-out` matches on average, from either side. A fixed order is an order of FROM: from every source the route goes to
-the first source of it that is linked.
+`fan-out` matches on average, from either side. A fixed order is an order of FROM: a route always goes to the first
+linked source in that order.
 """
 
 from __future__ import annotations
@@ -44,18 +44,17 @@ class Join:
     """Rows of each stream that a window holds."""
 
     def domain(self, edge: int) -> int:
-        """How many different keys an edge has."""
+        """The number of distinct keys of an edge."""
         return max(1, round(self.window / self.edges[edge].fan_out))
 
     def select(self, order: Sequence[int]) -> str:
-        """The query, with FROM in an order."""
+        """The query, with FROM in this order."""
         sources = ", ".join(f"s{i} [RANGE {self.window * EVERY} MICROSECONDS]" for i in order)
         where = " AND ".join(f"s{e.one}.e{i} = s{e.other}.e{i}" for i, e in enumerate(self.edges))
         return f"SELECT s0.v AS v FROM {sources} WHERE {where}"
 
     def data(self, rows: int, seed: int, hits: NDArray[np.bool_] | None = None) -> Streams:
-        """So many rows of each stream. With `hits`, row r of stream 0 has no partner along edge e unless
-        hits[r, e]."""
+        """`rows` rows of each stream. With `hits`, row r of stream 0 has no partner along edge e unless hits[r, e]."""
         random = np.random.default_rng(seed)
         times = pa.array(np.arange(rows) * EVERY + START, pa.timestamp("us"))
         made = {}
@@ -101,7 +100,8 @@ class Join:
                 yield e
 
     def orders(self) -> list[Order]:
-        """One order for each way of routing all sources. In a star where the hub stands does not matter."""
+        """One order for each way of routing all sources. In a star the place of the hub in the order does not
+        matter."""
         hub_first = all(e.one == 0 for e in self.edges)
         rest = range(1, self.sources) if hub_first else range(self.sources)
         found: dict[Routes, Order] = {}
@@ -112,12 +112,12 @@ class Join:
 
 
 def chain(fan_outs: Sequence[float], window: int) -> Join:
-    """s0 - s1 - s2 ..."""
+    """A chain s0 - s1 - s2 ... with these fan-outs."""
     sources = len(fan_outs) + 1
     return Join(f"{sources}-way chain", sources, tuple(Edge(i, i + 1, f) for i, f in enumerate(fan_outs)), window)
 
 
 def star(fan_outs: Sequence[float], window: int) -> Join:
-    """s0 in the middle."""
+    """A star with s0 in the middle, with these fan-outs."""
     sources = len(fan_outs) + 1
     return Join(f"{sources}-way star", sources, tuple(Edge(0, i + 1, f) for i, f in enumerate(fan_outs)), window)

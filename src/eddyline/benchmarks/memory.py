@@ -1,7 +1,7 @@
-"""`bench memory`: a long run keeps only what may still join, at a cost per row that does not grow.
+"""`bench memory`: a long run keeps only rows that may still join, and its cost per row does not grow.
 
-Two streams joined on two columns' worth of indexes, rows disordered by up to a quarter of the window. After every batch
-the rows that may still join are counted from the data, by the definition, with the watermarks that held in that batch.
+Two streams are joined, with two indexes each; rows come out of order by up to a quarter of the window. After every
+batch the rows that may still join are counted from the data, by the definition, with the watermarks of that batch.
 """
 
 from __future__ import annotations

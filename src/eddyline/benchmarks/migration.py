@@ -1,10 +1,10 @@
 """`bench migration`: changing plans at run time pays.
 
-Three streams whose joins change places: after the change the plan that was best before multiplies tuples and then drops
-them. `plan=auto` runs beside the plan that was best in the first phase, which stays, in turns batch by batch; once with
-one change and once with many. CPU time over the same rows is throughput; memory is that of the state. What is counted
+The joins of three streams swap their selectivities: after the change, the plan that was best before multiplies tuples
+and then drops them. `plan=auto` and the plan that was best in the first phase, unchanged, take turns batch by batch;
+once with one change and once with many. Throughput is rows over CPU time, and memory is that of the state. Measuring
 begins `LAG` windows after each change, when windows are full of the new rows; the whole run from the first change on is
-told too.
+also reported.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ ONCE = ((0.1, 10.0), (10.0, 0.1))
 MANY = ((0.2, 12.0), (12.0, 0.2), (0.2, 12.0), (12.0, 0.2))
 """Fan-outs of the two edges, phase by phase."""
 SECONDS = 12.0
-"""Of a phase."""
+"""The length of a phase in seconds of event time."""
 FASTER, LESS = 1.5, 0.5
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Course:
-    """What a side did: CPU seconds, bytes of state and rows by batch; how often and when its plan changed."""
+class SideMeasurements:
+    """The measurements of one side: CPU seconds, bytes of state and rows by batch; how often and when its plan
+    changed."""
 
     cpu: NDArray[np.float64]
     memory: NDArray[np.float64]
@@ -48,12 +49,12 @@ class Course:
 
 
 def run() -> list[Result]:
-    """One change, then many."""
+    """Measure one change, then many."""
     return [*_compare("one change", ONCE), *_compare("many changes", MANY)]
 
 
-def courses(fan_outs: tuple[tuple[float, float], ...], seconds: float, seed: int = 5) -> dict[str, Course]:
-    """The plan that stays and `plan=auto`, in turns."""
+def courses(fan_outs: tuple[tuple[float, float], ...], seconds: float, seed: int = 5) -> dict[str, SideMeasurements]:
+    """Run the unchanged plan and `plan=auto`, in turns."""
     join = phased_join([Phase(seconds, (RATE,) * 3, fan_out) for fan_out in fan_outs], EDGES, WINDOW, seed)
     sides = {"unchanged": Settings(plan=FIRST, optimizer="off"), "auto": Settings()}
     engines = {name: LocalEngine(join.query, settings, process_time) for name, settings in sides.items()}
@@ -72,7 +73,7 @@ def courses(fan_outs: tuple[tuple[float, float], ...], seconds: float, seed: int
                 changes[name].append((step * BATCH, engine.slot.executor.plan.text))
     if len(set(found.values())) != 1:
         raise InternalError(f"the sides disagree: {found}")
-    return {name: Course(cpu[name], memory[name], rows, tuple(changes[name])) for name in sides}
+    return {name: SideMeasurements(cpu[name], memory[name], rows, tuple(changes[name])) for name in sides}
 
 
 def _compare(case: str, fan_outs: tuple[tuple[float, float], ...]) -> list[Result]:
@@ -81,7 +82,7 @@ def _compare(case: str, fan_outs: tuple[tuple[float, float], ...]) -> list[Resul
         _log.info("%s: %s from second %.1f on", case, plan, at)
     phase, lag = round(SECONDS / BATCH), round(LAG * WINDOW / BATCH)
     steps = np.arange(phase * len(fan_outs))
-    wrong = (steps // phase) % 2 == 1  # in the other phases the unchanged plan is the best there is
+    wrong = (steps // phase) % 2 == 1  # in the other phases the unchanged plan is the best one
     settled = wrong & (steps % phase >= lag)
     stays, auto = sides["unchanged"], sides["auto"]
     faster = float(stays.cpu[settled].sum() / auto.cpu[settled].sum())

@@ -14,8 +14,8 @@ from eddyline.benchmarks.timed_joins import Edges, TimedJoin
 
 @dataclass(frozen=True)
 class Phase:
-    """Seconds of event time, rows a second of each stream, and of how many rows in a window a row of the rarer side of
-    each edge finds."""
+    """A phase: seconds of event time, rows a second of each stream, and the fan-out of each edge, which is the number
+    of rows in a window that a row of the rarer side finds."""
 
     seconds: float
     rates: tuple[float, ...]

@@ -1,10 +1,10 @@
-"""`bench optimizer`: whether the algorithms find what brute force finds, how near the strategies come to exhaustive
+"""`bench optimizer`: whether the algorithms find the optima of brute force, how close the strategies come to exhaustive
 search, and how long they take.
 
 Parts: `optimal` (orders, stars, trees and products beside their slow twins), `qualified` (percentages for 3 to 8
 streams), `exhaustive` (time and memory for 8 streams, without limits, in a process of its own), `time` (of both
-strategies for 10 and 20 streams). Times are CPU times: all of it runs in one thread and waits for nothing, so that is
-what it takes on a core of its own, whatever else the machine does.
+strategies for 10 and 20 streams). Times are CPU times: everything runs in one thread and waits for nothing, so they do
+not depend on the load of the machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 PARTS = ("optimal", "qualified", "exhaustive", "time")
 SEED = 1
 GRAPHS, STREAMS = 10_000, 9
-"""Random acyclic graphs, and the most streams of one."""
+"""The number of random acyclic graphs, and the most streams of one."""
 STARS, STAR_STREAMS = 2_000, 8
 FRONTS, FRONT_STREAMS = 100, 6
 CYCLIC = 5_000
@@ -44,13 +44,13 @@ POINTS = 2.0
 SECONDS, GIGABYTES = 60.0, 2.0
 MILLISECONDS = {10: 20.0, 20: 150.0}
 _CLOSE, _ROUNDING = 1e-9, 1e-12
-"""Sums of the same costs in another order differ by so much."""
+"""The relative difference that summing the same costs in another order may make."""
 
 _log = logging.getLogger(__name__)
 
 
 def run(part: str | None = None, seed: int = SEED) -> list[Result]:
-    """All parts, or one; what is drawn depends on the seed alone."""
+    """Run all parts, or one; all random cases depend on the seed alone."""
     if part is not None and part not in PARTS:
         raise SettingError(f"--part {part}: the parts of this benchmark are {', '.join(PARTS)}")
     parts: dict[str, Callable[[int], Iterator[Result]]] = {
@@ -66,7 +66,7 @@ def run(part: str | None = None, seed: int = SEED) -> list[Result]:
 
 
 def optimal(seed: int) -> Iterator[Result]:
-    """Cases in which an algorithm finds less than its slow twin; there must be none."""
+    """The number of cases in which an algorithm is worse than its slow twin; there must be none."""
     checks: tuple[tuple[str, int, Callable[[Random], bool]], ...] = (
         (f"mjoin-ordering, acyclic, 2 to {STREAMS} streams", GRAPHS, ordering_is_best),
         (f"min-state, stars of 3 to {STAR_STREAMS} streams", STARS, star_is_best),
@@ -82,13 +82,13 @@ def optimal(seed: int) -> Iterator[Result]:
 
 
 def _model(rng: Random, edges: list[tuple[int, int]], sources: int) -> Model:
-    """Every other one as in the experiments, the rest anything."""
+    """A random model: half of them as in the experiments, the others with arbitrary values."""
     drawn = draw.wild(rng, edges, sources) if rng.random() < 0.5 else draw.workload(rng, sources, edges)
     return Model(drawn, DEFAULTS)
 
 
 def ordering_is_best(rng: Random) -> bool:
-    """mjoin-ordering beside all connected orders of an acyclic graph."""
+    """Whether mjoin-ordering is as good as all connected orders of an acyclic graph."""
     sources = rng.randint(2, STREAMS)
     model = _model(rng, draw.tree_edges(rng, sources), sources)
     children = [1 << i for i in range(sources)]
@@ -97,7 +97,7 @@ def ordering_is_best(rng: Random) -> bool:
 
 
 def star_is_best(rng: Random) -> bool:
-    """min-state beside all trees without products of a star."""
+    """Whether min-state is as good as all trees without products of a star."""
     sources = rng.randint(3, STAR_STREAMS)
     model = _model(rng, draw.star_edges(rng, sources), sources)
     pricing = Pricing(model)
@@ -106,7 +106,7 @@ def star_is_best(rng: Random) -> bool:
 
 
 def front_is_whole(rng: Random) -> bool:
-    """Exhaustive search beside all trees: none of them beats its plans, and its plans are trees."""
+    """Whether no tree beats the plans of exhaustive search, and all its plans are trees."""
     sources = rng.randint(2, FRONT_STREAMS)
     model = _model(rng, draw.any_edges(rng, sources), sources)
     trees = all_trees(model)
@@ -121,7 +121,7 @@ def _no_more(cost: Cost, than: Cost, rounding: float = _CLOSE) -> bool:
 
 
 def products_are_no_worse(rng: Random) -> bool:
-    """Products tried beside products not tried."""
+    """Whether search with products is at least as good as search without them."""
     sources = rng.randint(2, STREAMS)
     model = _model(rng, draw.any_edges(rng, sources), sources)
     children = [1 << i for i in range(sources)]
@@ -135,7 +135,7 @@ def products_are_no_worse(rng: Random) -> bool:
 
 
 def qualified(seed: int) -> Iterator[Result]:
-    """In how many of the settings a qualified plan is found."""
+    """The share of settings in which a qualified plan is found."""
     for sources in range(3, 9):
         found = {"mjoin-init": 0, "bjtree-init": 0, "exhaustive": 0}
         for number in range(SETTINGS):
@@ -154,7 +154,7 @@ def qualified(seed: int) -> Iterator[Result]:
 
 
 def eight_streams(seed: int) -> Iterator[Result]:
-    """The whole front for 8 streams; in a process of its own, so that its peak is its own."""
+    """The whole front for 8 streams, in a process of its own to measure its peak memory."""
     _log.info("exhaustive search for 8 streams, without limits")
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         seconds, peak, plans = pool.submit(_search_eight, seed).result()
@@ -173,7 +173,7 @@ def _search_eight(seed: int) -> tuple[float, float, int]:
 
 
 def strategy_times(seed: int) -> Iterator[Result]:
-    """Median over the settings."""
+    """The median time of each strategy over the settings."""
     for sources, bar in MILLISECONDS.items():
         settings = [draw.setting(Random(f"{seed} {sources} {number}"), sources) for number in range(SETTINGS)]
         for name, strategy in (("mjoin-init", mjoin_init), ("bjtree-init", bjtree_init)):

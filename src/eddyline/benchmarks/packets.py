@@ -1,12 +1,13 @@
 """`bench packets`: adaptive packets beside fixed sizes, and beside the per-tuple eddy.
 
 The three-way join of the papers, R.1 = S.1 and S.2 = T.1, with windows of W rows and s matches a probe, so keys are
-uniform over W / s values. The router is fixed on all sides: only packets differ. Each side has an engine of its own
-that is filled with a window of rows first, untimed; then all sides take the same rows, chunk by chunk, taking turns.
+uniform over W / s values. The router is fixed on all sides: only packets differ. Each side has an engine of its own,
+whose windows are filled first, untimed; then all sides take the same rows, chunk by chunk, in turns.
 
-A window that would cost too many matches to fill is filled quietly: R first, with keys that new rows of S have and
-filled ones do not; then T, while there is no S to probe; then S, which probes R in vain. So the filled rows never meet,
-and yet new rows of R and of S find s matches in each of two full windows, new rows of T s matches in S.
+A window that would cost too many matches to fill is filled without matches: R first, with keys that new rows of S have
+and filled rows of S do not; then T, while there is no S to probe; then S, whose probes of R find nothing. So the filled
+rows never match each other, and yet new rows of R and of S find s matches in each of two full windows, and new rows of
+T find s matches in S.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ WINDOWS = (100, 1_000, 10_000, 100_000, 1_000_000)
 SELECTIVITIES = (0.1, 1, 8, 64)
 SIZES = (64, 256, 1024, 4096, 16384, 65536)
 PER_TUPLE_WINDOWS = (100, 1_000, 10_000)
-"""Larger ones take minutes to fill tuple by tuple."""
+"""Windows of the per-tuple eddy; larger ones take minutes to fill tuple by tuple."""
 PER_TUPLE_ROWS = 1_500
 BATCH = 65536
 SECONDS = 0.35
-"""About what a chunk should take."""
+"""The approximate seconds of a chunk."""
 ROUNDS, FINALISTS = 4, 2
 FILL_MATCHES = 30_000_000
-"""Windows that cost more to fill are filled quietly."""
+"""Windows that cost more matches to fill are filled without matches."""
 PARTS = (*(str(window) for window in WINDOWS), "per-tuple")
 
 _log = logging.getLogger(__name__)
@@ -56,12 +57,12 @@ class Cell:
 
     @property
     def domain(self) -> int:
-        """How many keys there are."""
+        """The number of distinct keys."""
         return round(self.window / self.selectivity)
 
     @property
     def quiet(self) -> bool:
-        """Whether the window is filled with rows that do not meet."""
+        """Whether the window is filled with rows that do not match."""
         return 3 * self.window * (self.selectivity + self.selectivity**2) > FILL_MATCHES
 
     def select(self) -> str:
@@ -89,8 +90,8 @@ class Cell:
 CELLS = tuple(Cell(w, s) for w in WINDOWS for s in SELECTIVITIES if w / s >= 2)
 
 
-class _Side:
-    """One engine, filled; it takes chunks."""
+class _FilledEngine:
+    """One engine with filled windows."""
 
     def __init__(self, query: Query, cell: Cell, packet: int | None) -> None:
         self.engine = LocalEngine(query, Settings(router="fixed", packet=packet, plan="mjoin"))
@@ -99,7 +100,7 @@ class _Side:
             self.take(part)
 
     def take(self, chunk: Streams) -> tuple[float, int]:
-        """Seconds and results."""
+        """Feed a chunk; returns the seconds and the number of results."""
         rows, found = next(iter(chunk.values())).num_rows, 0
         gc.collect()
         begin = perf_counter()
@@ -110,7 +111,7 @@ class _Side:
 
 
 def run(part: str | None = None) -> list[Result]:
-    """All windows and the per-tuple eddy, or one of them."""
+    """Measure all windows and the per-tuple eddy, or one of these parts."""
     if part is not None and part not in PARTS:
         raise SettingError(f"--part {part}: the parts of this benchmark are {', '.join(PARTS)}")
     results: list[Result] = []
@@ -126,7 +127,7 @@ def run(part: str | None = None) -> list[Result]:
 def _sizes(cell: Cell) -> list[Result]:
     query = query_over(cell.rows(0, 1), cell.select())
     count = _chunk_rows(query, cell)
-    sides = {"adaptive": _Side(query, cell, None)} | {str(n): _Side(query, cell, n) for n in SIZES}
+    sides = {"adaptive": _FilledEngine(query, cell, None)} | {str(n): _FilledEngine(query, cell, n) for n in SIZES}
     times: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(1 + ROUNDS):
         if number == 1:
@@ -143,7 +144,9 @@ def _sizes(cell: Cell) -> list[Result]:
     ]
 
 
-def _take_turns(sides: Mapping[str, _Side], chunk: Streams, times: dict[str, list[float]], backwards: bool) -> None:
+def _take_turns(
+    sides: Mapping[str, _FilledEngine], chunk: Streams, times: dict[str, list[float]], backwards: bool
+) -> None:
     found: dict[str, int] = {}
     names: Sequence[str] = list(sides)
     for name in reversed(names) if backwards else names:
@@ -154,8 +157,8 @@ def _take_turns(sides: Mapping[str, _Side], chunk: Streams, times: dict[str, lis
 
 
 def _chunk_rows(query: Query, cell: Cell) -> int:
-    """So many rows of each stream that a chunk takes about SECONDS, found with a size of the middle."""
-    side, rows, first = _Side(query, cell, 4096), 512, cell.window
+    """The rows of each stream with which a chunk takes about SECONDS, found with a medium packet size."""
+    side, rows, first = _FilledEngine(query, cell, 4096), 512, cell.window
     while True:
         seconds, _ = side.take(cell.rows(first, rows))
         if seconds > SECONDS / 3 or rows >= 8 * BATCH:
@@ -164,10 +167,10 @@ def _chunk_rows(query: Query, cell: Cell) -> int:
 
 
 def _per_tuple(cell: Cell) -> list[Result]:
-    """The adaptive side takes its usual chunks, the per-tuple eddy fewer rows; rates are compared."""
+    """Compare rows a second: the adaptive side takes its usual chunks, the per-tuple eddy fewer rows."""
     query = query_over(cell.rows(0, 1), cell.select())
     count = _chunk_rows(query, cell)
-    adaptive, single = _Side(query, cell, None), _Side(query, cell, 1)
+    adaptive, single = _FilledEngine(query, cell, None), _FilledEngine(query, cell, 1)
     gains, rates = [], []
     for number in range(ROUNDS):
         seconds, _ = single.take(cell.rows(cell.window + number * PER_TUPLE_ROWS, PER_TUPLE_ROWS))

@@ -1,9 +1,9 @@
-"""`bench plans`: does the cost model tell the truth? Random joins in several plans each, predicted and measured.
+"""`bench plans`: is the cost model right? It predicts random joins in several plans each, and these are measured.
 
-The model is that of a slot: what it observed while it ran the query as a multi-way join, with the costs of this
-machine, corrected by what the slot took. Then three plans take turns, and CPU time and state are compared with the
-prediction: the multi-way join, the plan that the exhaustive search predicts to be cheapest, and random trees without
-products, of which one is enough unless the first two are the same.
+The model is that of a slot: it has the rates and selectivities observed while the slot ran the query as a multi-way
+join, and the costs of this machine, corrected by the CPU time of the slot. Then three plans take turns, and their CPU
+time and state are compared with the prediction: the multi-way join, the plan that exhaustive search predicts to be
+cheapest, and random trees without products (one, or two if the first two plans are equal).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from eddyline.testing.trees import random_tree
 
 QUERIES, PLANS, ROUNDS = 20, 3, 2
 SECONDS, WINDOW, BATCH = 2.5, 0.5, 0.05
-"""Of event time: how long streams are, what a window holds, and what a batch has."""
+"""Seconds of event time: the length of streams, of a window, and of a batch."""
 SLOW, FAST = 10_000, 100_000
-"""Rows a second of a stream."""
+"""The least and the most rows a second of a stream."""
 RANK_CPU, RANK_STATE, OFF, CHEAPEST, SHARE = 0.9, 0.95, 0.25, 1.15, 0.9
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Run:
+class PlanRun:
     """A plan: predicted and measured CPU seconds per second of event time, and bytes."""
 
     case: int
@@ -52,8 +52,8 @@ class Run:
 
 
 def run() -> list[Result]:
-    """All cases."""
-    runs: list[Run] = []
+    """Measure all cases."""
+    runs: list[PlanRun] = []
     hits = 0
     for number in range(QUERIES):
         rng = random.Random(number)
@@ -65,7 +65,7 @@ def run() -> list[Result]:
         found = measured(case, trees)
         pricing, aliases = Pricing(model), [s.alias for s in case.query.sources]
         for tree, cost in zip(trees, found, strict=True):
-            runs.append(Run(number, tree.text(aliases), pricing.cost(shape_of(tree)), cost))
+            runs.append(PlanRun(number, tree.text(aliases), pricing.cost(shape_of(tree)), cost))
             _log.info("query %d of %d, %s", number + 1, QUERIES, _text(runs[-1]))
         hits += found[trees.index(best.tree)].cpu <= CHEAPEST * min(cost.cpu for cost in found)
     return [
@@ -74,12 +74,12 @@ def run() -> list[Result]:
     ]
 
 
-def _text(run: Run) -> str:
+def _text(run: PlanRun) -> str:
     cpu, memory = run.measured.cpu / run.predicted.cpu, run.measured.memory / run.predicted.memory
     return f"{run.tree}: {run.measured.cpu:.3f} of a core, {cpu:.2f} of the prediction; state {memory:.2f} of it"
 
 
-def _truth(runs: list[Run]) -> Iterator[Result]:
+def _truth(runs: list[PlanRun]) -> Iterator[Result]:
     cpu = _rank([r.predicted.cpu for r in runs], [r.measured.cpu for r in runs])
     state = _rank([r.predicted.memory for r in runs], [r.measured.memory for r in runs])
     off = median(abs(r.predicted.memory / r.measured.memory - 1.0) for r in runs)
@@ -106,7 +106,7 @@ def draw(rng: random.Random) -> TimedJoin:
 
 
 def plans_of(rng: random.Random, case: TimedJoin, best: Tree) -> list[Tree]:
-    """So many different plans, if there are: the multi-way join, this one, and random ones."""
+    """PLANS different plans of a case: the multi-way join, `best`, and random ones."""
     sources = len(case.query.sources)
     trees = [mjoin(sources)]
     if best not in trees:
@@ -120,7 +120,7 @@ def plans_of(rng: random.Random, case: TimedJoin, best: Tree) -> list[Tree]:
 
 
 def _connected(span: int, edges: Collection[tuple[int, int]]) -> bool:
-    """Whether edges inside a span reach all of it: a product of whole windows is more than a machine can hold."""
+    """Whether the edges inside a span connect it: a product of whole windows would not fit into memory."""
     inside = [1 << left | 1 << right for left, right in edges if span >> left & 1 and span >> right & 1]
     reached, before = span & -span, 0
     while reached != before:
@@ -131,36 +131,36 @@ def _connected(span: int, edges: Collection[tuple[int, int]]) -> bool:
 
 
 def _feed(case: TimedJoin, engine: LocalEngine, seconds: float) -> Iterator[float]:
-    """Batch after batch; gives the event time that each has come to."""
+    """Feed batch after batch; yields the event time after each."""
     for number, rows in enumerate(case.batches(seconds), 1):
         engine.batch(rows)
         yield number * seconds
 
 
 class _OnlyWatches(Planner):
-    """Watches a plan that stays."""
+    """A plan source that watches and never changes the plan."""
 
     def next_plan(self, running: Running) -> None:
         return None
 
 
 def observed(case: TimedJoin, seconds: float) -> Model:
-    """What the optimizer of a slot knows after batches of so many seconds."""
+    """The cost model of a slot's optimizer after `seconds` seconds of batches."""
     engine = LocalEngine(case.query, Settings(), process_time, plans=_OnlyWatches)
     slot, planner = engine.slot, engine.slot.plans
     assert isinstance(planner, Planner)
     for _ in _feed(case, engine, seconds):
         pass
     holds = held(slot.executor.source_stems)
-    planner.optimizer.propose(slot.executor.plan, holds)  # the first look corrects the costs
+    planner.optimizer.propose(slot.executor.plan, holds)  # the first search corrects the costs
     return planner.optimizer.model(holds)
 
 
 def measured(case: TimedJoin, trees: list[Tree]) -> list[Cost]:
     """CPU seconds per second of event time once windows are full, and the median of the state in the second half.
 
-    The plans take turns batch by batch, and a batch counts with the least of some rounds: what else the machine does
-    meets all plans alike, and it is the same work in every round.
+    The plans take turns batch by batch, so other load on the machine affects all of them alike. A batch counts with its
+    least time over some rounds, because its work is the same in every round.
     """
     aliases = [s.alias for s in case.query.sources]
     steps = round(SECONDS / BATCH)

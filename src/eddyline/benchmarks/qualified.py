@@ -1,10 +1,10 @@
-"""`bench qualified`: it matters which plan runs.
+"""`bench qualified`: the choice of the plan matters.
 
 A join with one selective edge and others that multiply tuples. The multi-way join computes the selective part again and
-again; a binary tree must keep what the multiplying edges make. The limits are set between what was
-measured, so that the multi-way join is over the CPU limit and the cheapest binary tree over the memory limit: then
-`plan=auto` with these limits has to find a plan that holds both. In the second part no CPU limit is set, and all plans
-have the same memory limit: `plan=auto` has to be faster than both pure shapes.
+again; a binary tree must keep the results of the multiplying edges. The limits are set between the measured values, so
+that the multi-way join exceeds the CPU limit and the cheapest binary tree exceeds the memory limit: then `plan=auto`
+with these limits must find a plan within both. In the second part there is no CPU limit, and all plans have the same
+memory limit: `plan=auto` must be faster than both pure shapes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Measured:
 
 
 def run() -> list[Result]:
-    """Both parts."""
+    """Measure both parts."""
     join = timed_join(RATES, EDGES, FAN_OUTS, SECONDS, WINDOW, seed=7)
     fixed = {name: Settings(plan=plan, optimizer="off") for name, plan in (("mjoin", "mjoin"), ("binary", BINARY))}
     pure = {name: _least([_run(join, settings) for _ in range(ROUNDS)]) for name, settings in fixed.items()}
@@ -64,7 +64,7 @@ def run() -> list[Result]:
 
 
 def _run(join: TimedJoin, settings: Settings) -> Measured:
-    """The second half counts: windows are full by then, and a plan has been found."""
+    """Run a join; only the second half counts, when windows are full and `plan=auto` has chosen a plan."""
     engine = LocalEngine(join.query, settings)
     results, begin, memory = 0, 0.0, list[int]()
     steps = round(SECONDS / BATCH)

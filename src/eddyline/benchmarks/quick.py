@@ -1,7 +1,7 @@
-"""Quick to notice: in counted work, how far `auto` is behind the best order of the moment, stretch by stretch.
+"""How quickly `auto` notices drift: its counted work over that of the best current order, stretch by stretch.
 
-The best order of the moment is the one with the least work over the rows of that very stretch: for selections exactly,
-from which predicate is true for which row; for joins the least of all fixed orders, run over the same data with
+The best current order is the one with the least work over the rows of the stretch. For selections it is exact, because
+we know which predicate is true for which row; for joins it is the best of all fixed orders, run over the same data with
 otherwise the same settings.
 """
 
@@ -34,17 +34,17 @@ from eddyline.engine.batch import LocalEngine
 from eddyline.settings import Settings
 
 NEAR, INSIDE = 1.10, 50_000
-"""After a swap, within this of the best order inside so many tuples, and staying there."""
+"""The bar after a swap: at most NEAR times the work of the best order within INSIDE tuples, and from then on."""
 BEHIND, WARM_UP = 1.15, 20_000
-"""With slow drift, never behind more than this after so many tuples."""
+"""The bar with slow drift: never more than BEHIND times the work of the best order after WARM_UP tuples."""
 STAR = star((4.0, 4.0, 4.0), window=2_500)
-"""The fan-out of an edge is that of a hit, times the share of rows of the middle that hit."""
+"""The fan-out of an edge is the fan-out of a hit times the share of hub rows that hit."""
 
 _log = logging.getLogger(__name__)
 
 
 def quick(costs: Costs, seeds: Sequence[int]) -> list[Result]:
-    """All scripts, and one drawn from each seed."""
+    """Measure all scripts, and one random script for each seed."""
     results = []
     for script in [*named_scripts(), *map(random_script, seeds)]:
         results += _judge(script, selections_behind(script, costs), 1)
@@ -54,8 +54,8 @@ def quick(costs: Costs, seeds: Sequence[int]) -> list[Result]:
 
 
 def ideas(costs: Costs) -> list[Result]:
-    """The two ideas for `auto` side by side: pricing whole orders on a profile, and rank by conditional selectivities;
-    the mean over all stretches after the warm-up."""
+    """Compare the two ideas for `auto`: pricing whole orders on a profile, and rank by conditional selectivities. The
+    value is the mean over all stretches after the warm-up."""
     results = []
     for router in ("auto", "rank"):
         settings = Settings(router=router, plan="mjoin")
@@ -69,7 +69,7 @@ def ideas(costs: Costs) -> list[Result]:
 
 
 def join_scripts() -> list[DriftScript]:
-    """Hits of the rows in the middle of the star: swapping, and drifting slowly with two edges going together."""
+    """Scripts of the hits of hub rows: one with swaps, and one with slow drift and two correlated edges."""
     rows = 300_000 // STAR.sources
     each = rows // 3
     nothing = steady(0)
@@ -89,7 +89,7 @@ def join_scripts() -> list[DriftScript]:
 def selections_behind(
     script: DriftScript, costs: Costs, seed: int = 1, settings: Settings | None = None
 ) -> list[float]:
-    """Work over the least work of any order, for each stretch."""
+    """The work of `auto` over the least work of any order, for each stretch."""
     truth = script.truth(np.random.default_rng(seed))
     times = pa.array(np.arange(script.rows) * 100 + START, pa.timestamp("us"))
     columns = {f"c{i}": truth[:, i].astype(np.int64) for i in range(truth.shape[1])}
@@ -112,7 +112,7 @@ def selections_behind(
 
 
 def joins_behind(join: Join, script: DriftScript, costs: Costs, settings: Settings | None = None) -> list[float]:
-    """Work over that of the best fixed order, for each stretch."""
+    """The work of `auto` over that of the best fixed order, for each stretch."""
     settings = settings or Settings(plan="mjoin")
     hits = script.truth(np.random.default_rng(1))
     fixed = replace(settings, router="fixed")
@@ -151,7 +151,8 @@ def _judge(script: DriftScript, behind: Sequence[float], streams: int) -> list[R
 
 
 def tuples_to_recover(behind: Sequence[float], swaps: Sequence[int]) -> int:
-    """From a swap to the end of the last stretch, before the next swap, that is not near the best; the most of any.
+    """The number of tuples from a swap to the end of the last stretch before the next swap in which `auto` is not near
+    the best order; the most over all swaps.
 
     >>> tuples_to_recover([1.0, 1.5, 1.2, 1.0, 1.3, 1.0], [1, 4]) // STRETCH
     2

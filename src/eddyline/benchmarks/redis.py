@@ -1,7 +1,7 @@
 """`bench redis`: entries of a stream from a real server to Arrow columns, by our scan of replies and by valkey-py.
 
-Both sides ask for the same pages over connections of valkey-py and make the same columns. CPU time of this process is
-what is compared: the server does the same work for both.
+Both sides ask for the same pages over connections of valkey-py and make the same columns. The CPU time of this process
+is compared: the server does the same work for both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ENTRIES, PAGE, ROUNDS = 50_000, 8192, 3
 FIELDS = ("ts", "k", "v")
 BAR = 4.0
-"""How many times as many entries our scan must read to be worth its code."""
+"""Our scan must read this many times as many entries as valkey-py to be worth its code."""
 
 
 def run() -> list[Result]:

@@ -1,7 +1,7 @@
-"""Sides of a comparison taking turns, so that what the machine does meanwhile meets all of them.
+"""The sides of a comparison take turns, so that other load on the machine affects all of them.
 
-A ratio of two sides is the median of the ratios of their rounds: the k-th time of one was taken next to the k-th time
-of the other.
+The ratio of two sides is the median of the ratios of their rounds: the k-th time of one was measured next to the k-th
+time of the other.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Times = Mapping[str, list[float]]
 def race(
     sides: Mapping[str, Callable[[], int]], rounds: int, favourite: str, finalists: int = 0, final_rounds: int = 0
 ) -> Times:
-    """The seconds of every side in each round; then, in the final rounds, those of the favourite and the quickest
-    others. A side returns how many results it found, and all must find the same."""
+    """The seconds of every side in each round; in the final rounds only the favourite and the quickest others run. A
+    side returns its number of results, which must be the same for all."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     found: dict[str, int] = {}
     runners = list(sides)
@@ -39,7 +39,7 @@ def race(
 
 
 def quickest(times: Times, among: Iterable[str]) -> list[str]:
-    """Sides by their median time, those that ran longest in the race first of all."""
+    """The sides by their median time, but finalists before sides that ran fewer rounds."""
     return sorted(among, key=lambda name: (-len(times[name]), median(times[name])))
 
 

@@ -1,4 +1,4 @@
-"""`bench router`: what adapting costs on stable data, how quickly drift is noticed, what it gains over a whole run."""
+"""`bench router`: the cost of adapting on stable data, how quickly drift is noticed, and the gain over a whole run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _log = logging.getLogger(__name__)
 
 
 def run(part: str | None = None, seed: int | None = None, seeds: int = 3) -> list[Result]:
-    """All parts (but ideas, which has no bar), or one. `seeds` drift scripts are drawn, from `seed` on; without it from
-    a fresh one."""
+    """Run all parts (except ideas, which has no bar), or one. `seeds` random drift scripts are drawn, from `seed` on;
+    without a `seed` from a new one."""
     if part is not None and part not in PARTS:
         raise SettingError(f"--part {part}: the parts of this benchmark are {', '.join(PARTS)}")
     first = SystemRandom().randrange(10**6) if seed is None else seed

@@ -1,9 +1,9 @@
-"""`bench smooth`: results go on coming while a plan is changed.
+"""`bench smooth`: results keep coming during a migration.
 
-Three streams in small batches; the plan is changed to one that has a million tuples in its intermediate state. The time
-from results to results is taken before the change and while it goes on, for moving state with the default pause, for
-its pausing form, and for parallel track. Bars are on CPU time, since nothing here waits for anything: on a machine with
-a core to spare that is the time that passes. The time that passed on this one is told beside it.
+Three streams come in small batches; the plan is changed to one with a million tuples in its intermediate state. The
+gaps between results are measured before and during the migration, for moving state with the default pause, for moving
+all state in one pause, and for parallel track. Bars are on CPU time, because nothing here waits: on a machine with a
+free core it equals wall time. The wall time is reported too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST, PAUSE, TUPLES = 0.1, 50.0, 1_000_000
 
 @dataclass(frozen=True)
 class Gap:
-    """From results to results, in seconds."""
+    """The time from results to the next results, in seconds."""
 
     cpu: float
     wall: float
@@ -39,7 +39,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Gaps:
-    """Of a run: in the window before the change and from its begin to its end; what the change itself measured."""
+    """The gaps of a run in the window before the migration and during it, and the migration's own measurements."""
 
     before: list[Gap]
     during: list[Gap]
@@ -48,7 +48,7 @@ class Gaps:
 
 
 def run() -> list[Result]:
-    """All three."""
+    """Measure all three."""
     join = timed_join((RATE,) * 3, ((0, 1), (1, 2)), FAN_OUTS, SECONDS, WINDOW, seed=3)
     runs = {how: gaps(join, how) for how in (MOVING, PAUSING, PARALLEL)}
     if len({found.results for found in runs.values()}) != 1:
@@ -69,14 +69,14 @@ def _results(how: str, found: Gaps) -> list[Result]:
         Result(how, "its longest step", 1000 * found.measured["longest"], "ms"),
         Result(how, "CPU", found.measured["seconds"], "s"),
     ]
-    if how != PARALLEL:  # whose states are of what comes
+    if how != PARALLEL:  # its states are filled by the rows that come
         tuples = found.measured["tuples"]
         results.append(Result(how, "tuples recomputed", tuples, "", TUPLES, tuples >= 0.95 * TUPLES))
     return results
 
 
 def gaps(join: TimedJoin, how: str) -> Gaps:
-    """A run whose plan is changed once windows are full."""
+    """Run a join, and change its plan when windows are full."""
     aliases = [s.alias for s in join.query.sources]
     settings = Settings(optimizer="off", pause_ms=None if how == PAUSING else PAUSE)
     engine, found = LocalEngine(join.query, settings, process_time), 0

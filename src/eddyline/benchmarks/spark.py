@@ -1,8 +1,8 @@
 """`bench spark`: jobs on local Spark beside the transport floor and Spark's own stream-stream joins, in one session.
 
 The floor is the same scan, split, replication, shuffle and hand-over, with a task that only counts rows. All sides read
-the same parquet files; the JVM is warm: every side runs once before anything counts, and then they take turns. Sources
-that only Spark can read are in spark_jvm.py, and what handing over the state of a slot costs in spark_attach.py.
+the same parquet files; the JVM is warm: every side runs once uncounted, and then they take turns. spark_jvm.py measures
+sources that only Spark can read, and spark_attach.py the cost of handing over the state of a slot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.spark_attach import attach
-from eddyline.benchmarks.spark_jobs import JOINS, WINDOW, Join, run_job, script, write
+from eddyline.benchmarks.spark_jobs import JOINS, WINDOW, SparkJoin, run_job, script, write
 from eddyline.benchmarks.spark_jvm import jvm
 from eddyline.errors import SettingError
 from eddyline.settings import Settings
@@ -28,7 +28,8 @@ from eddyline.spark.tasks import count_task, turn_task
 
 ROUNDS = 4
 BATCHES = (2_000_000, 4_000_000)
-"""Rows of a batch, each side at its best; more than the larger one are never taken by themselves (spark/runner.py)."""
+"""Rows of a batch. Each side is reported with its better size. A job never chooses more than the larger one
+(spark/runner.py)."""
 FLOOR, TIMES = 0.7, 8.0
 SMALL_ROWS, SMALL_BAR = 1000, 1.5
 PARTS = ("throughput", "small", "jvm", "attach")
@@ -37,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 def run(part: str | None = None) -> list[Result]:
-    """All parts, or one."""
+    """Measure all parts, or one."""
     if part is not None and part not in PARTS:
         raise SettingError(f"--part {part}: the parts of this benchmark are {', '.join(PARTS)}")
     results = attach() if part in (None, "attach") else []
@@ -63,7 +64,7 @@ def _on_spark(part: str | None) -> list[Result]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _throughput(join: Join, place: str) -> list[Result]:
+def _throughput(join: SparkJoin, place: str) -> list[Result]:
     text = script(join, place, f"{place}/out")
     sides: dict[tuple[str, int], list[float]] = {}
     found = set()
@@ -97,8 +98,8 @@ def _throughput(join: Join, place: str) -> list[Result]:
     ]
 
 
-def _small(join: Join, place: str) -> list[Result]:
-    """Micro-batches of few rows: files of so many rows each."""
+def _small(join: SparkJoin, place: str) -> list[Result]:
+    """Measure micro-batches of few rows, each one file."""
     few = f"{place}/small"
     for name in join.columns:
         Path(few, name).mkdir(parents=True)

@@ -1,10 +1,9 @@
-"""`bench spark --part attach`: what it costs that the next turn of a slot is taken by another process.
+"""`bench spark --part attach`: the cost of a slot's next turn in another process.
 
-Two Python processes, as warm as Spark's workers are, take the turns of two slots by turns: one has millions of rows of
-state, the other a few dozen. Measured, in the process, is the whole of a turn with a few new rows: map the state that
-the other process left, commit its batch, probe and build the new rows, leave the state (protocol/attach.py). What the
-large slot costs more than the small one is the price of its size; it has a bar. That the state was really there is
-checked by the rows in it.
+Two Python processes, as warm as Spark's workers, alternate in the turns of two slots: one slot has millions of rows of
+state, the other a few dozen. Each process measures a whole turn with a few new rows: map the state that the other
+process left, commit its batch, probe and build the new rows, leave the state (protocol/attach.py). The difference
+between the large and the small slot is the price of the size; it has a bar. The number of rows in the state is checked.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from eddyline.protocol.attach import close, open_slot, save
 from eddyline.settings import Settings
 
 STATE_ROWS, NEW_ROWS = 5_000_000, 20
-"""Of both streams together."""
+"""Rows of both streams together."""
 WARM_UP, ROUNDS = 6, 30
 BAR_MS = 50.0
 CHUNK = 250_000
@@ -41,8 +40,8 @@ _log = logging.getLogger(__name__)
 
 
 def attach() -> list[Result]:
-    """Milliseconds of a turn, the median; the difference is the median over pairs of turns."""
-    shared = "/dev/shm" if os.path.isdir("/dev/shm") else None  # where the state of jobs is, too
+    """The median milliseconds of a turn; the difference is the median over pairs of turns."""
+    shared = "/dev/shm" if os.path.isdir("/dev/shm") else None  # where jobs have their state too
     folder = tempfile.mkdtemp(prefix="eddyline-bench-attach-", dir=shared)
     workers = [_Worker() for _ in range(2)]
     try:
@@ -81,7 +80,7 @@ class _Worker:
         there.close()
 
     def turn(self, folder: str, first: int, rows: int) -> dict[str, Any]:
-        """A turn with these new rows: its seconds, and the rows of state after it."""
+        """Take a turn with these new rows; returns its seconds, and the rows of state after it."""
         self._here.send_bytes(json.dumps([folder, first, rows]).encode())
         done: dict[str, Any] = json.loads(self._here.recv_bytes())
         return done
@@ -120,7 +119,7 @@ def _serve(orders: Connection) -> None:
 
 
 def _rows(name: str, first: int, rows: int) -> pa.RecordBatch:
-    """Rows `first`, `first` + 1, ... of a stream, one every 100 microseconds; hardly any two keys are the same."""
+    """Rows `first`, `first` + 1, ... of a stream, one every 100 microseconds; hardly any two keys are equal."""
     random = np.random.default_rng([STREAMS.index(name), first])
     times = pa.array(np.arange(first, first + rows) * 100 + START, pa.timestamp("us"))
     return pa.record_batch({"ts": times, "k": random.integers(0, 1 << 40, rows), "v": random.random(rows)})

@@ -1,4 +1,4 @@
-"""What the parts of `bench spark` share: the joins, their files, and a job that is measured batch by batch."""
+"""Shared by the parts of `bench spark`: the joins, their files, and a job that is measured batch by batch."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from eddyline.spark.tasks import Task
 
 ROWS, FILES, WINDOW = 4_000_000, 80, 5
 OWN_SHARE = 5
-"""Spark's own joins read so many files of the FILES: they take long."""
+"""Spark's own joins read only this many of the FILES, because they take long."""
 
 
 @dataclass(frozen=True)
-class Join:
+class SparkJoin:
     """A join of streams that share keys."""
 
     name: str
@@ -38,13 +38,13 @@ class Join:
 
 
 JOINS = (
-    Join(
+    SparkJoin(
         "three-way join",
         {"a": ["a"], "b": ["a", "b"], "c": ["b"]},
         "a.a = b.a AND b.b = c.b",
         ("a", (("b", "a", "a"), ("c", "b", "b"))),
     ),
-    Join(
+    SparkJoin(
         "four-way join by one key",
         {"a": ["k"], "b": ["k"], "c": ["k"], "d": ["k"]},
         "a.k = b.k AND b.k = c.k AND c.k = d.k",
@@ -53,9 +53,9 @@ JOINS = (
 )
 
 
-def write(join: Join, place: str, format_: str = "parquet") -> None:
-    """The streams of a join in files; under `own` those that Spark's own joins read. Spark reads files in the order of
-    their times, so those are set."""
+def write(join: SparkJoin, place: str, format_: str = "parquet") -> None:
+    """Write the streams of a join to files; the folder `own` has the files for Spark's own joins. Spark reads files in
+    the order of their modification times, so these are set."""
     to_file = {"parquet": pq.write_table, "orc": orc.write_table}[format_]
     for name, batch in streams(join.columns, ROWS, 100_000, every=100).items():
         folder, own = Path(place, name), Path(place, "own", name)
@@ -69,8 +69,8 @@ def write(join: Join, place: str, format_: str = "parquet") -> None:
                 os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
 
-def script(join: Join, place: str, out: str, format_: str = "parquet", options: str = "") -> str:
-    """The job over the files in a folder."""
+def script(join: SparkJoin, place: str, out: str, format_: str = "parquet", options: str = "") -> str:
+    """The script of the job over the files in a folder."""
 
     def declared(name: str) -> str:
         time = "TIMESTAMPTZ" if format_ == "orc" else "TIMESTAMP"  # Spark has no times without a zone in ORC
@@ -88,8 +88,8 @@ def script(join: Join, place: str, out: str, format_: str = "parquet", options: 
 def run_job(
     text: str, place: str, settings: Settings, turn: Callable[[str, int], Task]
 ) -> tuple[list[float], float, int]:
-    """Runs a job; the seconds of each batch of rows but the first (which has the start of the query in it), from commit
-    to commit, the rows a second in them, and the results."""
+    """Run a job; returns the seconds of each batch from commit to commit, without the first, which includes the start
+    of the query; the rows a second in these batches; and the number of results."""
     spark, _ = session({})
     checkpoint = tempfile.mkdtemp(prefix="checkpoint-", dir=place)
     moments: list[tuple[float, int]] = []

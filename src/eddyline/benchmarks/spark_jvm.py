@@ -1,7 +1,7 @@
 """`bench spark --part jvm`: rows that must pass through the JVM, beside Spark's own stream-stream joins.
 
-Both sides read the same kind of files, ORC, by Spark's own file source: there is no reader of ours for them, so every
-row comes from the JVM to Python before it is split. They take turns, after a first round that does not count.
+Both sides read ORC files with Spark's own file source. Eddyline has no reader for ORC, so every row comes from the JVM
+to Python before it is split. The sides take turns, after a first round that does not count.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 from statistics import median
 
 from eddyline.benchmarks import Result
-from eddyline.benchmarks.spark_jobs import WINDOW, Join, run_job, script, write
+from eddyline.benchmarks.spark_jobs import WINDOW, SparkJoin, run_job, script, write
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
 from eddyline.spark.own_joins import OwnJoin
@@ -23,12 +23,12 @@ FORMAT = "orc"
 TIMES = 6.5
 ROUNDS = 2
 BATCH_FILES = (4, 7)
-"""Files of each stream in a batch: Eddyline at its best. Spark's own joins are at theirs with one."""
+"""Files of each stream in a batch with which Eddyline is fastest. Spark's own joins are fastest with one."""
 
 _log = logging.getLogger(__name__)
 
 
-def jvm(join: Join, place: str) -> list[Result]:
+def jvm(join: SparkJoin, place: str) -> list[Result]:
     """Rows a second of both sides, from commit to commit, without the first batch."""
     write(join, place, FORMAT)
     spark, _ = session({})

@@ -1,9 +1,9 @@
-"""Cheap to adapt: on data that stays as it is, `auto` beside the best fixed order.
+"""The price of adapting: `auto` beside the best fixed order, on data that does not change.
 
-The best fixed order is looked for among all ways of routing where they are few, otherwise among the best by
-construction (expected work, from the fan-outs, selectivities and costs that the data was made with) and some others;
-a round on less data finds the finalists, which then take turns with `auto`. The quickest of them counts as the best,
-so noise among them is for `auto` to make good.
+The candidates for the best fixed order are all ways of routing if they are few, otherwise the best by expected work
+(from the fan-outs, selectivities and costs of the generated data) and some others. A round on less data finds the
+finalists, which then take turns with `auto`. The quickest finalist counts as the best, so noise among the finalists
+counts against `auto`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ BAR = 1.07
 BATCH = 16384
 WINDOW = 20_000
 TUPLES = 4_000_000
-"""In a run of a join, all streams together."""
+"""The rows of all streams together in a run of a join."""
 SELECTION_ROWS = 2_400_000
 FEW = 24
-"""So many orders are all tried."""
+"""At most this many orders are all tried."""
 ROUNDS, FINALISTS = 4, 2
 JOINS = (
     chain((0.3, 2.0), WINDOW),
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 def stable(costs: Costs) -> list[Result]:
-    """All joins, and the selections."""
+    """Measure all joins, and the selections."""
     results = [result for join in JOINS for result in _join(join, costs)]
     return [*results, *_selections(costs)]
 
@@ -61,7 +61,7 @@ def _join(join: Join, costs: Costs) -> list[Result]:
 
 
 def _candidates(orders: Sequence[Order], work: Callable[[Order], float]) -> list[Order]:
-    """All, or the best by expected work and some spread over the better half."""
+    """All orders, or the best by expected work and some spread over the better half."""
     ranked = sorted(orders, key=work)
     if len(ranked) <= FEW:
         return ranked

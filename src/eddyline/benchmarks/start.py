@@ -1,8 +1,8 @@
-"""`bench start`: how long `eddyline` takes from the shell and back, on both engines: a wrong script, a small one.
+"""`bench start`: how long an `eddyline` command takes, on both engines, for a small script and for a wrong one.
 
-The yardstick on Spark is plain PySpark (spark/plain.py): a session and one micro-batch of a streaming query that does
-nothing with the same rows. Ours and plain PySpark take turns. The first round of each is not counted: it fills caches
-of the machine; what the very first run of a user costs, with empty caches of ours, is measured by itself.
+On Spark it is compared with plain PySpark (spark/plain.py): a session and one micro-batch of a streaming query that
+does nothing with the same rows. Both take turns. The first round of each is not counted, because it fills caches of the
+machine. The very first run of a user, with our caches empty, is measured separately.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 def run(part: str | None = None) -> list[Result]:
-    """All parts, or one."""
+    """Measure all parts, or one."""
     if part is not None and part not in PARTS:
         raise SettingError(f"--part {part}: the parts of this benchmark are {', '.join(PARTS)}")
     with TemporaryDirectory() as folder:
@@ -73,7 +73,7 @@ def _spark(folder: str) -> list[Result]:
 
 
 def _first(folder: str) -> list[Result]:
-    """With empty caches: kernels are compiled, and on Spark the archive of classes is written."""
+    """Measure a start with empty caches: kernels are compiled, and on Spark the archive of classes is written."""
     caches = {"NUMBA_CACHE_DIR": f"{folder}/numba", "XDG_CACHE_HOME": f"{folder}/cache"}
     local = _eddyline(folder, "small", "local", caches)
     spark = _eddyline(folder, "small", "spark", caches)
@@ -81,7 +81,7 @@ def _first(folder: str) -> list[Result]:
 
 
 def _in_turns(rounds: int, names: Sequence[str], timed: Callable[[str], float]) -> list[float]:
-    """The median time of each, but for the first round."""
+    """The median time of each, without the first round."""
     times: dict[str, list[float]] = {name: [] for name in names}
     for round_ in range(rounds + 1):
         for name in names:
@@ -100,8 +100,8 @@ def _plain(folder: str) -> float:
 
 
 def _timed(folder: str, command: list[str], status: int, environment: Mapping[str, str]) -> float:
-    """Seconds until a command has ended. What it says goes to files: a process that it leaves behind for a moment would
-    hold a pipe open."""
+    """The seconds until a command has ended. Its output goes to files: a child process that outlives it for a moment
+    would keep a pipe open."""
     with open(Path(folder, "said"), "w+", encoding="utf-8") as said:
         begin = perf_counter()
         done = subprocess.run(command, cwd=folder, stdout=said, stderr=said, env={**os.environ, **environment})

@@ -47,7 +47,8 @@ def run_engine(
     settings: Settings | None = None,
     after_batch: Callable[[LocalEngine, int], None] | None = None,
 ) -> tuple[int, LocalEngine]:
-    """Everything through a new engine, `batch_rows` of each stream a batch; returns the number of results."""
+    """Feed all rows to a new engine, `batch_rows` of each stream a batch; returns the number of results, and the
+    engine."""
     engine = LocalEngine(query, settings or Settings())
     rows = max(batch.num_rows for batch in data.values())
     found = 0

@@ -24,7 +24,7 @@ class TimedJoin:
     seconds: float
 
     def batches(self, seconds: float) -> Iterator[list[tuple[str, pa.RecordBatch]]]:
-        """So many seconds of event time at once."""
+        """The rows in batches of `seconds` seconds of event time."""
         times = {name: batch.column("ts").cast(pa.int64()).to_numpy() for name, batch in self.data.items()}
         at = dict.fromkeys(times, 0)
         for step in range(1, round(self.seconds / seconds) + 1):
@@ -36,7 +36,8 @@ class TimedJoin:
 def timed_join(
     rates: Sequence[float], edges: Edges, fan_outs: Sequence[float], seconds: float, window: float, seed: int
 ) -> TimedJoin:
-    """Rows at random times; a row of the rarer side of an edge finds about its fan-out of rows in a window."""
+    """A join of rows at random times; a row of the rarer side of an edge finds on average the edge's fan-out of rows in
+    a window."""
     generator = np.random.default_rng(seed)
     columns: list[dict[str, object]] = []
     for rate in rates:

@@ -1,9 +1,9 @@
-"""`bench watching`: what the statistics of the optimizer and its looks for a plan cost where there is nothing to gain.
+"""`bench watching`: the cost of the optimizer's statistics and searches where there is nothing to gain.
 
-Joins for which `plan=auto` stays with the multi-way join run beside `optimizer=off`, in turns batch by batch; a batch
-counts with the least of some rounds, since it is the same work in each. The share of the CPU time inside the planner is
-also measured directly. What happens once in a process, the first look, which measures what steps cost on this machine,
-is in neither; it is told in seconds.
+Joins for which `plan=auto` keeps the multi-way join run beside `optimizer=off`, in turns batch by batch; a batch counts
+with its least time over some rounds, because its work is the same in each. The planner's share of the CPU time is also
+measured directly. Both leave out the first search of a process, which measures the costs of steps on this machine; it
+is reported in seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ JOINS: dict[str, tuple[Edges, tuple[float, ...]]] = {
     "chain of 3": (((0, 1), (1, 2)), (0.5, 0.5)),
     "star of 5": (((0, 1), (0, 2), (0, 3), (0, 4)), (0.4, 0.5, 0.6, 0.5)),
 }
-"""Edges and fan-outs: hardly anything is computed twice, so an intermediate state does not pay."""
+"""Edges and fan-outs of joins in which hardly anything is computed twice, so an intermediate state does not pay."""
 RATIO, SHARE = 1.02, 0.02
 
 _log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class _Timed(Planner):
 
 
 def run() -> list[Result]:
-    """All joins."""
+    """Measure all joins."""
     return [result for number, case in enumerate(JOINS) for result in _compare(case, number)]
 
 

@@ -1,7 +1,7 @@
-"""In wall time over a whole drifting run: `auto` beside fixed orders and every other policy.
+"""The wall time of `auto` over a whole drifting run, beside fixed orders and every other policy.
 
-The best order changes from phase to phase. Among the fixed orders are the best of each phase and the best of the whole
-run (by counted work, exact for selections); for the join they are all there.
+The best order changes from phase to phase. For selections, the fixed orders include the best of each phase and the best
+of the whole run (by counted work, which is exact); for the join they are all orders.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ SELECTIVITIES = (
     (0.9, 0.5, 0.9, 0.1),
     (0.6, 0.6, 0.6, 0.6),
 )
-"""Of each predicate, in one phase after another."""
+"""The selectivity of each predicate, phase by phase."""
 PASSES = (300, 375, 450, 525, 600)
 HITS = ((0.05, 0.9, 0.5, 0.9), (0.5, 0.05, 0.9, 0.5), (0.9, 0.5, 0.05, 0.9))
-"""Of each edge of the star, in one phase after another."""
+"""The share of hits of each edge of the star, phase by phase."""
 STAR = star((2.0, 2.0, 2.0), window=2_500)
 JOIN_PASSES = (200, 300)
 JOIN_SELECTIVITIES = ((0.1, 0.9, 0.5, 0.9), (0.9, 0.5, 0.1, 0.5))
-"""Of the two functions of the middle of the star."""
+"""The selectivities of the two functions of the hub, phase by phase."""
 
 _log = logging.getLogger(__name__)
 
 
 def whole_run(costs: Costs) -> list[Result]:
-    """Selections, and a join with selections."""
+    """Measure selections, and a join with selections."""
     return [*_selections(costs), *_join()]
 
 

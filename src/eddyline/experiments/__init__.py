@@ -1,8 +1,8 @@
 """Experiments: figures of the papers measured again, on this machine and with this engine.
 
-An experiment is a name and a function of one of the modules here, imported when it is asked for. It gives a `Figure`:
-the table of what was measured and the chart that is drawn of it. All sides of a figure run on the same code, and differ
-in settings only; their runs take turns, so that what disturbs the machine disturbs all of them (see rounds.py).
+An experiment is a name and a function of one of the modules here, which is imported when the experiment runs. It gives
+a `Figure`: the table of measurements and the chart drawn from it. All sides of a figure run on the same code, and
+differ in settings only; their runs take turns, so that other load on the machine affects all of them (see rounds.py).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from eddyline.experiments.chart import Chart, Series
 from eddyline.experiments.table import Table
 
 Say = Callable[[str], None]
-"""Takes a line about how far it is."""
+"""A function that is called with a line about the progress."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What an experiment gives: all that was measured, what is drawn, and what is shown beside that in the summary."""
+    """The result of an experiment: the table of all measurements, the chart, and further columns of the summary."""
 
     table: Table
     chart: Chart
@@ -29,7 +29,7 @@ class Figure:
 
     def summary(self) -> Table:
         """The points of the chart, a row for each x. `rounds apart` is the slowest round of a side over its fastest,
-        where that is most: far above 1 the machine was busy with something else."""
+        the largest over all sides: far above 1, the machine was busy with other work."""
         series = {**self.chart.series, **self.beside}
         rows = list(dict.fromkeys(x for points in series.values() for x, _ in points))
         table = Table((self.chart.x, *series))
@@ -40,7 +40,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Experiment:
-    """`about` is one line for people."""
+    """An experiment by its name; `about` describes it in one line."""
 
     name: str
     about: str
@@ -48,7 +48,7 @@ class Experiment:
     function: str
 
     def run(self, quick: bool, say: Say) -> Figure:
-        """Measure; `quick` is a small version of the same."""
+        """Run the experiment; `quick` runs a small version of it."""
         figure: Figure = getattr(import_module(f"eddyline.experiments.{self.module}"), self.function)(quick, say)
         return figure
 
@@ -99,7 +99,7 @@ EXPERIMENTS = {
 
 
 def chosen(name: str) -> list[Experiment]:
-    """The experiment of that name, or all of them; SettingError if there is none.
+    """The experiment of this name, or all of them; SettingError if there is no such experiment.
 
     >>> [experiment.name for experiment in chosen("teddies-7")]
     ['teddies-7']

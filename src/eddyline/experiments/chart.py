@@ -1,6 +1,6 @@
 """A chart as data, and as a PNG: lines or groups of bars over evenly spaced values of x.
 
-matplotlib is imported when a PNG is drawn: whoever only wants the figures as CSV need not have it.
+matplotlib is imported only when a PNG is drawn: figures as CSV do not need it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ MISSING = "a PNG needs matplotlib, which is not installed: pip install 'eddyline
 _INCHES, _DOTS = (7.6, 4.6), 80
 
 Series = Mapping[str, Sequence[tuple[str | int, float]]]
-"""By label, (x, y) points."""
+"""The (x, y) points of each line, by the line's label."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """`level` is a value of y to compare with."""
+    """A chart; `level` is a value of y to compare the lines with."""
 
     title: str
     x: str

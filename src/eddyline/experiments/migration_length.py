@@ -1,8 +1,8 @@
 """How long a migration takes: figures 16.1 to 16.4 of dissertation 002.
 
-Parallel track is measured in event time: it ends when the streams have come so far. Moving state is measured in CPU
+Parallel track is measured in event time: it ends when the old rows have expired. Moving state is measured in CPU
 seconds. The parameters are those of table 16.1, with `scale` times the rates and 1 / `scale` of the selectivities, so
-that a row finds as many partners as with the paper while there is enough work to be measured.
+that a row finds as many partners as in the paper while there is enough work to measure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RATES_B = (10.0, 20.0, 40.0, 80.0)
 """Rows a second of B in figure 16.3, before they are scaled."""
 QUICK_WINDOWS = (1.0, 1.5)
 BATCHES = 40
-"""In a window."""
+"""Batches in a window."""
 LATE = 0.25
 """The lateness of a run that has one, as a share of the window."""
 MACHINE = 0.03
@@ -45,12 +45,13 @@ class Config:
 
     @property
     def pairs(self) -> float:
-        """What a recomputation compares by equation 16.1, T_s left out: matches are a steady share of them."""
+        """The number of pairs that a recomputation compares by equation 16.1, without T_s: matches are a constant share
+        of the pairs."""
         (_, b, c, d), (_, bc, _) = ([rate * self.scale for rate in self.rates], self.selectivities)
         return b * c * self.window**2 + 2 * b * c * d * self.window**3 * bc / self.scale
 
     def join(self, windows: float, lateness: float = 0.0) -> TimedJoin:
-        """So many windows of it."""
+        """The join with rows for `windows` windows."""
         rates = [rate * self.scale for rate in self.rates]
         shares = [share / self.scale for share in self.selectivities]
         late = f"{round(lateness * 1e6)} MICROSECONDS"
@@ -61,11 +62,11 @@ SET_1 = Config((10, 10, 10, 10), (0.1, 0.05, 0.02), 10)
 SET_2 = Config((20, 20, 20, 20), (0.1, 0.05, 0.02), 30)
 SET_3 = Config((10, 1000 / 12, 1000 / 12, 1000 / 12), (0.02, 0.1, 0.1), 1)
 LARGE = 3.0
-"""How many times the scale of set 1 is for moving state, which is too quick otherwise."""
+"""The factor on the scale of set 1 for moving state, which would otherwise be too quick to measure."""
 
 
 def figure_1(quick: bool, say: Say) -> Figure:
-    """Parallel track by window."""
+    """The length of parallel track by window."""
     table = Table(("window", "lateness", "old_plan", "purge", "seconds", "model", "over_model"))
     lines: dict[str, list[tuple[str | int, float]]] = {}
     for window in QUICK_WINDOWS[:1] if quick else WINDOWS:
@@ -88,14 +89,14 @@ def figure_1(quick: bool, say: Say) -> Figure:
 
 
 def figure_2(quick: bool, say: Say) -> Figure:
-    """Moving state by window."""
+    """The length of moving state by window."""
     windows = _windows(quick)
     configs = {f"{window:g}": replace(SET_1, window=window, scale=LARGE * SET_1.scale) for window in windows}
     return _moving("window", configs, windows, say, 1 if quick else ROUNDS)
 
 
 def figure_3(quick: bool, say: Say) -> Figure:
-    """Both by the rate of B."""
+    """The length of both strategies by the rate of B."""
     rates = RATES_B[:2] if quick else RATES_B
     configs = {f"{rate:g}": replace(SET_2, rates=(20, rate, 20, 20)) for rate in rates}
     figure = _moving("rate_B", configs, rates, say, 1 if quick else ROUNDS)
@@ -110,7 +111,7 @@ def figure_3(quick: bool, say: Say) -> Figure:
 
 
 def figure_4(quick: bool, say: Say) -> Figure:
-    """Both by window, where states are large: on a machine with a small share of a core they cross."""
+    """The length of both by window with large states: on a machine with a small share of a core the lines cross."""
     table, lines = Table(("window", "strategy", "cpu_seconds", "seconds")), dict[str, list[tuple[str | int, float]]]()
     windows = _windows(quick)
     configs = [replace(SET_3, window=window) for window in windows]
@@ -134,7 +135,7 @@ def figure_4(quick: bool, say: Say) -> Figure:
 
 
 def _moving(x: str, configs: Mapping[str, Config], values: Sequence[float], say: Say, rounds: int) -> Figure:
-    """Moving state in slices and pausing, beside the model, fitted to the pausing form."""
+    """Moving state in slices and in one pause, beside the model, which is fitted to the pausing form."""
     table = Table((x, "strategy", "seconds", "model", "order"))
     pairs = [config.pairs for config in configs.values()]
     sides = {how: [_seconds(config, how, rounds) for config in configs.values()] for how in (MOVING, PAUSING)}
@@ -161,7 +162,7 @@ def order(values: Sequence[float], seconds: Sequence[float]) -> float:
 
 
 def fitted(pairs: Sequence[float], seconds: Sequence[float]) -> list[float]:
-    """Equation 12.3: matching and moving states takes the same for all, a pair the same for each.
+    """The fit of equation 12.3: matching and moving states takes a constant time, and each pair takes the same time.
 
     >>> [round(value, 6) for value in fitted([10, 20, 40], [2, 3, 5])]
     [2.0, 3.0, 5.0]
@@ -173,8 +174,8 @@ def fitted(pairs: Sequence[float], seconds: Sequence[float]) -> list[float]:
 
 
 def crossing(values: Sequence[float], one: Sequence[float], other: Sequence[float]) -> float:
-    """Where `one` comes to be above `other`: a straight line on logarithmic scales between two points, or through all
-    of them where it lies outside.
+    """The value at which `one` rises above `other`, by linear interpolation on logarithmic scales, or by a line through
+    all points if it is outside them.
 
     >>> crossing([1, 2, 4], [1, 8, 64], [4, 8, 16])
     2.0
@@ -196,14 +197,15 @@ def _windows(quick: bool) -> Sequence[float]:
 def _parallel(
     config: Config, how: str, late: float, plans: tuple[str, str] | None = None, windows: float = 2.3
 ) -> Changed:
-    """After one and a half windows."""
+    """A migration by parallel track after one and a half windows."""
     join = config.join(1.5 + windows + late / config.window, late)
     chosen = {} if plans is None else {"plans": plans}
     return change(join, how, 1.5 * config.window, config.window / BATCHES, config.window, **chosen)
 
 
 def _seconds(config: Config, how: str, rounds: int) -> float:
-    """As soon as windows are full; the least of some rounds, there and back, of the form that pauses."""
+    """The CPU seconds of a migration when windows are full. For the pausing form it is the least of some rounds that
+    move the state there and back."""
     window = config.window
     if how == PAUSING:
         return pauses(config.join(1.1), 1.1 * window, window / BATCHES, rounds)

@@ -1,7 +1,8 @@
 """Intermediate tuples and results by time while a plan is changed: figures 16.5 to 16.8 of dissertation 002.
 
-After ten seconds the plan is changed by each strategy, beside runs of the old and of the new plan alone. Runs are paced
-(paced.py). Where load is low the machine has twice the CPU that the old plan needs; where it is high, less than that.
+After ten seconds the plan is changed by each strategy; the old and the new plan alone run beside them. Runs are paced
+(paced.py). With low load the machine has twice the CPU that the old plan needs; with high load it has less than the old
+plan needs.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from eddyline.experiments.table import Table
 LOW = Config((10, 10, 10, 10), (0.1, 0.02, 0.02), 10, 1.0)
 HIGH = Config((20, 20, 20, 20), (0.2, 0.05, 0.05), 10, 2.0)
 SHARES = {"low": 2.0, "high": 0.6}
-"""CPU that there is, over what the old plan needs."""
+"""The CPU of the machine over the need of the old plan."""
 SECONDS, QUICK_SECONDS, AT, BATCH = 30.0, 14.0, 10.0, 0.25
 QUICK = 0.3
-"""The share of the scale that a quick version has."""
+"""The scale of a quick version, as a share of the full scale."""
 SIDES: dict[str, tuple[str | None, tuple[str, str]]] = {
     "moving state, pausing": (PAUSING, (OLD, NEW)),
     "moving state": (MOVING, (OLD, NEW)),
@@ -34,26 +35,26 @@ SIDES: dict[str, tuple[str | None, tuple[str, str]]] = {
 }
 
 _known: dict[tuple[str, bool], dict[str, Changed]] = {}
-"""Two figures show the same runs."""
+"""Runs by load, kept because two figures show the same runs."""
 
 
 def figure_5(quick: bool, say: Say) -> Figure:
-    """Low load."""
+    """Intermediate tuples by time, with low load."""
     return _tuples("low", quick, say)
 
 
 def figure_6(quick: bool, say: Say) -> Figure:
-    """Low load."""
+    """Results by time, with low load."""
     return _rate("low", quick, say)
 
 
 def figure_7(quick: bool, say: Say) -> Figure:
-    """High load."""
+    """Intermediate tuples by time, with high load."""
     return _tuples("high", quick, say)
 
 
 def figure_8(quick: bool, say: Say) -> Figure:
-    """High load."""
+    """Results by time, with high load."""
     return _rate("high", quick, say)
 
 
@@ -75,7 +76,7 @@ def _rate(load: str, quick: bool, say: Say) -> Figure:
 def _over_time(
     load: str, quick: bool, say: Say, title: str, unit: str, shown: Callable[[Sequence[Moment]], list[float]]
 ) -> Figure:
-    """A line for each side, second by second."""
+    """A figure with a line for each side, second by second."""
     sides = _runs(load, quick)
     config = LOW if load == "low" else HIGH
     cpu = SHARES[load] * need(sides["old plan"].batches, config.window)

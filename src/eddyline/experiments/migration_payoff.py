@@ -1,6 +1,6 @@
-"""Plans that are changed by the optimizer while they run: figures 16.9 to 16.13 of dissertation 002.
+"""Plans that the optimizer changes while they run: figures 16.9 to 16.13 of dissertation 002.
 
-The runs are those of `bench migration`: `plan=auto` beside a plan that stays. Throughput is rows for a CPU second.
+The runs are those of `bench migration`: `plan=auto` beside an unchanged plan. Throughput is rows per CPU second.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.benchmarks.migration import BATCH, MANY, ONCE, SECONDS, Course, courses
+from eddyline.benchmarks.migration import BATCH, MANY, ONCE, SECONDS, SideMeasurements, courses
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart
 from eddyline.experiments.table import Table
@@ -16,39 +16,39 @@ from eddyline.experiments.table import Table
 STABLE = (ONCE[0],) * 2
 QUICK_SECONDS = 3.0
 EACH = 4
-"""Batches to a point of a figure."""
+"""Batches per point of a figure."""
 
-_known: dict[tuple[object, bool], dict[str, Course]] = {}
-"""Two figures show the same runs."""
+_known: dict[tuple[object, bool], dict[str, SideMeasurements]] = {}
+"""Runs kept because two figures show the same runs."""
 
 
 def figure_9(quick: bool, say: Say) -> Figure:
-    """Nothing changes."""
+    """Throughput where nothing changes."""
     return _figure(STABLE, quick, say, "throughput")
 
 
 def figure_10(quick: bool, say: Say) -> Figure:
-    """One change."""
+    """Throughput with one change."""
     return _figure(ONCE, quick, say, "throughput")
 
 
 def figure_11(quick: bool, say: Say) -> Figure:
-    """One change."""
+    """Memory with one change."""
     return _figure(ONCE, quick, say, "memory")
 
 
 def figure_12(quick: bool, say: Say) -> Figure:
-    """Many changes."""
+    """Throughput with many changes."""
     return _figure(MANY, quick, say, "throughput")
 
 
 def figure_13(quick: bool, say: Say) -> Figure:
-    """Many changes."""
+    """Memory with many changes."""
     return _figure(MANY, quick, say, "memory")
 
 
 def _figure(fan_outs: tuple[tuple[float, float], ...], quick: bool, say: Say, shown: str) -> Figure:
-    """A line for each side."""
+    """A figure with a line for each side."""
     key = fan_outs, quick
     if key not in _known:
         _known[key] = courses(fan_outs, QUICK_SECONDS if quick else SECONDS)

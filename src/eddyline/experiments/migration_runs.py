@@ -1,7 +1,7 @@
 """A chain of four streams whose plan is changed while it runs, as in chapter 16 of dissertation 002.
 
-The old plan is (((A B) C) D) and the new one (A ((B C) D)), those of figure 10.1: all states between the rows and the
-results are other ones. Joins are nested loops, as in the paper's cost model. Times are CPU times.
+The old plan is (((A B) C) D) and the new one (A ((B C) D)), as in figure 10.1: they have no intermediate state in
+common. Joins are nested loops, as in the paper's cost model. Times are CPU times.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from eddyline.benchmarks.timed_joins import TimedJoin
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.slot import Slot
 from eddyline.errors import InternalError
-from eddyline.experiments.paced import Batch
+from eddyline.experiments.paced import MeasuredBatch
 from eddyline.migration.migration import Migration
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.settings import Settings
 
 OLD, NEW = "(((A B) C) D)", "(A ((B C) D))"
 MOVING, PAUSING, PARALLEL, NEWEST = "moving state", "moving state, pausing", "parallel track", "newest component"
-"""How a plan is changed: moving state between packets, or all at once as in the paper; parallel track with exact
-expiry, or with the purge of the paper, by the newest component of a tuple."""
+"""The strategies: moving state between packets, or all at once as in the paper; parallel track with exact expiry, or
+with the paper's purge by the newest component of a tuple."""
 
 SETTINGS = Settings(optimizer="off")
 
 
 class ByNewest(Migration):
-    """A parallel track that goes on as long as the paper's. There a tuple stays in a state of the old box until its
-    newest component is out of the window, so one of an old row and a new one stays for up to two windows. Here such
-    tuples have expired before; it is noted as they are made until when they would have stayed."""
+    """A parallel track that lasts as long as the paper's. In the paper a tuple stays in a state of the old box until
+    its newest component is out of the window, so a tuple of an old and a new row stays for up to two windows. In
+    Eddyline such tuples expire earlier; this class records, when they are made, how long they would have stayed."""
 
     def __init__(self, slot: Slot, tree: Tree, window: float) -> None:
         super().__init__(slot.arena, slot.executor.eddy, slot.executor.stems, tree, True, SETTINGS, {})
@@ -38,7 +38,7 @@ class ByNewest(Migration):
         self._until = 0
 
     def expire(self) -> None:
-        """After a batch, before what expired is given back."""
+        """Called after a batch, before the memory of expired rows is freed."""
         super().expire()
         for number, stem in enumerate(self._stems):
             rows = slice(self._seen[number], stem.built)
@@ -51,40 +51,41 @@ class ByNewest(Migration):
 
     @property
     def is_ready(self) -> bool:
-        """Also by the rule of the paper."""
+        """Whether the track may end, by our rule and by the paper's."""
         now = min(int(stem.rows.times.values[stem.built - 1]) for stem in self._stems if not stem.layout.components)
         return super().is_ready and now > self._until
 
 
 @dataclass(frozen=True)
 class Changed:
-    """A run: its batches (`state_rows` are the tuples of intermediate states; a pause is a batch without rows), from
-    when to when of event time the plan was changed, and the CPU seconds that went to that alone."""
+    """A run with a migration: its batches (`state_rows` counts the tuples of intermediate states; a pause is a batch
+    without rows), the event times at which the migration began and ended, and the CPU seconds of the migration
+    alone."""
 
-    batches: list[Batch]
+    batches: list[MeasuredBatch]
     begin: float
     end: float
     seconds: float
 
     @property
     def length(self) -> float:
-        """Seconds of event time."""
+        """The length of the migration in seconds of event time."""
         return self.end - self.begin
 
     @property
     def results(self) -> int:
-        """In all."""
+        """The number of results of the whole run."""
         return sum(batch.results for batch in self.batches)
 
 
 def change(
     join: TimedJoin, how: str | None, at: float, batch: float, window: float, plans: tuple[str, str] = (OLD, NEW)
 ) -> Changed:
-    """All batches of so many seconds; at a time, unless `how` is None, the plan is changed. The run goes on until that
-    is done and as long as there are rows."""
+    """Run a join in batches of `batch` seconds, and change its plan at the time `at`, unless `how` is None.
+    InternalError if the migration is not complete when the rows end."""
     aliases = [s.alias for s in join.query.sources]
     old, new = (parse_tree(text, aliases) for text in plans)
-    engine, done, end = LocalEngine(join.query, SETTINGS, process_time), list[Batch](), at
+    engine, done, end = LocalEngine(join.query, SETTINGS, process_time), list[MeasuredBatch](), at
     slot = engine.slot
     slot.set_plan(old)
     for number, rows in enumerate(join.batches(batch)):
@@ -92,14 +93,14 @@ def change(
         if how is not None and number == round(at / batch):
             _begin(slot, new, how, window)
             if how == PAUSING:
-                done.append(Batch(now, 0, process_time() - begin, 0, _between(slot), slot.peak_bytes))
+                done.append(MeasuredBatch(now, 0, process_time() - begin, 0, _between(slot), slot.peak_bytes))
                 begin = process_time()
         going = slot.executor.migration is not None
         results = sum(found.num_rows for found in engine.batch(rows).results)
         if going and slot.executor.migration is None:
             end = now
         count = sum(part.num_rows for _, part in rows)
-        done.append(Batch(now + batch, count, process_time() - begin, results, _between(slot), slot.peak_bytes))
+        done.append(MeasuredBatch(now + batch, count, process_time() - begin, results, _between(slot), slot.peak_bytes))
     if how is not None and slot.executor.plan.tree != new:
         raise InternalError(f"the plan is still {slot.executor.plan.text} after {join.seconds:g} s")
     changes = [d for d in slot.executor.eddy.decisions.recent if d.kind == "migration"]
@@ -107,7 +108,8 @@ def change(
 
 
 def pauses(join: TimedJoin, at: float, batch: float, rounds: int) -> float:
-    """CPU seconds to move all state at once, at a time; the least of some rounds, between which it is moved back."""
+    """The CPU seconds to move all state at once at the time `at`; the least of some rounds, between which it is moved
+    back."""
     aliases = [s.alias for s in join.query.sources]
     old, new = (parse_tree(text, aliases) for text in (OLD, NEW))
     engine, least = LocalEngine(join.query, SETTINGS, process_time), inf
@@ -126,7 +128,7 @@ def pauses(join: TimedJoin, at: float, batch: float, rounds: int) -> float:
 
 
 def _between(slot: Slot) -> int:
-    """Tuples of intermediate states."""
+    """The number of tuples in intermediate states."""
     held = sum(stem.held for stem in slot.executor.stems if stem.layout.components)
     return held + (0 if slot.executor.migration is None else slot.executor.migration.rows)
 

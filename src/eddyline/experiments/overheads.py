@@ -1,10 +1,10 @@
-"""What routing costs where no order is better than another: figures 5 and 6 of the study of overheads of eddies.
+"""The cost of routing where all orders are equal: figures 5 and 6 of the study of overheads of eddies.
 
-The queries are the paper's, over streams with the rows of its tables `tenk`: every plan costs the same, so that what an
-eddy takes more than a static plan is the price of being able to adapt. A static plan is `router=fixed`; an eddy orders
-by rank, as in the paper, and looks at its decisions every so many tuples. Both run with adaptive packets and per tuple,
-and each eddy is compared with the static plan whose packets are like its own, and with one that has a whole micro-batch
-in a packet, which is what a plan that never adapts would do.
+The queries are the paper's, over streams with the rows of its tables `tenk`. Every plan costs the same, so the extra
+time of an eddy over a static plan is the price of adaptivity. A static plan is `router=fixed`; an eddy orders by rank,
+as in the paper, and revises its decisions every `reroute_every` tuples. Both run with adaptive packets and per tuple.
+Each eddy is compared with the static plan of the same packets, and with a static plan that has a whole micro-batch in a
+packet, as a system that never adapts would.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eddyline.benchmarks.streams import START, Streams
 from eddyline.cql.script import parse
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
-from eddyline.experiments.rounds import Job, ratio, spread, take_turns
+from eddyline.experiments.rounds import Replay, ratio, spread, take_turns
 from eddyline.experiments.table import Table
 from eddyline.query.bind import bind
 from eddyline.query.udf import registered, udf
@@ -36,13 +36,14 @@ WAYS = (3, 4, 5)
 MICRO_BATCH = 2000
 """Rows of each stream; a large packet has all of them."""
 INPUT_BATCH = 1000
-"""Rows taken in at a time, by every side: what differs is the routing, not the building."""
+"""Rows that every side takes in at a time: the sides differ in routing, not in building."""
 
 _QUICK_ROWS = 300
 _PADDING = 25
-"""Columns that nobody asks for by name: with them a row has 240 bytes (the paper's have 244)."""
+"""Columns that no query names: with them a row has 240 bytes (the paper's have 244)."""
 COLUMNS = ("query", "packet", "plan", "reroute_every", "seconds", "over_static", "over_large", "spread")
-"""over_static: over the static plan with the same `packet`; over_large: over the one with large packets."""
+"""over_static: seconds over those of the static plan with the same `packet`; over_large: over those of the static plan
+with large packets."""
 LARGE, ADAPTIVE, SINGLE = "65536", "adaptive", "1"
 _WORDS = {SINGLE: "tuples", ADAPTIVE: "packets"}
 _PACKET: dict[str, int | None] = {LARGE: 65536, ADAPTIVE: None, SINGLE: 1}
@@ -75,7 +76,7 @@ def figure_6(quick: bool, say: Say) -> Figure:
             data = {f"tenk{i}": tenk(rows, i) for i in range(1, ways + 1)}
             where = " AND ".join(f"tenk1.unique2 = {other}.unique2" for other in list(data)[1:])
             text = f"SELECT {select} FROM {', '.join(data)} WHERE {where}"
-            hashed: dict[Side, tuple[Job, Settings]] = {
+            hashed: dict[Side, tuple[Replay, Settings]] = {
                 (LARGE, "hash join", "-"): (_job(data, text, tables=list(data)[1:]), _static(LARGE))
             }
             _compare(table, f"Select-{what}-{ways}", _sides(_job(data, text)) | hashed, quick, say)
@@ -94,8 +95,8 @@ def tenk(rows: int, number: int) -> pa.RecordBatch:
     return pa.record_batch({"ts": pa.array(np.arange(rows) + START, pa.timestamp("us")), **columns})
 
 
-def _job(data: Streams, select: str, tables: list[str] | None = None) -> Job:
-    """The query over all of it, some of the streams as static tables."""
+def _job(data: Streams, select: str, tables: list[str] | None = None) -> Replay:
+    """The query over all rows, with some streams as static tables."""
     tables = tables or []
     held = {name: batch.drop_columns(["ts"]) if name in tables else batch for name, batch in data.items()}
     lines = []
@@ -104,15 +105,15 @@ def _job(data: Streams, select: str, tables: list[str] | None = None) -> Job:
         kind, time = ("TABLE", "") if name in tables else ("STREAM", " TIMESTAMP BY ts")
         lines.append(f"CREATE {kind} {name} ({columns}) USING memory{time};")
     query = bind(parse("\n".join([*lines, select])), lambda declaration: held[declaration.name].schema)
-    return Job(query, held, MICRO_BATCH)
+    return Replay(query, held, MICRO_BATCH)
 
 
 def _static(packet: str) -> Settings:
     return Settings(router="fixed", packet=_PACKET[packet], input_batch=INPUT_BATCH, plan="mjoin")
 
 
-def _sides(job: Job) -> dict[Side, tuple[Job, Settings]]:
-    sides: dict[Side, tuple[Job, Settings]] = {(packet, "static", "-"): (job, _static(packet)) for packet in _PACKET}
+def _sides(job: Replay) -> dict[Side, tuple[Replay, Settings]]:
+    sides: dict[Side, tuple[Replay, Settings]] = {(packet, "static", "-"): (job, _static(packet)) for packet in _PACKET}
     for packet in (ADAPTIVE, SINGLE):
         for every in REROUTE_EVERY:
             eddy = replace(_static(packet), router="rank", reroute_every=every)
@@ -120,9 +121,9 @@ def _sides(job: Job) -> dict[Side, tuple[Job, Settings]]:
     return sides
 
 
-def _compare(table: Table, query: str, sides: Mapping[Side, tuple[Job, Settings]], quick: bool, say: Say) -> None:
-    """Measure all sides of a query, and add a row for each. Those that go tuple by tuple take a hundred times as long
-    and have rounds of their own."""
+def _compare(table: Table, query: str, sides: Mapping[Side, tuple[Replay, Settings]], quick: bool, say: Say) -> None:
+    """Measure all sides of a query, and add a row for each. The per-tuple sides take a hundred times as long and have
+    rounds of their own."""
     for job, settings in sides.values():
         job.first_rows().run(settings)
     seconds: dict[Side, list[float]] = {}
@@ -137,7 +138,7 @@ def _compare(table: Table, query: str, sides: Mapping[Side, tuple[Job, Settings]
 
 
 def _figure(table: Table, title: str) -> Figure:
-    """The eddies over the static plan with packets like theirs; beside them the plans that never adapt."""
+    """A figure of the eddies over the static plan with the same packets, and of the plans that never adapt."""
     series = {
         f"E({every}) {_WORDS[packet]}": _points(table, "over_static", packet=packet, plan="eddy", reroute_every=every)
         for packet in (SINGLE, ADAPTIVE)
@@ -162,7 +163,7 @@ def _points(table: Table, y: str, **wanted: str | int) -> list[tuple[str | int, 
 
 
 def _register() -> None:
-    """The user functions of the queries, once."""
+    """Register the user functions of the queries, once."""
     if "delay" in registered():
         return
 

@@ -1,9 +1,9 @@
-"""Plans run at the pace of their streams.
+"""Simulated runs of plans at the pace of their streams.
 
-A machine is said by the CPU seconds that it has for a second of event time. A batch comes when its event time is over
-and waits until the batches before it are done; it is done when the machine has had the CPU seconds that the engine
-really took for it. So what a paced run looks like follows from one that was not paced, whatever else the real machine
-did meanwhile. A plan whose state passes its limit of memory ends there.
+A machine is described by its CPU seconds for a second of event time. A batch comes when its event time is over and
+waits until the batches before it are done; it takes the CPU seconds that the engine really took for it. So a paced run
+is computed from a run that was not paced, and does not depend on other load of the real machine. A plan whose state
+exceeds the memory limit ends there.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from eddyline.engine.batch import LocalEngine
 from eddyline.settings import Settings
 
 FULL = 1.2
-"""Windows after which they are full, so that what a plan needs no longer grows."""
+"""The number of windows of event time after which windows are full, so that the need of a plan no longer grows."""
 
 
 @dataclass(frozen=True)
-class Batch:
-    """What the engine did with a batch of input, and what it held then."""
+class MeasuredBatch:
+    """The measurements of one batch: its rows, CPU seconds, results, and the state after it."""
 
     end: float
-    """The event time at which it is complete, in seconds."""
+    """The event time at which the batch is complete, in seconds."""
     rows: int
     cpu: float
     results: int
@@ -36,7 +36,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Moment:
-    """What there is to see of a paced run: results so far, rows that came and wait, tuples and bytes of state."""
+    """The state of a paced run at one time: results so far, rows that wait, tuples and bytes of state."""
 
     at: float
     results: int
@@ -45,33 +45,33 @@ class Moment:
     state_bytes: int
 
 
-def run(join: TimedJoin, plan: str, batch: float) -> list[Batch]:
-    """All batches of so many seconds through a plan, as quickly as they go."""
-    engine, done = LocalEngine(join.query, Settings(plan=plan, optimizer="off"), process_time), list[Batch]()
+def run(join: TimedJoin, plan: str, batch: float) -> list[MeasuredBatch]:
+    """Run a plan over all batches of `batch` seconds, as fast as possible."""
+    engine, done = LocalEngine(join.query, Settings(plan=plan, optimizer="off"), process_time), list[MeasuredBatch]()
     for number, rows in enumerate(join.batches(batch), 1):
         begin = process_time()
         results = sum(found.num_rows for found in engine.batch(rows).results)
         cpu, slot = process_time() - begin, engine.slot
         count = sum(part.num_rows for _, part in rows)
-        done.append(Batch(number * batch, count, cpu, results, slot.peak_rows, slot.peak_bytes))
+        done.append(MeasuredBatch(number * batch, count, cpu, results, slot.peak_rows, slot.peak_bytes))
     return done
 
 
-def need(batches: Sequence[Batch], window: float) -> float:
+def need(batches: Sequence[MeasuredBatch], window: float) -> float:
     """CPU seconds for a second of event time once windows are full."""
     first = bisect_right(batches, FULL * window, key=lambda batch: batch.end)
     return sum(b.cpu for b in batches[first:]) / (batches[-1].end - batches[first - 1].end)
 
 
-def most_bytes(batches: Sequence[Batch]) -> int:
-    """The most that state took."""
+def most_bytes(batches: Sequence[MeasuredBatch]) -> int:
+    """The most bytes of state."""
     return max(batch.state_bytes for batch in batches)
 
 
-def paced(batches: Sequence[Batch], cpu: float, memory: int, moments: int) -> list[Moment]:
-    """The run at so many moments, on a machine with these CPU seconds for a second of event time and this memory.
+def paced(batches: Sequence[MeasuredBatch], cpu: float, memory: int, moments: int) -> list[Moment]:
+    """The run at `moments` moments, on a machine with `cpu` CPU seconds for a second of event time and `memory` bytes.
 
-    >>> slow = [Batch(1.0, 10, 0.3, 5, 20, 64), Batch(2.0, 10, 0.1, 7, 30, 64)]
+    >>> slow = [MeasuredBatch(1.0, 10, 0.3, 5, 20, 64), MeasuredBatch(2.0, 10, 0.1, 7, 30, 64)]
     >>> [(moment.at, moment.results, moment.queued) for moment in paced(slow, 0.2, 100, 2)]
     [(1.0, 0, 10), (2.0, 3, 13)]
     """

@@ -1,13 +1,12 @@
 """The four sets of table 8.1 of dissertation 002, on the engine: figures 8.1 to 8.9.
 
-Streams come at random (Poisson), joins are nested loops with the selectivities of the table, as in the paper's cost
-analysis. The machine is the same for all sets: its CPU is such that the multi-way join of set 2 needs `OVER` times as
-much, and its memory is 1/300 of the paper's Java heap. Rates are the table's where that has a chance of being the
-paper's regime; `Set.scale` says by how much they are smaller in sets 3 and 4, which have to give 200 thousand and
-16 million results a second as they are printed.
+Rows arrive at random (Poisson); joins are nested loops with the selectivities of the table, as in the paper's cost
+analysis. The machine is the same for all sets: the multi-way join of set 2 needs `OVER` times its CPU, and its memory
+is 1/300 of the paper's Java heap. Sets 1 and 2 have the rates of the table. With the printed rates sets 3 and 4 would
+give 200 thousand and 16 million results a second, so their rates are smaller by `Set.scale`.
 
-The binary tree is that of min-state. Prices are those of the cost model for what a slot observed, times what the
-multi-way join took over what it was priced at.
+The binary tree is that of min-state. Prices are those of the cost model of a slot, multiplied by the measured over the
+predicted time of the multi-way join.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from eddyline.benchmarks.timed_joins import TimedJoin, chain_join
 from eddyline.errors import InternalError
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
-from eddyline.experiments.paced import Batch, Moment, most_bytes, need, paced, run
+from eddyline.experiments.paced import MeasuredBatch, Moment, most_bytes, need, paced, run
 from eddyline.experiments.table import Table
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.dominating import choose
@@ -34,9 +33,9 @@ from eddyline.plan.tree import Tree, mjoin
 
 OVER = 1.75
 WINDOWS, MOMENTS, BATCHES = 3.0, 15, 20
-"""How long a run is, at how many moments it is looked at, and how many batches a window has."""
+"""The length of a run in windows, the number of moments shown, and the number of batches in a window."""
 QUICK = 0.4
-"""The share of the rates that a quick version has."""
+"""The rates of a quick version, as a share of the full rates."""
 MEMORY = 1 / 300
 MB = 1_000_000
 COLUMNS = ("set", "plan", "chosen_by", "second", "results", "queued", "state_tuples", "state_bytes")
@@ -62,28 +61,28 @@ SETS = {
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A plan of a set: what the model says, and what it did."""
+class RanPlan:
+    """A plan of a set: its predicted cost, and its measured batches."""
 
     tree: str
     chosen_by: str
-    """Strategies that take it within the limits."""
+    """The strategies that choose this plan within the limits."""
     predicted: Cost
-    batches: list[Batch]
+    batches: list[MeasuredBatch]
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A set with its limits: CPU seconds for a second of event time, and bytes."""
+class MeasuredSet:
+    """A measured set with its limits: CPU seconds for a second of event time, and bytes."""
 
     window: float
     cpu: float
     memory: int
-    plans: list[Ran]
+    plans: list[RanPlan]
 
 
 def figure_1(quick: bool, say: Say) -> Figure:
-    """What the plans of all sets need, over the limits: figure 8.1 with figures in it."""
+    """The needs of the plans of all sets over the limits: figure 8.1 with numbers."""
     table = Table(("set", "plan", "chosen_by", "cpu", "predicted_cpu", "memory", "predicted_memory", "results"))
     for number in SETS:
         of_set = _measured(number, quick, say)
@@ -101,43 +100,43 @@ def figure_1(quick: bool, say: Say) -> Figure:
 
 
 def figure_2(quick: bool, say: Say) -> Figure:
-    """Set 1."""
+    """Results of set 1 by time."""
     return _results(1, quick, say)
 
 
 def figure_3(quick: bool, say: Say) -> Figure:
-    """Set 1."""
+    """Tuples in states and in input queues of set 1 by time."""
     shown: dict[str, Callable[[Moment], int]] = {"states": lambda m: m.state_rows, "queues": lambda m: m.queued}
     return _over_time(1, quick, say, "Tuples in states and input queues", "tuples", shown)
 
 
 def figure_4(quick: bool, say: Say) -> Figure:
-    """Set 2."""
+    """Results of set 2 by time."""
     return _results(2, quick, say)
 
 
 def figure_5(quick: bool, say: Say) -> Figure:
-    """Set 2."""
+    """Rows in input queues of set 2 by time."""
     return _over_time(2, quick, say, "Rows in input queues", "rows", {"": lambda m: m.queued})
 
 
 def figure_6(quick: bool, say: Say) -> Figure:
-    """Set 3."""
+    """Results of set 3 by time."""
     return _results(3, quick, say)
 
 
 def figure_7(quick: bool, say: Say) -> Figure:
-    """Set 3."""
+    """Bytes of state of set 3 by time."""
     return _bytes(3, quick, say)
 
 
 def figure_8(quick: bool, say: Say) -> Figure:
-    """Set 4."""
+    """Results of set 4 by time."""
     return _results(4, quick, say)
 
 
 def figure_9(quick: bool, say: Say) -> Figure:
-    """Set 4."""
+    """Bytes of state of set 4 by time."""
     return _bytes(4, quick, say)
 
 
@@ -159,7 +158,7 @@ def _over_time(
     shown: dict[str, Callable[[Moment], int]],
     level: float | None = None,
 ) -> Figure:
-    """A line for each plan and what is shown of it; it ends where memory does."""
+    """A figure with a line for each plan; a line ends where the plan exceeds the memory."""
     of_set, table, series = _measured(number, quick, say), Table(COLUMNS), dict[str, list[tuple[str | int, float]]]()
     for ran in of_set.plans:
         seen = paced(ran.batches, of_set.cpu, of_set.memory, MOMENTS)
@@ -173,16 +172,16 @@ def _over_time(
 
 @cache
 def _machine(quick: bool) -> float:
-    """CPU seconds for a second of event time."""
+    """The CPU seconds of the machine for a second of event time."""
     join = _join(2, quick)
     return need(run(join, "mjoin", SETS[2].window / BATCHES), SETS[2].window) / OVER
 
 
-_known: dict[tuple[int, bool], Measured] = {}
-"""Two figures show the same set."""
+_known: dict[tuple[int, bool], MeasuredSet] = {}
+"""Measured sets, kept because two figures show the same set."""
 
 
-def _measured(number: int, quick: bool, say: Say) -> Measured:
+def _measured(number: int, quick: bool, say: Say) -> MeasuredSet:
     if (number, quick) not in _known:
         _known[number, quick] = _measure(number, quick)
     known = _known[number, quick]
@@ -193,7 +192,7 @@ def _measured(number: int, quick: bool, say: Say) -> Measured:
     return known
 
 
-def _measure(number: int, quick: bool) -> Measured:
+def _measure(number: int, quick: bool) -> MeasuredSet:
     of_set, join = SETS[number], _join(number, quick)
     batch, aliases = of_set.window / BATCHES, [s.alias for s in join.query.sources]
     limits = ResourceLimits(_machine(quick), of_set.memory * MEMORY * MB)
@@ -209,14 +208,14 @@ def _measure(number: int, quick: bool) -> Measured:
     best = choose(exhaustive(model, limits), limits, "cpu")
     if best is not None:
         trees.setdefault(best.tree, []).append("exhaustive")
-    plans: list[Ran] = []
+    plans: list[RanPlan] = []
     for tree, chosen_by in trees.items():
         text, cost = tree.text(aliases), pricing.cost(shape_of(tree))
         done = run(join, text, batch) if plans else mjoin_run
-        plans.append(Ran(text, " ".join(chosen_by), cost, done))
+        plans.append(RanPlan(text, " ".join(chosen_by), cost, done))
     if len({sum(b.results for b in plan.batches) for plan in plans}) != 1:
         raise InternalError(f"the plans of set {number} disagree")
-    return Measured(of_set.window, limits.cpu, int(limits.memory), plans)
+    return MeasuredSet(of_set.window, limits.cpu, int(limits.memory), plans)
 
 
 def _join(number: int, quick: bool) -> TimedJoin:

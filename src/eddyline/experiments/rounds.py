@@ -1,9 +1,9 @@
-"""Runs that are compared: the same query over the same rows under different settings, taking turns.
+"""Comparing runs: the same query over the same rows with different settings, taking turns.
 
-Sides take turns by micro-batch: every side has an engine of its own and gets the k-th micro-batch before any gets the
-next, so that what else the machine does meets all of them alike, even where a run takes seconds. A round runs every
-side once, or several times where that is short. The ratio of two sides is the median of the ratios of their rounds. All
-sides must give the same answer.
+Sides take turns by micro-batch: every side has an engine of its own, and all sides get the k-th micro-batch before any
+side gets the next, so other load on the machine affects all of them alike. A round runs every side once, or several
+times if that is short. The ratio of two sides is the median of the ratios of their rounds. All sides must give the same
+answer.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from eddyline.settings import Settings
 
 S = TypeVar("S")
 Answer = tuple[int, Any]
-"""How many rows, and what is in the first: an aggregate has just one."""
+"""The number of result rows, and the first one: an aggregate has just one."""
 ROUNDS = 3
 LEAST = 2.0
-"""Seconds of a round, at least."""
+"""The least seconds of a round."""
 _WARM_UP = 64
 Prepare = Callable[[LocalEngine], None]
 Turns = Generator[None, None, tuple[Answer, LocalEngine]]
-"""One turn a micro-batch."""
+"""A run as a generator that yields after every micro-batch."""
 
 
-class Job:
-    """A query, its rows and how many of each stream a micro-batch has; tables are loaded first."""
+class Replay:
+    """A query, its rows, and the number of rows of each stream in a micro-batch; tables are loaded first."""
 
     def __init__(self, query: Query, data: Streams, batch_rows: int) -> None:
         self.query, self.data, self.batch_rows = query, data, batch_rows
@@ -42,12 +42,14 @@ class Job:
         self._tables = {name: batch for name, batch in data.items() if name in tables}
         self._streams = {name: batch for name, batch in data.items() if name not in tables}
 
-    def first_rows(self) -> Job:
-        """The same with a few rows: compiles or loads what the job needs."""
-        return Job(self.query, {name: batch.slice(0, _WARM_UP) for name, batch in self.data.items()}, self.batch_rows)
+    def first_rows(self) -> Replay:
+        """The same query with a few rows, to compile or load all that it needs."""
+        return Replay(
+            self.query, {name: batch.slice(0, _WARM_UP) for name, batch in self.data.items()}, self.batch_rows
+        )
 
     def run(self, settings: Settings, prepare: Prepare | None = None) -> tuple[Answer, LocalEngine]:
-        """Everything through a new engine, which `prepare` may change before the first row."""
+        """Run the query in a new engine, which `prepare` may change before the first row."""
         turns = self.turns(settings, prepare)
         while True:
             try:
@@ -57,7 +59,7 @@ class Job:
                 return ended
 
     def turns(self, settings: Settings, prepare: Prepare | None = None) -> Turns:
-        """The same, pausing after every micro-batch."""
+        """As `run`, but pausing after every micro-batch."""
         engine = LocalEngine(self.query, settings)
         if prepare is not None:
             prepare(engine)
@@ -76,8 +78,8 @@ class Job:
 def take_turns(
     sides: Mapping[S, Callable[[], Turns]], quick: bool
 ) -> tuple[dict[S, list[float]], dict[S, LocalEngine]]:
-    """The seconds of each side by round (the mean, if it ran several times in it), and its engine after the last.
-    `quick`: one round of one run."""
+    """The seconds of each side by round (the mean, if it ran several times in the round), and its engine after the last
+    round. With `quick`, there is one round of one run."""
     seconds: dict[S, list[float]] = {name: [] for name in sides}
     engines: dict[S, LocalEngine] = {}
     for _ in range(1 if quick else ROUNDS):
@@ -95,7 +97,7 @@ def take_turns(
 def _one_run(
     sides: Mapping[S, Callable[[], Turns]], passed: dict[S, float], engines: dict[S, LocalEngine]
 ) -> dict[S, Answer]:
-    """Every side once; adds to `passed` what it took."""
+    """Run every side once; adds the seconds of each to `passed`."""
     answers: dict[S, Answer] = {}
     engines.clear()
     running = {name: side() for name, side in sides.items()}
@@ -121,7 +123,7 @@ def ratio(seconds: Sequence[float], over: Sequence[float]) -> float:
 
 
 def spread(*sides: Sequence[float]) -> float:
-    """How far rounds of the same side are apart: the slowest over the fastest, of the side where that is most.
+    """How far the rounds of one side are apart: its slowest over its fastest, the largest over all sides.
 
     >>> spread([1.0, 2.0], [4.0, 5.0])
     2.0

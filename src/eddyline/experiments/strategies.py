@@ -1,4 +1,4 @@
-"""Looking for qualified plans: figures 8.10 to 8.15 of dissertation 002.
+"""The search for qualified plans: figures 8.10 to 8.15 of dissertation 002.
 
 Settings are drawn as in `eddyline.optimizer.draw`: streams within a factor of 100 of each other's rates, joins drawn at
 random, and limits between which most queries need a plan that is neither the multi-way join nor a binary tree.
@@ -38,7 +38,7 @@ _SEARCHES: dict[str, Search] = {
 
 
 def figure_10(quick: bool, say: Say) -> Figure:
-    """In how many settings a qualified plan is found."""
+    """The share of settings in which a qualified plan is found."""
     table = Table(("streams", "settings", "mjoin_init", "bjtree_init", "either", "exhaustive"))
     for streams in QUICK_STREAMS if quick else STREAMS:
         settings = _settings(streams, QUICK_SETTINGS if quick else SETTINGS)
@@ -52,7 +52,7 @@ def figure_10(quick: bool, say: Say) -> Figure:
 
 
 def figure_11(quick: bool, say: Say) -> Figure:
-    """How long they look for it, on average: figures 8.11 and 8.12."""
+    """The average time of the search: figures 8.11 and 8.12."""
     table = Table(("streams", "settings", "mjoin_init", "bjtree_init", "exhaustive"))
     for streams in QUICK_STREAMS if quick else STREAMS:
         settings = _settings(streams, QUICK_SETTINGS if quick else SETTINGS)
@@ -64,22 +64,22 @@ def figure_11(quick: bool, say: Say) -> Figure:
 
 
 def figure_13(quick: bool, say: Say) -> Figure:
-    """What the qualified plans for 3 streams use."""
+    """The CPU and memory of qualified plans for 3 streams."""
     return _distribution(3, quick, say)
 
 
 def figure_14(quick: bool, say: Say) -> Figure:
-    """What the qualified plans for 5 streams use."""
+    """The CPU and memory of qualified plans for 5 streams."""
     return _distribution(5, quick, say)
 
 
 def figure_15(quick: bool, say: Say) -> Figure:
-    """What the qualified plans for 10 streams use."""
+    """The CPU and memory of qualified plans for 10 streams."""
     return _distribution(10, quick, say)
 
 
 def _distribution(streams: int, quick: bool, say: Say) -> Figure:
-    """Shares of the limits, by decile of the qualified plans of each strategy."""
+    """A figure of the shares of the limits that qualified plans use, by decile of each strategy's plans."""
     table = Table(("streams", "setting", "strategy", "cpu", "memory", "cpu_share", "memory_share", "states"))
     for number, setting in enumerate(_settings(streams, 3 * QUICK_SETTINGS if quick else SETTINGS)):
         cpu, memory = setting.limits.cpu, setting.limits.memory
@@ -120,7 +120,7 @@ def _milliseconds(side: str, setting: draw.DrawnSetting) -> float:
 
 
 def _by_streams(table: Table) -> Series:
-    """A line for each side, over the streams for which it took part."""
+    """A line for each strategy, over the numbers of streams for which it was measured."""
     columns = {side: side.replace("-", "_") for side in SIDES}
     return {
         side: [(int(row["streams"]), float(row[column])) for row in table.where() if row[column] != ""]

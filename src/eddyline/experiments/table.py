@@ -1,4 +1,4 @@
-"""What was measured: named columns and rows, written as CSV and shown as Markdown."""
+"""A table of measurements: named columns and rows, written as CSV and shown as Markdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Value = str | int | float
 
 @dataclass
 class Table:
-    """Rows of values, all as long as `columns`.
+    """Rows of values, one value for each of `columns`.
 
     >>> table = Table(("n", "seconds"))
     >>> table.add(1, 0.25)
@@ -26,27 +26,27 @@ class Table:
     rows: list[tuple[Value, ...]] = field(default_factory=list)
 
     def add(self, *values: Value) -> None:
-        """One more row."""
+        """Add a row."""
         if len(values) != len(self.columns):
             raise ValueError(f"{len(values)} values for {len(self.columns)} columns")
         self.rows.append(values)
 
     def where(self, **wanted: Value) -> Iterator[dict[str, Value]]:
-        """The rows that have these values, by column."""
+        """The rows with these values in the named columns, as dictionaries by column."""
         for row in self.rows:
             named = dict(zip(self.columns, row, strict=True))
             if all(named[column] == value for column, value in wanted.items()):
                 yield named
 
     def write(self, path: Path) -> None:
-        """As CSV."""
+        """Write the table as CSV."""
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(self.columns)
             writer.writerows([_text(value) for value in row] for row in self.rows)
 
     def markdown(self) -> str:
-        """As a table for a page."""
+        """The table as Markdown."""
         lines = [self.columns, ("---",) * len(self.columns), *([_text(v) for v in row] for row in self.rows)]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

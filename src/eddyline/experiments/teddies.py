@@ -17,7 +17,7 @@ from eddyline.benchmarks.streams import query_over, streams
 from eddyline.engine.batch import LocalEngine
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
-from eddyline.experiments.rounds import Job, Prepare, ratio, spread, take_turns
+from eddyline.experiments.rounds import Prepare, Replay, ratio, spread, take_turns
 from eddyline.experiments.table import Table
 from eddyline.plan.plan import Signature
 from eddyline.routing.meta_queue import MetaQueue
@@ -30,9 +30,9 @@ SELECTIVITIES = (1, 2, 4, 8, 16, 32, 64)
 INPUT_BATCHES = (1, 16, 256)
 EXTRA = (0, 10, 30, 100, 300, 1000, 3000)
 STEPS = 20_000
-"""About how often a tuple is routed in a run; more where the windows need more rows to be filled."""
+"""The approximate number of routing steps in a run; more if filling the windows needs more rows."""
 ROWS = 8192
-"""Of each stream, where nothing is timed."""
+"""The rows of each stream where nothing is timed."""
 
 POINT = ("selectivity", "input_batch", "found")
 STEPS_TAKEN = ("tuple_steps", "packet_steps")
@@ -116,7 +116,7 @@ def figure_8(quick: bool, say: Say) -> Figure:
 
 
 class Busy(Random):
-    """Counts to `extra` before every decision."""
+    """A policy that counts to `extra` before every decision, to make decisions expensive."""
 
     def __init__(self, extra: int, seed: int = 0) -> None:
         super().__init__(seed)
@@ -124,7 +124,7 @@ class Busy(Random):
         self.counter = 0
 
     def decide(self, entry: Entry) -> Traffic:
-        """Any."""
+        """A random decision, after counting."""
         for _ in range(self._extra):
             self.counter += 1
         return super().decide(entry)
@@ -138,30 +138,30 @@ def _selectivities(quick: bool) -> Sequence[int]:
     return SELECTIVITIES[:4] if quick else SELECTIVITIES
 
 
-def _timed_job(selectivity: int, quick: bool) -> Job:
-    """As many rows as make about STEPS steps."""
+def _timed_job(selectivity: int, quick: bool) -> Replay:
+    """The join with as many rows as make about STEPS steps."""
     return _job(selectivity, (_QUICK_STEPS if quick else STEPS) // (3 * (1 + selectivity)))
 
 
-def _job(selectivity: int, rows: int) -> Job:
-    """So many rows of each stream, or more to fill the windows."""
+def _job(selectivity: int, rows: int) -> Replay:
+    """The join with `rows` rows of each stream, or more if the windows need more."""
     window = selectivity * DOMAIN
     rows = max(window * 3 // 2, rows)
     data = streams({"r": ["a"], "s": ["a", "b"], "t": ["b"]}, rows, DOMAIN, _EVERY)
     last = f"[RANGE {window * _EVERY - 1} MICROSECONDS]"  # exactly `window` rows, the newest included
     select = f"SELECT COUNT(*) AS n FROM r {last}, s {last}, t {last} WHERE r.a = s.a AND s.b = t.b"
-    return Job(query_over(data, select), data, _MICRO_BATCH)
+    return Replay(query_over(data, select), data, _MICRO_BATCH)
 
 
 def _settings(router: str, packet: int | None, input_batch: int) -> Settings:
-    """Every packet is a decision, as in the paper."""
+    """Settings with which every packet is a decision, as in the paper."""
     return Settings(router=router, packet=packet, input_batch=input_batch, reroute_every=1, plan="mjoin")
 
 
 def _measured(
-    job: Job, sides: dict[str, Settings], quick: bool, prepare: Prepare | None = None
+    job: Replay, sides: dict[str, Settings], quick: bool, prepare: Prepare | None = None
 ) -> tuple[dict[str, list[float]], dict[str, LocalEngine]]:
-    """The seconds of each side by round, and its engine after the last."""
+    """The seconds of each side by round, and its engine after the last round."""
     for settings in sides.values():
         job.first_rows().run(settings)
     return take_turns({name: partial(job.turns, settings, prepare) for name, settings in sides.items()}, quick)
@@ -177,7 +177,7 @@ def _found(engine: LocalEngine) -> float:
 
 
 def _occupancy(queue: MetaQueue | None) -> float:
-    """Of a queue that was ever scheduled; 0 for others."""
+    """The mean number of tuples taken from a queue at a time; 0 if it was never scheduled."""
     return queue.tuples / queue.packets if queue is not None and queue.packets else 0.0
 
 

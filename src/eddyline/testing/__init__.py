@@ -4,5 +4,5 @@ Nothing in here is imported by the engine. The oracle needs DuckDB (`pip install
 """
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-"""For a JVM that lives for some seconds or minutes: code that is compiled at once, and not well, costs less than the
-time that it takes to do it well; and Spark's classes need not be verified each time."""
+"""Options for a JVM that lives for seconds or minutes: quick compilation instead of optimised code, and no verification
+of Spark's classes at every start."""

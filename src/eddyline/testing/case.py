@@ -1,7 +1,8 @@
-"""One test case: a script, its rows cut into batches, and what is done to them. Everything needed to run it again.
+"""One test case: a script, its rows cut into batches, and its settings. A case holds everything that a repetition
+needs.
 
-The SELECT is kept in parts (FROM items, conjuncts, outputs, keys) so that a failing case can be made smaller by leaving
-parts out; `script` puts the text together. A case is frozen: the shrinker makes new ones with `dataclasses.replace`.
+The SELECT is kept in parts (FROM items, conjuncts, outputs, keys) so that the shrinker can leave parts out of a failing
+case; `script` joins the parts to a text. A case is frozen: the shrinker makes new ones with `dataclasses.replace`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class StreamDecl:
 
     @property
     def text(self) -> str:
-        """Its CREATE statement."""
+        """The CREATE statement of the stream."""
         columns = ", ".join(f"{f.name} {sql_type(f.type)}" for f in self.schema)
         kind = "TABLE" if self.time is None else "STREAM"
         text = f"CREATE {kind} {self.name}{f' ({columns})' if self.listed else ''} USING memory"
@@ -49,7 +50,7 @@ class FromPart:
 
     @property
     def text(self) -> str:
-        """As it stands in FROM."""
+        """The item as it is written in FROM."""
         return f"{self.stream} [{self.window}] AS {self.alias}" if self.window else f"{self.stream} AS {self.alias}"
 
 
@@ -83,7 +84,8 @@ class SelectParts:
 
 @dataclass(frozen=True)
 class Batch:
-    """One micro-batch; `ended` streams have no more rows. `undone` is fed first and wound back."""
+    """One micro-batch. The streams `ended` have no more rows after it. The rows `undone` are fed before it and wound
+    back."""
 
     rows: Rows
     ended: tuple[str, ...] = ()

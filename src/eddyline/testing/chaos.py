@@ -1,17 +1,16 @@
-"""A job that is killed again and again, with SIGKILL, and must be right in the end.
+"""Jobs that are killed again and again with SIGKILL and must give the right results in the end.
 
     python -m eddyline.testing.chaos --kills 100 --seed 7 [--migrate] [--engine spark|cluster|local]
 
-The job is what anybody would start, `eddyline run`, in processes of its own. `cluster` is Spark with two executors that
-share no arenas, as if each were on a host of its own. A kill has a victim (the driver's Python, its JVM, an executor, a
-Python worker of Spark) and a moment: some time after the start, or the instant when a file of the protocol
-appears (a decision, a log segment, a staged or published file, a commit, an offset of Spark's). After a kill the job is
-started again, sometimes with other settings. A dead worker or executor must not even fail the run: Spark starts its
-tasks again.
-With `--migrate` every start asks for another plan, so a job is on its way from one to the next most of the time, by
-either strategy, in steps so small that it takes several batches.
-When the job is finished, its files are compared with the oracle (testing/chaos_jobs.py), and the next one begins, until
-all kills are used. Nothing may be left: no file, no arena, no process.
+A job is a normal `eddyline run` in processes of its own. `cluster` is Spark with two executors that share no arenas, as
+if each were on a host of its own. A kill has a victim (the driver's Python, its JVM, an executor, a Python worker of
+Spark) and a moment: some time after the start, or the instant when a file of the protocol appears (a decision, a log
+segment, a staged or published file, a commit, an offset of Spark's). After a kill the job is started again, sometimes
+with other settings. A run must survive the death of a worker or an executor: Spark starts its tasks again. With
+`--migrate` every start sets another plan, so jobs are migrating most of the time, with either strategy, in steps so
+small that a migration takes several batches. When a job has finished, its files are compared with the oracle
+(testing/chaos_jobs.py), and the next job begins, until all kills are used. A finished job may leave no file, no arena
+and no process.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ MOMENTS = {
     "a commit of Spark's": "checkpoint/spark/commits",
     "a folder of arenas, of Spark's run": "arenas",
 }
-"""What appears, and in which folder of the job."""
+"""Moments of a kill: the thing that appears, and the folder of the job in which it appears."""
 PATIENCE = 300.0
-"""Seconds after which a run that neither ends nor goes on is stuck."""
+"""A run that neither ends nor makes progress for this many seconds is stuck."""
 RETRIES = 3
-"""So many dead workers and executors a run must bear: Spark starts a task four times."""
+"""The number of dead workers and executors that a run must survive: Spark tries a task four times."""
 CLUSTER = {
     "spark.master": "local-cluster[2,1,1024]",
     "spark.executor.memory": "512m",
@@ -57,7 +56,7 @@ CLUSTER = {
 }
 """Two executors, each a process with one core."""
 ARENAS = "$SPARK_EXECUTOR_DIRS"
-"""A folder of each executor, which goes with it."""
+"""The folder of arenas: one of the executor's own folders, which Spark deletes with the executor."""
 EXECUTOR = "CoarseGrainedExecutorBackend"
 VICTIMS = {
     "local": ("driver",),
@@ -68,9 +67,10 @@ TREES = {
     "join": ("mjoin", "((a b) c)", "(a (b c))", "((a c) b)"),
     "rows": ("mjoin", "((a b) t)", "(a (b t))"),
 }
-"""Plans of the queries that have several."""
+"""The plans of each query that has more than one."""
 COUNTS, SOON = (1, 2, 3, 5, 8), (1, 1, 2, 3)
-"""At which change of a folder a kill comes; soon after a start, when plans change."""
+"""The numbers of a folder's changes at which a kill may come; SOON is for runs with migrations, which begin at the
+start."""
 _PAUSE = 0.0005
 
 
@@ -84,7 +84,7 @@ class Process:
 
 
 def processes(session: int) -> list[Process]:
-    """All processes of a session, which is what a run and all that it starts are."""
+    """All processes of an operating-system session. A run and all processes that it starts are one session."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -98,13 +98,13 @@ def processes(session: int) -> list[Process]:
 
 @dataclass(frozen=True)
 class Kill:
-    """Who is to be killed, and when."""
+    """A planned kill: the victim and the moment."""
 
     victim: str
     moment: str
     """A key of MOMENTS, or "" for a time after the start."""
     count: int
-    """At which change of the folder."""
+    """The number of the folder's change at which the kill comes."""
     delay: float
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ class Kill:
 
 
 def draw_kill(rng: random.Random, engine: str, counts: Sequence[int] = COUNTS) -> Kill:
-    """A random kill; most are aimed, at one of these changes of a folder."""
+    """A random kill; most come at a change of a folder, whose number is drawn from `counts`."""
     victim = rng.choice(VICTIMS[engine])
     known = [m for m in MOMENTS if engine != "local" or "Spark" not in m]
     moment = rng.choice([*known, "a commit", "a staged file"]) if rng.random() < 0.85 else ""
@@ -121,7 +121,7 @@ def draw_kill(rng: random.Random, engine: str, counts: Sequence[int] = COUNTS) -
     return Kill(victim, moment, rng.choice(counts), rng.random() * longest)
 
 
-class Run:
+class ChaosRun:
     """One start of a job."""
 
     def __init__(self, job: ChaosJob, engine: str, settings: dict[str, object], checkpoint: bool = True) -> None:
@@ -152,7 +152,7 @@ class Run:
 
     @property
     def session(self) -> int:
-        """All that the run starts is of this session."""
+        """The operating-system session of all processes of the run."""
         return self._process.pid
 
     @property
@@ -162,7 +162,7 @@ class Run:
         return self._process.poll() is None
 
     def wait_for(self, kill: Kill) -> bool:
-        """Until the moment of the kill; whether it came."""
+        """Wait for the moment of the kill; False if the run ended before."""
         folder = self._job.folder / MOMENTS[kill.moment] if kill.moment else None
         before, left, begin = _names(folder), kill.count, time.monotonic()
         while left and folder is not None and self.running:
@@ -178,7 +178,7 @@ class Run:
         return self.running
 
     def strike(self, kill: Kill, rng: random.Random) -> bool:
-        """Kills; whether there was anybody to kill."""
+        """Kill the victim; False if there is no such process."""
         victims = [p.pid for p in processes(self.session) if self._is(p, kill.victim)]
         if not victims or not self.running:
             return False
@@ -196,7 +196,7 @@ class Run:
         return "spark.daemon pyspark.worker" in process.command
 
     def wait(self) -> int:
-        """Until the driver ends; its status."""
+        """Wait for the end of the driver; returns its exit status."""
         begin = time.monotonic()
         while self.running:
             self._stuck(begin)
@@ -204,18 +204,18 @@ class Run:
         return self._process.returncode
 
     def wait_for_all(self) -> list[str]:
-        """Until all that the run started is gone; what stays, after a while."""
+        """Wait until all processes of the run are gone; returns those that remain after a while."""
         end = time.monotonic() + 60
         while (left := processes(self.session)) and time.monotonic() < end:
             time.sleep(0.05)
         return [process.command[:100] for process in left]
 
-    def let_go(self) -> Run:
-        """What the killed driver started may go on for a while, beside the next run."""
+    def let_go(self) -> ChaosRun:
+        """Do not kill the remaining processes of a killed run at its end: they may continue beside the next run."""
         self._let_go = True
         return self
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> ChaosRun:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -227,7 +227,7 @@ class Run:
 
     @property
     def said(self) -> str:
-        """The end of what it wrote to standard error."""
+        """The end of the run's standard error."""
         self._errors.seek(0)
         lines = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
         return "\n".join(lines[-5:])
@@ -257,11 +257,11 @@ class Chaos:
     finished: int = 0
     victims: Counter[str] = field(default_factory=Counter)
     migrating: int = 0
-    """Kills when the newest commit said that a slot was on its way to another plan."""
+    """The number of kills during a migration, as the newest commit says."""
     wrong: list[str] = field(default_factory=list)
 
     def run(self, kills: int) -> None:
-        """Jobs until so many kills have struck, each to its end."""
+        """Run jobs to their ends until `kills` kills have struck."""
         rng = random.Random(self.seed)
         while self.kills < kills and not self.wrong:
             names = [name for name in QUERIES if name in TREES or not self.migrate]
@@ -272,10 +272,10 @@ class Chaos:
             self.finished += 1
 
     def _job(self, job: ChaosJob, rng: random.Random, kills: int) -> None:
-        """One job to its end; no more than `kills` in all have struck by then."""
-        arenas, done, let_go = False, False, list[Run]()
+        """Run one job to its end, with at most `kills` kills in all so far."""
+        arenas, done, let_go = False, False, list[ChaosRun]()
         while not done and not self.wrong:
-            with Run(job, self.engine, self._settings(job, rng)) as run:
+            with ChaosRun(job, self.engine, self._settings(job, rng)) as run:
                 self.starts += 1
                 try:
                     deadly = self._kill(run, job, rng, kills)
@@ -299,13 +299,13 @@ class Chaos:
 
     def _settings(self, job: ChaosJob, rng: random.Random) -> dict[str, object]:
         settings = draw_settings(rng)
-        if self.migrate:  # with another number of slots their state would be made again, in the plan that is asked for
+        if self.migrate:  # another number of slots would rebuild the state in the requested plan, without a migration
             settings |= {"slots": 2, "plan": rng.choice(TREES[job.name]), "pause_ms": rng.choice([0, 1])}
             settings["migration"] = rng.choice(["moving-state", "parallel-track"])
         return settings
 
-    def _kill(self, run: Run, job: ChaosJob, rng: random.Random, kills: int) -> bool:
-        """Kills while there are kills left, until the run cannot go on; whether that is so."""
+    def _kill(self, run: ChaosRun, job: ChaosJob, rng: random.Random, kills: int) -> bool:
+        """Strike the run until it cannot go on (True), or ends or no kills are left (False)."""
         helpers = 0
         while self.kills < kills and run.running:
             kill = draw_kill(rng, self.engine, SOON if self.migrate else COUNTS)
@@ -316,7 +316,7 @@ class Chaos:
                 self.victims[kill.victim] += 1
                 commits = sorted(_names(job.checkpoint / "commits"))
                 at = next((name for name in reversed(commits) if name.isdigit()), "none")
-                with contextlib.suppress(OSError):  # it may be collected meanwhile
+                with contextlib.suppress(OSError):  # the file may be deleted meanwhile
                     self.migrating += '"to": {' in (job.checkpoint / "commits" / at).read_text()
                 self.told(f"kill {self.kills}: {job.name}, {kill}; newest commit {at}; {run.settings}")
                 if kill.victim in ("driver", "jvm"):
@@ -326,7 +326,7 @@ class Chaos:
 
 
 def draw_settings(rng: random.Random) -> dict[str, object]:
-    """How the next run is to work: none of it may change what comes out."""
+    """Random settings for the next run; none of them may change the results."""
     return {
         "slots": rng.choice([1, 2, 3]),
         "router": rng.choice(["auto", "auto", "random", "lottery"]),
@@ -336,7 +336,7 @@ def draw_settings(rng: random.Random) -> dict[str, object]:
 
 
 def spark_home(folder: Path) -> str:
-    """Spark as it is installed, in a folder of its own: executors are started there, and write there."""
+    """A Spark home in a folder of its own that links to the installed Spark: executors start there and write there."""
     if not folder.exists():
         spec = find_spec("pyspark")
         assert spec is not None and spec.origin is not None
@@ -356,7 +356,7 @@ def _folder() -> Iterator[Path]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line; exit status 1 if anything was lost, twice, left behind or stuck."""
+    """The command line; exit status 1 if rows were lost or duplicated, anything was left behind, or a run was stuck."""
     parser = argparse.ArgumentParser(prog="chaos", description="jobs killed at random moments, compared with DuckDB")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=None)
@@ -370,7 +370,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(f"{time.monotonic() - begin:7.1f} s  {line}\n")
         sys.stdout.flush()
 
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the job goes as well
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the job is stopped too
     told(f"seed {seed}, engine {given.engine}")
     chaos = Chaos(given.engine, seed, told, given.migrate)
     chaos.run(given.kills)

@@ -1,9 +1,9 @@
-"""Jobs to be killed: their files, their scripts, and what must be there when they are finished.
+"""The jobs of chaos.py: their input files, their scripts, and the check of their output.
 
-Rows come in disorder, some of stream a too late. Which ones depends on the cut into batches, and so on every kill; but
-all go to the late sink, and the result must be that of the rows that did not. So what is compared is this: used, late
-and dead rows together are the input, the sink is what DuckDB makes of the used ones, and no file is left that the last
-commit does not name.
+Rows come out of order, and some rows of stream a come too late. Which rows are late depends on the cut into batches,
+and so on every kill; but all late rows go to the late sink, and the result must be that of the other rows. So the check
+is: used, late and dead rows together are the input; the sink equals DuckDB's result for the used rows; and no file is
+left that the last commit does not name.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FROM a [RANGE 4 SECONDS SLIDE 2 SECONDS] AS a, b [RANGE 4 SECONDS SLIDE 2 SECOND
 FROM a [ROWS 40] AS a, b [RANGE 2 SECONDS] AS b, t WHERE a.k = b.k AND b.j = t.j""",
     ),
 }
-"""By name the format of the sink and the query."""
+"""The format of the sink and the query of each job, by name."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ class ChaosJob:
 
     @property
     def checkpoint(self) -> Path:
-        """Where its checkpoint goes."""
+        """The folder of the job's checkpoint."""
         return self.folder / "checkpoint"
 
     @property
     def sink(self) -> Path:
-        """Where its results go."""
+        """The folder of the job's results."""
         return self.folder / "out"
 
     @property
@@ -94,7 +94,7 @@ def make_job(name: str, folder: Path, seed: int, files: int = 24, rows_per_file:
 
 
 def _stream(rng: random.Random, count: int, late: bool) -> pa.Table:
-    """Rows in the order in which they come: each up to a second after its time, late ones after up to ten more."""
+    """Rows in the order of arrival: each up to a second after its event time, late rows up to eleven seconds."""
     rows = []
     for number in range(count):
         time = START + number * SECOND // 60 + rng.randrange(SECOND // 10)
@@ -119,7 +119,7 @@ def _script(name: str, folder: Path) -> str:
 
 
 def verify(job: ChaosJob, on_spark: bool) -> Iterator[str]:
-    """What is wrong with a job that says that it is finished."""
+    """The differences between a finished job's output and the expected one."""
     yield from _wrong_rows(job)
     yield from left_behind(job)
     if on_spark and (left := sorted(p.name for p in job.arenas.glob("*"))):
@@ -184,7 +184,7 @@ def left_behind(job: ChaosJob) -> Iterator[str]:
 
 
 def _read(sink: Path, format_: str, schema: pa.Schema) -> pa.Table:
-    """All rows of a sink, by DuckDB."""
+    """All rows of a sink, read by DuckDB."""
     files = sorted(str(p) for p in sink.glob(f"part-*.{format_}"))
     if not files:
         return schema.empty_table()

@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told to move, for everything that takes its clock from outside."""
+"""A clock that moves only when a test moves it, for all code that takes its clock as an argument."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class ManualClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Move forward; a clock that went back would break its users' invariants, so it is refused."""
+        """Move forward. Moving back is refused, because it would break the invariants of the clock's users."""
         if seconds < 0:
             raise ValueError(f"a clock cannot go back by {-seconds} seconds")
         self._now += seconds
 
     def sleep(self, seconds: float) -> None:
-        """What a waiting user calls in place of `time.sleep`: the time passes at once."""
+        """The replacement for `time.sleep`: the clock moves at once, and nothing waits."""
         self.advance(seconds)

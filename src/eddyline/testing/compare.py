@@ -1,8 +1,8 @@
 """Two results compared as multisets of rows.
 
-Values are equal as SEMANTICS has it: NaN equals itself, -0.0 equals 0.0, numbers by value, timestamps as instants.
+Values are equal as SEMANTICS defines it: NaN equals itself, -0.0 equals 0.0, numbers by value, timestamps as instants.
 Floats may differ by TOLERANCE relative to themselves or, for aggregates, to the sum of absolute values given with the
-expected rows. Rows that are equal in every bit are taken away first; what is left is matched within rows that agree
+expected rows. Rows that are equal in every bit are removed first; the remaining rows are matched with rows that agree
 in all other columns.
 """
 
@@ -22,7 +22,7 @@ Row = tuple[object, ...]
 
 
 def difference(got: pa.Table, expected: pa.Table, scale: Mapping[int, np.ndarray] | None = None) -> str | None:
-    """None if the two are the same multiset of rows, else what differs, for a person."""
+    """None if the two are the same multiset of rows, else a text about the difference."""
     if got.num_columns != expected.num_columns:
         return f"{got.num_columns} columns in place of {expected.num_columns}"
     kinds = [(kind(g.type), kind(e.type)) for g, e in zip(got.columns, expected.columns, strict=True)]
@@ -55,7 +55,7 @@ def difference(got: pa.Table, expected: pa.Table, scale: Mapping[int, np.ndarray
 
 
 def kind(type_: pa.DataType) -> str:
-    """What must agree about the types of two columns; not their layout."""
+    """The kind of a type, which must be equal for two columns; their layouts may differ."""
     if pa.types.is_dictionary(type_):
         return kind(type_.value_type)
     if pa.types.is_large_string(type_):
@@ -75,7 +75,7 @@ def _rows(table: pa.Table) -> list[Row]:
 
 
 def _values(column: pa.ChunkedArray) -> list[object]:
-    """Values that are equal and hash alike exactly if they are the same."""
+    """Python values that are equal, and hash equally, exactly if the column's values are the same."""
     type_ = column.type
     if pa.types.is_dictionary(type_):
         return _values(column.cast(type_.value_type))
@@ -96,7 +96,7 @@ def _values(column: pa.ChunkedArray) -> list[object]:
 
 
 def _one_zero(value: object) -> object:
-    """The same with 0.0 for -0.0."""
+    """The same value with 0.0 for -0.0, also inside lists."""
     if isinstance(value, list):
         return [_one_zero(v) for v in value]
     return value + 0.0 if isinstance(value, float) else value
@@ -110,7 +110,7 @@ def _matched(
     allowed: list[float],
     scale: Mapping[int, np.ndarray],
 ) -> tuple[list[Row], list[int]]:
-    """What is still left over when floats need only be near each other."""
+    """The rows without a partner after rows whose floats are close to each other were matched."""
     candidates = defaultdict(list)
     for at in left:
         candidates[_without(expected[at], floats)].append(at)

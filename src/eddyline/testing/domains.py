@@ -59,16 +59,16 @@ _EPOCH_DAY = 19_700
 
 
 @dataclass(frozen=True)
-class Domain:
-    """A family of types and the values, NULL not among them, that its columns have."""
+class ValuePool:
+    """A family of types, and the pool of values for its columns, without NULL."""
 
     family: str
     pool: tuple[object, ...]
 
 
-def domain(rng: random.Random, family: str, size: int) -> Domain:
+def domain(rng: random.Random, family: str, size: int) -> ValuePool:
     """A pool of about `size` values."""
-    return Domain(family, tuple(_pool(rng, family, max(1, size))))
+    return ValuePool(family, tuple(_pool(rng, family, max(1, size))))
 
 
 def _pool(rng: random.Random, family: str, size: int) -> list[object]:
@@ -99,7 +99,7 @@ def concrete(rng: random.Random, family: str) -> pa.DataType:
     return types[0] if rng.random() < 0.4 else rng.choice(types)
 
 
-def column(rng: random.Random, source: Domain, type_: pa.DataType, rows: int, nulls: float, skew: bool) -> pa.Array:
+def column(rng: random.Random, source: ValuePool, type_: pa.DataType, rows: int, nulls: float, skew: bool) -> pa.Array:
     """`rows` values; `nulls` is the share of NULLs, `skew` makes the first values of the pool much more frequent."""
     pool, last = source.pool, len(source.pool) - 1
     at = [int((last + 1) * rng.random() ** 3) if skew else rng.randint(0, last) for _ in range(rows)]
@@ -107,7 +107,7 @@ def column(rng: random.Random, source: Domain, type_: pa.DataType, rows: int, nu
 
 
 def nested(rng: random.Random, rows: int) -> pa.Array:
-    """Lists or structs: payload that is only carried along."""
+    """A column of lists or structs: payload that no predicate reads."""
     if rng.random() < 0.5:
         return pa.array([[i, None][: rng.randint(0, 2)] for i in range(rows)], pa.list_(pa.int64()))
     structs = [{"a": i, "b": "x" * (i % 3)} for i in range(rows)]

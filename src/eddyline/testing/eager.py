@@ -1,8 +1,8 @@
-"""Everything that waits for many rows before it adapts, made so eager that it happens in a case of a few dozen.
+"""Thresholds set so low that everything that adapts after many rows does so in a case of a few dozen rows.
 
-Packets, thresholds, samples, new routes, new plans, the size of the input batch, what a SteM knows of the rows before a
-time, its sorted indexes, where its rows lie: none of them may change a result, and with the sizes that are good for
-speed hardly any would be used by the small cases of the fuzzer. The constants are put back afterwards.
+Packets, thresholds, samples, new routes, new plans, the size of the input batch, the newest times per block of rows,
+sorted indexes, the pages of a SteM: none of them may change a result, and with their normal sizes the small cases of
+the fuzzer would hardly use any of them. The constants are put back afterwards.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
 
 @contextmanager
 def eager(size: int | None) -> Iterator[None]:
-    """As long as it lasts no packet has more than about `size` tuples; None changes nothing.
+    """Inside this context no packet has more than about `size` tuples; None changes nothing.
 
     >>> before = scheduler.LARGEST
     >>> with eager(4):

@@ -1,8 +1,9 @@
 """Random SQL expressions that draw on every function of the table.
 
-An expression is put together from templates. Each hole of a template names a kind of value, and what fills it has that
-type exactly, by a cast where the functions' own rule would give another; so every expression is well typed. The
-templates stay where DuckDB and we mean the same: years of four digits, formats and constants that both know.
+An expression is built from templates. Each hole of a template names a kind of value, and the expression in the hole has
+exactly that type, by a cast where the functions' own rules would give another; so every expression is well typed. The
+templates avoid the cases in which DuckDB and Eddyline differ: they use years of four digits, and formats and constants
+that both know.
 """
 
 from __future__ import annotations
@@ -104,8 +105,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     ),
     "B": ("encode({s})", "coalesce({B}, {B})", "CASE WHEN {b} THEN {B} ELSE {B} END"),
 }  # fmt: skip
-"""By the kind of the result. Holes: the kinds, n any number but UBIGINT, c any number, k a small whole number, w a
-word, p a LIKE pattern, u a unit of time."""
+"""The templates by the kind of their result. Holes: the kinds, n any number but UBIGINT, c any number, k a small whole
+number, w a word, p a LIKE pattern, u a unit of time."""
 
 _CAST_AFTER = frozenset("idmtD")
 """Kinds whose templates may give another type of the same family."""
@@ -163,7 +164,7 @@ class _Writer:
         return self.any_number(depth, unsigned=hole == "c")
 
     def any_number(self, depth: int, unsigned: bool = False) -> str:
-        """A number of any type, as it is."""
+        """A number of any type, without a cast."""
         known = [
             text
             for text, _, type in self.columns
@@ -208,12 +209,12 @@ class _Writer:
 
 
 def _is_wide(type: pa.DataType) -> bool:
-    """A decimal so wide that sums and comparisons with others may overflow in DuckDB."""
+    """Whether it is a decimal so wide that DuckDB may overflow in sums and comparisons with other decimals."""
     return bool(pa.types.is_decimal(type) and type.precision > 28)
 
 
 def _castable(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether a column may stand, cast, for a value of another type."""
+    """Whether a column of one type may be cast to serve as a value of another type."""
     if t.is_number(source) and t.is_number(target):
         return True
     if target == t.TIMESTAMP:

@@ -1,6 +1,6 @@
 """The fault points of the package, found by reading its source: every `reach("name")`.
 
-A name stands in one place, as a literal, so that what a test says of a point it says of that place.
+Each name occurs in one place, as a literal, so a test of a point is a test of that place.
 
 >>> fault_points()["before publish"].split(":")[0]
 'protocol/coordinator.py'
@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parents[1]
 
 
 def fault_points(source: Path = SOURCE) -> dict[str, str]:
-    """By name the file and line of each point; names that occur twice, or are no literals, are refused."""
+    """The file and line of each point, by its name; InternalError if a name occurs twice or is not a literal."""
     found: dict[str, str] = {}
     for path in sorted(source.rglob("*.py")):
         text = path.read_text(encoding="utf-8")

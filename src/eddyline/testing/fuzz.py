@@ -45,7 +45,7 @@ _MOST_FAILURES = 5
 
 @dataclass(frozen=True)
 class Failure:
-    """A case that went wrong: what is different, who is right, and the file that shows it."""
+    """A failed case: the difference, which engine is right, and the file that reproduces it."""
 
     index: int
     kind: str
@@ -55,8 +55,8 @@ class Failure:
 
 
 @dataclass
-class Report:
-    """What a run of the fuzzer saw."""
+class FuzzReport:
+    """The results of a run of the fuzzer."""
 
     cases: int = 0
     empty: int = 0
@@ -64,11 +64,11 @@ class Report:
     features: Counter[str] = field(default_factory=Counter)
     functions: Counter[str] = field(default_factory=Counter)
     migrations: Counter[str] = field(default_factory=Counter)
-    """Changes of plans that came to their end, by how."""
+    """The number of completed migrations, by strategy."""
     failures: list[Failure] = field(default_factory=list)
 
-    def add(self, other: Report) -> None:
-        """Take in what another run saw at the same time."""
+    def add(self, other: FuzzReport) -> None:
+        """Add the results of another process's run."""
         self.cases += other.cases
         self.empty += other.empty
         self.features += other.features
@@ -77,7 +77,7 @@ class Report:
         self.failures += other.failures
 
     def summary(self) -> str:
-        """For a person."""
+        """The results as text for display."""
         rate = self.cases / self.seconds if self.seconds else 0.0
         share = 100 * self.empty / self.cases if self.cases else 0.0
         never = [f.name for f in function_table() if f.name not in self.functions]
@@ -106,9 +106,9 @@ class Fuzzer:
         self._seed, self._tie_breaker, self._shrink_seconds, self._migrate = seed, tie_breaker, shrink_seconds, migrate
         self._oracle = Oracle()
 
-    def run(self, indexes: Iterable[int]) -> Report:
-        """The cases with these numbers."""
-        report, start, before = Report(), time.monotonic(), random_plans.done.copy()
+    def run(self, indexes: Iterable[int]) -> FuzzReport:
+        """Run the cases with these numbers."""
+        report, start, before = FuzzReport(), time.monotonic(), random_plans.done.copy()
         for index in indexes:
             self._one(index, report)
             if len(report.failures) >= _MOST_FAILURES:
@@ -117,7 +117,7 @@ class Fuzzer:
         report.seconds = time.monotonic() - start
         return report
 
-    def _one(self, index: int, report: Report) -> None:
+    def _one(self, index: int, report: FuzzReport) -> None:
         case = generate(case_seed(self._seed, index), self._migrate)
         report.cases += 1
         report.features.update(case.features)
@@ -130,8 +130,8 @@ class Fuzzer:
         title = f"Seed {self._seed}, case {index}: {kind}\n\n{message}\n"
         report.failures.append(Failure(index, kind, message, self._verdict(small), reproduce(small, title)))
 
-    def _try(self, case: Case, report: Report | None = None) -> tuple[str, str] | None:
-        """None if all is well, else the kind of failure and the details."""
+    def _try(self, case: Case, report: FuzzReport | None = None) -> tuple[str, str] | None:
+        """Run a case: None if it passes, else the kind of failure and the details."""
         stage = "the script is refused"
         try:
             script = parse(case.script)
@@ -149,7 +149,7 @@ class Fuzzer:
         return None if different is None else ("a difference", different)
 
     def _verdict(self, case: Case) -> str:
-        """Who is right, by the naive engine."""
+        """The verdict of the naive engine: whether the engine or the oracle is right."""
         if self._tie_breaker is None:
             return "no tie-breaker"
         try:
@@ -178,7 +178,7 @@ def _functions(query: Query) -> Iterator[str]:
 
 
 def _written(text: str, seen: Mapping[str, int]) -> Iterator[str]:
-    """Functions of which binding leaves no trace, such as NOT LIKE: found in the text."""
+    """Functions that binding replaces by others, such as NOT LIKE: they are found in the text."""
     for function in function_table():
         if function.name not in seen and re.search(rf"\b{re.escape(function.name)}\b", text, re.IGNORECASE):
             yield function.name
@@ -196,7 +196,7 @@ def naive_of_checkout() -> TieBreaker | None:
     return tie_breaker
 
 
-def _run_chunk(seed: int, indexes: list[int], shrink_seconds: float, migrate: bool) -> Report:
+def _run_chunk(seed: int, indexes: list[int], shrink_seconds: float, migrate: bool) -> FuzzReport:
     return _fuzzer_of(seed, shrink_seconds, migrate).run(indexes)
 
 
@@ -212,16 +212,16 @@ def fuzz(
     jobs: int = 1,
     only: int | None = None,
     first: int = 0,
-    progress: Callable[[Report], None] | None = None,
+    progress: Callable[[FuzzReport], None] | None = None,
     shrink_seconds: float = 20.0,
     migrate: bool = False,
-) -> Report:
+) -> FuzzReport:
     """Run cases `first` to `first + cases`, or just one."""
     numbers = list(range(first, first + cases)) if only is None else [only]
     chunks = [numbers[i : i + _CHUNK] for i in range(0, len(numbers), _CHUNK)]
-    total, start = Report(), time.monotonic()
+    total, start = FuzzReport(), time.monotonic()
 
-    def take(part: Report) -> bool:
+    def take(part: FuzzReport) -> bool:
         total.add(part)
         total.seconds = time.monotonic() - start
         if progress is not None:
@@ -257,7 +257,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=None, help="a folder for the scripts of failing cases")
     given = parser.parse_args(arguments)
 
-    def progress(report: Report) -> None:
+    def progress(report: FuzzReport) -> None:
         rate = report.cases / max(report.seconds, 1e-9)
         line = f"\r{report.cases} cases, {len(report.failures)} differences, {rate:.1f} cases/s"
         sys.stderr.write(line)

@@ -1,4 +1,5 @@
-"""The user functions of random queries, registered by an import: a job names modules, and its tasks import them."""
+"""Importing this module registers the user functions of random queries: a job names modules, and its tasks import
+them."""
 
 from eddyline.testing.udfs import register
 

@@ -1,7 +1,7 @@
 """A random case from a seed: schemas, join graph, windows, conditions, aggregates, rows, cuts, settings.
 
-Everything is drawn from one generator of random numbers, so a seed is a case. Each feature that is drawn is noted, so
-that a run can say what it covered.
+Everything is drawn from one generator of random numbers, so a seed determines a case. Each drawn feature is recorded,
+so that a run can report what it covered.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SLIDES = [1, 2, 5, 10]
 ROUTERS = ["auto", "fixed", "random", "lottery", "rank", "benefit"]
 SLOTS, GROUPS = [1, 2, 3, 8], [1, 7, 256]
 TREES, GROUPING_TREES = 0.4, 0.8
-"""How many cases of three sources and more have a plan with intermediate SteMs, and of those in which operators can
-group."""
+"""The share of cases with three or more sources that have a plan with intermediate SteMs; GROUPING_TREES is the share
+among queries in which operators can group."""
 
 AGGREGATES, AGGREGATES_MIGRATE = 0.4, 0.6
-"""The shares of cases with aggregates; where plans change there are more, since group-bys move too."""
+"""The shares of cases with aggregates. With migrations it is higher, because group-bys move too."""
 
 DURABLE = 1 / 6
 """The share of cases that go through the batch protocol."""
@@ -42,7 +42,7 @@ PAYLOAD = {
 }
 """Columns that are not keys: name and family."""
 _MIXES: list[list[float]] = [[1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1], [0, 1, 0, 0], [3, 1, 1, 1], [6, 0, 2, 1]]
-"""How often a source of a case has a window RANGE, ROWS, UNBOUNDED or none."""
+"""Weights of the windows RANGE, ROWS, UNBOUNDED and none for the sources of a case; a case draws one of these mixes."""
 
 
 @dataclass
@@ -165,12 +165,13 @@ class _Generator:
         return declared
 
     def _style(self) -> str:
-        """Names are mostly written as declared; case does not matter, and one source needs no alias."""
+        """How names are written: mostly as declared, sometimes in another case, and without an alias where there is one
+        source."""
         style = self.rng.choices(["", "upper", "bare"], [20, 1, 6 if self.places == 1 else 0])[0]
         self._note(*([f"names {style}"] if style else []))
         return style
 
-    def _columns(self, pools: Sequence[domains.Domain], count: int, skew: bool) -> list[tuple[str, pa.Array]]:
+    def _columns(self, pools: Sequence[domains.ValuePool], count: int, skew: bool) -> list[tuple[str, pa.Array]]:
         rng, columns = self.rng, []
         for i, pool in enumerate(pools):
             type_ = domains.concrete(rng, pool.family)
@@ -254,7 +255,7 @@ class _Generator:
 
     def _settings(self) -> dict[str, object]:
         rng = self.rng
-        few = self.combinations < 600  # a packet of one row is slow, and shows what it can show on few rows too
+        few = self.combinations < 600  # packets of one row are slow, and few rows are enough to test them
         settings: dict[str, object] = {
             "router": rng.choices(ROUTERS, [3, 1, 1, 1, 1, 1])[0],
             "packet": rng.choices([None, 1, 3, 16, 1000], [14, 1, 2, 4, 4] if few else [20, 0, 0, 2, 5])[0],
@@ -278,5 +279,5 @@ class _Generator:
 
 
 def _ordered(alias: Alias) -> Alias:
-    """For a ROWS window, which breaks ties by the columns that are used: only those that have an order."""
+    """An alias for a ROWS window, only with columns that have an order: the window breaks ties by the used columns."""
     return replace(alias, columns={c: t for c, t in alias.columns.items() if not predicates.is_opaque(t)})

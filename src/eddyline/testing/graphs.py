@@ -1,7 +1,7 @@
 """Join graphs for random queries, and how many rows their streams need.
 
-The size of a result is steered, since a fuzzer that compares empty results finds nothing: rows per stream and sizes
-of the key pools are changed until the estimate of the joined rows lies between a few dozen and a few thousand.
+A fuzzer that compares empty results finds nothing. So the rows per stream and the sizes of the key pools are changed
+until the estimated number of joined rows is between a few dozen and a few thousand.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ FEWEST_RESULTS = 50
 SHAPES = ["chain", "chain", "star", "star", "tree", "cycle", "clique", "multi", "theta", "cross", "loose"]
 _MOST_ROWS = {1: 80, 2: 45, 3: 32, 4: 22, 5: 16}
 Edge = tuple[int, int, int]
-"""Two places in FROM and the domain they are joined on; -1 for an edge that is only a theta condition."""
+"""Two places in FROM and the number of the domain on which they are joined; -1 for an edge that is only a theta
+condition."""
 
 
 @dataclass
 class Sizes:
-    """What steers the size: rows per place in FROM, the key domains and their pools, whether keys are skewed."""
+    """The parameters of a result's size: rows per place in FROM, the key domains and their pools, whether keys are
+    skewed."""
 
     rows: list[int]
     families: list[str]
@@ -31,7 +33,7 @@ class Sizes:
     skew: bool
 
     def estimate(self, edges: Sequence[Edge]) -> float:
-        """Joined rows, windows and filters not counted; a cycle is taken for the tree in it."""
+        """The estimated number of joined rows, ignoring windows and filters; of a cycle a spanning tree is counted."""
         estimate = float(math.prod(self.rows))
         joined: dict[int, set[int]] = {}
         for left, right, kind in edges:
@@ -47,7 +49,8 @@ class Sizes:
         return estimate
 
     def fit(self, edges: Sequence[Edge], share: float) -> float:
-        """Change rows and pools until the estimate fits, if about `share` of it passes the rest of the query."""
+        """Change rows and pools until the estimate fits; about `share` of the joined rows pass the rest of the query.
+        Returns the estimate."""
         for _ in range(60):
             estimate = self.estimate(edges)
             if estimate > MOST_COMBINATIONS:

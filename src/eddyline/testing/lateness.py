@@ -1,4 +1,4 @@
-"""Which rows of a cut into batches are dead, late or used, as SEMANTICS says it, for the oracle.
+"""Which rows of a cut into batches are dead, late or used, by the definition of SEMANTICS, for the oracle.
 
 A stream's watermark after a batch is the largest time of its readable rows so far minus its lateness; the query's is
 the least over its streams, ended ones counting as infinity. A row is late if its time is below one of the two as they
@@ -22,8 +22,9 @@ FOREVER = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Sorted:
-    """A stream's rows that are used, their times in microseconds, how many are not, and the newest readable time."""
+class SortedOut:
+    """The used rows of a stream and their times in microseconds, the numbers of late and dead rows, and the newest
+    readable time."""
 
     used: pa.Table
     times: NDArray[np.int64]
@@ -41,8 +42,8 @@ def micros(times: pa.Array) -> pa.Array:
 
 def sort_out(
     streams: Mapping[str, tuple[str, int]], schemas: Mapping[str, pa.Schema], batches: Sequence[Batch]
-) -> dict[str, Sorted]:
-    """For the streams of a query (name -> time column, lateness): their rows by what became of them."""
+) -> dict[str, SortedOut]:
+    """Sort the rows of a query's streams (name -> time column, lateness) into used, late and dead ones."""
     tables, times, known = {}, {}, {}
     cuts = {name: [0] for name in streams}
     for name, (column, _) in streams.items():
@@ -68,7 +69,7 @@ def sort_out(
         marks = [_mark(newest[name], lateness) for name, (_, lateness) in streams.items() if name not in ended]
         query_mark = max(query_mark, min(marks, default=FOREVER))
     return {
-        name: Sorted(
+        name: SortedOut(
             tables[name] if used[name].all() else tables[name].filter(pa.array(used[name])),
             times[name][used[name]],
             int(known[name].sum() - used[name].sum()),

@@ -1,10 +1,10 @@
-"""Jobs without a checkpoint, on Spark, some of them killed: after the next start nothing of them is left.
+"""Jobs without a checkpoint on Spark, some of which are killed: after the next start, none of their files may be left.
 
     python -m eddyline.testing.leftovers --runs 50 --seed 7
 
-All runs have one folder for arenas and one for temporary checkpoints. Two in three are killed with SIGKILL (driver, JVM
-or worker), soon after one of these appears in its folder, and of these some still die when the next run begins. The
-last run is left alone: then both folders must be empty.
+All runs share one folder for arenas and one for temporary checkpoints. Two in three runs are killed with SIGKILL
+(driver, JVM or worker), soon after a new folder appears in one of them; some killed runs are still dying when the next
+run begins. The last run is not killed: after it both folders must be empty.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from eddyline.testing.chaos import Kill, Run
+from eddyline.testing.chaos import ChaosRun, Kill
 from eddyline.testing.chaos_jobs import ChaosJob, make_job
 
 APPEARS = "a folder of arenas, of Spark's run"
@@ -24,17 +24,17 @@ VICTIMS = ("driver", "driver", "driver", "jvm", "worker")
 
 
 def left(job: ChaosJob) -> list[str]:
-    """Folders of arenas and temporary checkpoints."""
+    """The folders of arenas and temporary checkpoints that are left."""
     return sorted(path.name for folder in (job.arenas, job.folder / "tmp") for path in folder.glob("eddyline-*"))
 
 
 def leave(folder: Path, runs: int, seed: int) -> tuple[int, list[str]]:
-    """The most folders that were ever there after a run, and those that are there in the end."""
-    rng, most, dying = random.Random(seed), 0, list[Run]()
+    """Run and kill jobs; returns the most folders that were left after any run, and those that are left in the end."""
+    rng, most, dying = random.Random(seed), 0, list[ChaosRun]()
     job = make_job("join", folder, seed, files=6, rows_per_file=100)
     for number in range(runs + 1):
         shutil.rmtree(job.sink, ignore_errors=True)
-        with Run(job, "spark", {"slots": 2, "batch_rows": 300}, checkpoint=False) as run:
+        with ChaosRun(job, "spark", {"slots": 2, "batch_rows": 300}, checkpoint=False) as run:
             kill = Kill(rng.choice(VICTIMS), APPEARS, 1, rng.random() * rng.choice([0.01, 0.5, 8.0]))
             if number < runs and rng.random() < 2 / 3 and run.wait_for(kill):
                 run.strike(kill, rng)

@@ -1,10 +1,10 @@
-"""What a script must give, by DuckDB: batch SQL over the same rows, less the dead and the late ones.
+"""The expected result of a script, computed by DuckDB: batch SQL over the same rows without the dead and the late ones.
 
-The windows of SEMANTICS become plain conditions on two hidden columns of every alias: `__t`, its event time in
-microseconds, and for ROWS n `__until`, the time at which n newer rows have pushed it out: the time of the row n
-places further on in the window's order. At an instant t >= __t the row is among the last n exactly if t < __until.
-The instant is the newest __t of a combination, or the slide boundary. Aggregates take three levels, because DuckDB
-has no TRY round an aggregate: combinations with keys and arguments, groups with aggregates, outputs and HAVING.
+The windows of SEMANTICS become plain conditions on two hidden columns of every alias: `__t`, the event time of a row in
+microseconds, and for ROWS n `__until`, the time at which n newer rows have pushed the row out: the time of the row n
+places further on in the window's order. At an instant t >= __t the row is among the last n exactly if t < __until. The
+instant is the newest __t of a combination, or the slide boundary. Aggregates take three levels, because DuckDB has no
+TRY round an aggregate: combinations with keys and arguments, groups with aggregates, outputs and HAVING.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ from sqlglot import exp
 import eddyline.testing.quiet_exit  # noqa: F401
 from eddyline.cql.script import Declaration, FromItem, Script
 from eddyline.testing.case import Batch
-from eddyline.testing.lateness import NEVER, Sorted, micros, sort_out
+from eddyline.testing.lateness import NEVER, SortedOut, micros, sort_out
 from eddyline.testing.rewrite import EXACT, SORTED, Names, attempt, is_aggregate, is_call, window_end
 from eddyline.testing.udfs import MACROS
 
 SchemaOf = Callable[[str], pa.Schema]
 _OPTIMIZERS = ("filter_pushdown", "join_order", "unused_columns")
-"""What small joins need to be quick. The fewer rewrites, the less there is to trust."""
+"""The only optimizers of DuckDB that are on: those that small joins need to be quick. With fewer rewrites there is less
+to trust."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The multiset of result rows; `scale[i]` is, for an output of float aggregates, what its error is relative to."""
+    """The expected multiset of result rows. For an output of float aggregates, its error may be relative to
+    `scale[i]`."""
 
     table: pa.Table
     scale: Mapping[int, np.ndarray]
-    rows: Mapping[str, Sorted]
+    rows: Mapping[str, SortedOut]
     sql: str
 
 
@@ -78,14 +80,14 @@ class Oracle:
         return Expected(result.select(list(range(width))), scale, rows, sql)
 
     def _ask(self, sql: str, given: Mapping[str, pa.Table]) -> pa.Table:
-        """Run a query over Arrow tables. DuckDB finds them as globals of the function that calls it, which costs
-        nothing, where registering each would take as long as the query."""
+        """Run a query over Arrow tables. DuckDB finds the tables as globals of the calling function, which costs
+        nothing; registering each table would take as long as the query."""
         ask = FunctionType(_execute.__code__, globals() | {f"{name}__given": table for name, table in given.items()})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 return ask(self._db, sql)
-            except (duckdb.InternalException, duckdb.FatalException):  # a bug of DuckDB's, after which it refuses all
+            except (duckdb.InternalException, duckdb.FatalException):  # a bug; the connection is of no use now
                 self._db = _connected()
                 raise
 
@@ -141,7 +143,7 @@ class _Text:
         self.used = self._used()
 
     def _expanded(self, item: exp.Expr) -> list[exp.Expr]:
-        """A star as the columns it stands for."""
+        """An item of SELECT as a list, with `*` expanded to its columns."""
         if not isinstance(item, exp.Star) and not (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
             return [item]
         wanted = item.table.lower() if isinstance(item, exp.Column) else ""
@@ -172,8 +174,8 @@ class _Text:
             used[alias] = [*columns, "__t"] if timed else columns or schema.names[:1]
         return used
 
-    def boundaries(self, rows: Mapping[str, Sorted], sources: Mapping[str, Declaration]) -> pa.Array:
-        """The slide boundaries at which there may be a row, the last the first one >= the newest readable row."""
+    def boundaries(self, rows: Mapping[str, SortedOut], sources: Mapping[str, Declaration]) -> pa.Array:
+        """The slide boundaries at which a row may be. The last one is the first boundary >= the newest readable row."""
         slide = self.slide or 1
         newest = max(r.newest for r in rows.values())
         if newest == NEVER:
@@ -202,7 +204,8 @@ class _Text:
         return f"WITH {', '.join(loaded)} {self._grouped(source, where)}"
 
     def _loaded(self, item: FromItem) -> str:
-        """The rows of an alias with its hidden columns. Materialised: no filter shall be pushed into Arrow."""
+        """The rows of an alias with its hidden columns. They are materialised so that DuckDB pushes no filter into
+        Arrow."""
         name, columns = self.relation(item), "*"
         if item.window is not None and item.window.kind == "ROWS":
             order = ", ".join(["__t", *(f'"{n}"' for n in self.used[item.alias] if n != "__t")])
@@ -229,7 +232,8 @@ class _Text:
         return attempt(node, replace)
 
     def _windows(self) -> list[str]:
-        """Every component in its window, at the newest time of the combination or at the slide boundary."""
+        """The conditions that every component is in its window at the newest time of the combination, or at the slide
+        boundary."""
         timed = [item for item in self.items if self.times[item.alias] is not None]
         newest = "greatest(" + ", ".join(f'"{item.alias}".__t' for item in timed) + ")"
         at = newest if self.slide is None else "__w.__end"

@@ -2,8 +2,9 @@
 
     python -m eddyline.testing.planted [--only NAME] [--share 3 --seed 7]
 
-A patch begins with what it breaks and the test that catches it. It is applied to a copy of the package, and the test is
-run on that: if it passes, the rule has no guard. Exit status 1 if any fault goes unnoticed, or a patch does not apply.
+A patch begins with the rule that it breaks and the test that catches it. It is applied to a copy of the package, and
+the test is run on the copy: if the test passes, no test guards the rule. Exit status 1 if any fault goes unnoticed, or
+a patch does not apply.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ _CAUGHT = re.compile(r"^Caught by (\S+)$", re.MULTILINE)
 
 
 def patches() -> list[Path]:
-    """All of them."""
+    """All patches."""
     return sorted(PATCHES.glob("*.patch"))
 
 
 def catcher(patch: Path) -> str:
-    """The test that must notice."""
+    """The test that must notice the fault of a patch."""
     found = _CAUGHT.search(patch.read_text(encoding="utf-8"))
     assert found is not None, f"{patch.name} does not say which test catches it"
     return found[1]
 
 
 def noticed(patch: Path) -> str:
-    """Plants a fault and runs the test; empty if it was noticed, else what went wrong."""
+    """Plant a fault and run its test; empty if the test noticed it, else what went wrong."""
     with tempfile.TemporaryDirectory(prefix="eddyline-planted-") as folder:
-        shutil.copytree(ROOT / "src", Path(folder, "src"))  # with the compiled kernels, which are of the same files
+        shutil.copytree(ROOT / "src", Path(folder, "src"))  # with the cache of compiled kernels
         applied = subprocess.run(["git", "apply", str(patch)], cwd=folder, capture_output=True, text=True, check=False)
         if applied.returncode:
             return f"it does not apply: {applied.stderr.strip()}"
@@ -53,7 +54,7 @@ def noticed(patch: Path) -> str:
             )
         except subprocess.TimeoutExpired:
             return f"the test did not end within {_PATIENCE:.0f} s"
-    if ran.returncode == 1:  # some failed; anything else is no verdict
+    if ran.returncode == 1:  # some tests failed; other exit statuses mean that pytest could not run them
         return ""
     return "nobody noticed" if ran.returncode == 0 else f"the test did not run: {ran.stdout.strip()[-300:]}"
 

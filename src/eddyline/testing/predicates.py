@@ -1,6 +1,6 @@
 """Conditions and values for random queries, as text: the edges of the join graph, bounds in time, filters, arguments.
 
-What is tied to the shape of a query is written here from templates; arbitrary expressions come from `expressions`.
+Conditions that depend on the shape of a query are written here from templates; `expressions` makes arbitrary ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eddyline.testing.timeline import amount
 
 @dataclass(frozen=True)
 class Alias:
-    """An item of FROM: its columns, those that are join keys by the number of their domain, and its time."""
+    """An item of FROM: its columns, its join keys by the number of their domain, and its time column."""
 
     name: str
     stream: str
@@ -41,14 +41,15 @@ def interval(rng: random.Random, micros: int) -> str:
 
 
 def is_number(type_: pa.DataType) -> bool:
-    """Whether arithmetic makes sense; that of UBIGINT and a signed integer has no type here."""
+    """Whether arithmetic with the type is possible. UBIGINT is left out: with a signed integer it has no result type
+    here."""
     if type_ == pa.uint64():
         return False
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 
 def is_opaque(type_: pa.DataType) -> bool:
-    """A payload that has no functions."""
+    """Whether it is a payload type without functions."""
     return bool(pa.types.is_nested(type_) and not pa.types.is_dictionary(type_))
 
 
@@ -194,7 +195,7 @@ def selection(rng: random.Random, aliases: Sequence[Alias]) -> str:
 
 
 def _arbitrary(rng: random.Random, aliases: Sequence[Alias], depth: int) -> str:
-    """Any condition. Most are seldom true, so often it is written such that rows pass in other ways too."""
+    """Any condition. Random conditions are seldom true, so most are changed such that other rows pass too."""
     condition = random_expr(rng, pa.bool_(), _plain(aliases), depth)
     ref, type_ = rng.choice(_plain(aliases))
     other = f"{ref} > {rng.randint(0, 4)}" if is_number(logical(type_)) else f"{ref} IS NOT NULL"

@@ -1,6 +1,6 @@
-"""DuckDB's Python module reports objects that are still there when a process ends, also where only a thread of another
-library holds them. Nobody can do anything about that then, and it buries the result of the tests: after the last line
-of Python nothing is written to standard error any more."""
+"""Silences standard error at the very end of a test process. DuckDB's Python module reports objects that are still
+alive when a process ends, also objects that only a thread of another library holds. Nothing can be done about them, and
+the reports bury the result of the tests."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ def _close() -> None:
     os.dup2(nowhere, 2)
 
 
-atexit.register(_close)  # what is registered first is called last
+atexit.register(_close)  # registered first, so it is called last

@@ -1,6 +1,7 @@
-"""A plan source that changes plans at random: at once, by moving states, on a parallel track, or beginning in vain.
+"""A plan source that changes plans at random: at once, by moving state, on a parallel track, or with a migration that
+is given up.
 
-It is passed in wherever slots are made: in one process, in a simulation of the batch protocol, with wind-back and
+Tests pass it to the slots that they make: in one process, and in a simulation of the batch protocol with wind-back and
 crashes.
 """
 
@@ -24,11 +25,11 @@ BEGIN, GIVE_UP = 0.6, 0.05
 WAYS: tuple[How, ...] = ("at once", "moving state", "moving state", "parallel track", "parallel track")
 
 done: Counter[str] = Counter()
-"""Migrations that came to their end in this process, by how; and how many were begun to a plan that groups."""
+"""The number of migrations completed in this process, by strategy, and of those begun to a plan that groups."""
 
 
 class RandomPlans:
-    """Proposes random plans in place of another plan source, which watches all the same."""
+    """Proposes random plans in place of another plan source, which still watches the slot."""
 
     def __init__(self, rng: Random, other: PlanSource) -> None:
         self._rng, self._other = rng, other
@@ -68,7 +69,8 @@ class RandomPlans:
 
 
 def random_plans(seed: int | None) -> MakePlanSource:
-    """Makes the plan sources of slots, which share one source of randomness; those of the settings without a seed."""
+    """A factory for the plan sources of slots, which share one random generator; without a seed, the factory of the
+    settings."""
     if seed is None:
         return plan_source
     rng = Random(seed)

@@ -1,4 +1,4 @@
-"""A case as a Python file that runs it again and prints the difference: what a failing fuzz run leaves behind."""
+"""A case as a Python file that runs it again and prints the difference. A failing fuzz run writes such files."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def rows_of(schema: pa.Schema, columns: list[list[object]]) -> pa.RecordBatch:
 
 
 def schema_text(schema: pa.Schema) -> str:
-    """Python for a schema."""
+    """A schema as Python source."""
     return "pa.schema([" + ", ".join(f"({f.name!r}, {type_text(f.type)})" for f in schema) + "])"
 
 
 def type_text(type_: pa.DataType) -> str:
-    """Python for an Arrow type.
+    """An Arrow type as Python source.
 
     >>> type_text(pa.dictionary(pa.int32(), pa.list_(pa.decimal128(9, 2))))
     'pa.dictionary(pa.int32(), pa.list_(pa.decimal128(9, 2)))'

@@ -1,9 +1,9 @@
 """From our SELECT to DuckDB's: names qualified, and every node that can fail made NULL where it fails.
 
-SEMANTICS makes an expression that cannot be evaluated NULL at the node that fails. In DuckDB that is TRY(...) round
-every node that can fail, and NULLIF round divisors (a float divided by zero is NULL with us, infinite there). This
-works on the text's tree alone and knows nothing of our binder, functions and types, so that it can disagree with
-them.
+By SEMANTICS, an expression that cannot be evaluated is NULL at the node that fails. In DuckDB that is TRY(...) around
+every node that can fail, and NULLIF around divisors (a float divided by zero is NULL in Eddyline, infinite in DuckDB).
+This module works only on the tree of the text and uses none of our binder, functions and types, so that it can disagree
+with them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ Replace = Callable[[exp.Expr], exp.Expr | None]
 
 
 def attempt(node: exp.Expr, replace: Replace) -> exp.Expr:
-    """An expression with `replace` asked at every node, parents first, and the rest guarded. Uses up what is given."""
+    """The expression with every node replaced for which `replace` returns another, parents first, and the other nodes
+    guarded. It modifies the given tree."""
     done = replace(node)
     if done is not None:
         return done
@@ -54,7 +55,7 @@ def _guard(node: exp.Expr) -> exp.Expr:
         number = divisor.this if isinstance(divisor, exp.Neg) else divisor
         if not isinstance(number, exp.Literal):
             divisor.replace(exp.Nullif(this=divisor.copy(), expression=exp.Literal.number(0)))
-        elif not number.is_string and float(number.this) == 0:  # NULL, but of the type that it would have had
+        elif not number.is_string and float(number.this) == 0:  # NULL of the type that the division would have
             return exp.Case(ifs=[exp.If(this=exp.true(), true=exp.null())], default=exp.Try(this=node))
     if isinstance(node, CAN_FAIL) and not isinstance(node, NEVER_FAILS):
         return exp.Try(this=node)
@@ -85,12 +86,12 @@ class Names:
         self.schemas = schemas
 
     def find(self, column: exp.Column) -> tuple[str, str] | None:
-        """Alias and column as declared; None if it is no column of FROM, or a field of one."""
+        """Alias and column as declared; None if the name is not a column of FROM, or is a field of one."""
         found = self.path(column)
         return found[:2] if found is not None and not found[2] else None
 
     def path(self, column: exp.Column) -> tuple[str, str, list[str]] | None:
-        """Alias, column, and the fields of it that are named after it."""
+        """Alias, column, and the names of the fields that follow it; None if the name is not a column of FROM."""
         parts = [part.name for part in column.parts]
         for skip in (1, 0) if len(parts) > 1 else (0,):
             found = [
@@ -133,20 +134,20 @@ class Names:
         return isinstance(node, exp.Cast) and node.to.sql("duckdb").startswith("TIMESTAMP")
 
     def is_blob(self, node: exp.Expr) -> bool:
-        """Whether an expression is of bytes, as far as the text tells."""
+        """Whether an expression gives bytes, as far as the text tells."""
         found = self.find(node) if isinstance(node, exp.Column) else None
         if found is not None:
             return bool(logical(self.schemas[found[0]].field(found[1]).type) == pa.binary())
         return self.is_blob(node.this) if isinstance(node, exp.Paren) else is_call(node, "encode")
 
     def decoded(self, node: exp.Expr) -> exp.Expr | None:
-        """CAST(blob AS VARCHAR), which is no decoding in DuckDB, as decode(blob); None for any other node."""
+        """CAST(blob AS VARCHAR) as decode(blob), because DuckDB's cast does not decode; None for any other node."""
         if isinstance(node, exp.Cast) and node.to.is_type("varchar", "text") and self.is_blob(node.this):
             return exp.Anonymous(this="decode", expressions=[node.this.copy()])
         return None
 
     def duration_abs(self, node: exp.Expr) -> exp.Expr | None:
-        """ABS(t - u) of two timestamps, which DuckDB does not have, as a CASE; None for any other node."""
+        """ABS(t - u) of two timestamps as a CASE, because DuckDB has no such ABS; None for any other node."""
         inner = node.expressions[0].unnest() if is_call(node, "abs") and len(node.expressions) == 1 else None
         if not isinstance(inner, exp.Sub) or not (self.is_instant(inner.this) and self.is_instant(inner.expression)):
             return None

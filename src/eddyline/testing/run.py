@@ -1,7 +1,7 @@
-"""A case on the engine, and beside the oracle.
+"""Run a case on the engine, and compare it with the oracle.
 
-The setting "durable" is a seed: the case is then run through the batch protocol, in a story of that seed
-(simulation.py). So is "migrate": then slots change their plans (random_plans.py).
+The setting "durable" is the seed of a simulation: with it the case runs through the batch protocol (simulation.py). The
+setting "migrate" is the seed of migrations: with it slots change their plans (random_plans.py).
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ from eddyline.testing.random_plans import random_plans
 from eddyline.testing.simulation import Simulation
 
 CRASHES = (0.0, 0.01, 0.03, 0.1)
-"""Shares of the fault points at which something dies."""
+"""The shares of fault points at which a task or the job dies; a simulation draws one of them."""
 
 
 def bound(case: Case, script: Script | None = None) -> Query:
-    """The query of a case; `script` if it is parsed already."""
+    """The query of a case; `script` is its script if that is already parsed."""
     udfs.register()
     return bind(script or parse(case.script), lambda declaration: case.schema(declaration.name))
 
 
 def run(case: Case, query: Query | None = None) -> Outcome:
-    """Run a case on the engine: tables, batches with what is undone before them, the end."""
+    """Run a case on the engine: the tables, the batches, each after the rows that are wound back before it, and the
+    end."""
     settings: dict[str, Any] = dict(case.settings)
     durable, query = settings.pop("durable", None), query or bound(case)
     plans = random_plans(settings.pop("migrate", None))
@@ -72,12 +73,12 @@ def _run(case: Case, query: Query, settings: Settings, plans: MakePlanSource) ->
 
 
 def expected_of(case: Case, oracle: Oracle, script: Script | None = None) -> Expected:
-    """What the oracle says to a case."""
+    """The oracle's result for a case."""
     return oracle.expected(script or parse(case.script), case.schema, case.batches, case.tables)
 
 
 def wrong(outcome: Outcome, expected: Expected) -> str | None:
-    """None if an outcome is what was expected, else the difference, for a person."""
+    """None if an outcome is the expected one, else a text about the difference."""
     late = sum(s.late for s in expected.rows.values())
     dead = sum(s.dead for s in expected.rows.values())
     used = sum(s.used.num_rows for s in expected.rows.values())

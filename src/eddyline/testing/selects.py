@@ -1,4 +1,4 @@
-"""What random queries select: outputs, group keys, aggregates, HAVING; as text."""
+"""The SELECT of random queries as text: outputs, group keys, aggregates, HAVING."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eddyline.testing.case import FromPart, SelectParts
 from eddyline.testing.predicates import Alias, is_number, is_opaque, value
 
 Note = Callable[[str], None]
-"""Told every feature that is drawn."""
+"""A function that is called with the name of every drawn feature."""
 
 
 def plain_select(
@@ -75,7 +75,7 @@ def _keys(rng: random.Random, aliases: Sequence[Alias]) -> list[str]:
 
 
 def _number(rng: random.Random, aliases: Sequence[Alias]) -> str:
-    """Something that can be summed; mostly a column."""
+    """An expression that can be summed; mostly a column."""
     if rng.random() < 0.15:
         return value(rng, aliases, 1, rng.choice([pa.int64(), pa.decimal128(18, 3)]))
     alias = rng.choice(list(aliases))

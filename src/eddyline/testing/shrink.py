@@ -1,7 +1,8 @@
-"""Make a failing case small: leave out parts and rows as long as it still fails.
+"""Shrink a failing case: leave out parts and rows as long as it still fails.
 
-Greedy and in rounds until nothing more can go: undone batches, conditions, outputs, keys, HAVING, whole FROM items,
-windows, the cut into batches, columns, then rows by halves and quarters down to single ones (delta debugging).
+It is greedy, in rounds until nothing more can be left out: undone batches, conditions, outputs, keys, HAVING, whole
+FROM items, windows, the cut into batches, columns, then rows by halves and quarters down to single rows (delta
+debugging).
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ SIMPLEST: dict[str, tuple[object, ...]] = {
     "explore": (0.0,),
     "seed": (0,),
 }
-"""Settings that say nothing about a difference if it stays with them, the simplest first."""
+"""Simpler values of settings, the simplest first: a setting is irrelevant to a difference that remains with such a
+value."""
 
 Fails = Callable[[Case], bool]
-"""Whether a case still shows the difference; False too for a case that is no longer a valid script."""
+"""Whether a case still shows the difference; also False for a case that is no longer a valid script."""
 
 
 def shrink(case: Case, fails: Fails, seconds: float = 20.0, clock: Callable[[], float] = time.monotonic) -> Case:
-    """A smaller case that still fails, found within about so many seconds."""
+    """A smaller case that still fails, found within about `seconds` seconds."""
     deadline = clock() + seconds
     smaller = True
     while smaller and clock() < deadline:
@@ -89,8 +91,8 @@ def _fewer_parts(case: Case) -> Iterator[Case]:
 
 
 def _without_alias(plan: str, alias: str) -> str:
-    """A tree without one of its leaves, and without operators that then have none; none is late, for it may have become
-    the root."""
+    """A tree without one of its leaves, and without operators that lose all their leaves. No operator is late, because
+    a late one might have become the root."""
     tree = re.sub(rf"\b{alias}\b|[!+]", "", plan)
     while (smaller := re.sub(r"\(\s*\)", "", tree)) != tree:
         tree = smaller
@@ -98,7 +100,7 @@ def _without_alias(plan: str, alias: str) -> str:
 
 
 def _unused_gone(case: Case) -> Case:
-    """Without the streams that FROM does not name."""
+    """The case without the streams that FROM does not name."""
     used = {s.stream for s in case.select.sources}
 
     def only(rows: Rows) -> Rows:

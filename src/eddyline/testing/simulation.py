@@ -1,15 +1,15 @@
-"""A case through the batch protocol, in one process, with whatever may go wrong: one seed, one story.
+"""Run a case through the batch protocol in one process, with random failures that one seed determines.
 
-The driver, the split and the slots are the real ones (protocol/coordinator.py, packing.py, turn.py); only Spark is not
-there, and the sink is a dictionary, if no other is given. The story may say
+The driver, the split and the slots are the real ones (protocol/coordinator.py, packing.py, turn.py); only Spark is
+missing, and the sink is a dictionary unless another is given. A simulation may decide
 
-- at a fault point, that a task dies, or everything: then only what is durable is left (the checkpoint, the arenas, the
+- at a fault point, that a task dies, or everything: then only durable state remains (the checkpoint, the arenas, the
   sink), the job is started again, sometimes with other settings and another number of slots, and goes on;
 - that a turn is taken twice, as when a task is retried, or once more after its batch was committed, by a zombie;
-- that a batch was begun with other rows, or as the end, and came to nothing after some slots had taken their turns;
+- that a batch was begun with other rows, or as the end, and failed after some slots had taken their turns;
 - on which of two hosts, each with its own arenas, a slot takes its turn.
 
-When the job has ended, nothing may be left of all that in the checkpoint (`leftovers`).
+When the job has ended, the checkpoint may hold no files of these failures (`leftovers`).
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ HOSTS: tuple[tuple[str | None, ...], ...] = ((None,), ("a",), ("a", "b"))
 """Hosts that have arenas; None: slots stay in the process."""
 
 Parcels = dict[int, list[bytes]]
-"""By slot."""
+"""The parcels of a batch by slot, as bytes."""
 
 
 class Crash(EddylineError):
-    """Something dies here."""
+    """The simulated death of a task or of the whole job."""
 
 
-class Sink(Publisher, Protocol):
-    """What is durable outside."""
+class SimulatedSink(Publisher, Protocol):
+    """The sink of a simulated job: it survives every crash."""
 
     def stage(self, outlet: Outlet, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
-        """In a turn."""
+        """Write rows in a turn; returns the names of what was staged."""
 
     def rows(self, outlet: Outlet, after: int = -1) -> list[pa.RecordBatch]:
-        """All that was published of batches after this one."""
+        """All published rows of batches after this one."""
 
 
 class MemorySink:
-    """Rows that were staged, and what was published of them, by batch."""
+    """A sink in memory: the staged rows, and the published ones by batch."""
 
     def __init__(self) -> None:
         self._staged: dict[str, Sequence[pa.RecordBatch]] = {}
@@ -92,8 +92,8 @@ class MemorySink:
 
 
 class Simulation:
-    """One case, one story. `strike` is called at every fault point, and may raise; if it is not given, one in so many
-    points is the death of a task or of everything (`crashes`)."""
+    """One simulated run of a case. `strike` is called at every fault point, and may raise; without it, a task or the
+    whole job dies at the share `crashes` of the points."""
 
     def __init__(
         self,
@@ -103,16 +103,16 @@ class Simulation:
         folder: str,
         seed: int,
         crashes: float = 0.02,
-        sink: Sink | None = None,
+        sink: SimulatedSink | None = None,
         strike: Callable[[str], None] | None = None,
         plans: MakePlanSource = plan_source,
     ) -> None:
         self._case, self._query, self._settings, self._folder = case, query, settings, folder
         self._rng, self._crashes, self._plans = Random(seed), crashes, plans
-        self._sink: Sink = sink or MemorySink()
+        self._sink: SimulatedSink = sink or MemorySink()
         self._strike = strike or self._at_random
         self._strange = 0.0 if strike else 0.1
-        """How often other strange things happen than faults."""
+        """The share of batches with repeated turns, false starts and the like."""
         self._attempts = 0
         self.reached: Counter[str] = Counter()
 
@@ -122,7 +122,7 @@ class Simulation:
         return os.path.join(self._folder, "checkpoint")
 
     def run(self) -> Outcome:
-        """To the end, however often it dies."""
+        """Run the job to its end, restarting it after every crash."""
         while True:
             try:
                 return self.live()
@@ -132,7 +132,7 @@ class Simulation:
                     self._other_settings()
 
     def live(self) -> Outcome:
-        """One life: from the newest commit to the end, or until it dies (raises)."""
+        """One start of the job: from the newest commit to the end; raises Crash if it dies."""
         faults.inject(self._reach)
         try:
             return self._live()
@@ -166,9 +166,7 @@ class Simulation:
         checkpoint.open({"case": self._case.select.text})
         hosts = self._rng.choice(HOSTS) if self._strange else ("a",)
         of_job = self._query, self._settings, slots, checkpoint
-        homes = [
-            Home(*of_job, h and f"{self._folder}/host-{h}", self._sink.stage, plans=self._plans) for h in hosts
-        ]
+        homes = [Home(*of_job, h and f"{self._folder}/host-{h}", self._sink.stage, plans=self._plans) for h in hosts]
         coordinator = Coordinator(checkpoint, homes[0].watermarks, homes[0].horizon, self._sink, slots)
         batches = self._case.batches
         while not coordinator.commit.finished:
@@ -192,7 +190,7 @@ class Simulation:
         return self._outcome(coordinator)
 
     def _false_start(self, coordinator: Coordinator, homes: Sequence[Home], number: int) -> None:
-        """A batch that is begun with other rows, or as the end, and comes to nothing."""
+        """Begin a batch with other rows, or as the end, and abandon it."""
         if self._rng.random() >= self._strange:
             return
         other = self._case.batches[number - 1].undone
@@ -221,7 +219,7 @@ class Simulation:
                 home = self._rng.choice(homes)
                 return take_turn(home, decision, slot, self._attempt(), map(unpacked, parcels[slot]))
             except Crash:
-                if self._rng.random() < 0.5:  # the driver died as well
+                if self._rng.random() < 0.5:  # the driver dies as well
                     raise
 
     def _attempt(self) -> str:
@@ -229,7 +227,7 @@ class Simulation:
         return str(self._attempts)
 
     def _packed(self, home: Home, decision: Decision, rows: Rows) -> Parcels:
-        """What the splits give: a task for each record batch, in any order."""
+        """The parcels of all splits: one task packs each record batch, in any order."""
         found: list[Packed] = []
         for task, (stream, batch) in enumerate(self._rng.sample(rows, len(rows))):
             packer = Packer(home, decision, task)
@@ -251,8 +249,8 @@ class Simulation:
 
 
 def leftovers(checkpoint: str) -> list[str]:
-    """Files in the checkpoint of a job that has ended, but for what says what it is of, which files it has read, and
-    that it has ended."""
+    """Files in the checkpoint of an ended job other than its description, the list of files that it has read, and its
+    last commit."""
     root = Path(checkpoint)
     files = sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file())
     files = [name for name in files if not name.startswith("files/")]

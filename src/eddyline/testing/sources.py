@@ -1,9 +1,9 @@
-"""A source from Python with marks in it, so that a test of an end, a crash or a pause is three lines.
+"""A source in Python with marks in it, with which a test of an end, a crash or a pause takes three lines.
 
-`MarkedSource` is an iterable of record batches, what `el.stream` takes. Between the batches stand marks: PAUSE gives
-one empty batch (the stream is silent for a while), ABORT raises `Abort` (the process that reads it dies here), END
-ends the stream whatever follows. Reading goes on where it stopped: iterating again after an ABORT starts after the
-mark, as a restarted job that has read the batches before it would; `rewind()` starts from the beginning.
+`MarkedSource` is an iterable of record batches for `el.stream`. Marks stand between the batches: PAUSE gives one empty
+batch (the stream is silent for a while), ABORT raises `Abort` (the reading process dies here), END ends the stream
+whatever follows. Reading continues where it stopped: a new iteration after an ABORT starts after the mark, like a
+restarted job that has read the batches before it; `rewind()` starts from the beginning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eddyline.errors import JobError
 
 
 class Mark(Enum):
-    """What may stand between two batches."""
+    """A mark between two batches."""
 
     END = "END"
     ABORT = "ABORT"
@@ -28,7 +28,7 @@ END, ABORT, PAUSE = Mark.END, Mark.ABORT, Mark.PAUSE
 
 
 class Abort(JobError):
-    """Raised at an ABORT mark, in place of whatever kills a job in real life."""
+    """Raised at an ABORT mark: it stands for a real crash."""
 
 
 class MarkedSource:

@@ -1,12 +1,13 @@
-"""Random cases on real Spark: the same rows come out with any number of slots, on the local engine and by the oracle.
+"""Random cases on real Spark: the results must be equal with any number of slots, on the local engine and by the
+oracle.
 
     python -m eddyline.testing.spark_cases --cases 300 --seed 1 [--only 12]
 
-A case's rows become parquet files, one for each stream and batch, which Spark's source takes batch by batch as it sees
-fit. The cut decides which rows are late, so no row may be: where a case has late rows, its streams get a lateness that
-is as long as they are. Then the result is a function of the rows alone, the counts too. Nothing is wound back here.
-Left out: results of a type that parquet cannot hold (INTERVAL), timestamps in seconds (they are milliseconds in a file)
-and what `eager` does, which changes constants of one process.
+The rows of a case become parquet files, one for each stream and batch, and Spark's source decides which files a batch
+reads. The cut into batches decides which rows are late, so no row may be late: where a case has late rows, its streams
+get a lateness as long as the streams. Then the results and the counts depend on the rows alone. Nothing is wound back
+here. Left out are results of a type that parquet cannot hold (INTERVAL), timestamps in seconds (files have
+milliseconds) and `eager`, which changes constants of one process only.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ from eddyline.testing.run import Outcome, bound, expected_of, run, wrong
 
 SLOTS = (1, 2, 3)
 AT_ONCE = 2
-"""Jobs that run side by side: much of a small one is waiting for one process or another to start."""
+"""The number of jobs that run at the same time: a small job spends much of its time waiting for processes to start."""
 BATCHES = 2
-"""About so many batches of rows: one on Spark has a fixed cost of some tenths of a second."""
+"""The approximate number of batches of a case: each batch on Spark has a fixed cost of some tenths of a second."""
 MODULES = ("eddyline.testing.fuzz_functions",)
 _COUNTS = ("rows_in", "rows_used", "rows_late", "rows_dead", "rows_out")
 
 
 def in_files(case: Case) -> Case:
-    """The case as files can hold it, and without late rows whatever the cut."""
+    """The case with types that files can hold, and without late rows for any cut into batches."""
     long = _span(case) if "late rows" in case.features else 0
     streams = tuple(
         replace(s, schema=_as_in_a_file(s.schema), lateness=max(s.lateness, long) if s.time else 0)
@@ -100,7 +101,7 @@ def holds(query: Query) -> bool:
 
 
 def run_on_spark(case: Case, script: str, slots: int, spark: Any) -> Outcome:
-    """A case that was written to files, on a session."""
+    """Run a case that was written to files in a Spark session."""
     from eddyline.spark.runner import SparkRunner
 
     found: list[pa.RecordBatch] = []
@@ -114,8 +115,8 @@ def run_on_spark(case: Case, script: str, slots: int, spark: Any) -> Outcome:
 
 
 @dataclass
-class Report:
-    """What a run saw."""
+class SparkReport:
+    """The results of a run."""
 
     cases: int = 0
     left_out: int = 0
@@ -127,7 +128,7 @@ class Report:
     differences: list[str] = field(default_factory=list)
 
     def summary(self) -> str:
-        """For a person."""
+        """The results as text for display."""
         return (
             f"{self.cases} queries, each on the local engine and on Spark with {_listed(SLOTS)} slots: "
             f"{len(self.differences)} differences; {self.rows} result rows, {self.empty} queries without any, "
@@ -141,14 +142,16 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 class Everywhere:
-    """Runs cases of one seed on a session, which stays open."""
+    """Runs cases of one seed in one Spark session, which stays open."""
 
     def __init__(self, seed: int, spark: Any, slots: Sequence[int] = SLOTS) -> None:
         self._seed, self._spark, self._slots, self._oracle = seed, spark, slots, Oracle()
 
-    def run(self, indexes: Iterable[int], wanted: int, told: Callable[[Report], None] = lambda report: None) -> Report:
-        """Cases with these numbers, until `wanted` of them could be run."""
-        report = Report()
+    def run(
+        self, indexes: Iterable[int], wanted: int, told: Callable[[SparkReport], None] = lambda report: None
+    ) -> SparkReport:
+        """Run cases with these numbers until `wanted` of them could be run; `told` is called with the progress."""
+        report = SparkReport()
         for index in indexes:
             if report.cases == wanted:
                 break
@@ -156,7 +159,7 @@ class Everywhere:
             told(report)
         return report
 
-    def _one(self, index: int, report: Report) -> None:
+    def _one(self, index: int, report: SparkReport) -> None:
         case = in_files(generate(case_seed(self._seed, index)))
         script = parse(case.script)
         query = bound(case, script)
@@ -179,16 +182,16 @@ class Everywhere:
             report.jobs += len(jobs)
             report.seconds += time.monotonic() - begin
 
-    def _compare(self, what: str, expected: Expected, report: Report, outcome: Callable[[], Outcome]) -> None:
+    def _compare(self, what: str, expected: Expected, report: SparkReport, outcome: Callable[[], Outcome]) -> None:
         try:
             different = wrong(outcome(), expected)
         except Exception as error:
             different = f"{type(error).__name__}: {error}"
-            if error.__cause__ is not None:  # what Spark said, all of it
+            if error.__cause__ is not None:  # the whole message of Spark
                 sys.stderr.write(f"\n{error.__cause__}\n")
         if different is not None:
             report.differences.append(f"{what}: {different}")
-            sys.stderr.write(f"\n{report.differences[-1]}\n")  # a long run may be stopped before its end
+            sys.stderr.write(f"\n{report.differences[-1]}\n")  # at once: a long run may be stopped before its end
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -203,11 +206,11 @@ def main(arguments: list[str] | None = None) -> int:
     indexes = range(given.cases * 10) if given.only is None else [given.only]
     sys.stderr.write(f"seed {given.seed}\n")
 
-    def told(report: Report) -> None:
+    def told(report: SparkReport) -> None:
         sys.stderr.write(f"\r{report.cases} queries, {len(report.differences)} differences")
         sys.stderr.flush()
 
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the files of the case go as well
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the files of the case are deleted too
     os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
     spark, ours = session({"spark.log.level": "OFF"})
     try:

@@ -1,8 +1,9 @@
-"""Faults in whichever process comes to their points: in the driver of a job on Spark, and in its workers.
+"""Faults in the first process that reaches their points: the driver of a job on Spark, or one of its workers.
 
-A folder says what is to happen: a file `0007.todo` names a point and a fault. Who reaches the point first renames the
-file, so that each fault happens once, and does it. Processes are armed by a module of the job (`module`), which all of
-them import, as they do modules with user functions. Which points were reached is noted in the folder as well.
+A folder holds the planned faults: a file `0007.todo` names a point and a fault. The first process that reaches the
+point renames the file, so that each fault happens once, and then has the fault. Processes are armed by a module of the
+job (`module`), which all of them import, like modules with user functions. The folder also records which points were
+reached.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ TODO, DONE, REACHED = ".todo", ".done", "reached"
 
 
 class Struck(EddylineError):
-    """A fault that was asked for."""
+    """A planned fault."""
 
 
 def _dies(root: Path, point: str) -> None:
@@ -33,14 +34,15 @@ def _disk_full(root: Path, point: str) -> None:
 
 
 def _torn(root: Path, point: str) -> None:
-    """Only half of the newest segment gets written, and its writer dies."""
+    """Cut the newest segment in half, as if its writer died while writing it, and die."""
     file = max((root / "log").iterdir(), key=lambda path: path.stat().st_mtime_ns)
     os.truncate(file, file.stat().st_size // 2)
     raise Struck(point)
 
 
 def _zombie(root: Path, point: str) -> None:
-    """A task of an old batch writes what nobody waits for, and what it never completes."""
+    """Leave files as a task of an old batch might write them: a whole segment that no commit names, and an unfinished
+    one."""
     for folder in ("log", "small"):
         (root / folder).mkdir(parents=True, exist_ok=True)
         (root / folder / "00000001-0-zombie").write_bytes(b"whatever")
@@ -48,7 +50,7 @@ def _zombie(root: Path, point: str) -> None:
 
 
 def _flipped(root: Path, point: str) -> None:
-    """A bit flips in a segment that the newest commit names, and everything dies."""
+    """Flip a bit in a segment that the newest commit names, and die."""
     commit = max(p for p in (root / "commits").iterdir() if p.name.isdigit())
     named = json.loads(commit.read_bytes().partition(b"\n")[2])["log"]
     file = root / str(named[0]["name"])
@@ -65,11 +67,11 @@ FAULTS: dict[str, Callable[[Path, str], None]] = {
     "late file of a zombie": _zombie,
     "flipped bit": _flipped,
 }
-"""What may happen at a point of a job with its checkpoint in a folder."""
+"""The faults by name; each is called with the folder of the job's checkpoint and the point."""
 
 
 def strike(folder: Path, point: str, fault: str) -> None:
-    """The next one to reach a point meets a fault."""
+    """Plan a fault for the next process that reaches a point."""
     folder.mkdir(exist_ok=True)
     number = sum(1 for path in folder.iterdir() if path.suffix in (TODO, DONE))
     (folder / f"{number:04}{TODO}").write_text(json.dumps([point, fault]))
@@ -87,7 +89,7 @@ def module(folder: Path, checkpoint: Path) -> str:
 
 
 def arm(folder: Path, checkpoint: Path) -> None:
-    """From now on this process meets the faults of a folder, as long as that is there."""
+    """From now on this process has the faults planned in a folder, as long as the folder exists."""
 
     def reached(point: str) -> None:
         with contextlib.suppress(FileNotFoundError), (folder / REACHED).open("a", encoding="utf-8") as file:
@@ -97,7 +99,7 @@ def arm(folder: Path, checkpoint: Path) -> None:
                 where, fault = json.loads(todo.read_text())
                 if where != point:
                     continue
-                todo.rename(todo.with_suffix(DONE))  # somebody else may have been quicker
+                todo.rename(todo.with_suffix(DONE))  # another process may have been quicker
                 FAULTS[fault](checkpoint, point)
                 return
 
@@ -105,11 +107,11 @@ def arm(folder: Path, checkpoint: Path) -> None:
 
 
 def left(folder: Path) -> list[tuple[str, str]]:
-    """Points and faults that nobody came to."""
+    """The points and faults that no process has reached."""
     return [tuple(json.loads(path.read_text())) for path in sorted(folder.glob(f"*{TODO}"))]
 
 
 def points_reached(folder: Path) -> set[str]:
-    """The points that any process came to."""
+    """The points that any process has reached."""
     path = folder / REACHED
     return set(path.read_text(encoding="utf-8").splitlines()) if path.exists() else set()

@@ -1,7 +1,7 @@
 """Event times, order of arrival and the cut into batches of random cases.
 
-A row arrives at its event time plus a delay of at most its stream's lateness, so that it is never late whatever the
-cut; rows that shall be late get a longer delay. Streams are read side by side, staggered, or one after the other.
+A row arrives at its event time plus a delay of at most its stream's lateness, so it is never late whatever the cut;
+rows that are meant to be late get a longer delay. Streams are read side by side, staggered, or one after the other.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def timeline(rng: random.Random) -> Timeline:
 def arrivals(
     rng: random.Random, times: Mapping[str, Sequence[int | None]], lateness: Mapping[str, int], late: float, span: int
 ) -> list[tuple[str, int]]:
-    """(stream, row number) of every row in the order in which they come."""
+    """(stream, row number) of every row in the order of arrival."""
     mode = rng.choice(["together", "together", "staggered", "in turn"])
     keyed: list[tuple[float, float, str, int]] = []
     for number, (stream, at) in enumerate(times.items()):
@@ -111,7 +111,7 @@ def _rows(rng: random.Random, piece: Sequence[tuple[str, int]], rows: Mapping[st
 def _undone(
     rng: random.Random, pieces: Sequence[Sequence[tuple[str, int]]], at: int, rows: Mapping[str, pa.RecordBatch]
 ) -> Rows:
-    """The batch itself in another order, a part of it, or it and the next one: it is wound back, so all is allowed."""
+    """Rows to wind back before a batch: the batch in another order, a part of it, or the batch and the next one."""
     piece = [*pieces[at], *(pieces[at + 1] if at + 1 < len(pieces) and rng.random() < 0.3 else [])]
     rng.shuffle(piece)
     return _rows(rng, piece[: rng.randint(0, len(piece))] if rng.random() < 0.3 else piece, rows)

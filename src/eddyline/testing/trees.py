@@ -8,22 +8,22 @@ from collections.abc import Collection, Sequence
 from eddyline.plan.tree import Tree, span_of
 
 PRODUCT = 0.1
-"""How often an operator joins two that no condition connects."""
+"""The share of operators that join two parts which no condition connects."""
 
 LATE = 0.3
-"""How often an operator below the root leaves selections to those above it."""
+"""The share of operators below the root that are late: they leave selections to the operators above them."""
 
 
 GROUPED = 0.5
-"""How often an operator below the root groups what it gives, in queries in which it can."""
+"""The share of operators below the root that group their results, in queries in which they can."""
 
 
 def random_tree(
     rng: random.Random, sources: int, edges: Collection[tuple[int, int]], late: float = LATE, grouped: float = 0.0
 ) -> Tree:
-    """Any tree, mostly without products: operators are made of two parts that an edge connects, and then some are made
-    one with the operator above them. The share `late` of those below the root is late, `grouped` of them group, and
-    half as many of the sources."""
+    """A random tree, mostly without products: operators join two parts that an edge connects, and then some are merged
+    with the operator above them. Of the operators below the root the share `late` is late and the share `grouped`
+    groups; half that share of the sources is grouped before it is joined."""
     parts: list[Tree | int] = list(range(sources))
     if grouped and sources > 1:
         parts = [Tree((s,), grouped=True) if rng.random() < grouped / 2 else s for s in range(sources)]

@@ -18,7 +18,7 @@ MACROS = (
 
 
 def register() -> None:
-    """Register them with `el.udf`, once."""
+    """Register these functions with `el.udf`, once."""
     if "fuzz_mix" in registered():
         return
 

@@ -1,1 +1,1 @@
-"""Durable state: files that are written whole or not at all, segments of rows with checksums, and commits."""
+"""Durable files: a store that writes files whole or not at all, checksums, and segments of rows."""
