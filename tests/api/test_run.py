@@ -142,12 +142,12 @@ def test_the_watermark_is_a_datetime(rows: pa.Table) -> None:
 
 def test_how_they_are_shown(rows: pa.Table) -> None:
     stream = el.stream(rows, time="ts", lateness="2 s")
-    assert repr(stream) == "<Stream ts timestamp[us], k int64; time ts, lateness 0:00:02>"
+    assert repr(stream) == "<Stream ts TIMESTAMP, k BIGINT; time ts, lateness 0:00:02>"
     pages = pa.table({"id": [3], "title": ["<b>secret</b>"]})
     query = el.query("SELECT k, title\nFROM s, pages\nWHERE k = id AND k < 9", {"s": stream}, {"pages": pages})
     assert repr(query) == "<Query 'SELECT k, title FROM s, pages WHERE k = id AND k < 9' over s, pages>"
     html = query._repr_html_()
-    assert "WHERE k = id AND k &lt; 9" in html and "id int64, title string" in html and "secret" not in html
+    assert "WHERE k = id AND k &lt; 9" in html and "id BIGINT, title VARCHAR" in html and "secret" not in html
     run = query.start()
     summary = run.wait()
     assert repr(run).startswith("<Run done: batches ") and "rows in 5, rows out 1>" in repr(run)
