@@ -29,7 +29,7 @@ def written() -> Query:
 
 @pytest.fixture(autouse=True)
 def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizer, "_calibrated", [DEFAULTS])
+    monkeypatch.setattr(optimizer, "_calibrated", [DEFAULTS, DEFAULTS])
 
 
 def asked_first(engine: LocalEngine) -> dict[int, int]:

@@ -43,7 +43,7 @@ TREE = "((a b) c)"
 
 @pytest.fixture(autouse=True)
 def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizer, "_calibrated", [DEFAULTS])
+    monkeypatch.setattr(optimizer, "_calibrated", [DEFAULTS, DEFAULTS])
 
 
 @cache

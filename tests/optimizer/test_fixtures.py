@@ -17,13 +17,15 @@ from pathlib import Path
 
 import pytest
 
+from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import Model, bits
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.min_state import min_state
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.plans import Cost, PricedPlan, ResourceLimits
-from eddyline.optimizer.shapes import Pricing, mjoin_shape, tree_of
+from eddyline.optimizer.pricing import Pricing
+from eddyline.optimizer.shapes import mjoin_shape, tree_of
 from eddyline.optimizer.state_removal import state_removal
 from eddyline.optimizer.state_selection import state_selection
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
@@ -78,9 +80,9 @@ def answer_to(text: str) -> str:
         f"min-state: {tree_of(binary).text(aliases)} {costs(pricing.cost(binary))}",
         *(f"state-selection: {tree_of(s).text(aliases)} {costs(c)}" for s, c in state_selection(pricing, start)),
         *(f"state-removal: {tree_of(s).text(aliases)} {costs(c)}" for s, c in state_removal(pricing, binary)),
-        plan("mjoin-init", mjoin_init(model, limits)),
-        plan("bjtree-init", bjtree_init(model, limits)),
-        *(plan("exhaustive", found) for found in exhaustive(model, limits)),
+        plan("mjoin-init", mjoin_init(Pricing(model), limits)),
+        plan("bjtree-init", bjtree_init(Pricing(model), limits)),
+        *(plan("exhaustive", found) for found in exhaustive(Pricing(model, best_ordering), limits)),
     ]
     return "\n".join(lines)
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import StepCosts
 from eddyline.optimizer.migration_costs import PlanChange, moving_state, parallel_track
-from eddyline.optimizer.shapes import Pricing
+from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.workload import JoinEdge, Selection, SourceLoad, Workload
 from eddyline.plan.tree import Tree, mjoin
 from eddyline.testing.trees import random_tree
@@ -62,9 +62,22 @@ def test_what_comes_meanwhile_is_moved_too() -> None:
 
 
 def test_a_selection_inside_the_state_is_evaluated_again() -> None:
-    """The 20 pairs; half of them pass."""
+    """The 20 pairs that match; half of them pass."""
     found = moving_state(change(mjoin(3), LEFT, Selection(0b011, 0.5, 1e9)), 1.0, None)
-    assert found.seconds == pytest.approx(10 * PROBE + 10 * MATCH + 10 * A_TUPLE + 20 * 1e9)
+    assert found.seconds == pytest.approx(10 * PROBE + 20 * MATCH + 10 * A_TUPLE + 20 * 1e9)
+
+
+def test_a_state_that_is_filtered_is_made_of_the_old_one() -> None:
+    """The selection of (a b) is pushed down: each of the 20 tuples is asked, and 10 are inserted."""
+    late = Tree((Tree((0, 1), late=True), 2))
+    there = change(late, LEFT, Selection(0b011, 0.5, 1e9))
+    assert there.filtered == [0b011] and not there.fresh
+    found = moving_state(there, 1.0, None)
+    assert found.seconds == pytest.approx(20 * 1e9 + 10 * A_TUPLE) and found.tuples == pytest.approx(10)
+    back = moving_state(change(LEFT, late, Selection(0b011, 0.5, 1e9)), 1.0, None)
+    assert back.seconds == pytest.approx(10 * PROBE + 20 * MATCH + 20 * A_TUPLE), "joined again, and not asked"
+    track = parallel_track(there, LIVES, 1.0)
+    assert track.duration == 11.0 and 0.0 < track.tuples < inf
 
 
 def test_parallel_track_by_hand() -> None:

@@ -14,7 +14,8 @@ from eddyline.migration.boxes import boxes
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.move import MoveConditions, applied, choose_move
-from eddyline.optimizer.shapes import Pricing, shape_of
+from eddyline.optimizer.pricing import Pricing
+from eddyline.optimizer.shapes import shape_of
 from eddyline.optimizer.workload import JoinEdge, SourceLoad, Workload
 from eddyline.plan.tree import Tree, mjoin, parse_tree
 from eddyline.testing.trees import random_tree

@@ -13,8 +13,9 @@ from eddyline.optimizer import min_state as module
 from eddyline.optimizer.brute_force import least_binary_memory
 from eddyline.optimizer.min_state import contracted, min_state
 from eddyline.optimizer.plans import ResourceLimits
+from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.refine import neighbours, refine
-from eddyline.optimizer.shapes import Pricing, Shape, dissolve, group, mjoin_shape, shape_of, states, tree_of
+from eddyline.optimizer.shapes import Shape, dissolve, group, mjoin_shape, shape_of, states, tree_of
 from eddyline.optimizer.state_removal import state_removal
 from eddyline.optimizer.state_selection import merged, state_selection
 from eddyline.plan.tree import Tree

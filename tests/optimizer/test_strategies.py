@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from eddyline.optimizer import dominating as module
 from eddyline.optimizer import draw
+from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.dominating import choose, dominating
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.plans import Cost, PricedPlan, ResourceLimits
+from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 from eddyline.plan.tree import mjoin
 from eddyline.testing.clock import ManualClock
@@ -34,21 +36,21 @@ def check(m: Model, plan: PricedPlan) -> None:
 def test_what_they_find_is_priced_right_and_exhaustive_search_finds_no_less(seed: int, sources: int) -> None:
     drawn = draw.setting(Random(seed), sources)
     m = Model(drawn.workload, DEFAULTS)
-    found = [strategy(m, drawn.limits) for strategy in (mjoin_init, bjtree_init)]
+    found = [strategy(Pricing(m), drawn.limits) for strategy in (mjoin_init, bjtree_init)]
     for plan in found:
         check(m, plan)
         assert plan.tree in [considered.tree for considered in plan.considered]
         nearest = min(drawn.limits.excess(considered.cost) for considered in plan.considered)
         assert isclose(drawn.limits.excess(plan.cost), nearest, rel_tol=1e-9)
     if any(drawn.limits.allow(plan.cost) for plan in found):
-        assert exhaustive(m, drawn.limits)
+        assert exhaustive(Pricing(m, best_ordering), drawn.limits)
 
 
 def test_without_limits_the_start_is_taken() -> None:
     m = model(5, 6, wild=False)
-    assert mjoin_init(m, ResourceLimits()).tree == mjoin(6)
-    assert [step.step for step in mjoin_init(m, ResourceLimits()).considered] == ["mjoin-ordering"]
-    assert all(len(op.children) == 2 for op in bjtree_init(m, ResourceLimits()).tree.below())
+    assert mjoin_init(Pricing(m), ResourceLimits()).tree == mjoin(6)
+    assert [step.step for step in mjoin_init(Pricing(m), ResourceLimits()).considered] == ["mjoin-ordering"]
+    assert all(len(op.children) == 2 for op in bjtree_init(Pricing(m), ResourceLimits()).tree.below())
 
 
 @examples(25)
@@ -62,7 +64,7 @@ def test_dominating_plans_are_qualified_and_none_dominates_another(seed: int) ->
         clock.advance(1.0)
         return clock()
 
-    short, long = (dominating(m, drawn.limits, ticking, seconds) for seconds in (0.0, 300.0))
+    short, long = (dominating(Pricing(m, best_ordering), drawn.limits, ticking, seconds) for seconds in (0.0, 300.0))
     for plans in (short, long):
         for plan in plans:
             check(m, plan)
@@ -77,11 +79,11 @@ def test_dominating_plans_are_qualified_and_none_dominates_another(seed: int) ->
 def test_with_time_enough_it_comes_near_to_all_of_the_front(seed: int) -> None:
     drawn = draw.setting(Random(seed), 5)
     m = Model(drawn.workload, DEFAULTS)
-    wanted = exhaustive(m, drawn.limits)
-    assert dominating(m, drawn.limits, ManualClock(), 1.0) == wanted
+    wanted = exhaustive(Pricing(m, best_ordering), drawn.limits)
+    assert dominating(Pricing(m, best_ordering), drawn.limits, ManualClock(), 1.0) == wanted
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "EXHAUSTIVE", 0)
-        found = dominating(m, drawn.limits, ManualClock(), 1.0)
+        found = dominating(Pricing(m, best_ordering), drawn.limits, ManualClock(), 1.0)
     for plan in found:
         assert any(best.cost.cpu <= plan.cost.cpu * (1 + 1e-9) for best in wanted)
 

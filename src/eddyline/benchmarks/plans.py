@@ -22,11 +22,13 @@ from eddyline.benchmarks.timed_joins import TimedJoin, timed_join
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.plan_source import Running
 from eddyline.engine.planner import Planner, held
+from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.dominating import choose
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.plans import NO_LIMITS, Cost
-from eddyline.optimizer.shapes import Pricing, shape_of
+from eddyline.optimizer.pricing import Pricing
+from eddyline.optimizer.shapes import shape_of
 from eddyline.plan.tree import Tree, mjoin
 from eddyline.settings import Settings
 from eddyline.testing.trees import random_tree
@@ -59,7 +61,7 @@ def run() -> list[Result]:
         rng = random.Random(number)
         case = draw(rng)
         model = observed(case, BATCH)
-        best = choose(exhaustive(model, NO_LIMITS), NO_LIMITS, "cpu")
+        best = choose(exhaustive(Pricing(model, best_ordering), NO_LIMITS), NO_LIMITS, "cpu")
         assert best is not None
         trees = plans_of(rng, case, best.tree)
         found = measured(case, trees)

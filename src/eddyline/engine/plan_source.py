@@ -31,7 +31,7 @@ class NewPlan:
     tree: Tree
     how: How
     predicted: Mapping[str, float] = field(default_factory=dict)
-    """The optimizer's predictions for the change (migration/costs.py)."""
+    """The optimizer's predictions for the change (optimizer/migration_costs.py)."""
 
 
 class Running(Protocol):

@@ -7,15 +7,17 @@ so watching costs next to nothing whatever a batch has.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from eddyline.engine.estimate import Child, Estimate, Share, cost_text
 from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running, how_asked
-from eddyline.optimizer.optimizer import Held, Optimizer, Proposal
+from eddyline.engine.sampled import combinations, distinct, mean_weights
+from eddyline.optimizer.optimizer import Held, Optimizer, Outcome
 from eddyline.optimizer.timing import Usage
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.grouped import check
+from eddyline.plan.grouped import check, refusal
 from eddyline.plan.plan import Plan, Probe, Select
-from eddyline.plan.tree import Tree, shape, span_of, ungrouped
+from eddyline.plan.tree import Tree, shape, state_of
 from eddyline.query.model import Query
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
@@ -39,24 +41,20 @@ class Planner:
         """The most there were: rows of a batch that was undone come again."""
         self._probes: Probes = {}
         self._selections: Selections = {}
+        self._slices = 0
 
     def next_plan(self, running: Running) -> NewPlan | None:
-        """The plan that the optimizer proposes, if it is time and it pays; what was found is noted either way. It knows
-        of no weights: a plan that groups is left before anything else is looked for."""
+        """The plan that the optimizer proposes, if it is time and it pays; what was found is noted either way."""
         if running.migration is not None:
             running.migration.duration = self.optimizer.since
             return None
-        plan = running.plan
-        if plan.grouped:
-            parallel = self._settings.migration == "parallel-track"
-            return NewPlan(ungrouped(plan.tree), how_asked(self._settings, parallel))
         proposal = self.propose(running)
         if proposal is None or proposal.move is None:
             return None
         move = proposal.move
         return NewPlan(move.tree, how_asked(self._settings, move.parallel), move.figures)
 
-    def propose(self, running: Running) -> Proposal | None:
+    def propose(self, running: Running) -> Outcome | None:
         """What the optimizer finds, as a decision; None if it is not time to look. The orders that the eddy may follow
         are those for the current plan."""
         plan, eddy, optimizer = running.plan, running.eddy, self.optimizer
@@ -68,19 +66,18 @@ class Planner:
 
     def watch(self, running: Running, watermarks: Mapping[str, int | None], held: int, seconds: float) -> None:
         """A batch went through, and the watermarks are these now."""
-        if running.plan.grouped:
-            return
         known = [w for w in watermarks.values() if w is not None and w != FOREVER]
         rows, probes = self._built(running), _probes(running.eddy)
         new_rows = [
             max(0, now - before) if self._streams >> source & 1 else 0
             for source, (now, before) in enumerate(zip(rows, self._rows, strict=True))
         ]
-        new = {}
+        new, stand_for = {}, combinations(running.eddy, running.stems)
         for key, (tuples, made) in probes.items():
             old = self._probes.get(key, (0, 0))
             if tuples > old[0] and key[0] & self._streams:
-                new[key] = tuples - old[0], made - old[1]
+                asks, found = stand_for.get(key, (1.0, 1.0))
+                new[key] = round(asks * (tuples - old[0])), round(asks * found * (made - old[1]))
         selections, selected = _selections(running.eddy), dict[int, tuple[int, int, float]]()
         for number, (tuples, passed, took) in selections.items():
             had = self._selections.get(number, (0, 0, 0.0))
@@ -94,11 +91,12 @@ class Planner:
             selecting=sum(took for _, _, took in selected.values()),
             between=sum(tuples for (span, _), (tuples, _) in new.items() if span & (span - 1)),
         )
+        slices = running.eddy.work.slices - self._slices
         self._rows = [max(now, before) for now, before in zip(rows, self._rows, strict=True)]
-        self._probes, self._selections = probes, selections
-        self.optimizer.watch(max(known, default=None), new_rows, new, usage, selected)
+        self._probes, self._selections, self._slices = probes, selections, running.eddy.work.slices
+        self.optimizer.watch(max(known, default=None), new_rows, new, usage, selected, slices)
 
-    def _decision(self, proposal: Proposal, plan: Plan, moment: int) -> Decision:
+    def _decision(self, proposal: Outcome, plan: Plan, moment: int) -> Decision:
         aliases = [s.alias for s in self._query.sources]
         now, found, move = plan.tree.text(aliases), proposal.tree.text(aliases), proposal.move
         why = f"{proposal.why}; {proposal.now.cpu:.3g} -> {proposal.cost.cpu:.3g} of a core, "
@@ -114,6 +112,7 @@ class Planner:
         anything."""
         self._rows = [max(now, before) for now, before in zip(self._built(running), self._rows, strict=True)]
         self._probes, self._selections = _probes(running.eddy), _selections(running.eddy)
+        self._slices = running.eddy.work.slices
         self.optimizer.new_plan(running.plan.tree)
         running.eddy.follow(self.optimizer.orderings)
 
@@ -127,33 +126,31 @@ class Planner:
 
     def estimate(self, running: Running) -> Estimate | None:
         """What the optimizer believes beside what was measured, of all SteMs; None before it first looked for a
-        plan, and of tuples with weights, which it does not know."""
+        plan."""
         optimizer, plan, stems, sources = self.optimizer, running.plan, running.stems, len(self._rows)
-        if not optimizer.timing.looked or plan.grouped:
+        if not optimizer.timing.looked:
             return None
         held, observed = self._held(running), optimizer.observed
-        model = optimizer.model(held)
-        spans = [*(1 << source for source in range(sources)), *(below.span for below in plan.materialised)]
-        by_span = dict(zip(spans, stems, strict=False))
+        predicted, weights = optimizer.predicted(held, plan), mean_weights(plan, stems)
+        states = [*(1 << source for source in range(sources)), *map(state_of, plan.materialised)]
+        numbers = {state: number for number, state in enumerate(states)}
         children = [
             Child(
-                child,
-                model.rate(child),
-                model.held(child),
-                model.stem_memory(child, operator.span),
-                observed.made(child),
-                *_size(by_span.get(child)),
+                given.span,
+                price.rate(given),
+                price.held(given),
+                price.held(given) * price.tuple_bytes(given),
+                observed.made(given.span) / weights.get(numbers[state], 1.0),
+                *_size(stems[numbers[state]] if numbers[state] < len(stems) else None),
             )
-            for operator in (*plan.tree.below(), plan.tree)
-            for child in map(span_of, operator.children)
+            for state, (price, given) in predicted.above.items()
         ]
         found = optimizer.selectivities(held)
         shares = [Share(n, share, observed.told(condition)) for n, (condition, share) in enumerate(found)]
         selections = [Share(n, s.share, s.tuples, s.seconds / s.tuples)
                       for n, s in sorted(observed.selections.items()) if s.tuples]  # fmt: skip
-        predicted = optimizer.predicted(model, plan)
         costs = (
-            [predicted.cpu, predicted.memory],
+            [predicted.cost.cpu, predicted.cost.memory],
             [optimizer.timing.cpu, sum(child.measured_bytes for child in children)],
         )
         return Estimate(plan.text, children, shares, selections, *costs, self._last())
@@ -170,13 +167,13 @@ class Planner:
         """What was counted and learned, for another process."""
         probes = [[*key, *counts] for key, counts in self._probes.items()]
         selections = [[number, *counts] for number, counts in self._selections.items()]
-        return [self.optimizer.saved(), self._rows, probes, selections]
+        return [self.optimizer.saved(), self._rows, probes, selections, self._slices]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there, if the other process had a planner."""
         if saved is None:
             return
-        optimizer, self._rows, probes, selections = saved
+        optimizer, self._rows, probes, selections, self._slices = saved
         self._probes = {(span, target): (tuples, made) for span, target, tuples, made in probes}
         self._selections = {number: (tuples, passed, took) for number, tuples, passed, took in selections}
         self.optimizer.restore(optimizer)
@@ -194,14 +191,15 @@ def plan_source(plan: Plan, settings: Settings, clock: Callable[[], float]) -> P
     if settings.plan != "auto":
         how = how_asked(settings, settings.migration == "parallel-track")
         return FixedPlan(asked_plan(plan.query, settings), how)
-    if settings.optimizer == "off" or len(plan.query.sources) < 3:
+    sources = len(plan.query.sources)
+    if settings.optimizer == "off" or sources < 2 or (sources == 2 and refusal(plan.query) is not None):
         return FixedPlan(None)
     return Planner(plan, settings, clock)
 
 
 def held(stems: Sequence[SteM]) -> list[Held]:
     """What SteMs of sources hold, as the optimizer takes it."""
-    return [Held(s.held, s.rows.row_bytes) for s in stems]
+    return [Held(s.held, s.rows.row_bytes, partial(distinct, s)) for s in stems]
 
 
 def _size(stem: SteM | None) -> tuple[int, int]:

@@ -22,12 +22,14 @@ from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
 from eddyline.experiments.paced import MeasuredBatch, Moment, most_bytes, need, paced, run
 from eddyline.experiments.table import Table
+from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.dominating import choose
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.min_state import min_state
 from eddyline.optimizer.plans import Cost, ResourceLimits
-from eddyline.optimizer.shapes import Pricing, mjoin_shape, shape_of, tree_of
+from eddyline.optimizer.pricing import Pricing
+from eddyline.optimizer.shapes import mjoin_shape, shape_of, tree_of
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 from eddyline.plan.tree import Tree, mjoin
 
@@ -204,8 +206,8 @@ def _measure(number: int, quick: bool) -> MeasuredSet:
     pricing = Pricing(model)
     trees: dict[Tree, list[str]] = {mjoin(len(aliases)): [], tree_of(min_state(pricing)): []}
     for name, strategy in (("mjoin-init", mjoin_init), ("bjtree-init", bjtree_init)):
-        trees.setdefault(strategy(model, limits).tree, []).append(name)
-    best = choose(exhaustive(model, limits), limits, "cpu")
+        trees.setdefault(strategy(pricing, limits).tree, []).append(name)
+    best = choose(exhaustive(Pricing(model, best_ordering), limits), limits, "cpu")
     if best is not None:
         trees.setdefault(best.tree, []).append("exhaustive")
     plans: list[RanPlan] = []

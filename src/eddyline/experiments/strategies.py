@@ -16,10 +16,12 @@ from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
 from eddyline.experiments.table import Table
 from eddyline.optimizer import draw
+from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.plans import PricedPlan, ResourceLimits
+from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 
 STREAMS = range(3, 21)
@@ -31,9 +33,9 @@ SIDES = ("mjoin-init", "bjtree-init", "exhaustive")
 
 Search = Callable[[Model, ResourceLimits], list[PricedPlan]]
 _SEARCHES: dict[str, Search] = {
-    "mjoin-init": lambda model, limits: [mjoin_init(model, limits)],
-    "bjtree-init": lambda model, limits: [bjtree_init(model, limits)],
-    "exhaustive": exhaustive,
+    "mjoin-init": lambda model, limits: [mjoin_init(Pricing(model), limits)],
+    "bjtree-init": lambda model, limits: [bjtree_init(Pricing(model), limits)],
+    "exhaustive": lambda model, limits: exhaustive(Pricing(model, best_ordering), limits),
 }
 
 

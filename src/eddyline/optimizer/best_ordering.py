@@ -1,8 +1,13 @@
-"""The best orders of an operator, products included, by dynamic programming over sets of its children.
+"""The best orders of an operator, by dynamic programming over sets of its children.
 
 All children that start meet the same sizes (see cost_model.py): what remains to be done from a set of children on is
 the same for each of them, but for a factor. So one table, from the whole set down, serves all. It has 2^m entries for m
-children. Selections are priced in the orders that were found, and do not choose among them.
+children.
+
+Only orders that the engine can run are priced (`Model.runnable`): where a child can be probed by key, the engine offers
+no product. It could be made to. But then the router would have to try products in every operator, each of which makes
+as many tuples as a SteM holds; and where a product with a small table pays, a state for it below the operator does the
+same, and is priced. Selections are priced in the orders that were found, and do not choose among them.
 """
 
 from __future__ import annotations
@@ -15,26 +20,32 @@ from eddyline.optimizer.plans import Ordered
 
 
 def best_ordering(model: Model, children: Sequence[int]) -> Ordered:
-    """The best orders there are, products included."""
-    count, match = len(children), model.costs.match
-    full = (1 << count) - 1
-    spans = [0] * (full + 1)
-    live = [0.0] * (full + 1)
-    for number in range(1, full + 1):
-        first = number & -number
-        spans[number] = spans[number ^ first] | children[first.bit_length() - 1]
-        live[number] = model.live(spans[number])
-    probes = [[model.probe(access, child) for access in range(3)] for child in children]
+    """The best orders there are for these spans."""
+    return best_orders(model, children, span_sizes(model, children), [model.held(child) for child in children])
+
+
+def span_sizes(model: Model, children: Sequence[int]) -> list[float]:
+    """Tuples that are alive, by the set of children (a bit mask of their numbers)."""
+    spans = _spans(children)
+    return [0.0, *(model.live(span) for span in spans[1:])]
+
+
+def best_orders(model: Model, children: Sequence[int], sizes: Sequence[float], held: Sequence[float]) -> Ordered:
+    """The best orders if a set of children has `sizes` tuples alive, and the SteM of each child holds `held`."""
+    count, match, costs = len(children), model.costs.match, model.costs
+    full, spans = (1 << count) - 1, _spans(children)
+    probes = [(costs.probe_hash, costs.probe_range, costs.probe_list_row * rows) for rows in held]
     rest, following = [0.0] * (full + 1), [0] * (full + 1)
     for reached in range(full - 1, 0, -1):
-        least, chosen, here = inf, 0, live[reached]
-        for v in range(count):
-            if not reached >> v & 1:
-                then = reached | 1 << v
-                access = model.link(spans[reached], children[v])[1]
-                cpu = here * probes[v][access] + live[then] * match + rest[then]
-                if cpu < least:
-                    least, chosen = cpu, v
+        least, chosen, here = inf, 0, sizes[reached]
+        missing = [v for v in range(count) if not reached >> v & 1]
+        for number in model.runnable(spans[reached], [children[v] for v in missing]):
+            v = missing[number]
+            then = reached | 1 << v
+            access = model.link(spans[reached], children[v])[1]
+            cpu = here * probes[v][access] + sizes[then] * match + rest[then]
+            if cpu < least:
+                least, chosen = cpu, v
         rest[reached], following[reached] = least, chosen
     orders, total = {}, 0.0
     for v, child in enumerate(children):
@@ -44,5 +55,13 @@ def best_ordering(model: Model, children: Sequence[int]) -> Ordered:
             order.append(children[following[reached]])
             reached |= 1 << following[reached]
         orders[child] = tuple(order)
-        total += model.selection_cpu(child, order)
     return Ordered(total, orders)
+
+
+def _spans(children: Sequence[int]) -> list[int]:
+    """The span of each set of children."""
+    spans = [0] * (1 << len(children))
+    for number in range(1, len(spans)):
+        first = number & -number
+        spans[number] = spans[number ^ first] | children[first.bit_length() - 1]
+    return spans

@@ -5,34 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import HASH, Model
 from eddyline.optimizer.exhaustive import partitions
 from eddyline.optimizer.plans import Cost
 
 
-def least_order(model: Model, children: Sequence[int], start: int, products: bool) -> float:
-    """The CPU of the best order for one child, by going through all of them. Without `products` each step must be to
-    a child that a predicate joins with what there is."""
+def least_order(model: Model, children: Sequence[int], start: int) -> float:
+    """The CPU of the best order for one child, by going through all that the engine can run."""
     turnover, match = model.turnover(start), model.costs.match
 
     def go_on(reached: int, left: list[int], spent: float) -> float:
         if not left:
             return spent
         least = inf
-        for child in left:
-            _, access, joined = model.link(reached, child)
-            if joined or products:
-                then = reached | child
-                step = model.live(reached) * model.probe(access, child) + model.live(then) * match
-                least = min(least, go_on(then, [c for c in left if c != child], spent + turnover * step))
+        for child in _offered(model, reached, left):
+            then = reached | child
+            probe = model.probe(model.link(reached, child)[1], child)
+            step = model.live(reached) * probe + model.live(then) * match
+            least = min(least, go_on(then, [c for c in left if c != child], spent + turnover * step))
         return least
 
     return go_on(start, [c for c in children if c != start], 0.0)
 
 
-def least_orders(model: Model, children: Sequence[int], products: bool) -> float:
+def _offered(model: Model, reached: int, left: list[int]) -> list[int]:
+    """By key; else by anything that is asked of both; else all."""
+    links = {child: model.link(reached, child) for child in left}
+    keyed = [child for child in left if links[child][1] == HASH]
+    return keyed or [child for child in left if links[child][2]] or left
+
+
+def least_orders(model: Model, children: Sequence[int]) -> float:
     """The same for all children of an operator."""
-    return sum(least_order(model, children, start, products) for start in children)
+    return sum(least_order(model, children, start) for start in children)
 
 
 def all_trees(model: Model) -> list[Cost]:
@@ -53,7 +58,7 @@ def all_trees(model: Model) -> list[Cost]:
 
 def _combined(model: Model, children: Sequence[int], trees: Callable[[int], list[Cost]]) -> list[Cost]:
     span = sum(children)
-    cpu = least_orders(model, children, products=True) + sum(model.stem_cpu(c, span) for c in children)
+    cpu = least_orders(model, children) + sum(model.stem_cpu(c, span) for c in children)
     costs = [Cost(cpu, sum(model.stem_memory(c, span) for c in children))]
     for child in children:
         costs = [Cost(a.cpu + b.cpu, a.memory + b.memory) for a in costs for b in trees(child)]

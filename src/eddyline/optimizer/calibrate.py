@@ -1,4 +1,4 @@
-"""Costs measured on this machine, with the SteMs that the engine uses, in less than a tenth of a second.
+"""Costs measured on this machine, with the SteMs that the engine uses, in about a tenth of a second.
 
 Each cost is the median of a few rounds, per row, tuple or match of packets of `PACKET`; the cost of one thing alone is
 the difference of two measurements that differ by it. A first round compiles what is not compiled yet and does not

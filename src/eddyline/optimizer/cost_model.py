@@ -17,17 +17,15 @@ ordering tuples in times the cost of a probe plus matches. Memory is all SteMs: 
 intermediates with row numbers, a time, keys and indexes. A child has one index for each key by which sources of its
 siblings reach it.
 
-Selections (user functions) have a measured share and price. An operator evaluates those that its span allows and that
-none below it did, before its tuples leave it. The router moves them inside the operator; here each is evaluated for
-every child that starts where the fewest tuples have all its sources, its share is taken from the sizes of all larger
-spans, and rows of a source are held before it is asked. That is a little less than the router can do: what a selection
-that is put off lets through longer is not counted.
+Selections (user functions) have a measured share and price. Rows of a source are held before any is evaluated; `live`
+is what is left when all selections inside a span of several sources were passed. What an operator costs that evaluates
+selections, holds them back (`!`) or groups (`+`) is in operator_price.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import inf, prod
+from math import prod
 
 from eddyline.optimizer.costs import StepCosts
 from eddyline.optimizer.plans import Cost, Orderings
@@ -70,7 +68,8 @@ class Model:
                 key = -1 - number if part is None else part
                 self._near[edge.left].append((1 << edge.right, share, int(edge.access), left, key))
                 self._near[edge.right].append((1 << edge.left, share, int(edge.access), right, key))
-        self._live = {1 << i: source.rows for i, source in enumerate(workload.sources)}
+        self._bare = {1 << i: source.rows for i, source in enumerate(workload.sources)}
+        self._live = dict(self._bare)
         self._turnover = {1 << i: source.turnover for i, source in enumerate(workload.sources)}
         self._held = {1 << i: source.rows for i, source in enumerate(workload.sources)}
         self._links: dict[tuple[int, int], Link] = {}
@@ -111,21 +110,50 @@ class Model:
                 mine[column] = table[column][row] = known.get((left, right)) or self.link(left, right)
         return table
 
+    def runnable(self, reached: int, missing: Sequence[int]) -> list[int]:
+        """Which of the missing children tuples may probe next, as numbers: the rule of `Plan.steps`. By key if any can
+        be probed so; else where anything is asked of both; else any."""
+        links = [self.link(reached, child) for child in missing]
+        keyed = [number for number, link in enumerate(links) if link[1] == HASH]
+        return (
+            keyed
+            or [n for n, child in enumerate(missing) if links[n][2] or self._asked(reached, child)]
+            or list(range(len(missing)))
+        )
+
+    def _asked(self, left: int, right: int) -> bool:
+        """Whether times of two spans are compared, or a condition over several sources needs both."""
+        both = left | right
+        wanted = (*self.workload.bounded, *(span for span, _ in self.workload.joint))
+        return any(not span & ~both and span & ~left and span & ~right for span in wanted)
+
+    def bare(self, span: int) -> float:
+        """Tuples of a span that are alive, if no selection was evaluated."""
+        found = self._bare.get(span)
+        if found is None:
+            first = span & -span
+            rest = span ^ first
+            found = self.bare(rest) * self._bare[first] * self.link(first, rest)[0]
+            for joint, factor in self.workload.joint:
+                if joint & span == joint and joint & first:
+                    found *= factor
+            self._bare[span] = found
+        return found
+
     def live(self, span: int) -> float:
         """Tuples of a span that are alive."""
         found = self._live.get(span)
         if found is None:
-            first = span & -span
-            rest = span ^ first
-            found = self.live(rest) * self._live[first] * self.link(first, rest)[0]
-            for joint, factor in self.workload.joint:
-                if joint & span == joint and joint & first:
-                    found *= factor
-            for selection in self.workload.selections:
-                if not selection.span & ~span and (selection.span & ~rest or not rest & (rest - 1)):
-                    found *= selection.selectivity
-            self._live[span] = found
+            found = self._live[span] = self.bare(span) * self.passing(self.inside(span))
         return found
+
+    def inside(self, span: int) -> int:
+        """The selections that need sources of a span alone, as a bit mask."""
+        return sum(1 << n for n, selection in enumerate(self.workload.selections) if not selection.span & ~span)
+
+    def passing(self, selections: int) -> float:
+        """The share of tuples that passes these selections, given as a bit mask."""
+        return prod(s.selectivity for n, s in enumerate(self.workload.selections) if selections >> n & 1)
 
     def turnover(self, span: int) -> float:
         """How often per second what is alive is replaced."""
@@ -142,10 +170,13 @@ class Model:
         """Tuples in the SteM of a span."""
         found = self._held.get(span)
         if found is None:
-            slowest = min((t for i in bits(span) if (t := self._turnover[1 << i])), default=0.0)
-            longest = self.turnover(span) / slowest if slowest else 1.0
-            found = self._held[span] = self.live(span) * longest
+            found = self._held[span] = self.live(span) * self.kept(span)
         return found
+
+    def kept(self, span: int) -> float:
+        """How many tuples the SteM of a span holds for one that is alive: those until its longest window has passed."""
+        slowest = min((t for i in bits(span) if (t := self._turnover[1 << i])), default=0.0)
+        return self.turnover(span) / slowest if slowest else 1.0
 
     def flow(self, start: int, span: int) -> float:
         """Tuples per second that child `start` began and that reached `span`."""
@@ -206,33 +237,16 @@ class Model:
         return self.costs.probe_range if access == RANGE else self.costs.probe_list_row * self.held(child)
 
     def order_cpu(self, start: int, order: Sequence[int]) -> float:
-        """Seconds per second for the tuples that `start` begins, with the siblings probed in this order."""
+        """Seconds per second for the tuples that `start` begins, with the siblings probed in this order. Selections are
+        taken to be evaluated as soon as they can be, and for nothing: they do not choose among orders."""
         reached, total = start, 0.0
         for child in order:
             total += self.live(reached) * self.probe(self.link(reached, child)[1], child)
             reached |= child
             total += self.live(reached) * self.costs.match
-        return total * self.turnover(start) + self.selection_cpu(start, order)
-
-    def selection_cpu(self, start: int, order: Sequence[int]) -> float:
-        """Seconds per second for the selections of an operator, on the tuples that `start` begins."""
-        if not self.workload.selections:
-            return 0.0
-        total, children = 0.0, (start, *order)
-        for selection in self.workload.selections:
-            span = selection.span
-            if span & ~sum(children) or any(c & (c - 1) and not span & ~c for c in children):
-                continue  # not here, or done below
-            reached, fewest = 0, inf
-            for child in children:
-                reached |= child
-                if not span & ~reached:
-                    passed = selection.selectivity if reached & (reached - 1) else 1.0
-                    fewest = min(fewest, self.live(reached) / passed)
-            total += fewest * selection.seconds
         return total * self.turnover(start)
 
-    # Trees
+    # Trees without marks, in a query without selections: the slow twin of Pricing
 
     def cpu(self, tree: Tree, orderings: Orderings) -> float:
         """CPU seconds per second of event time."""

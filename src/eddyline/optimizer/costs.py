@@ -36,6 +36,10 @@ class StepCosts:
     """Bytes that a row takes in a hash or sorted index."""
     component_bytes: float = 8.0
     """Bytes of a row number, of a time, of a key copied into an intermediate SteM."""
+    group_tuple: float = 85e-9
+    """A tuple is put into its group, at the end of the plan or before a join (`+`)."""
+    group_packet: float = 450e-6
+    """What that takes for a packet, however few tuples it has."""
 
     def scaled(self, factors: Mapping[str, float]) -> StepCosts:
         """Some of them times a factor, by name.

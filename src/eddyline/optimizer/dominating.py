@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.plans import Cost, PricedPlan, ResourceLimits
+from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.refine import neighbours
-from eddyline.optimizer.shapes import Pricing, Shape, shape_of
+from eddyline.optimizer.shapes import Shape, shape_of
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 
 EXHAUSTIVE = 6
@@ -43,15 +43,17 @@ class Undominated:
         return True
 
 
-def dominating(model: Model, limits: ResourceLimits, clock: Callable[[], float], seconds: float) -> list[PricedPlan]:
+def dominating(
+    pricing: Pricing, limits: ResourceLimits, clock: Callable[[], float], seconds: float
+) -> list[PricedPlan]:
     """Qualified plans that no other one found dominates, from the least CPU to the least memory."""
-    if model.size <= EXHAUSTIVE:
-        return exhaustive(model, limits)
+    if pricing.model.size <= EXHAUSTIVE:
+        return exhaustive(pricing, limits)
     end = clock() + seconds
-    pricing, found = Pricing(model), Undominated()
+    found = Undominated()
     open_plans: deque[tuple[Shape, Cost]] = deque()
     for strategy in (mjoin_init, bjtree_init):
-        for considered in strategy(model, limits).considered:
+        for considered in strategy(pricing, limits).considered:
             plan = shape_of(considered.tree), considered.cost
             if found.add(*plan):
                 open_plans.append(plan)

@@ -16,7 +16,8 @@ from random import Random
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS, StepCosts
 from eddyline.optimizer.plans import ResourceLimits
-from eddyline.optimizer.shapes import Pricing, mjoin_shape
+from eddyline.optimizer.pricing import Pricing
+from eddyline.optimizer.shapes import mjoin_shape
 from eddyline.optimizer.workload import Access, JoinEdge, SourceLoad, Workload
 
 RATES = (100.0, 10_000.0)

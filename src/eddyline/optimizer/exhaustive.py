@@ -9,7 +9,7 @@ memory at 8.
 Early filtering: a tree for a part of the sources is dropped as soon as it alone, with the least that the rest must
 hold, is above a limit. Costs only grow, so no qualified plan is lost. (The paper drops what is above both limits.)
 
-The orders of an operator are the best there are, too (best_ordering.py).
+For the best there is, let the pricing order operators exactly, too (best_ordering.py).
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from itertools import product
 from math import inf
 from typing import NamedTuple
 
-from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.plans import NO_LIMITS, PricedPlan, ResourceLimits
-from eddyline.optimizer.shapes import Pricing
+from eddyline.optimizer.pricing import Pricing
 
 
 class Point(NamedTuple):
@@ -39,21 +37,20 @@ Front = list[Point]
 _BASE: Front = [Point(0.0, 0.0, (), ())]
 
 
-def exhaustive(model: Model, limits: ResourceLimits = NO_LIMITS) -> list[PricedPlan]:
+def exhaustive(pricing: Pricing, limits: ResourceLimits = NO_LIMITS) -> list[PricedPlan]:
     """All qualified plans that no other dominates, from the least CPU to the least memory."""
-    search = _Search(model, limits)
+    search = _Search(pricing, limits)
     fronts = search.run()
-    return [search.planned(point) for point in fronts[model.whole]]
+    return [search.planned(point) for point in fronts[pricing.model.whole]]
 
 
 class _Search:
-    def __init__(self, model: Model, limits: ResourceLimits) -> None:
-        self._model = model
-        self._pricing = Pricing(model, best_ordering)
+    def __init__(self, pricing: Pricing, limits: ResourceLimits) -> None:
+        self._pricing, self._model = pricing, pricing.model
         self._cpu = inf if limits.cpu is None else limits.cpu
         self._memory = inf if limits.memory is None else limits.memory
-        self._fronts: dict[int, Front] = {1 << i: _BASE for i in range(model.size)}
-        self._least = [source.rows * source.row_bytes for source in model.workload.sources]
+        self._fronts: dict[int, Front] = {1 << i: _BASE for i in range(self._model.size)}
+        self._least = [source.rows * source.row_bytes for source in self._model.workload.sources]
 
     def run(self) -> dict[int, Front]:
         """Fronts of all spans, the smaller ones first."""

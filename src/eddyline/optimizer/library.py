@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from eddyline.optimizer.plans import Cost
-from eddyline.optimizer.shapes import shape_of, tree_of
+from eddyline.optimizer.shapes import tree_of_text, tree_text
 from eddyline.optimizer.timing import THRESHOLD
 from eddyline.plan.tree import Tree
 from eddyline.state.shelf import Saved
@@ -68,16 +68,12 @@ class Library:
 
     def saved(self) -> Saved:
         """For another process."""
-        return [
-            [list(point), [[span, list(children)] for span, children in shape_of(tree).items()], cost.cpu, cost.memory]
-            for point, (tree, cost) in self._plans.items()
-        ]
+        return [[list(point), tree_text(tree), cost.cpu, cost.memory] for point, (tree, cost) in self._plans.items()]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
         self._plans = {
-            tuple(point): Remembered(tree_of({span: tuple(children) for span, children in shape}), Cost(cpu, memory))
-            for point, shape, cpu, memory in saved
+            tuple(point): Remembered(tree_of_text(tree), Cost(cpu, memory)) for point, tree, cpu, memory in saved
         }
 
 

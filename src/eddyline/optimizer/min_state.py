@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from math import inf
 
 from eddyline.optimizer.cost_model import Model
-from eddyline.optimizer.shapes import Pricing, Shape
+from eddyline.optimizer.pricing import Pricing
+from eddyline.optimizer.shapes import Shape
 
 EXACT_STAR = 10
 """Sources of a star that is solved exactly."""

@@ -9,10 +9,11 @@ must come first. What hangs below a vertex depends only on the edge by which one
 roots share the chains of the 2 (m - 1) directed edges: the whole takes O(m^2 log m).
 
 A graph with cycles is cut down to a minimum spanning tree by the sizes of the joins, and the order that IK finds in it
-is priced with all edges. With `cartesian` the same is done once more with an edge for every pair, products included.
-The paper says that this is never worse; as the spanning tree is a heuristic that is not so by itself, hence both
-orders are priced and for each child the cheaper one is kept. Where there are cycles and at most `EXACT` children, which
-is what most operators of hybrid trees have, looking at all orders costs no more than that and is exact.
+is priced with all edges. The paper does the same once more with an edge for every pair, products included; our engine
+runs no product while something can be probed by key (best_ordering.py says why), so we do not. In a graph that is not
+connected, or has conditions that are no equalities, IK may find an order that the engine does not run: then at each
+step the next child of the order that can be probed is taken. Where there are so few children as most operators of
+hybrid trees have, looking at all orders costs no more than that and is exact.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.cost_model import LIST, Model
+from eddyline.optimizer.cost_model import HASH, LIST, Link, Model
 from eddyline.optimizer.plans import Ordered
 
 Module = tuple[float, float, float, tuple[int, ...]]
@@ -29,27 +30,21 @@ Module = tuple[float, float, float, tuple[int, ...]]
 _LEAST = 1e-30
 """A cost of nothing would have no rank."""
 
+EXACT, EXACT_MIXED = 4, 8
+"""Children of an operator for which all orders are compared: if their graph has keys alone and is no tree, and if it
+has other conditions too."""
 
-EXACT = 4
-"""Children of an operator with cycles for which all orders are compared."""
 
-
-def mjoin_ordering(model: Model, children: Sequence[int], cartesian: bool = True) -> Ordered:
+def mjoin_ordering(model: Model, children: Sequence[int]) -> Ordered:
     """Orders for all children of an operator."""
     if len(children) == 2:
         left, right = children
         cpu = model.order_cpu(left, (right,)) + model.order_cpu(right, (left,))
         return Ordered(cpu, {left: (right,), right: (left,)})
     graph = _Graph(model, children)
-    if cartesian and len(children) <= EXACT and graph.edges >= len(children):
+    if len(children) <= (EXACT if graph.keyed else EXACT_MIXED) and not (graph.keyed and graph.is_tree):
         return best_ordering(model, children)
-    trees = [graph.spanning_tree(products=False)]
-    if cartesian and (other := graph.spanning_tree(products=True)) != trees[0]:
-        trees.append(other)
-    best: list[tuple[float, tuple[int, ...]]] = []
-    for tree in trees:
-        found = _Chains(graph, tree).orders()
-        best = [min(pair, key=lambda priced: priced[0]) for pair in zip(best, found, strict=True)] if best else found
+    best = _Chains(graph, graph.spanning_tree()).orders()
     orders = {child: tuple(children[v] for v in order) for child, (_, order) in zip(children, best, strict=True)}
     return Ordered(sum(cpu for cpu, _ in best), orders)
 
@@ -70,28 +65,43 @@ class _Graph:
             for v, row in enumerate(self.links)
         ]
         self.edges = sum(map(len, self.near)) // 2
+        self.keyed = all(access == HASH for row in self.near for _, _, access in row)
+        """Whether all edges are probed by key."""
 
-    def spanning_tree(self, products: bool) -> list[int]:
-        """By vertex its parent, -1 for vertex 0: Prim. Products count as any edge or, else, as a last resort."""
+    @property
+    def is_tree(self) -> bool:
+        """Whether there are as many edges as a tree has."""
+        return self.edges == len(self.live) - 1
+
+    def spanning_tree(self) -> list[int]:
+        """By vertex its parent, -1 for vertex 0: Prim. Keys come before other edges, products are the last resort."""
         live, links = self.live, self.links
         count = len(live)
         parent = [0] * count
         parent[0] = -1
         out = set(range(1, count))
-        weight = {v: (not (products or links[0][v][2]), live[0] * live[v] * links[0][v][0]) for v in out}
+        weight = {v: (_last_resort(links[0][v]), live[0] * live[v] * links[0][v][0]) for v in out}
         while out:
             vertex = min(out, key=weight.__getitem__)
             out.remove(vertex)
             row, mine = links[vertex], live[vertex]
             for v in out:
-                selectivity, _, joined = row[v]
-                new = not (products or joined), mine * live[v] * selectivity
+                new = _last_resort(row[v]), mine * live[v] * row[v][0]
                 if new < weight[v]:
                     weight[v], parent[v] = new, vertex
         return parent
 
+    def runnable(self, start: int, order: Sequence[int]) -> tuple[int, ...]:
+        """The same order, as far as the engine can run it."""
+        reached, left, taken = self.children[start], list(order), list[int]()
+        while left:
+            first = min(self.model.runnable(reached, [self.children[v] for v in left]))
+            taken.append(left.pop(first))
+            reached |= self.children[taken[-1]]
+        return tuple(taken)
+
     def price(self, start: int, order: Sequence[int]) -> float:
-        """The same as `Model.order_cpu`, with all edges."""
+        """As `Model.order_cpu`, with all edges."""
         model, near = self.model, self.near
         if not model.independent:
             return model.order_cpu(self.children[start], [self.children[v] for v in order])
@@ -121,6 +131,8 @@ class _Chains:
                 self._near[v].append(p)
                 self._near[p].append(v)
         joined = sum(graph.links[v][p][2] for v, p in enumerate(parent) if p >= 0)
+        self._connected = joined == len(parent) - 1 and graph.keyed
+        """Every order that IK finds is one that the engine runs."""
         self._exact = joined == graph.edges and graph.model.independent
         """The tree has all edges of the graph, so what the chains say is the price."""
         self._known: dict[tuple[int, int], list[Module]] = {}
@@ -132,7 +144,9 @@ class _Chains:
     def _order(self, root: int) -> tuple[float, tuple[int, ...]]:
         chain = self._merged(root, -1)
         order = tuple(v for module in chain for v in module[3])
-        if not self._exact:
+        taken = order if self._connected else self._graph.runnable(root, order)
+        if taken != order or not self._exact:
+            order = taken
             return self._graph.price(root, order), order
         flow, total = 1.0, 0.0
         for _, fan_out, cost, _ in chain:
@@ -167,6 +181,10 @@ class _Chains:
             at += 1
         chain = self._known[origin, vertex] = [(rank, fan_out, cost, sequence), *below[at:]]
         return chain
+
+
+def _last_resort(link: Link) -> int:
+    return 0 if link[1] == HASH else 1 if link[2] else 2
 
 
 def _rank(module: Module) -> float:

@@ -7,7 +7,8 @@ parallel track have, at its end, all that they will hold, where those that were 
 
 Boxes that are disjoint cost the same together or one after the other: the states that one makes are no business of the
 other. But together all new states are there before any old one goes. So they are moved together unless there is no room
-for that, and then one after the other, the one first that leaves the least memory in use.
+for that, and then one after the other, the one first that leaves the least memory in use. Plans with marks are always
+changed as a whole: what a mark changes reaches through all operators above it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from math import inf
 
 from eddyline.migration.boxes import Box, boxes
 from eddyline.optimizer.migration_costs import PlanChange, Predicted, moving_state, parallel_track
-from eddyline.optimizer.shapes import Pricing, shape_of, tree_of
+from eddyline.optimizer.pricing import Pricing
+from eddyline.optimizer.shapes import is_marked, shape_of, tree_of
 from eddyline.plan.tree import Tree
 from eddyline.settings import size_text
 
@@ -70,13 +72,14 @@ def choose_move(pricing: Pricing, old: Tree, new: Tree, now: MoveConditions) -> 
     whole = _move(pricing, old, new, now)
     if whole.predicted.bytes <= now.room:
         return whole
-    steps = [_move(pricing, old, applied(old, new, box), now) for box in boxes(old, new)]
+    differ = [] if is_marked(old) or is_marked(new) else boxes(old, new)
+    steps = [_move(pricing, old, applied(old, new, box), now) for box in differ]
     fit = [step for step in steps if step.predicted.bytes <= now.room]
     return min(fit, key=lambda step: pricing.cost(shape_of(step.tree)).memory, default=whole)
 
 
 def applied(old: Tree, new: Tree, box: Box) -> Tree:
-    """The old plan with one of the boxes as the new plan has it.
+    """The old plan with one of the boxes as the new plan has it; neither has marks.
 
     >>> old, new = Tree((Tree((0, 1, 2)), Tree((3, 4, 5)))), Tree((Tree((Tree((0, 1)), 2)), Tree((Tree((3, 4)), 5))))
     >>> applied(old, new, boxes(old, new)[0]).text("abcdef")

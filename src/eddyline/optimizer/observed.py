@@ -94,6 +94,8 @@ class Observed:
     rows: list[float] = field(default_factory=list)
     probes: dict[tuple[int, int], Probed] = field(default_factory=dict)
     selections: dict[int, Selected] = field(default_factory=dict)
+    slices: float = 0.0
+    """How often rows of a source were taken in."""
 
     def __post_init__(self) -> None:
         self.rows = self.rows or [0.0] * self.sources
@@ -105,11 +107,13 @@ class Observed:
         probes: Mapping[tuple[int, int], tuple[int, int]],
         longest: float,
         selections: Mapping[int, tuple[int, int, float]] | None = None,
+        slices: int = 0,
     ) -> None:
-        """A stretch of event time, the rows built in it, (tuples, made) of the probes and (tuples, passed, seconds) of
-        the selections; windows are `longest`."""
+        """A stretch of event time, the rows built in it, (tuples, made) of the probes, (tuples, passed, seconds) of the
+        selections, and how often rows were taken in; windows are `longest`."""
         keep = 0.5 ** (seconds / (HALF_LIFE * longest)) if longest > 0 else 1.0
         self.seconds = self.seconds * keep + seconds
+        self.slices = self.slices * keep + slices
         self.rows = [old * keep + new for old, new in zip(self.rows, rows, strict=True)]
         for probed in self.probes.values():
             probed.fade(keep)
@@ -128,6 +132,10 @@ class Observed:
     def rate(self, source: int) -> float:
         """Rows per second."""
         return self.rows[source] / self.seconds if self.seconds > 0 else 0.0
+
+    def slice_rate(self, streams: int) -> float:
+        """How often per second rows of a stream are taken in."""
+        return self.slices / self.seconds / streams if self.seconds > 0 and streams else 0.0
 
     def made(self, span: int) -> float:
         """Tuples of a span that probes made per second; for a source its rate."""
@@ -177,10 +185,10 @@ class Observed:
     def saved(self) -> Saved:
         """For another process."""
         probes = [[*key, *astuple(p)] for key, p in self.probes.items()]
-        return [self.seconds, self.rows, probes, [[n, *astuple(s)] for n, s in self.selections.items()]]
+        return [self.seconds, self.rows, probes, [[n, *astuple(s)] for n, s in self.selections.items()], self.slices]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
-        self.seconds, self.rows, probes, selections = saved
+        self.seconds, self.rows, probes, selections, self.slices = saved
         self.probes = {(span, target): Probed(*counts) for span, target, *counts in probes}
         self.selections = {number: Selected(*counts) for number, *counts in selections}

@@ -2,61 +2,72 @@
 
 `watch` is told after every batch what happened; `propose` gives another tree, or None. Memory is there to be used: of
 the plans within the limits the one with the least CPU is wanted, unless memory is said to be what is scarce. Prices are
-those of this machine (calibrate.py), corrected by one factor: what the plan of now took over what was predicted for it,
-without selections, whose price is measured. A plan is left only for one that is cheaper by a good share, or when it is
-over a limit and the other is not, and if that pays for the change (worth.py); so noise does not cause thrashing. One
-that turns out worse than the plan before is left again (trials.py). Every proposal, taken or not, is a record. What a
-search found is remembered (library.py), and taken at once, if it pays, when statistics come back to where they were.
+those of this machine (calibrate.py), corrected by one factor: what the current plan took over what was predicted for
+it, without selections, whose price is measured. What is proposed is found by rules (rules/), which are asked in turn
+about one situation.
+
+A plan is left only for one that is cheaper by a good share, or when it is over a limit and the other is not, and if
+that pays for the change (worth.py); so noise does not cause thrashing. One that turns out worse than the plan before is
+left again (trials.py). Every proposal, taken or not, is a record. What a search found is remembered (library.py), and
+taken at once, if it pays, when statistics come back to where they were.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.calibrate import calibrate
+from eddyline.optimizer.calibrate_groups import calibrate_groups
 from eddyline.optimizer.conditions import Condition, conditions, edges, sources_span
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import StepCosts
-from eddyline.optimizer.dominating import choose, dominating
-from eddyline.optimizer.exhaustive import exhaustive
-from eddyline.optimizer.library import Library
+from eddyline.optimizer.dominating import EXHAUSTIVE
+from eddyline.optimizer.group_counts import Distinct, grouping_load
+from eddyline.optimizer.library import Library, Remembered
+from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.move import Move
 from eddyline.optimizer.observed import FEW, Observed
-from eddyline.optimizer.plans import Considered, Cost, Orderings, PricedPlan
-from eddyline.optimizer.shapes import Pricing, shape_of, tree_of
-from eddyline.optimizer.strategies import bjtree_init, mjoin_init
+from eddyline.optimizer.plans import Cost, Orderings
+from eddyline.optimizer.pricing import PricedTree, Pricing
+from eddyline.optimizer.rules import RULES, Rule
+from eddyline.optimizer.shapes import canonical, tree_of_text, tree_text
+from eddyline.optimizer.situation import Proposal, Situation
 from eddyline.optimizer.timing import GLANCE, Timing, Usage
+from eddyline.optimizer.trials import Trial
 from eddyline.optimizer.workload import Selection, SourceLoad, Workload
 from eddyline.optimizer.worth import MICROS, Worth
 from eddyline.plan.bounds import UNBOUND
+from eddyline.plan.grouped import refusal
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree, span_of
 from eddyline.query.model import WindowKind
+from eddyline.routing.scheduler import LARGEST
 from eddyline.settings import Settings
 from eddyline.state.shelf import Saved
 
 TRIED, STEP = "a window has passed in the new plan", "there is more to be changed"
 """Why there is a proposal though nobody looked for one."""
 
-SEARCH = 0.05
-"""Seconds of searching where there are too many plans to look at all."""
-
 _calibrated: list[StepCosts] = []
-"""Of this process: measured once, when a slot first wants to know."""
+"""Of this process: measured once, when a slot first wants to know, and once more with the costs of groups."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """What the SteM of a source holds."""
+    """What the SteM of a source holds; `distinct` tells how many different values its rows have, None if nobody
+    does."""
 
     rows: int
     row_bytes: float
+    distinct: Distinct | None = None
 
 
 @dataclass(frozen=True)
-class Proposal:
-    """A tree that was found, beside the one of now, with what both are predicted to cost, and how to get there."""
+class Outcome:
+    """A tree that was proposed, beside the current one, what both are predicted to cost, and how to get there."""
 
     tree: Tree
     cost: Cost
@@ -70,11 +81,15 @@ class Proposal:
 class Optimizer:
     """For one query; the plan of now is told at every call."""
 
-    def __init__(self, plan: Plan, settings: Settings, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, plan: Plan, settings: Settings, clock: Callable[[], float], rules: Sequence[Rule] = RULES
+    ) -> None:
         sources, most = plan.query.sources, plan.graph.bounds.most
-        self._query, self._settings, self._clock = plan.query, settings, clock
-        self._conditions = conditions(plan)
+        self._plan, self._query, self._settings, self._clock = plan, plan.query, settings, clock
+        self._rules, self._conditions = rules, conditions(plan)
         streams = [i for i, s in enumerate(sources) if not s.stream.is_table]
+        self._streams, self._groups = len(streams), refusal(plan.query) is None
+        self._bounded = tuple(sum(1 << source for source in pair) for pair in plan.graph.time_pairs)
         self._windows: list[float | None] = []
         """Seconds that a row lives; None where that is not what ends it."""
         for number, source in enumerate(sources):
@@ -90,7 +105,7 @@ class Optimizer:
         self._goal: Tree | None = None
         """Where the steps of a change lead to, while there are more to come."""
         self._factor, self._taken = 1.0, 0.0
-        self.last: Proposal | None = None
+        self.last: Outcome | None = None
         self.orderings: Orderings = {}
         """The best ones for the plan of now; none before the first look."""
         self._coming: Orderings = {}
@@ -103,12 +118,14 @@ class Optimizer:
         probes: Mapping[tuple[int, int], tuple[int, int]],
         usage: Usage,
         selections: Mapping[int, tuple[int, int, float]] | None = None,
+        slices: int = 0,
     ) -> None:
         """A batch: the event time it came to, rows built, probes taken and selections evaluated since the last one, CPU
-        and memory used."""
+        and memory used, and how often rows of a source were taken in."""
         started = self.timing.started
         seconds = self.timing.passed(event_time, sum(rows), usage)
-        self.observed.add(seconds, rows if started else [0] * len(rows), probes, self._longest, selections)
+        new_rows, slices = (rows, slices) if started else ([0] * len(rows), 0)
+        self.observed.add(seconds, new_rows, probes, self._longest, selections, slices)
         self.trials.batch()
 
     def due(self, plan: Plan) -> str | None:
@@ -117,78 +134,86 @@ class Optimizer:
             return TRIED
         return STEP if self._goal is not None else self.timing.due(self.library.has_other(plan.tree))
 
-    def propose(self, plan: Plan, held: Sequence[Held]) -> Proposal | None:
+    def propose(self, plan: Plan, held: Sequence[Held]) -> Outcome | None:
         """Another tree, if it is time to look for one; `taken` says whether it is worth it."""
+        situation = self._situation(plan, held)
+        if situation is None:
+            return None
+        for rule in self._rules:
+            found = rule(situation)
+            if found is not None:
+                situation = replace(situation, best=found)
+        best = situation.best
+        if best is None:
+            self.timing.glanced()
+            return None
+        if situation.looking:
+            self.library.remember(situation.pricing.model.workload.figures(), best.plan.tree, best.plan.cost)
+        return self._outcome(situation, best)
+
+    def _situation(self, plan: Plan, held: Sequence[Held]) -> Situation | None:
+        """What rules are told; None if there is nothing to be told."""
         why = self.due(plan)
         if why is None:
             return None
         workload = self.workload(held)
-        figures = workload.figures()
+        figures, timing = workload.figures(), self.timing
+        facts: dict[str, Any] = {}
         if why == TRIED:
-            return self._tried(plan, workload, figures)
-        if why == GLANCE:
-            return self._recalled(plan, workload, figures)
-        if why == STEP:
-            pricing, goal = Pricing(self._corrected(workload, plan)), self._goal
-            assert goal is not None
-            return self._proposed(pricing, plan, pricing.planned(shape_of(goal)), why)
-        pressing, changed = self.timing.pressing, self.timing.changed(figures)
-        if not changed and not pressing:
+            facts["lost_trial"], changed = self._lost_trial(figures), ""
+        elif why == GLANCE:
+            facts["remembered"], changed = self._recalled(plan, figures), timing.differs(figures)
+        elif why == STEP:
+            facts["goal"], changed = self._goal, ""
+        else:
+            pressing, changed = timing.pressing, timing.changed(figures)
+            facts["looking"] = bool(changed or pressing)
+        if not any(facts.values()):
             return None
-        pricing = Pricing(self._corrected(workload, plan))
-        found = self._search(pricing.model)
-        self.library.remember(figures, found.tree, found.cost)
-        return self._proposed(pricing, plan, found, f"{why}; {changed}" if changed else why)
+        worth, algorithm = self.worth, self._settings.optimizer
+        told = why, changed, timing.cpu, worth.is_better, worth.lost, algorithm, self._clock
+        return Situation(plan.tree, self._pricing(workload, plan), worth.limits, *told, **facts)
 
-    def _recalled(self, plan: Plan, workload: Workload, figures: Mapping[str, float]) -> Proposal | None:
-        """The plan of the library for what statistics have become, if it pays; else nothing was looked at."""
+    def _recalled(self, plan: Plan, figures: Mapping[str, float]) -> Remembered | None:
+        """The plan of the library for what statistics have become; if there is none, nothing was looked at."""
         known = self.library.recall(figures)
-        if known is not None and known.tree != plan.tree and self.timing.differs(figures):
-            pricing = Pricing(self._corrected(workload, plan))
-            found = pricing.planned(shape_of(known.tree))
-            if self.worth.is_better(pricing.cost(shape_of(plan.tree)), found.cost):
-                then = f"this plan was found then, for {known.cost.cpu:.3g} of a core"
-                return self._proposed(pricing, plan, found, f"{GLANCE}, {then}; {self.timing.changed(figures)}")
+        if known is not None and known.tree != canonical(plan.tree) and self.timing.differs(figures):
+            return known
         self.timing.glanced()
         return None
 
-    def _tried(self, plan: Plan, workload: Workload, figures: Mapping[str, float]) -> Proposal | None:
-        """The plan before, if the one of now is on trial and takes more; what both take was measured."""
-        timing, trial = self.timing, self.trials.now
-        if trial is None or timing.differs(figures):
+    def _lost_trial(self, figures: Mapping[str, float]) -> Trial | None:
+        """The trial that is over, if the current plan takes more than the one before; both were measured."""
+        trial = self.trials.now
+        if trial is None or self.timing.differs(figures):
             self.trials.now = None
             return None
-        if not self.worth.verdict():
-            return None
-        pricing = Pricing(self._corrected(workload, plan))
-        found = pricing.planned(shape_of(trial.old))
-        why = f"undone: {TRIED}, which takes {timing.cpu:.3g} of a core, and {trial.cpu:.3g} was enough before it"
-        return self._proposed(pricing, plan, replace(found, cost=replace(found.cost, cpu=trial.cpu)), why, sure=True)
+        return trial if self.worth.verdict() else None
 
-    def _proposed(self, pricing: Pricing, plan: Plan, found: PricedPlan, why: str, sure: bool = False) -> Proposal:
-        """What is proposed because it was measured (`sure`), or to keep a limit, is on no trial; nor is one step of a
-        way."""
-        current, worth = pricing.planned(shape_of(plan.tree)), self.worth
+    def _outcome(self, situation: Situation, proposal: Proposal) -> Outcome:
+        """What becomes of a proposal. One that was measured to be better, or that keeps a limit, is on no trial; nor is
+        one step of several."""
+        current, worth, found, why = situation.current, self.worth, proposal.plan, proposal.why
         now, cost = current.cost, found.cost
         measured = {"cpu now": now.cpu, "cpu": cost.cpu, "memory now": now.memory, "memory": cost.memory}
         measured |= {f"rate {s.alias}": self.observed.rate(i) for i, s in enumerate(self._query.sources)}
         measured["plans"] = float(max(1, len(found.considered)))
         self._goal, move = None, None
-        if found.tree != current.tree and (why == STEP or worth.is_better(now, cost)):
-            move = worth.move(pricing, plan.tree, found.tree)
+        if found.tree != current.tree and (situation.goal is not None or worth.is_better(now, cost)):
+            move = worth.move(situation.pricing, situation.tree, found.tree)
             measured |= {f"move {name}": value for name, value in move.figures.items()}
             refused = worth.refused(now, cost, found.tree, move)
             if refused:
                 why, move = f"{why}; not taken: {refused}", None
         if move is not None and move.tree != found.tree:
             self._goal = found.tree
-        elif move is not None and not sure and why != STEP and not worth.over(now, cost):
-            self.trials.begin(plan.tree, found.tree, self.timing.cpu, self.timing.changes)
+        elif move is not None and not proposal.sure and situation.goal is None and not worth.over(now, cost):
+            self.trials.begin(situation.tree, found.tree, self.timing.cpu, self.timing.changes)
         if move is not None:
             self._taken = self.timing.seconds
         self.orderings = current.orderings
-        self._coming = {} if move is None else pricing.planned(shape_of(move.tree)).orderings
-        self.last = Proposal(found.tree, cost, now, move is not None, why, measured, move)
+        self._coming = {} if move is None else situation.pricing.tree(move.tree).orderings
+        self.last = Outcome(found.tree, cost, now, move is not None, why, measured, move)
         return self.last
 
     @property
@@ -198,39 +223,28 @@ class Optimizer:
 
     def new_plan(self, tree: Tree) -> None:
         """The plan has been changed, or what was done last says nothing of it."""
-        if self._coming.keys() == {(t.span, span_of(c)) for t in (*tree.below(), tree) for c in t.children}:
+        joins = [t for t in (*tree.below(), tree) if len(t.children) > 1]
+        if self._coming.keys() == {(t.span, span_of(c)) for t in joins for c in t.children}:
             self.orderings, self._coming = self._coming, {}
         self.timing.new_plan()
         self.trials.new_plan(tree, self.timing.seconds)
 
-    def _search(self, model: Model) -> PricedPlan:
-        limits, name = self.worth.limits, self._settings.optimizer
-        if name == "mjoin-init":
-            return mjoin_init(model, limits)
-        if name == "bjtree-init":
-            return bjtree_init(model, limits)
-        plans = exhaustive(model, limits) if name == "exhaustive" else dominating(model, limits, self._clock, SEARCH)
-        best = choose([p for p in plans if not self.worth.lost(p.tree)], limits, "cpu")
-        if best is None:
-            return mjoin_init(model, limits)
-        return replace(best, considered=tuple(Considered("not dominated", p.tree, p.cost) for p in plans))
-
-    def _corrected(self, workload: Workload, plan: Plan) -> Model:
-        """Prices by what the plan of now took, over what the calibrated costs say."""
-        model = Model(workload, self._calibrated())
-        pricing, shape = Pricing(model), shape_of(plan.tree)
-        selected = [
-            model.selection_cpu(child, order)
-            for children in shape.values()
-            for child, order in pricing.operator(children).ordered.orders.items()
-        ]
-        self._factor = self.timing.factor(pricing.cost(shape).cpu - sum(selected), self._factor)
-        return Model(workload, self._costs())
+    def _pricing(self, workload: Workload, plan: Plan) -> Pricing:
+        """Prices by what the current plan took, over what the calibrated costs say. Where all plans are looked at, the
+        orders of operators are exact, too."""
+        priced = Pricing(Model(workload, self._calibrated())).tree(plan.tree)
+        self._factor = self.timing.factor(priced.cost.cpu - priced.selecting, self._factor)
+        model, algorithm = Model(workload, self._costs()), self._settings.optimizer
+        is_exact = algorithm == "exhaustive" or (algorithm == "auto" and model.size <= EXHAUSTIVE)
+        return Pricing(model, best_ordering if is_exact else mjoin_ordering)
 
     def _calibrated(self) -> StepCosts:
+        """Measured once in a process; what groups cost only where a query may group."""
         if not _calibrated:
             _calibrated.append(calibrate(self._clock))
-        return _calibrated[0]
+        if self._groups and len(_calibrated) < 2:
+            _calibrated.append(replace(_calibrated[0], **calibrate_groups(self._clock)))
+        return _calibrated[-1]
 
     def _costs(self) -> StepCosts:
         return self._calibrated().times(self._factor)
@@ -239,9 +253,9 @@ class Optimizer:
         """Prices for what was observed."""
         return Model(self.workload(held), self._costs())
 
-    def predicted(self, model: Model, plan: Plan) -> Cost:
-        """What a plan costs."""
-        return Pricing(model).cost(shape_of(plan.tree))
+    def predicted(self, held: Sequence[Held], plan: Plan) -> PricedTree:
+        """What a plan is believed to cost."""
+        return Pricing(self.model(held)).tree(plan.tree)
 
     def selectivities(self, held: Sequence[Held]) -> list[tuple[Condition, float]]:
         """Of the conditions of the query."""
@@ -251,11 +265,15 @@ class Optimizer:
 
     def selections(self) -> tuple[Selection, ...]:
         """Those of the query that tuples were seen to take."""
+        seen = self.observed.selections
         return tuple(
-            Selection(self._selections[number], seen.share, seen.seconds / seen.tuples)
-            for number, seen in sorted(self.observed.selections.items())
-            if seen.tuples >= FEW
+            Selection(self._selections[number], seen[number].share, seen[number].seconds / seen[number].tuples)
+            for number in self._evaluated()
         )
+
+    def _evaluated(self) -> list[int]:
+        """The numbers in the query of the selections that tuples were seen to take."""
+        return [number for number, seen in sorted(self.observed.selections.items()) if seen.tuples >= FEW]
 
     def _sources(self, held: Sequence[Held]) -> list[SourceLoad]:
         sources = []
@@ -267,21 +285,28 @@ class Optimizer:
 
     def workload(self, held: Sequence[Held]) -> Workload:
         """What was observed, as the algorithms take it."""
-        shares = [share for _, share in self.selectivities(held)]
-        return Workload(tuple(self._sources(held)), *edges(self._conditions, shares), self.selections())
+        shares, sources = [share for _, share in self.selectivities(held)], self._sources(held)
+        distinct = [have.distinct for have in held if have.distinct is not None]
+        grouping = None
+        if self._groups and len(distinct) == len(held):
+            numbers, slices = self._evaluated(), self.observed.slice_rate(self._streams)
+            rows = [source.rows for source in sources]
+            grouping = grouping_load(self._plan, distinct, rows, numbers, slices, LARGEST)
+        asked = edges(self._conditions, shares)
+        return Workload(tuple(sources), *asked, self.selections(), self._bounded, grouping)
 
     def saved(self) -> Saved:
         """For another process."""
         orderings = [[[*key, list(order)] for key, order in o.items()] for o in (self.orderings, self._coming)]
         parts = self.observed.saved(), self.timing.saved(), self.library.saved()
-        goal = self._goal and [[span, list(children)] for span, children in shape_of(self._goal).items()]
+        goal = None if self._goal is None else tree_text(self._goal)
         return [*parts, [self._factor, self._taken], orderings, self.trials.saved(), goal]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
         observed, timing, library, (self._factor, self._taken), orderings, trials, goal = saved
         self.trials.restore(trials)
-        self._goal = goal and tree_of({span: tuple(children) for span, children in goal})
+        self._goal = None if goal is None else tree_of_text(goal)
         self.orderings, self._coming = (
             {(operator, start): tuple(order) for operator, start, order in of_plan} for of_plan in orderings
         )

@@ -18,7 +18,8 @@ from heapq import heapify, heappop, heappush
 
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.plans import Cost, ResourceLimits
-from eddyline.optimizer.shapes import Pricing, Shape, dissolved, grouped, states
+from eddyline.optimizer.pricing import Pricing
+from eddyline.optimizer.shapes import Shape, dissolved, grouped, states
 
 SMALL = 8
 """Sources of a query that is looked at closely: there a hundred milliseconds come near to what exhaustive search finds,

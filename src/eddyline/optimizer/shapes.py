@@ -1,85 +1,20 @@
 """Trees as the algorithms change them: for each operator's span the spans of its children.
 
 Two changes lead from any tree to any other: `group` puts two children of an operator into a new one below it (a state
-more), `dissolve` gives the children of an operator to the one above it (a state less). Each touches two operators only,
-and what an operator costs depends on its children alone. So a `Pricing` remembers operators, and to price a changed
-tree is to price one or two of them.
+more), `dissolve` gives the children of an operator to the one above it (a state less). Each touches two operators only.
+
+A shape has no marks; with them a tree stays a `Tree` (plan/tree.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from math import fsum
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import replace
 
-from eddyline.optimizer.cost_model import Model
-from eddyline.optimizer.mjoin_ordering import mjoin_ordering
-from eddyline.optimizer.plans import Considered, Cost, Ordered, PricedPlan
-from eddyline.plan.tree import Tree, span_of
+from eddyline.plan.tree import Tree, parse_tree, span_of
 
 Shape = Mapping[int, tuple[int, ...]]
 """By span of the operator, the spans of its children in increasing order."""
-
-Order = Callable[[Model, Sequence[int]], Ordered]
-
-
-class PricedOperator(NamedTuple):
-    """What an operator costs, the SteMs of its children included, and the orders of its probes."""
-
-    cpu: float
-    memory: float
-    ordered: Ordered
-
-
-class Pricing:
-    """Prices of operators, each computed once."""
-
-    def __init__(self, model: Model, order: Order = mjoin_ordering) -> None:
-        self.model, self._order = model, order
-        self._known: dict[tuple[int, ...], PricedOperator] = {}
-        self.effort = 0
-        """Squares of the numbers of children of all operators priced: about what ordering them took."""
-
-    @property
-    def priced(self) -> int:
-        """How many operators were priced."""
-        return len(self._known)
-
-    def operator(self, children: tuple[int, ...]) -> PricedOperator:
-        """What an operator over these children costs."""
-        known = self._known.get(children)
-        if known is None:
-            model, span, memory = self.model, sum(children), 0.0
-            self.effort += len(children) ** 2
-            ordered = self._order(model, children)
-            cpu = ordered.cpu
-            for child in children:
-                cpu += model.stem_cpu(child, span)
-                memory += model.stem_memory(child, span)
-            known = self._known[children] = PricedOperator(cpu, memory, ordered)
-        return known
-
-    def cost(self, shape: Shape) -> Cost:
-        """Of a whole tree, the same to the last bit in whichever order its operators are listed."""
-        operators = [self.operator(children) for children in shape.values()]
-        return Cost(fsum(o.cpu for o in operators), fsum(o.memory for o in operators))
-
-    def change(self, old: Sequence[tuple[int, ...]], new: Sequence[tuple[int, ...]]) -> Cost:
-        """By how much the cost changes if some operators are replaced by others."""
-        before, after = [self.operator(c) for c in old], [self.operator(c) for c in new]
-        return Cost(
-            sum(o.cpu for o in after) - sum(o.cpu for o in before),
-            sum(o.memory for o in after) - sum(o.memory for o in before),
-        )
-
-    def planned(self, shape: Shape, considered: Sequence[Considered] = ()) -> PricedPlan:
-        """The shape as a plan."""
-        orderings = {
-            (span, child): order
-            for span, children in shape.items()
-            for child, order in self.operator(children).ordered.orders.items()
-        }
-        return PricedPlan(tree_of(shape), orderings, self.cost(shape), tuple(considered), self.priced)
 
 
 def mjoin_shape(sources: int) -> Shape:
@@ -108,6 +43,40 @@ def tree_of(shape: Shape) -> Tree:
         return Tree(tuple(node(c) if c & (c - 1) else c.bit_length() - 1 for c in children))
 
     return node(max(shape))
+
+
+def canonical(tree: Tree) -> Tree:
+    """The same for trees that differ only in the order of children; marks stay.
+
+    >>> canonical(Tree((2, Tree((1, 0), grouped=True))))
+    Tree(children=(Tree(children=(0, 1), grouped=True), 2))
+    """
+    children = (canonical(child) if isinstance(child, Tree) else child for child in tree.children)
+    return replace(tree, children=tuple(sorted(children, key=lambda child: span_of(child) & -span_of(child))))
+
+
+def is_marked(tree: Tree) -> bool:
+    """Whether an operator of it groups, or holds selections back."""
+    return any(t.late or t.grouped for t in tree.below())
+
+
+def tree_text(tree: Tree) -> str:
+    """A tree with numbers for its sources, to be saved.
+
+    >>> tree_text(Tree((Tree((0, 1), late=True), 2)))
+    '((0 1)! 2)'
+    """
+    return tree.text([str(source) for source in range(tree.span.bit_length())])
+
+
+def tree_of_text(text: str) -> Tree:
+    """What `tree_text` gave.
+
+    >>> tree_of_text("((0 1)! 2)")
+    Tree(children=(Tree(children=(0, 1), late=True), 2))
+    """
+    sources = len(text.replace("(", " ").replace(")", " ").replace("!", " ").replace("+", " ").split())
+    return parse_tree(text, [str(source) for source in range(sources)])
 
 
 def grouped(children: tuple[int, ...], left: int, right: int) -> tuple[int, ...]:

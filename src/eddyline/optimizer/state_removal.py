@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from math import inf
 
 from eddyline.optimizer.plans import Cost
-from eddyline.optimizer.shapes import Pricing, Shape, dissolve, dissolved, states
+from eddyline.optimizer.pricing import Pricing
+from eddyline.optimizer.shapes import Shape, dissolve, dissolved, states
 
 
 def state_removal(pricing: Pricing, shape: Shape) -> Iterator[tuple[Shape, Cost]]:

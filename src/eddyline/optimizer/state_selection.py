@@ -18,7 +18,8 @@ from itertools import pairwise
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.min_state import state_bytes
 from eddyline.optimizer.plans import Cost
-from eddyline.optimizer.shapes import Pricing, Shape, dissolve, dissolved, group, grouped
+from eddyline.optimizer.pricing import Pricing
+from eddyline.optimizer.shapes import Shape, dissolve, dissolved, group, grouped
 
 TRIED = 6
 """Candidates that are priced before the best of them is taken; more if none of them is of use."""

@@ -5,11 +5,11 @@ algorithms of the paper nor what they passed on their way will do, small changes
 
 from __future__ import annotations
 
-from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.min_state import min_state
 from eddyline.optimizer.plans import Considered, Cost, PricedPlan, ResourceLimits
+from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.refine import refine
-from eddyline.optimizer.shapes import Pricing, Shape, mjoin_shape, tree_of
+from eddyline.optimizer.shapes import Shape, mjoin_shape, tree_of
 from eddyline.optimizer.state_removal import state_removal
 from eddyline.optimizer.state_selection import state_selection
 
@@ -41,11 +41,10 @@ class _Path:
         return sorted(self._steps, key=lambda step: self._limits.excess(step[2]))
 
 
-def mjoin_init(model: Model, limits: ResourceLimits) -> PricedPlan:
+def mjoin_init(pricing: Pricing, limits: ResourceLimits) -> PricedPlan:
     """Adds states to the multi-way join."""
-    pricing = Pricing(model)
     path = _Path(pricing, limits)
-    shape = mjoin_shape(model.size)
+    shape = mjoin_shape(pricing.model.size)
     if path.take("mjoin-ordering", shape, pricing.cost(shape)):
         return path.planned()
     for tree, cost in state_selection(pricing, shape):
@@ -56,9 +55,8 @@ def mjoin_init(model: Model, limits: ResourceLimits) -> PricedPlan:
     return path.refined()
 
 
-def bjtree_init(model: Model, limits: ResourceLimits) -> PricedPlan:
+def bjtree_init(pricing: Pricing, limits: ResourceLimits) -> PricedPlan:
     """Removes states from a binary tree."""
-    pricing = Pricing(model)
     path = _Path(pricing, limits)
     shape = min_state(pricing)
     if path.take("min-state", shape, pricing.cost(shape)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from eddyline.optimizer.shapes import shape_of, tree_of
+from eddyline.optimizer.shapes import canonical, tree_of_text, tree_text
 from eddyline.plan.tree import Tree
 from eddyline.state.shelf import Saved
 
@@ -53,12 +53,12 @@ class Trials:
 
     def begin(self, old: Tree, new: Tree, cpu: float, changes: int) -> None:
         """Another plan was taken; `changes` is how often statistics have changed so far."""
-        self.now = Trial(_plain(old), _plain(new), cpu, changes) if cpu > 0.0 else None
+        self.now = Trial(canonical(old), canonical(new), cpu, changes) if cpu > 0.0 else None
 
     def new_plan(self, tree: Tree, time: float) -> None:
         """The plan has been changed."""
         trial = self.now
-        self.now = replace(trial, began=time) if trial is not None and trial.new == _plain(tree) else None
+        self.now = replace(trial, began=time) if trial is not None and trial.new == canonical(tree) else None
 
     def batch(self) -> None:
         """One more went through."""
@@ -87,37 +87,25 @@ class Trials:
 
     def lost(self, tree: Tree, time: float, changes: int) -> bool:
         """Whether a tree is not to be taken now."""
-        known = self._lost.get(_plain(tree))
+        known = self._lost.get(canonical(tree))
         return known is not None and (time < known.until or changes <= known.changes)
 
     def saved(self) -> Saved:
         """For another process."""
         trial = self.now
         of_trial = trial and [
-            _saved(trial.old),
-            _saved(trial.new),
+            tree_text(trial.old),
+            tree_text(trial.new),
             trial.cpu,
             trial.changes,
             trial.began,
             trial.batches,
         ]
-        return [of_trial, [[_saved(tree), lost.times, lost.until, lost.changes] for tree, lost in self._lost.items()]]
+        lost = [[tree_text(tree), known.times, known.until, known.changes] for tree, known in self._lost.items()]
+        return [of_trial, lost]
 
     def restore(self, saved: Saved) -> None:
         """Go on from there."""
         trial, lost = saved
-        self.now = trial and Trial(_restored(trial[0]), _restored(trial[1]), *trial[2:])
-        self._lost = {_restored(tree): Lost(*numbers) for tree, *numbers in lost}
-
-
-def _plain(tree: Tree) -> Tree:
-    """The same for trees that differ only in the order of children."""
-    return tree_of(shape_of(tree))
-
-
-def _saved(tree: Tree) -> Saved:
-    return [[span, list(children)] for span, children in shape_of(tree).items()]
-
-
-def _restored(saved: Saved) -> Tree:
-    return tree_of({span: tuple(children) for span, children in saved})
+        self.now = trial and Trial(tree_of_text(trial[0]), tree_of_text(trial[1]), *trial[2:])
+        self._lost = {tree_of_text(tree): Lost(*numbers) for tree, *numbers in lost}

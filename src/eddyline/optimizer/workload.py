@@ -7,6 +7,7 @@ flows need to know of time (see cost_model.py), so windows in rows and windows t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf, isfinite, prod
@@ -98,17 +99,36 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class GroupingLoad:
+    """What the group-by costs, and what a part of it saves that is done before a join (`+`)."""
+
+    groups: Callable[[int, int], float]
+    """How many tuples of a span are told apart, given the selections (a bit mask) that they have passed."""
+    slices: float
+    """How often per second of event time rows of a stream are taken in: a tuple is put together with others of its
+    packet alone, and a slice of the input makes at least one packet."""
+    packet: float
+    """Tuples of the largest packet."""
+    columns: int = 1
+    """What a tuple that stands for several carries: its weight, and states of aggregates."""
+
+
+@dataclass(frozen=True)
 class Workload:
     """At most one edge for a pair of sources; pairs without one are products.
 
     `joint` corrects for predicates over more than two sources and for predicates that are not independent: (span,
-    factor) multiplies the size of every span that contains that one.
+    factor) multiplies the size of every span that contains that one. `bounded` are the pairs of sources, as spans,
+    whose event times WHERE compares: the engine takes a probe between them for one that a predicate decides. `grouping`
+    is None in a query that has no group-by a part of which can be done early.
     """
 
     sources: tuple[SourceLoad, ...]
     edges: tuple[JoinEdge, ...]
     joint: tuple[tuple[int, float], ...] = ()
     selections: tuple[Selection, ...] = ()
+    bounded: tuple[int, ...] = ()
+    grouping: GroupingLoad | None = None
 
     def __post_init__(self) -> None:
         pairs = [frozenset((edge.left, edge.right)) for edge in self.edges]

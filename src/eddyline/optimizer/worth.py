@@ -12,7 +12,7 @@ from math import inf
 
 from eddyline.optimizer.move import Move, MoveConditions, choose_move
 from eddyline.optimizer.plans import Cost, ResourceLimits
-from eddyline.optimizer.shapes import Pricing
+from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.timing import Timing
 from eddyline.optimizer.trials import Trials
 from eddyline.plan.plan import Plan

@@ -115,16 +115,6 @@ def weighted(tree: Tree) -> frozenset[int]:
     return frozenset(t.span for t in tree.below() if t.grouped or any(inner.grouped for inner in t.below()))
 
 
-def ungrouped(tree: Tree) -> Tree:
-    """The same tree with no operator that groups.
-
-    >>> ungrouped(Tree((Tree((0, 1), grouped=True), 2)))
-    Tree(children=(Tree(children=(0, 1)), 2))
-    """
-    inner = (c.children[0] if isinstance(c, Tree) and len(c.children) == 1 else c for c in tree.children)
-    return Tree(tuple(c if isinstance(c, int) else ungrouped(c) for c in inner), tree.late)
-
-
 def mjoin(sources: int) -> Tree:
     """The multi-way join: one operator over all sources."""
     return Tree(tuple(range(sources)))

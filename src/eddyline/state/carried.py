@@ -47,6 +47,10 @@ class CarriedStore:
         weights: RowNumbers = self._weights.values[rows]
         return Carried(weights, states)
 
+    def mean_weight(self, rows: RowNumbers) -> float:
+        """For how many combinations one of these tuples stands."""
+        return float(self._weights.values[rows].mean())
+
     @property
     def parts(self) -> list[Column | FixedStore | BytesStore]:
         """Its columns."""

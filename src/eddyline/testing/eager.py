@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import ModuleType
 
 from eddyline.engine import gatherer, input_batch, partial
 from eddyline.migration import migration
-from eddyline.optimizer import optimizer, timing, worth
+from eddyline.optimizer import timing, worth
 from eddyline.routing import payload, sampling, scheduler, statistics
 from eddyline.routing.policies import auto, forks
 from eddyline.routing.steps import probe
@@ -33,7 +34,7 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
         (statistics, {"ENOUGH": 1, "CLEARLY": 0.5, "LARGE": 1}),
         (input_batch, {"LEAST": 1, "FIRST": 4 * size, "MOST": 8 * size, "PASS": 1e-5}),
         (timing, {"FIRST_WINDOWS": 0.0, "FIRST_ROWS": 1, "INTERVAL_ROWS": 8 * size, "THRESHOLD": 1.0}),
-        (optimizer, {"SEARCH": 0.0}),
+        (import_module("eddyline.optimizer.rules.search"), {"SECONDS": 0.0}),
         (worth, {"GAIN": -1e9, "BACK": -1e9}),
         (gatherer, {"RESULT_ROWS": size}),
         (migration, {"CHUNK": size}),

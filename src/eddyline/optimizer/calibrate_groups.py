@@ -1,0 +1,70 @@
+"""What it costs to put tuples into groups on this machine: with the code that does it for an operator that groups.
+
+Packets of two sizes are put together, so that what a packet costs anyway is told apart from what a tuple costs. The
+query is a join with a group-by and one sum; more keys and aggregates cost more, which the correction by what a running
+query needed in all has to make up for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.plan.plan import Plan
+from eddyline.plan.tree import Tree
+from eddyline.query.evaluate import ErrorCount
+from eddyline.query.expr import Aggregate, Column, Expr, columns_of
+from eddyline.query.functions import call
+from eddyline.query.model import GroupBy, Output, Query, Source, Stream, Window, WindowKind
+from eddyline.routing.packet import Packet, started
+from eddyline.routing.weights import Weights
+from eddyline.state.arena import Arena
+from eddyline.state.stem import SteM
+
+SMALL, LARGE, ROUNDS = 64, 8192, 3
+_GROUPS = 32
+_SECOND = 1_000_000
+
+
+def calibrate_groups(clock: Callable[[], float]) -> Mapping[str, float]:
+    """The costs `group_tuple` and `group_packet`, in seconds of the clock."""
+    arena = Arena()
+    try:
+        plan = Plan(_query(), Tree((Tree((0,), grouped=True), 1)))
+        stems = [SteM(arena, layout) for layout in plan.layouts]
+        times = np.arange(LARGE)
+        values = {e: pa.array(times % _GROUPS) for e in {*stems[0].layout.stored, *stems[0].layout.keys}}
+        stems[0].rows.append(values, times, None)
+        stems[0].build(0, LARGE)
+
+        def gather(packet: Packet, exprs: Sequence[Expr]) -> dict[Expr, pa.Array]:
+            return {c: stems[0].rows.gather(c, packet.rows[0]) for expr in exprs for c in columns_of(expr)}
+
+        weights = Weights(plan, [stem.rows for stem in stems], gather, ErrorCount(), None)
+
+        def seconds(rows: int) -> float:
+            start = clock()
+            weights.combined(2, started(0, 0, rows, 0))
+            return clock() - start
+
+        for rows in (SMALL, LARGE):  # what is not compiled or imported yet
+            seconds(rows)
+        small, large = (median(seconds(rows) for _ in range(ROUNDS)) for rows in (SMALL, LARGE))
+    finally:
+        arena.close()
+    each = (large - small) / (LARGE - SMALL)
+    return {"group_tuple": each, "group_packet": small - SMALL * each}
+
+
+def _query() -> Query:
+    schema = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("v", pa.int64())])
+    stream = Stream("s", schema, "ts")
+    window = Window(WindowKind.RANGE, _SECOND)
+    keys = [Column(source, "k", pa.int64()) for source in (0, 1)]
+    added = Aggregate("SUM", Column(0, "v", pa.int64()), False, pa.int64())
+    group = GroupBy((Column(1, "v", pa.int64()),), (added,), None, _SECOND)
+    sources = tuple(Source(alias, stream, window) for alias in ("a", "b"))
+    return Query(sources, (call("=", keys),), (Output("s", added),), group)

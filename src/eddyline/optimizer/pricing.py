@@ -1,0 +1,186 @@
+"""Prices of plans: of operators, each computed once, and of the trees that they make.
+
+What an operator costs depends on what its children give, never on how that was made. So a `Pricing` remembers
+operators, and to price a changed tree is to price one or two of them. An operator without marks over children without
+marks is told by the spans of its children; those are what the algorithms look at by the thousand, so there is a short
+way for them (`operator`) beside that for all (operator_price.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import fsum
+from typing import NamedTuple
+
+from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.mjoin_ordering import mjoin_ordering
+from eddyline.optimizer.operator_price import Given, OperatorPrice
+from eddyline.optimizer.plans import Considered, Cost, Ordered, Orderings, PricedPlan
+from eddyline.optimizer.shapes import Shape, canonical, tree_of
+from eddyline.plan.tree import Tree, state_of
+
+Order = Callable[[Model, Sequence[int]], Ordered]
+
+EXACT_MARKED = 8
+"""Children of an operator over groups, or over tuples that have not passed their selections, for which all orders are
+compared. For more the order is that without marks."""
+
+
+class PricedOperator(NamedTuple):
+    """What an operator costs, the SteMs of its children included, and the orders of its probes."""
+
+    cpu: float
+    memory: float
+    ordered: Ordered
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator of a tree, with its price."""
+
+    tree: Tree
+    price: OperatorPrice
+    orders: dict[int, tuple[int, ...]]
+    cost: Cost
+
+
+class PricedTree:
+    """The operators of a tree by their states, each after those below it."""
+
+    def __init__(self, tree: Tree, nodes: dict[int, Node]) -> None:
+        self.tree, self.nodes = tree, nodes
+
+    @property
+    def cost(self) -> Cost:
+        """Of the whole tree, the same to the last bit in whichever order its operators are listed."""
+        costs = [node.cost for node in self.nodes.values()]
+        return Cost(fsum(cost.cpu for cost in costs), fsum(cost.memory for cost in costs))
+
+    @property
+    def orderings(self) -> Orderings:
+        """The orders of all operators that join."""
+        return {
+            (node.tree.span, start): order
+            for node in self.nodes.values()
+            if len(node.tree.children) > 1
+            for start, order in node.orders.items()
+        }
+
+    @property
+    def selecting(self) -> float:
+        """CPU seconds per second of event time that go to selections."""
+        return sum(node.price.selecting(node.orders) for node in self.nodes.values())
+
+    @cached_property
+    def above(self) -> dict[int, tuple[OperatorPrice, Given]]:
+        """By state of a child: the operator above it, and what the child gives there."""
+        return {
+            state_of(child): (node.price, given)
+            for node in self.nodes.values()
+            for child, given in zip(node.tree.children, node.price.children, strict=True)
+        }
+
+
+class Pricing:
+    """Prices by one model."""
+
+    def __init__(self, model: Model, order: Order = mjoin_ordering) -> None:
+        self.model, self._order = model, order
+        self._known: dict[tuple[int, ...], PricedOperator] = {}
+        self._marked: dict[tuple[tuple[Given, ...], bool, bool], Node] = {}
+        self._is_plain = not model.workload.selections and model.workload.grouping is None
+        self.effort = 0
+        """Squares of the numbers of children of all operators priced: about what ordering them took."""
+
+    @property
+    def priced(self) -> int:
+        """How many operators were priced."""
+        return len(self._known) + len(self._marked)
+
+    def operator(self, children: tuple[int, ...]) -> PricedOperator:
+        """What an operator without marks over these spans costs."""
+        known = self._known.get(children)
+        if known is None:
+            model, span, memory = self.model, sum(children), 0.0
+            self.effort += len(children) ** 2
+            ordered = self._order(model, children)
+            if self._is_plain:
+                cpu = ordered.cpu
+                for child in children:
+                    cpu += model.stem_cpu(child, span)
+                    memory += model.stem_memory(child, span)
+            else:
+                price = OperatorPrice(model, [self._given(child) for child in children])
+                cpu, memory = _priced(price, ordered.orders)
+                ordered = Ordered(cpu - sum(map(price.stem_cpu, price.children)), ordered.orders)
+            known = self._known[children] = PricedOperator(cpu, memory, ordered)
+        return known
+
+    def _given(self, span: int) -> Given:
+        """What gives all tuples of a span, without marks."""
+        return Given(span, True, self.model.inside(span)) if span & (span - 1) else Given(span)
+
+    def cost(self, shape: Shape) -> Cost:
+        """Of a whole tree without marks, the same to the last bit in whichever order its operators are listed."""
+        operators = [self.operator(children) for children in shape.values()]
+        return Cost(fsum(o.cpu for o in operators), fsum(o.memory for o in operators))
+
+    def change(self, old: Sequence[tuple[int, ...]], new: Sequence[tuple[int, ...]]) -> Cost:
+        """By how much the cost changes if some operators are replaced by others."""
+        before, after = [self.operator(c) for c in old], [self.operator(c) for c in new]
+        return Cost(
+            sum(o.cpu for o in after) - sum(o.cpu for o in before),
+            sum(o.memory for o in after) - sum(o.memory for o in before),
+        )
+
+    def planned(self, shape: Shape, considered: Sequence[Considered] = ()) -> PricedPlan:
+        """A shape as a plan."""
+        orderings = {
+            (span, child): order
+            for span, children in shape.items()
+            for child, order in self.operator(children).ordered.orders.items()
+        }
+        return PricedPlan(tree_of(shape), orderings, self.cost(shape), tuple(considered), self.priced)
+
+    def plan(self, tree: Tree, considered: Sequence[Considered] = ()) -> PricedPlan:
+        """A tree as a plan, with the marks that it has."""
+        priced = self.tree(tree)
+        return PricedPlan(canonical(tree), priced.orderings, priced.cost, tuple(considered), self.priced)
+
+    def tree(self, tree: Tree) -> PricedTree:
+        """The prices of all operators of a tree, with the marks that it has."""
+        nodes: dict[int, Node] = {}
+        for operator in (*tree.below(), tree):
+            given = [
+                nodes[state_of(c)].price.given if isinstance(c, Tree) else Given(1 << c) for c in operator.children
+            ]
+            nodes[state_of(operator)] = self._node(operator, given)
+        return PricedTree(tree, nodes)
+
+    def _node(self, tree: Tree, given: Sequence[Given]) -> Node:
+        key = tuple(given), tree.late, tree.grouped
+        known = self._marked.get(key)
+        if known is None:
+            price = OperatorPrice(self.model, given, tree.late, tree.grouped)
+            self.effort += len(given) ** 2
+            orders = self._orders(price)
+            known = self._marked[key] = Node(tree, price, orders, Cost(*_priced(price, orders)))
+        return Node(tree, known.price, known.orders, known.cost)
+
+    def _orders(self, price: OperatorPrice) -> dict[int, tuple[int, ...]]:
+        spans = tuple(child.span for child in price.children)
+        if len(spans) == 1:
+            return {spans[0]: ()}
+        plain = all(child == self._given(child.span) for child in price.children)
+        if plain or len(spans) > EXACT_MARKED:
+            return self._order(self.model, tuple(sorted(spans))).orders
+        return price.best_orders().orders
+
+
+def _priced(price: OperatorPrice, orders: dict[int, tuple[int, ...]]) -> tuple[float, float]:
+    """CPU and bytes of an operator."""
+    probes = fsum(price.order_cpu(start, order) for start, order in orders.items())
+    cpu = probes + price.grouping_cpu() + fsum(map(price.stem_cpu, price.children))
+    return cpu, fsum(price.held(child) * price.tuple_bytes(child) for child in price.children)
