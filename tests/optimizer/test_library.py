@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from eddyline.optimizer.library import SIZE, Library
+from eddyline.optimizer.library import Library
 from eddyline.optimizer.plans import Cost
-from eddyline.optimizer.timing import THRESHOLD
+from eddyline.optimizer.tuning import DEFAULT as TUNING
 from eddyline.plan.tree import Tree, mjoin
 
 HYBRID = Tree((Tree((0, 1)), 2))
@@ -21,7 +21,7 @@ def test_what_is_near_is_recalled() -> None:
     library.remember(FIGURES, HYBRID, Cost(0.5, 100.0))
     assert library and library.recall(FIGURES) == (HYBRID, Cost(0.5, 100.0))
     assert library.has_other(mjoin(3)) and not library.has_other(HYBRID)
-    for factor in (0.9, 1.1, THRESHOLD, 1 / THRESHOLD):
+    for factor in (0.9, 1.1, TUNING.threshold, 1 / TUNING.threshold):
         assert library.recall({**FIGURES, "rate 0": 1000.0 * factor}) is not None
     for factor in (0.4, 2.5):
         assert library.recall({**FIGURES, "rate 0": 1000.0 * factor}) is None
@@ -39,12 +39,13 @@ def test_the_newest_plan_for_a_point() -> None:
 
 def test_the_one_that_was_used_longest_ago_is_forgotten() -> None:
     library = Library()
-    points = [{"rate 0": 10.0**n} for n in range(-5, SIZE - 4)]
-    for number, point in enumerate(points[:SIZE]):
+    points = [{"rate 0": 10.0**n} for n in range(-5, TUNING.library_size - 4)]
+    for number, point in enumerate(points[: TUNING.library_size]):
         library.remember(point, HYBRID, Cost(number, 0.0))
     assert library.recall(points[0]) is not None
-    library.remember(points[SIZE], HYBRID, Cost(0.0, 0.0))
-    assert len(library) == SIZE and library.recall(points[0]) is not None and library.recall(points[1]) is None
+    library.remember(points[TUNING.library_size], HYBRID, Cost(0.0, 0.0))
+    assert len(library) == TUNING.library_size
+    assert library.recall(points[0]) is not None and library.recall(points[1]) is None
 
 
 @pytest.mark.parametrize("tree", [HYBRID, mjoin(3), Tree((Tree((0, 2)), Tree((1, 3))))])

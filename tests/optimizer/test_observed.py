@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.optimizer.conditions import Condition
-from eddyline.optimizer.observed import FEW, HALF_LIFE, Observed
+from eddyline.optimizer.observed import Observed
+from eddyline.optimizer.tuning import DEFAULT as TUNING
 from eddyline.optimizer.workload import Access, Selection
 from tests.support.properties import examples
 
@@ -100,7 +101,7 @@ def test_what_no_probe_tells_stays_at_the_guess() -> None:
 
 
 def test_few_tuples_are_not_believed() -> None:
-    few, enough = (probed([(1, 2)], [KEY_AB], [0.02], tuples) for tuples in (int(FEW) - 1, 40 * int(FEW)))
+    few, enough = (probed([(1, 2)], [KEY_AB], [0.02], tuples) for tuples in (int(TUNING.few) - 1, 40 * int(TUNING.few)))
     assert solved(few, [KEY_AB]) == [pytest.approx(1 / 2000)]
     assert solved(enough, [KEY_AB]) == [pytest.approx(0.02, rel=0.1)]
 
@@ -115,9 +116,9 @@ def test_a_selectivity_is_a_share_and_never_zero() -> None:
 def test_the_past_fades() -> None:
     observed, window = Observed(3), 2.0
     observed.add(10.0, [1000, 0, 0], {(1, 2): (1000, 4000)}, window)
-    observed.add(HALF_LIFE * window, [0, 0, 0], {}, window)
+    observed.add(TUNING.half_life * window, [0, 0, 0], {}, window)
     assert observed.rows[0] == pytest.approx(500.0)
-    assert observed.seconds == pytest.approx(5.0 + HALF_LIFE * window)
+    assert observed.seconds == pytest.approx(5.0 + TUNING.half_life * window)
     assert (observed.probes[1, 2].tuples, observed.probes[1, 2].made) == (pytest.approx(500.0), pytest.approx(2000.0))
     for _ in range(80):
         observed.add(0.5, [50, 0, 0], {(1, 2): (1000, 1000)}, window)
@@ -157,7 +158,7 @@ def test_a_few_tuples_that_are_often_asked_tell_little() -> None:
     observed = probed([(1, 2), (2, 1), (0b011, 0b100)], conditions, shares, 1000)
     many = round(5 * 10_000 * HELD[0] * HELD[1] * shares[0] * shares[1])
     observed.add(0.0, [0, 0, 0], {(0b100, 0b011): (10_000, many)}, 1.0)
-    assert 0 < sum(observed.probes[key].made for key in ((1, 2), (2, 1))) < FEW + 30
+    assert 0 < sum(observed.probes[key].made for key in ((1, 2), (2, 1))) < TUNING.few + 30
     assert solved(observed, conditions)[1] < 2.0 * shares[1]
 
 
@@ -180,7 +181,7 @@ def test_selections_are_counted_and_fade() -> None:
     observed.add(1.0, [0, 0, 0], {}, 1.0, {1: (1000, 250, 0.002)})
     seen = observed.selections[1]
     assert seen.share == pytest.approx(0.25, rel=0.01) and seen.seconds / seen.tuples == pytest.approx(2e-6)
-    observed.add(HALF_LIFE, [0, 0, 0], {}, 1.0, {1: (500, 500, 0.0)})
+    observed.add(TUNING.half_life, [0, 0, 0], {}, 1.0, {1: (500, 500, 0.0)})
     assert seen.tuples == pytest.approx(1000) and seen.share == pytest.approx(0.625, rel=0.01)
     again = Observed(3)
     again.restore(json.loads(json.dumps(observed.saved())))

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.optimizer import optimizer, worth
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.move import Move
@@ -20,9 +19,10 @@ from eddyline.optimizer.optimizer import STEP, TRIED, Held, Optimizer, Outcome
 from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.rules import RULES, Rule, next_step, recall, undo
 from eddyline.optimizer.situation import Proposal, Situation
-from eddyline.optimizer.timing import GLANCE, INTERVAL_ROWS, Usage
+from eddyline.optimizer.timing import GLANCE, Usage
+from eddyline.optimizer.tuning import DEFAULT as TUNING
+from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.optimizer.workload import Access, Workload
-from eddyline.optimizer.worth import GAIN
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import mjoin, parse_tree
 from eddyline.query.model import Query
@@ -30,6 +30,7 @@ from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from tests.support.jobs import bound
 
+FIXED = OptimizerTuning(costs=DEFAULTS)
 W = "[RANGE 1 SECONDS]"
 CHAIN = bound(f"SELECT a.x FROM a {W}, b {W}, c {W} WHERE a.x = b.x AND b.k = c.k", a="x", b="x k", c="k")
 RATES = (1000, 1000, 10_000)
@@ -38,20 +39,20 @@ RARE, OFTEN, LITTLE = 1e-5, 0.01, 0.0003
 does."""
 
 
-@pytest.fixture(autouse=True)
-def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizer, "_calibrated", [DEFAULTS, DEFAULTS])
-
-
 class Watched:
     """An optimizer that sees batches of a tenth of a second, with selectivities of a-b and b-c as told."""
 
     def __init__(
-        self, tree: str = "(a b c)", query: Query = CHAIN, rules: Sequence[Rule] = RULES, **settings: object
+        self,
+        tree: str = "(a b c)",
+        query: Query = CHAIN,
+        rules: Sequence[Rule] = RULES,
+        tuning: OptimizerTuning = FIXED,
+        **settings: object,
     ) -> None:
         self.plan = Plan(query, parse_tree(tree, [s.alias for s in query.sources]))
         ticks = count()
-        self.optimizer = Optimizer(self.plan, Settings(**settings), lambda: next(ticks) * 1e-3, rules)
+        self.optimizer = Optimizer(self.plan, Settings(**settings), lambda: next(ticks) * 1e-3, tuning, rules)
         self.time = 0
 
     def see(
@@ -100,7 +101,7 @@ def test_the_cheaper_tree_is_taken() -> None:
     found = watched.propose()
     assert found is not None and found is watched.optimizer.last
     assert (found.tree.text("abc"), found.taken) == ("((a b) c)", True)
-    assert found.cost.cpu < (1 - GAIN) * found.now.cpu
+    assert found.cost.cpu < (1 - TUNING.gain) * found.now.cpu
     assert found.why == "enough has been seen; the first look"
     assert found.measured["rate c"] == pytest.approx(RATES[2], rel=0.01)
     assert found.measured["cpu"] == found.cost.cpu and found.measured["memory now"] == found.now.memory
@@ -116,7 +117,7 @@ def test_a_small_gain_is_not_worth_a_change() -> None:
     watched = Watched().see(RARE, LITTLE)
     found = watched.propose()
     assert found is not None and found.tree.text("abc") == "((a b) c)" and not found.taken
-    assert (1 - GAIN) * found.now.cpu < found.cost.cpu < found.now.cpu
+    assert (1 - TUNING.gain) * found.now.cpu < found.cost.cpu < found.now.cpu
 
 
 def test_the_best_plan_stays() -> None:
@@ -126,7 +127,7 @@ def test_the_best_plan_stays() -> None:
 def test_it_looks_again_only_when_something_changed() -> None:
     watched = Watched().see(RARE, LITTLE)
     assert not proposed(watched)[1]
-    batches = INTERVAL_ROWS // (sum(RATES) // 10) + 1
+    batches = TUNING.interval_rows // (sum(RATES) // 10) + 1
     assert watched.see(RARE, LITTLE, batches).propose() is None, "an interval later, and nothing changed"
     assert watched.see(RARE, OFTEN, batches).propose() is None, "the interval has grown"
     again = watched.see(RARE, OFTEN, 3 * batches).propose()
@@ -141,7 +142,7 @@ def test_a_plan_above_its_memory_limit_is_left_for_one_that_is_not() -> None:
     found = Watched("((a b) c)", memory=limit).see(many, 0.001).propose()
     assert found is not None and found.taken and found.tree.text("abc") == "(a b c)"
     assert found.cost.memory < limit < found.now.memory
-    assert found.cost.cpu > (1 - GAIN) * found.now.cpu, "not for its CPU"
+    assert found.cost.cpu > (1 - TUNING.gain) * found.now.cpu, "not for its CPU"
 
 
 def test_the_plan_within_the_limits_with_the_least_cpu() -> None:
@@ -227,7 +228,7 @@ def test_a_condition_over_three_sources_is_a_correction() -> None:
 
 PRESSED = Usage(0.03, 0, None, 0.2)
 """A tenth of a second of event time takes 0.3 of a core, which is above the limit."""
-INTERVAL = INTERVAL_ROWS // (sum(RATES) // 10) + 1
+INTERVAL = TUNING.interval_rows // (sum(RATES) // 10) + 1
 """Batches in an interval."""
 
 
@@ -288,7 +289,7 @@ def test_a_plan_comes_back_from_the_library_at_once() -> None:
     seen.optimizer.restore(json.loads(json.dumps(watched.optimizer.saved())))
     seen.time = watched.time
     back = moved(seen, OFTEN, RARE, 8 * INTERVAL)
-    assert back.tree.text("abc") == "(a (b c))" and back.cost.cpu < (1 - GAIN) * back.now.cpu
+    assert back.tree.text("abc") == "(a (b c))" and back.cost.cpu < (1 - TUNING.gain) * back.now.cpu
     assert back.why.startswith(f"{GLANCE}, this plan was found then, for ") and "selectivity 0-1" in back.why
     assert back.measured["plans"] == 1.0
 
@@ -392,11 +393,10 @@ def test_how_it_is_changed(name: str) -> None:
     assert found.move.predicted.duration == (1.0 if found.move.parallel else pytest.approx(0.0, abs=0.5))
 
 
-def test_a_change_that_does_not_pay_back_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_that_does_not_pay_back_is_not_begun() -> None:
     """Nothing is saved while the change goes on; with statistics that stay long enough it pays."""
-    monkeypatch.setattr(worth, "STABLE", 0.0)
     for slower, taken in ((1.0, True), (1e4, False)):
-        watched = Watched().see(RARE, OFTEN)
+        watched = Watched(tuning=replace(FIXED, stable=0.0)).see(RARE, OFTEN)
         costs = watched.optimizer.worth.move
         watched.optimizer.worth.move = lambda *args, costs=costs, slower=slower: dearer(costs(*args), slower)
         found = watched.propose()
@@ -404,8 +404,7 @@ def test_a_change_that_does_not_pay_back_is_not_begun(monkeypatch: pytest.Monkey
         saved = (found.now.cpu - found.cost.cpu) * (3.0 - found.measured["move duration"])
         assert (saved > found.measured["move seconds"]) is taken
     assert "not taken: the change takes" in found.why and found.why.endswith("in 3 s")
-    monkeypatch.setattr(worth, "STABLE", 1e6)
-    watched = Watched().see(RARE, OFTEN)
+    watched = Watched(tuning=replace(FIXED, stable=1e6)).see(RARE, OFTEN)
     watched.optimizer.worth.move = lambda *args: dearer(costs(*args), 1e4)
     assert proposed(watched) == ("((a b) c)", True)
 
@@ -414,10 +413,10 @@ def dearer(move: Move, factor: float) -> Move:
     return replace(move, predicted=replace(move.predicted, seconds=move.predicted.seconds * factor))
 
 
-def test_a_limit_does_not_ask_whether_it_pays_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worth, "BACK", inf)
-    assert proposed(Watched("((a b) c)", memory=1_200_000).see(0.03, 0.001)) == ("(a b c)", True)
-    assert not proposed(Watched().see(RARE, OFTEN))[1]
+def test_a_limit_does_not_ask_whether_it_pays_back() -> None:
+    never = replace(FIXED, back=inf)
+    assert proposed(Watched("((a b) c)", tuning=never, memory=1_200_000).see(0.03, 0.001)) == ("(a b c)", True)
+    assert not proposed(Watched(tuning=never).see(RARE, OFTEN))[1]
 
 
 def test_without_room_for_both_nothing_is_begun() -> None:
@@ -458,7 +457,7 @@ def test_a_plan_that_turns_out_worse_is_left() -> None:
         assert again is None or not again.taken, "it is not tried again while nothing has changed"
 
 
-@pytest.mark.parametrize("better", [0.5, 1.0, 1.0 / (1.0 - GAIN) - 0.05])
+@pytest.mark.parametrize("better", [0.5, 1.0, 1.0 / (1.0 - TUNING.gain) - 0.05])
 def test_a_plan_that_is_not_much_worse_stays(better: float) -> None:
     watched = Watched().see(RARE, OFTEN)
     assert proposed(watched)[1] and tried(watched, better) is None

@@ -5,11 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from math import inf, isclose
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.optimizer import min_state as module
 from eddyline.optimizer.brute_force import least_binary_memory
 from eddyline.optimizer.min_state import contracted, min_state
 from eddyline.optimizer.plans import ResourceLimits
@@ -18,6 +16,7 @@ from eddyline.optimizer.refine import neighbours, refine
 from eddyline.optimizer.shapes import Shape, dissolve, group, mjoin_shape, shape_of, states, tree_of
 from eddyline.optimizer.state_removal import state_removal
 from eddyline.optimizer.state_selection import merged, state_selection
+from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.tree import Tree
 from tests.support.drawn import SEEDS, model
 from tests.support.properties import examples
@@ -43,10 +42,8 @@ def test_min_state_is_best_for_stars(seed: int, sources: int, wild: bool) -> Non
 @given(SEEDS, st.integers(3, 7))
 def test_large_stars_are_no_worse_than_the_greedy_choice(seed: int, sources: int) -> None:
     m = model(seed, sources, "star")
-    pricing = Pricing(m)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "EXACT_STAR", 0)
-        found = pricing.cost(min_state(pricing, cartesian=False)).memory
+    pricing = Pricing(m, tuning=OptimizerTuning(star_sources=0))
+    found = pricing.cost(min_state(pricing, cartesian=False)).memory
     assert least_binary_memory(m) * (1 - 1e-9) <= found
     assert found <= pricing.cost(contracted(m, products=False)).memory * (1 + 1e-9)
 

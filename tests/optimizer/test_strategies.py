@@ -5,11 +5,9 @@ from __future__ import annotations
 from math import isclose
 from random import Random
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eddyline.optimizer import dominating as module
 from eddyline.optimizer import draw
 from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import Model
@@ -19,6 +17,7 @@ from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.plans import Cost, PricedPlan, ResourceLimits
 from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
+from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.tree import mjoin
 from eddyline.testing.clock import ManualClock
 from tests.support.drawn import SEEDS, model
@@ -81,9 +80,8 @@ def test_with_time_enough_it_comes_near_to_all_of_the_front(seed: int) -> None:
     m = Model(drawn.workload, DEFAULTS)
     wanted = exhaustive(Pricing(m, best_ordering), drawn.limits)
     assert dominating(Pricing(m, best_ordering), drawn.limits, ManualClock(), 1.0) == wanted
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "EXHAUSTIVE", 0)
-        found = dominating(Pricing(m, best_ordering), drawn.limits, ManualClock(), 1.0)
+    never = OptimizerTuning(exhaustive_sources=0)
+    found = dominating(Pricing(m, best_ordering, never), drawn.limits, ManualClock(), 1.0)
     for plan in found:
         assert any(best.cost.cpu <= plan.cost.cpu * (1 + 1e-9) for best in wanted)
 

@@ -8,18 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from eddyline.optimizer.timing import (
-    FIRST_ROWS,
-    GLANCE,
-    INTERVAL_ROWS,
-    LONGEST_GLANCE,
-    LONGEST_INTERVAL,
-    NEAR,
-    THRESHOLD,
-    Timing,
-    Usage,
-)
-from eddyline.optimizer.trend import EACH, GROWS, PARTS, Trend
+from eddyline.optimizer.timing import GLANCE, Timing, Usage
+from eddyline.optimizer.trend import Trend
+from eddyline.optimizer.tuning import DEFAULT as TUNING
 
 IDLE = Usage(0.0, 0)
 STILL = {"rate 0": 10.0, "selectivity 0-1": 0.01}
@@ -43,7 +34,7 @@ class Batches:
 def after_first_look(when: str = "auto") -> Batches:
     batches = Batches(when=when)
     for _ in range(4):
-        batches.feed(FIRST_ROWS)
+        batches.feed(TUNING.first_rows)
     assert bool(batches.timing.due()) == (when in ("auto", "data"))
     assert batches.timing.changed(STILL) == "the first look"
     return batches
@@ -62,13 +53,13 @@ def test_the_seconds_that_passed() -> None:
 def test_the_first_look_needs_a_window_and_rows() -> None:
     batches = Batches()
     for _ in range(2):
-        batches.feed(FIRST_ROWS)
+        batches.feed(TUNING.first_rows)
         assert batches.timing.due() is None, "no whole window yet"
     batches.feed(1)
     assert batches.timing.due() == "enough has been seen"
     few = Batches()
     for _ in range(5):
-        few.feed(FIRST_ROWS // 5 - 1)
+        few.feed(TUNING.first_rows // 5 - 1)
     assert few.timing.due() is None and not few.timing.looked
     few.feed(5)
     assert few.looked() == "the first look" and few.timing.looked
@@ -78,27 +69,27 @@ def test_the_next_look_is_an_interval_later_which_grows_while_nothing_changes() 
     batches, expected = after_first_look(), 1
     for _ in range(9):
         for _ in range(expected - 1):
-            batches.feed(INTERVAL_ROWS)
+            batches.feed(TUNING.interval_rows)
             assert batches.timing.due() is None
-        batches.feed(INTERVAL_ROWS - 1)
+        batches.feed(TUNING.interval_rows - 1)
         assert batches.timing.due() is None
         batches.feed(1)
         assert batches.timing.due() == "an interval has passed"
         assert batches.timing.changed(STILL) == ""
-        expected = min(2 * expected, LONGEST_INTERVAL)
-    assert expected == LONGEST_INTERVAL
+        expected = min(2 * expected, TUNING.longest_interval)
+    assert expected == TUNING.longest_interval
 
 
 def test_a_change_is_a_factor_and_makes_the_interval_short_again() -> None:
     batches = after_first_look()
-    little = {**STILL, "rate 0": STILL["rate 0"] * (THRESHOLD - 0.01)}
-    batches.feed(INTERVAL_ROWS)
+    little = {**STILL, "rate 0": STILL["rate 0"] * (TUNING.threshold - 0.01)}
+    batches.feed(TUNING.interval_rows)
     assert batches.looked(little) == ""
-    batches.feed(2 * INTERVAL_ROWS)
+    batches.feed(2 * TUNING.interval_rows)
     assert (
         batches.looked({"rate 0": 14.0, "selectivity 0-1": 0.001}) == "rate 0 10 -> 14, selectivity 0-1 0.01 -> 0.001"
     )
-    batches.feed(INTERVAL_ROWS)
+    batches.feed(TUNING.interval_rows)
     assert batches.looked({"rate 0": 14.0, "selectivity 0-1": 0.001}) == ""
 
 
@@ -107,32 +98,32 @@ def test_other_cpu_makes_the_interval_short_again() -> None:
     batches, steady = after_first_look(), Usage(0.1, 0)
     for _ in range(4):
         while not batches.timing.due():
-            batches.feed(INTERVAL_ROWS // 2, steady)
+            batches.feed(TUNING.interval_rows // 2, steady)
         assert batches.looked() == ""
-    batches.feed(INTERVAL_ROWS // 2, steady)
+    batches.feed(TUNING.interval_rows // 2, steady)
     assert batches.timing.due() is None
-    while batches.timing.cpu < THRESHOLD * 0.1:
+    while batches.timing.cpu < TUNING.threshold * 0.1:
         batches.feed(1, Usage(0.2, 0))
-    batches.feed(INTERVAL_ROWS // 2, Usage(0.2, 0))
+    batches.feed(TUNING.interval_rows // 2, Usage(0.2, 0))
     assert batches.timing.due() == "an interval has passed"
 
 
 def test_slow_drift_adds_up() -> None:
     """It is compared with what was known when a plan was last looked for, not with the last look."""
     batches = after_first_look()
-    batches.feed(INTERVAL_ROWS)
+    batches.feed(TUNING.interval_rows)
     assert batches.looked({**STILL, "rate 0": 12.0}) == ""
-    batches.feed(2 * INTERVAL_ROWS)
+    batches.feed(2 * TUNING.interval_rows)
     assert batches.looked({**STILL, "rate 0": 14.4}) == "rate 0 10 -> 14.4"
 
 
 def test_memory_near_its_limit_does_not_wait_for_the_grown_interval() -> None:
     batches = after_first_look()
-    batches.feed(INTERVAL_ROWS)
+    batches.feed(TUNING.interval_rows)
     assert batches.looked() == ""
-    batches.feed(INTERVAL_ROWS, Usage(0.0, int(NEAR * 1000), 1000))
+    batches.feed(TUNING.interval_rows, Usage(0.0, int(TUNING.near * 1000), 1000))
     assert batches.timing.due() is None
-    batches.feed(1, Usage(0.0, int(NEAR * 1000) + 1, 1000))
+    batches.feed(1, Usage(0.0, int(TUNING.near * 1000) + 1, 1000))
     assert batches.timing.due() == "memory is near its limit"
     batches.timing.changed(STILL)
     batches.feed(1, Usage(0.0, 999, 1000))
@@ -141,10 +132,10 @@ def test_memory_near_its_limit_does_not_wait_for_the_grown_interval() -> None:
 
 def test_cpu_above_its_limit_for_a_whole_window() -> None:
     batches = after_first_look()
-    batches.feed(INTERVAL_ROWS)
+    batches.feed(TUNING.interval_rows)
     assert batches.looked() == ""
     for _ in range(2):
-        batches.feed(INTERVAL_ROWS // 2, Usage(9.0, 0, None, 0.5))
+        batches.feed(TUNING.interval_rows // 2, Usage(9.0, 0, None, 0.5))
         assert batches.timing.due() is None
     batches.feed(1, Usage(9.0, 0, None, 0.5))
     assert batches.timing.due() == "more CPU than its limit for a whole window"
@@ -160,9 +151,9 @@ INPUT, INSIDE = "input queues grow steadily", "queues inside the plan grow stead
 
 def growing(batches: Batches, rows: bool = False, between: bool = False) -> str | None:
     """Why it is due after one queue grew for as long as it takes to be a trend."""
-    for n in range(PARTS * EACH):
-        size = round(1000 * GROWS ** (n / 2 if rows or between else 0))
-        batches.feed(FIRST_ROWS + size * rows, Usage(0.0, 0, between=size if between else 0))
+    for n in range(TUNING.trend_parts * TUNING.trend_batches):
+        size = round(1000 * TUNING.grows ** (n / 2 if rows or between else 0))
+        batches.feed(TUNING.first_rows + size * rows, Usage(0.0, 0, between=size if between else 0))
     return batches.timing.due()
 
 
@@ -177,7 +168,7 @@ def test_what_asks_for_a_plan(when: str, pressed: tuple[str, ...]) -> None:
     def due(usage: Usage) -> str | None:
         batches = Batches(when=when)
         for _ in range(8):
-            batches.feed(FIRST_ROWS, usage)
+            batches.feed(TUNING.first_rows, usage)
         return batches.timing.due()
 
     quiet = "enough has been seen" if when in ("data", "auto") else None
@@ -185,30 +176,35 @@ def test_what_asks_for_a_plan(when: str, pressed: tuple[str, ...]) -> None:
     assert due(NEAR_USAGE) == (MEMORY if MEMORY in pressed else quiet)
     assert due(OVER) == (CPU if CPU in pressed else quiet)
     grown = Batches(when=when)
-    for n in range(PARTS * EACH):
-        grown.feed(round(FIRST_ROWS * GROWS**n))
+    for n in range(TUNING.trend_parts * TUNING.trend_batches):
+        grown.feed(round(TUNING.first_rows * TUNING.grows**n))
     assert grown.timing.due() == (INPUT if INPUT in pressed else quiet)
     assert growing(Batches(when=when), between=True) == (INSIDE if INSIDE in pressed else quiet)
 
 
 def test_a_trend_is_no_jump_and_holds_for_long_enough() -> None:
-    steady = [100.0 * GROWS**n for n in range(PARTS * EACH)]
+    steady = [100.0 * TUNING.grows**n for n in range(TUNING.trend_parts * TUNING.trend_batches)]
     assert Trend(steady).steady and not Trend(steady[1:]).steady
-    for at in range(PARTS * EACH + 1):
-        assert not Trend([10.0] * at + [50.0] * (PARTS * EACH - at)).steady, f"a jump at {at}"
-    assert not Trend([10.0, 12.0, 11.0] * PARTS).steady and not Trend([0.0] * PARTS * EACH).steady
+    for at in range(TUNING.trend_parts * TUNING.trend_batches + 1):
+        assert not Trend([10.0] * at + [50.0] * (TUNING.trend_parts * TUNING.trend_batches - at)).steady, (
+            f"a jump at {at}"
+        )
+    assert (
+        not Trend([10.0, 12.0, 11.0] * TUNING.trend_parts).steady
+        and not Trend([0.0] * TUNING.trend_parts * TUNING.trend_batches).steady
+    )
     trend = Trend(steady)
     trend.add(0.0)
-    assert len(trend.sizes) == PARTS * EACH and not trend.steady
+    assert len(trend.sizes) == TUNING.trend_parts * TUNING.trend_batches and not trend.steady
 
 
 def test_a_trend_is_heard_once() -> None:
     batches = after_first_look()
-    batches.feed(INTERVAL_ROWS)
+    batches.feed(TUNING.interval_rows)
     assert batches.looked() == ""
     assert growing(batches, between=True) == INSIDE
     batches.timing.changed(STILL)
-    batches.feed(INTERVAL_ROWS, Usage(0.0, 0, between=10**9))
+    batches.feed(TUNING.interval_rows, Usage(0.0, 0, between=10**9))
     assert batches.timing.pressing is None
 
 
@@ -216,7 +212,7 @@ def test_a_trend_is_heard_once() -> None:
 def test_who_presses_and_finds_nothing_new_is_heard_less_and_less(usage: Usage, why: str) -> None:
     batches, heard = after_first_look("refined"), []
     for n in range(300):
-        batches.feed(INTERVAL_ROWS, usage)
+        batches.feed(TUNING.interval_rows, usage)
         if batches.timing.due() is not None:
             assert batches.timing.due() == why
             heard.append(n)
@@ -226,7 +222,7 @@ def test_who_presses_and_finds_nothing_new_is_heard_less_and_less(usage: Usage, 
     for _ in range(30):
         batches.feed(0, Usage(0.0, 0, 1000, 0.5))
     for _ in range(3):
-        batches.feed(INTERVAL_ROWS, usage)
+        batches.feed(TUNING.interval_rows, usage)
     assert batches.timing.due() == why, "after a calm window it is heard at once again"
 
 
@@ -234,7 +230,7 @@ def test_pressure_that_comes_and_goes_does_not_begin_anew() -> None:
     """Calm for less than a window is not calm."""
     batches, heard = after_first_look("memory"), 0
     for n in range(64):
-        batches.feed(INTERVAL_ROWS, NEAR_USAGE if n % 2 else IDLE)
+        batches.feed(TUNING.interval_rows, NEAR_USAGE if n % 2 else IDLE)
         if batches.timing.due():
             heard += 1
             batches.timing.changed(STILL)
@@ -244,38 +240,38 @@ def test_pressure_that_comes_and_goes_does_not_begin_anew() -> None:
 def test_a_change_makes_pressure_heard_at_once_again() -> None:
     batches = after_first_look("memory")
     for _ in range(10):
-        batches.feed(INTERVAL_ROWS, NEAR_USAGE)
+        batches.feed(TUNING.interval_rows, NEAR_USAGE)
         if batches.timing.due():
             batches.timing.changed(STILL)
-    batches.feed(20 * INTERVAL_ROWS, NEAR_USAGE)
+    batches.feed(20 * TUNING.interval_rows, NEAR_USAGE)
     assert batches.looked({**STILL, "rate 0": 100.0})
-    batches.feed(INTERVAL_ROWS, NEAR_USAGE)
+    batches.feed(TUNING.interval_rows, NEAR_USAGE)
     assert batches.timing.due() == MEMORY
 
 
 def test_glances_at_the_library_grow_apart_while_nothing_comes_of_them() -> None:
     batches, glances = after_first_look(), []
     for n in range(1, 200):
-        batches.feed(INTERVAL_ROWS)
+        batches.feed(TUNING.interval_rows)
         if batches.timing.due(library=True) == GLANCE:
             glances.append(n)
             batches.timing.glanced()
         elif batches.timing.due():
             assert batches.looked() == ""
     gaps = [b - a for a, b in pairwise(glances)]
-    assert max(gaps[-8:]) <= 2 * LONGEST_GLANCE and gaps.count(LONGEST_GLANCE) >= 8
-    assert len(glances) < 200 / LONGEST_GLANCE + 5
+    assert max(gaps[-8:]) <= 2 * TUNING.longest_glance and gaps.count(TUNING.longest_glance) >= 8
+    assert len(glances) < 200 / TUNING.longest_glance + 5
 
 
 def test_a_glance_changes_nothing_about_looks() -> None:
     batches = after_first_look()
-    batches.feed(INTERVAL_ROWS)
+    batches.feed(TUNING.interval_rows)
     assert batches.looked() == ""
-    batches.feed(INTERVAL_ROWS)
+    batches.feed(TUNING.interval_rows)
     assert batches.timing.due() is None and batches.timing.due(library=True) == GLANCE
     batches.timing.glanced()
     assert batches.timing.due(library=True) is None
-    batches.feed(INTERVAL_ROWS)
+    batches.feed(TUNING.interval_rows)
     assert batches.timing.due(library=True) == "an interval has passed", "the grown one, as without the library"
     memory = after_first_look()
     memory.timing = Timing(2.0, "memory")
@@ -285,7 +281,7 @@ def test_a_glance_changes_nothing_about_looks() -> None:
 
 def test_what_differs_is_not_a_look() -> None:
     batches = after_first_look()
-    batches.feed(INTERVAL_ROWS)
+    batches.feed(TUNING.interval_rows)
     assert (
         batches.timing.differs({**STILL, "rate 0": 20.0}) == "rate 0 10 -> 20" and batches.timing.differs(STILL) == ""
     )
@@ -295,12 +291,12 @@ def test_what_differs_is_not_a_look() -> None:
 def test_a_new_plan_is_judged_by_what_it_takes_itself() -> None:
     batches = after_first_look()
     for _ in range(5):
-        batches.feed(INTERVAL_ROWS, OVER)
+        batches.feed(TUNING.interval_rows, OVER)
     assert batches.timing.due() == CPU and batches.timing.cpu > 5.0
     batches.timing.changed(STILL)
     batches.timing.new_plan()
     assert batches.timing.cpu == 0.0 and batches.timing.factor(1.0, 3.0) == 3.0
-    batches.feed(INTERVAL_ROWS, Usage(0.25, 0, None, 0.5))
+    batches.feed(TUNING.interval_rows, Usage(0.25, 0, None, 0.5))
     assert batches.timing.cpu == 0.25 and batches.timing.pressing is None
 
 
@@ -325,9 +321,9 @@ def test_how_long_statistics_stay_what_they_are() -> None:
     """As long as they have, and after a change as long as they had before it."""
     batches = after_first_look()
     assert batches.timing.changes == 1 and batches.timing.stable == batches.timing.seconds == 3.0
-    batches.feed(INTERVAL_ROWS, seconds=5)
+    batches.feed(TUNING.interval_rows, seconds=5)
     assert batches.looked() == "" and batches.timing.stable == 5.0
-    batches.feed(2 * INTERVAL_ROWS, seconds=2)
+    batches.feed(2 * TUNING.interval_rows, seconds=2)
     assert batches.looked({**STILL, "rate 0": 20.0}) and batches.timing.changes == 2
     assert batches.timing.stable == 7.0
     batches.feed(1, seconds=8)
@@ -336,7 +332,7 @@ def test_how_long_statistics_stay_what_they_are() -> None:
 
 def test_saved_and_restored() -> None:
     batches = after_first_look()
-    batches.feed(INTERVAL_ROWS, Usage(1.5, 950, 1000, 0.1))
+    batches.feed(TUNING.interval_rows, Usage(1.5, 950, 1000, 0.1))
     again = Timing(2.0)
     again.restore(json.loads(json.dumps(batches.timing.saved())))
     assert again.saved() == batches.timing.saved()

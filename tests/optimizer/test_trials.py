@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from eddyline.optimizer.trials import BATCHES, REST, Trials
+from eddyline.optimizer.trials import Trials
+from eddyline.optimizer.tuning import DEFAULT as TUNING
 from eddyline.plan.tree import Tree, mjoin
 
 WINDOW, LIMIT = 10.0, 1.5
@@ -17,7 +18,7 @@ def on_trial(trials: Trials, time: float = 100.0, changes: int = 1, cpu: float =
     """A window and enough batches later it is over."""
     trials.begin(mjoin(3), LEFT, cpu, changes)
     trials.new_plan(SAME, time)
-    for _ in range(BATCHES):
+    for _ in range(TUNING.trial_batches):
         trials.batch()
     return trials
 
@@ -25,12 +26,12 @@ def on_trial(trials: Trials, time: float = 100.0, changes: int = 1, cpu: float =
 def test_a_trial_is_a_window_and_some_batches() -> None:
     trials = Trials(WINDOW)
     trials.begin(mjoin(3), LEFT, 0.2, 1)
-    for _ in range(BATCHES):
+    for _ in range(TUNING.trial_batches):
         trials.batch()
     assert not trials.due(1000.0), "the plan has not been changed"
     trials.new_plan(LEFT, 100.0)
     assert not trials.due(1000.0), "no batch"
-    for _ in range(BATCHES):
+    for _ in range(TUNING.trial_batches):
         trials.batch()
     assert not trials.due(109.9) and trials.due(110.0)
     assert not trials.verdict(LIMIT, 0.3, 110.0, 1) and not trials.due(200.0)
@@ -57,7 +58,7 @@ def test_worse_is_by_a_factor(cpu: float, worse: bool) -> None:
 def test_what_lost_rests_until_statistics_change_and_some_time_has_passed() -> None:
     trials = on_trial(Trials(WINDOW))
     trials.verdict(LIMIT, 1.0, 110.0, 1)
-    until = 110.0 + REST * WINDOW
+    until = 110.0 + TUNING.rest * WINDOW
     assert trials.lost(LEFT, until - 0.1, 2) and trials.lost(LEFT, until + 1000.0, 1)
     assert not trials.lost(LEFT, until, 2)
 
@@ -69,12 +70,12 @@ def test_who_loses_again_rests_twice_as_long() -> None:
         assert trials.verdict(LIMIT, 1.0, time, changes)
         rests.append(next(rest for rest in range(10_000) if not trials.lost(LEFT, time + rest, changes + 1)))
         time += rests[-1]
-    assert rests == [REST * WINDOW * 2**n for n in range(5)]
+    assert rests == [TUNING.rest * WINDOW * 2**n for n in range(5)]
     on_trial(trials, time, 9)
     assert not trials.verdict(LIMIT, 0.1, time, 9), "it is good now"
     on_trial(trials, time, 9)
     trials.verdict(LIMIT, 1.0, time, 9)
-    assert not trials.lost(LEFT, time + REST * WINDOW, 10), "and what was is forgotten"
+    assert not trials.lost(LEFT, time + TUNING.rest * WINDOW, 10), "and what was is forgotten"
 
 
 def test_other_statistics_tell_nothing() -> None:

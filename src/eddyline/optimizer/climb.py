@@ -13,9 +13,6 @@ from eddyline.optimizer.shapes import canonical
 from eddyline.optimizer.situation import Situation
 from eddyline.plan.tree import Tree, mjoin
 
-EFFORT = 4000
-"""About ten microseconds each, for one rule."""
-
 Changes = Callable[[Tree], Iterable[Tree]]
 """What may become of one operator."""
 
@@ -24,7 +21,7 @@ def climb(situation: Situation, changes: Changes) -> PricedPlan | None:
     """A plan that is better than the best so far; None if changes lead to none."""
     assert situation.best is not None
     pricing, best = situation.pricing, situation.best.plan
-    most, seen = pricing.effort + EFFORT, set[Tree]()
+    most, seen = pricing.effort + pricing.tuning.climb_effort, set[Tree]()
     found, least = None, situation.rank(best.cost)
     for start in (best.tree, situation.tree, mjoin(pricing.model.size)):
         tree, here = canonical(start), situation.rank(pricing.tree(start).cost)

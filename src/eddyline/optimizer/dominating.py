@@ -22,9 +22,6 @@ from eddyline.optimizer.refine import neighbours
 from eddyline.optimizer.shapes import Shape, shape_of
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 
-EXHAUSTIVE = 6
-"""Sources up to which all plans are looked at."""
-
 Resource = Literal["cpu", "memory"]
 
 
@@ -47,7 +44,7 @@ def dominating(
     pricing: Pricing, limits: ResourceLimits, clock: Callable[[], float], seconds: float
 ) -> list[PricedPlan]:
     """Qualified plans that no other one found dominates, from the least CPU to the least memory."""
-    if pricing.model.size <= EXHAUSTIVE:
+    if pricing.model.size <= pricing.tuning.exhaustive_sources:
         return exhaustive(pricing, limits)
     end = clock() + seconds
     found = Undominated()

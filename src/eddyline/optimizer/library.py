@@ -2,9 +2,9 @@
 
 Streams have habits: what a morning is like was seen the day before. A point is the statistics of a search, each as the
 nearest power of the factor by which a statistic must change to count; statistics are *near* a point if none is more
-than one such step away. Of two points that are near the last one that was used is meant, and of more than SIZE points
-that which was used longest ago is forgotten. What is recalled is priced anew before it is taken, so a point that is
-near and yet another costs a good plan, never a correct one.
+than one such step away. Of two points that are near the last one that was used is meant. If there are more points than
+are kept, the one that was used longest ago is forgotten. What is recalled is priced anew before it is taken, so a point
+that is near and yet another costs a good plan, never a correct one.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ from typing import NamedTuple
 
 from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.shapes import tree_of_text, tree_text
-from eddyline.optimizer.timing import THRESHOLD
+from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.tree import Tree
 from eddyline.state.shelf import Saved
-
-SIZE = 32
-"""Points that are kept."""
 
 NOTHING = 1e-12
 """A statistic of nothing counts as this."""
@@ -38,7 +35,8 @@ class Remembered(NamedTuple):
 class Library:
     """Of one query: its statistics have the same names in the same order every time."""
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: OptimizerTuning = DEFAULT) -> None:
+        self._tuning = tuning
         self._plans: dict[Point, Remembered] = {}
         """The one used last at the end."""
 
@@ -51,15 +49,15 @@ class Library:
 
     def remember(self, figures: Mapping[str, float], tree: Tree, cost: Cost) -> None:
         """A search found this plan."""
-        here = _point(figures)
+        here = self._point(figures)
         self._plans.pop(here, None)
         self._plans[here] = Remembered(tree, cost)
-        if len(self._plans) > SIZE:
+        if len(self._plans) > self._tuning.library_size:
             del self._plans[next(iter(self._plans))]
 
     def recall(self, figures: Mapping[str, float]) -> Remembered | None:
         """The plan that was found when statistics were near these."""
-        here = _point(figures)
+        here = self._point(figures)
         for point in reversed(self._plans):
             if len(point) == len(here) and all(abs(a - b) <= 1 for a, b in zip(point, here, strict=True)):
                 self._plans[point] = found = self._plans.pop(point)
@@ -76,6 +74,6 @@ class Library:
             tuple(point): Remembered(tree_of_text(tree), Cost(cpu, memory)) for point, tree, cpu, memory in saved
         }
 
-
-def _point(figures: Mapping[str, float]) -> Point:
-    return tuple(round(math.log(max(value, NOTHING), THRESHOLD)) for value in figures.values())
+    def _point(self, figures: Mapping[str, float]) -> Point:
+        step = self._tuning.library_step
+        return tuple(round(math.log(max(value, NOTHING), step)) for value in figures.values())

@@ -6,7 +6,7 @@ graph with products is tried too, and kept if it is better in both resources or 
 
 The paper's greedy choice is optimal for stars if all windows are equal, since then the size of a state is a product of
 fan-outs and a weight that depends only on how many sources it has. With different windows it is not (a state lives as
-long as its longest window), so a star is solved exactly up to `EXACT_STAR` sources, by dynamic programming over the
+long as its longest window), so a star is solved exactly up to `star_sources` sources, by dynamic programming over the
 sets of leaves that the centre has been joined with. Larger stars take the greedy tree, improved by exchanging
 neighbours until nothing is gained.
 """
@@ -19,9 +19,6 @@ from math import inf
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.shapes import Shape
-
-EXACT_STAR = 10
-"""Sources of a star that is solved exactly."""
 
 
 def min_state(pricing: Pricing, cartesian: bool = True) -> Shape:
@@ -79,7 +76,7 @@ def _centre(model: Model) -> int | None:
 def _star(pricing: Pricing, centre: int) -> Shape:
     model = pricing.model
     leaves = [1 << i for i in range(model.size) if i != centre]
-    if model.size <= EXACT_STAR:
+    if model.size <= pricing.tuning.star_sources:
         return _line(1 << centre, _best_line(model, 1 << centre, leaves))
     greedy = contracted(model, products=False)
     order = sorted(leaves, key=lambda leaf: sum(1 for span in greedy if span & leaf), reverse=True)

@@ -25,21 +25,9 @@ from dataclasses import astuple, dataclass, field
 import numpy as np
 
 from eddyline.optimizer.conditions import Condition
+from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.optimizer.workload import Selection
 from eddyline.state.shelf import Saved
-
-HALF_LIFE = 2.0
-"""Evidence counts half after so many of the longest windows."""
-
-FEW = 30.0
-"""Tuples that a probe must have seen to be believed a little; one with many is believed more, up to MOST."""
-
-MOST = 3000.0
-GUESS = 0.05
-"""What the guess weighs beside a probe with FEW tuples."""
-
-OTHER, SURE = 1.5, 10.0
-"""What a probe makes is another number than before if it differs by this factor, and by so many standard deviations."""
 
 LEAST = 1e-12
 """No selectivity is taken for less."""
@@ -60,11 +48,11 @@ class Probed:
         self.made *= keep
         self.fresh *= keep
 
-    def add(self, tuples: int, made: int) -> None:
+    def add(self, tuples: int, made: int, tuning: OptimizerTuning = DEFAULT) -> None:
         """What a batch did."""
         expected = self.made * tuples / self.tuples if self.tuples else 0.0
         low, high = sorted((expected, float(made)))
-        if high > OTHER * low and high - low > SURE * math.sqrt(high):
+        if high > tuning.other * low and high - low > tuning.sure * math.sqrt(high):
             self.made = self.tuples * made / tuples
         self.tuples += tuples
         self.made += made
@@ -94,6 +82,7 @@ class Observed:
     rows: list[float] = field(default_factory=list)
     probes: dict[tuple[int, int], Probed] = field(default_factory=dict)
     selections: dict[int, Selected] = field(default_factory=dict)
+    tuning: OptimizerTuning = DEFAULT
     slices: float = 0.0
     """How often rows of a source were taken in."""
 
@@ -111,14 +100,14 @@ class Observed:
     ) -> None:
         """A stretch of event time, the rows built in it, (tuples, made) of the probes, (tuples, passed, seconds) of the
         selections, and how often rows were taken in; windows are `longest`."""
-        keep = 0.5 ** (seconds / (HALF_LIFE * longest)) if longest > 0 else 1.0
+        keep = 0.5 ** (seconds / (self.tuning.half_life * longest)) if longest > 0 else 1.0
         self.seconds = self.seconds * keep + seconds
         self.slices = self.slices * keep + slices
         self.rows = [old * keep + new for old, new in zip(self.rows, rows, strict=True)]
         for probed in self.probes.values():
             probed.fade(keep)
         for key, (tuples, made) in probes.items():
-            self.probes.setdefault(key, Probed()).add(tuples, made)
+            self.probes.setdefault(key, Probed()).add(tuples, made, self.tuning)
         for selected in self.selections.values():
             selected.tuples *= keep
             selected.passed *= keep
@@ -162,16 +151,16 @@ class Observed:
         """Of each condition, when the SteMs of sources hold so many rows."""
         if not conditions:
             return []
-        logs = [math.log(max(rows, 1.0)) for rows in held]
+        tuning, logs = self.tuning, [math.log(max(rows, 1.0)) for rows in held]
         equations, values = [], []
         for number, condition in enumerate(conditions):
-            equations.append([GUESS * (n == number) for n in range(len(conditions))])
-            values.append(-GUESS * max(logs[s] for s in range(self.sources) if condition.span >> s & 1))
+            equations.append([tuning.guess * (n == number) for n in range(len(conditions))])
+            values.append(-tuning.guess * max(logs[s] for s in range(self.sources) if condition.span >> s & 1))
         for (span, target), probed in list(self.probes.items()):  # who explains may be another thread
-            evidence = min(probed.tuples, self._known(target), MOST)
-            if evidence < FEW:
+            evidence = min(probed.tuples, self._known(target), tuning.most)
+            if evidence < tuning.few:
                 continue
-            weight = math.sqrt(evidence / FEW) * probed.fresh**2
+            weight = math.sqrt(evidence / tuning.few) * probed.fresh**2
             here = [c.times(span | target) - c.times(span) for c in conditions]
             rows = sum(logs[s] for s in range(self.sources) if target >> s & 1)
             if target & (target - 1):

@@ -24,12 +24,11 @@ from eddyline.optimizer.calibrate_groups import calibrate_groups
 from eddyline.optimizer.conditions import Condition, conditions, edges, sources_span
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import StepCosts
-from eddyline.optimizer.dominating import EXHAUSTIVE
 from eddyline.optimizer.group_counts import Distinct, grouping_load
 from eddyline.optimizer.library import Library, Remembered
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.move import Move
-from eddyline.optimizer.observed import FEW, Observed
+from eddyline.optimizer.observed import Observed
 from eddyline.optimizer.plans import Cost, Orderings
 from eddyline.optimizer.pricing import PricedTree, Pricing
 from eddyline.optimizer.rules import RULES, Rule
@@ -37,6 +36,7 @@ from eddyline.optimizer.shapes import canonical, tree_of_text, tree_text
 from eddyline.optimizer.situation import Proposal, Situation
 from eddyline.optimizer.timing import GLANCE, Timing, Usage
 from eddyline.optimizer.trials import Trial
+from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.optimizer.workload import Selection, SourceLoad, Workload
 from eddyline.optimizer.worth import MICROS, Worth
 from eddyline.plan.bounds import UNBOUND
@@ -82,11 +82,16 @@ class Optimizer:
     """For one query; the plan of now is told at every call."""
 
     def __init__(
-        self, plan: Plan, settings: Settings, clock: Callable[[], float], rules: Sequence[Rule] = RULES
+        self,
+        plan: Plan,
+        settings: Settings,
+        clock: Callable[[], float],
+        tuning: OptimizerTuning = DEFAULT,
+        rules: Sequence[Rule] = RULES,
     ) -> None:
         sources, most = plan.query.sources, plan.graph.bounds.most
         self._plan, self._query, self._settings, self._clock = plan, plan.query, settings, clock
-        self._rules, self._conditions = rules, conditions(plan)
+        self._tuning, self._rules, self._conditions = tuning, rules, conditions(plan)
         streams = [i for i, s in enumerate(sources) if not s.stream.is_table]
         self._streams, self._groups = len(streams), refusal(plan.query) is None
         self._bounded = tuple(sum(1 << source for source in pair) for pair in plan.graph.time_pairs)
@@ -97,10 +102,10 @@ class Optimizer:
             timed = number in streams and source.window.kind is not WindowKind.ROWS and life < UNBOUND
             self._windows.append(max(life, 1) / MICROS if timed else None)
         self._longest = max((w for w in self._windows if w is not None), default=0.0)
-        self.observed = Observed(len(sources))
+        self.observed = Observed(len(sources), tuning=tuning)
         self._selections = [sources_span(predicate) for predicate in plan.graph.selections]
-        self.timing, self.library = Timing(self._longest, settings.optimize_when), Library()
-        self.worth = Worth(plan, settings, self.timing, self._windows)
+        self.timing, self.library = Timing(self._longest, settings.optimize_when, tuning), Library(tuning)
+        self.worth = Worth(plan, settings, self.timing, self._windows, tuning)
         self.trials = self.worth.trials
         self._goal: Tree | None = None
         """Where the steps of a change lead to, while there are more to come."""
@@ -235,11 +240,13 @@ class Optimizer:
         priced = Pricing(Model(workload, self._calibrated())).tree(plan.tree)
         self._factor = self.timing.factor(priced.cost.cpu - priced.selecting, self._factor)
         model, algorithm = Model(workload, self._costs()), self._settings.optimizer
-        is_exact = algorithm == "exhaustive" or (algorithm == "auto" and model.size <= EXHAUSTIVE)
-        return Pricing(model, best_ordering if is_exact else mjoin_ordering)
+        is_exact = algorithm == "exhaustive" or (algorithm == "auto" and model.size <= self._tuning.exhaustive_sources)
+        return Pricing(model, best_ordering if is_exact else mjoin_ordering, self._tuning)
 
     def _calibrated(self) -> StepCosts:
         """Measured once in a process; what groups cost only where a query may group."""
+        if self._tuning.costs is not None:
+            return self._tuning.costs
         if not _calibrated:
             _calibrated.append(calibrate(self._clock))
         if self._groups and len(_calibrated) < 2:
@@ -273,7 +280,7 @@ class Optimizer:
 
     def _evaluated(self) -> list[int]:
         """The numbers in the query of the selections that tuples were seen to take."""
-        return [number for number, seen in sorted(self.observed.selections.items()) if seen.tuples >= FEW]
+        return [number for number, seen in sorted(self.observed.selections.items()) if seen.tuples >= self._tuning.few]
 
     def _sources(self, held: Sequence[Held]) -> list[SourceLoad]:
         sources = []

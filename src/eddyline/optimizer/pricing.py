@@ -19,13 +19,10 @@ from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.operator_price import Given, OperatorPrice
 from eddyline.optimizer.plans import Considered, Cost, Ordered, Orderings, PricedPlan
 from eddyline.optimizer.shapes import Shape, canonical, tree_of
+from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.tree import Tree, state_of
 
 Order = Callable[[Model, Sequence[int]], Ordered]
-
-EXACT_MARKED = 8
-"""Children of an operator over groups, or over tuples that have not passed their selections, for which all orders are
-compared. For more the order is that without marks."""
 
 
 class PricedOperator(NamedTuple):
@@ -86,8 +83,8 @@ class PricedTree:
 class Pricing:
     """Prices by one model."""
 
-    def __init__(self, model: Model, order: Order = mjoin_ordering) -> None:
-        self.model, self._order = model, order
+    def __init__(self, model: Model, order: Order = mjoin_ordering, tuning: OptimizerTuning = DEFAULT) -> None:
+        self.model, self._order, self.tuning = model, order, tuning
         self._known: dict[tuple[int, ...], PricedOperator] = {}
         self._marked: dict[tuple[tuple[Given, ...], bool, bool], Node] = {}
         self._is_plain = not model.workload.selections and model.workload.grouping is None
@@ -174,7 +171,7 @@ class Pricing:
         if len(spans) == 1:
             return {spans[0]: ()}
         plain = all(child == self._given(child.span) for child in price.children)
-        if plain or len(spans) > EXACT_MARKED:
+        if plain or len(spans) > self.tuning.marked_children:
             return self._order(self.model, tuple(sorted(spans))).orders
         return price.best_orders().orders
 

@@ -21,12 +21,6 @@ from eddyline.optimizer.plans import Cost, ResourceLimits
 from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.shapes import Shape, dissolved, grouped, states
 
-SMALL = 8
-"""Sources of a query that is looked at closely: there a hundred milliseconds come near to what exhaustive search finds,
-for more sources they would not."""
-EFFORT, EFFORT_SMALL = 800, 12_000
-"""About ten microseconds each."""
-
 Change = tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]]
 """Children of operators that go, and of operators that come."""
 
@@ -38,7 +32,8 @@ def refine(pricing: Pricing, starts: Sequence[Shape], limits: ResourceLimits) ->
     """The trees that were looked at, each the nearest to the limits of those that were known."""
     if not limits.allow(_least(pricing.model)):
         return
-    most = pricing.effort + (EFFORT_SMALL if pricing.model.size <= SMALL else EFFORT)
+    tuning, is_small = pricing.tuning, pricing.model.size <= pricing.tuning.small_sources
+    most = pricing.effort + (tuning.refine_effort_small if is_small else tuning.refine_effort)
     seen: set[frozenset[tuple[int, ...]]] = set()
     known = [(limits.excess(pricing.cost(shape)), number, shape, _NOTHING) for number, shape in enumerate(starts)]
     heapify(known)

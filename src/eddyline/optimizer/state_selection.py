@@ -21,9 +21,6 @@ from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.shapes import Shape, dissolve, dissolved, group, grouped
 
-TRIED = 6
-"""Candidates that are priced before the best of them is taken; more if none of them is of use."""
-
 
 def state_selection(pricing: Pricing, shape: Shape) -> Iterator[tuple[Shape, Cost]]:
     """The trees it comes to after each selection, each with less CPU; the caller stops when one will do."""
@@ -40,7 +37,7 @@ def _best(pricing: Pricing, children: tuple[int, ...]) -> tuple[int, int] | None
     """The pair that saves most CPU per byte among the first that save any."""
     best, best_ratio = None, 0.0
     for number, pair in enumerate(_candidates(pricing, children)):
-        if number >= TRIED and best is not None:
+        if number >= pricing.tuning.candidates and best is not None:
             break
         change = pricing.change([children], [grouped(children, *pair), pair])
         ratio = -change.cpu / max(change.memory, 1e-9)

@@ -21,25 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eddyline.optimizer.trend import Trend
+from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.state.shelf import Saved
-
-FIRST_WINDOWS, FIRST_ROWS = 1.0, 20_000
-"""Before the first look: so many of the longest windows of event time, and rows."""
-
-INTERVAL_ROWS = 50_000
-"""Rows between two looks, at least."""
-
-LONGEST_INTERVAL, LONGEST_GLANCE = 64, 8
-"""How many times that it may become: between looks, and between glances at the library."""
-
-THRESHOLD = 1.3
-"""The factor by which a statistic must have changed."""
-
-NEAR = 0.9
-"""State that takes this share of its limit is near it."""
-
-KEEP = 0.7
-"""How much the CPU of the past counts beside that of the last batch."""
 
 GLANCE = "statistics were seen before"
 """Why a plan is taken from the library, without a search."""
@@ -61,8 +44,8 @@ class Usage:
 class Timing:
     """Of one slot; windows are `longest` seconds."""
 
-    def __init__(self, longest: float, when: str = "auto") -> None:
-        self._longest, self._when = longest, when
+    def __init__(self, longest: float, when: str = "auto", tuning: OptimizerTuning = DEFAULT) -> None:
+        self._longest, self._when, self._tuning = longest, when, tuning
         self._event_time: int | None = None
         self._rows = self._rows_then = self._rows_glanced = 0
         self._seconds = self._calm = 0.0
@@ -71,7 +54,7 @@ class Timing:
         """CPU seconds per second of event time, lately: in all, and for selections. Empty if not known."""
         self._spent, self._over = [0.0, 0.0], 0.0
         self._near = False
-        self._input, self._between = Trend(), Trend()
+        self._input, self._between = Trend(None, self._tuning), Trend(None, self._tuning)
         self._interval = self._patience = self._glance = 1
         self._quiet = 0.0
         """The CPU when the interval last grew."""
@@ -115,16 +98,17 @@ class Timing:
         self._input.add(rows)
         self._between.add(usage.between)
         self.held = usage.bytes
-        self._near = usage.memory_limit is not None and usage.bytes > NEAR * usage.memory_limit
+        self._near = usage.memory_limit is not None and usage.bytes > self._tuning.near * usage.memory_limit
         seconds = 0.0
         if event_time is not None and self._event_time is not None and event_time > self._event_time:
             seconds = (event_time - self._event_time) / 1e6
             fresh = [spent / seconds for spent in self._spent]
             before = self._cpu or fresh
-            self._cpu = [KEEP * old + (1.0 - KEEP) * new for old, new in zip(before, fresh, strict=True)]
+            keep = self._tuning.keep
+            self._cpu = [keep * old + (1.0 - keep) * new for old, new in zip(before, fresh, strict=True)]
             self._spent = [0.0, 0.0]
             self._seconds += seconds
-            if self._quiet > 0.0 and not 1.0 / THRESHOLD < self.cpu / self._quiet < THRESHOLD:
+            if self._quiet > 0.0 and not 1.0 / self._tuning.threshold < self.cpu / self._quiet < self._tuning.threshold:
                 self._interval, self._quiet = 1, 0.0
             limit = usage.cpu_limit
             self._over = self._over + seconds if limit is not None and self.cpu > limit else 0.0
@@ -152,24 +136,26 @@ class Timing:
 
     def due(self, library: bool = False) -> str | None:
         """Why it is time to look for a plan; None if it is not. With a `library` also why to look only there."""
-        if self._seconds < FIRST_WINDOWS * self._longest or self._rows < FIRST_ROWS:
+        tuning, interval = self._tuning, self._tuning.interval_rows
+        if self._seconds < tuning.first_windows * self._longest or self._rows < tuning.first_rows:
             return None
         since, driven = self._rows - self._rows_then, self._when in ("auto", "data")
         if not self.looked:
             return self.pressing or ("enough has been seen" if driven else None)
-        if since >= self._patience * INTERVAL_ROWS and (pressing := self.pressing):
+        if since >= self._patience * interval and (pressing := self.pressing):
             return pressing
-        if driven and since >= self._interval * INTERVAL_ROWS:
+        if driven and since >= self._interval * interval:
             return "an interval has passed"
         glanced = self._rows - max(self._rows_then, self._rows_glanced)
-        return GLANCE if driven and library and glanced >= self._glance * INTERVAL_ROWS else None
+        return GLANCE if driven and library and glanced >= self._glance * interval else None
 
     def differs(self, figures: Mapping[str, float]) -> str:
         """What changed since the last look, for people."""
+        threshold = self._tuning.threshold
         return ", ".join(
             f"{name} {self._then[name]:.3g} -> {value:.3g}"
             for name, value in figures.items()
-            if name in self._then and not 1.0 / THRESHOLD < (value + 1e-15) / (self._then[name] + 1e-15) < THRESHOLD
+            if name in self._then and not 1.0 / threshold < (value + 1e-15) / (self._then[name] + 1e-15) < threshold
         )
 
     def changed(self, figures: Mapping[str, float]) -> str:
@@ -177,10 +163,11 @@ class Timing:
         look is further off."""
         first, said, pressing = not self._then, self.differs(figures), self.pressing
         self._rows_then = self._rows
-        self._input, self._between = Trend(), Trend()
+        self._input, self._between = Trend(None, self._tuning), Trend(None, self._tuning)
         if not first and not said:
-            self._interval, self._quiet = min(2 * self._interval, LONGEST_INTERVAL), self.cpu
-            self._patience = min(2 * self._patience, LONGEST_INTERVAL) if pressing else self._patience
+            longest = self._tuning.longest_interval
+            self._interval, self._quiet = min(2 * self._interval, longest), self.cpu
+            self._patience = min(2 * self._patience, longest) if pressing else self._patience
             return ""
         self._interval = self._patience = self._glance = 1
         self._then, self.changes = dict(figures), self.changes + 1
@@ -190,7 +177,7 @@ class Timing:
     def glanced(self) -> None:
         """The library had nothing that is worth it; the next look is when it would have been, and the next glance is
         further off."""
-        self._rows_glanced, self._glance = self._rows, min(2 * self._glance, LONGEST_GLANCE)
+        self._rows_glanced, self._glance = self._rows, min(2 * self._glance, self._tuning.longest_glance)
 
     def new_plan(self) -> None:
         """What the plan before took says nothing of this one."""
@@ -218,4 +205,4 @@ class Timing:
         self._rows, self._rows_then, self._rows_glanced, self._glance = rows
         self._seconds, self._calm, self._cpu, self._spent, self._over = spent
         self._near, entering, between = trends
-        self._input, self._between = Trend(entering), Trend(between)
+        self._input, self._between = Trend(entering, self._tuning), Trend(between, self._tuning)

@@ -1,18 +1,14 @@
 """Whether a queue grows steadily: a trend that holds, not a jump.
 
-The last batches are taken in PARTS parts of EACH, and every part must have more than the one before. A jump makes at
-most two parts larger than the one before, so it is no trend; nor is what grows and falls.
+The last batches are taken in parts of a few batches each, and every part must have more than the one before. A jump
+makes at most two parts larger than the one before, so it is no trend; nor is what grows and falls.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-PARTS, EACH = 4, 3
-"""Batches are compared so many at a time, and so many times."""
-
-GROWS = 1.1
-"""How much more a part must have than the one before."""
+from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 
 
 class Trend:
@@ -23,15 +19,17 @@ class Trend:
     (True, False)
     """
 
-    def __init__(self, sizes: list[float] | None = None) -> None:
+    def __init__(self, sizes: list[float] | None = None, tuning: OptimizerTuning = DEFAULT) -> None:
         self.sizes = sizes or []
+        self._each, self._grows = tuning.trend_batches, tuning.grows
+        self._all = tuning.trend_parts * tuning.trend_batches
 
     def add(self, size: float) -> None:
         """What was in the queue in one more batch."""
-        self.sizes = [*self.sizes[1 - PARTS * EACH :], size]
+        self.sizes = [*self.sizes[1 - self._all :], size]
 
     @property
     def steady(self) -> bool:
         """Whether it has grown all the time."""
-        parts = [sum(self.sizes[at : at + EACH]) for at in range(0, len(self.sizes), EACH)]
-        return len(self.sizes) == PARTS * EACH and all(GROWS * a < b for a, b in pairwise(parts))
+        parts = [sum(self.sizes[at : at + self._each]) for at in range(0, len(self.sizes), self._each)]
+        return len(self.sizes) == self._all and all(self._grows * a < b for a, b in pairwise(parts))

@@ -11,14 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eddyline.optimizer.shapes import canonical, tree_of_text, tree_text
+from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.tree import Tree
 from eddyline.state.shelf import Saved
-
-WINDOWS, BATCHES = 1.0, 5
-"""How long a trial is: windows, and batches."""
-
-REST = 4.0
-"""Windows for which a tree that lost is not considered, the first time."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +41,8 @@ class Lost:
 class Trials:
     """Of one slot; windows are `longest` seconds."""
 
-    def __init__(self, longest: float) -> None:
-        self._longest = longest
+    def __init__(self, longest: float, tuning: OptimizerTuning = DEFAULT) -> None:
+        self._longest, self._tuning = longest, tuning
         self.now: Trial | None = None
         self._lost: dict[Tree, Lost] = {}
 
@@ -67,10 +62,11 @@ class Trials:
 
     def due(self, time: float) -> bool:
         """Whether the trial is over."""
-        trial = self.now
+        trial, tuning = self.now, self._tuning
         if trial is None or trial.began is None:
             return False
-        return time - trial.began >= WINDOWS * self._longest and trial.batches >= BATCHES
+        is_long = time - trial.began >= tuning.trial_windows * self._longest
+        return is_long and trial.batches >= tuning.trial_batches
 
     def verdict(self, limit: float, cpu: float, time: float, changes: int) -> bool:
         """Whether, in the trial that is over, the plan takes more than `limit` times what the one before took."""
@@ -82,7 +78,7 @@ class Trials:
         if cpu <= limit * trial.cpu:
             return False
         times = 1 if before is None else before.times + 1
-        self._lost[trial.new] = Lost(times, time + REST * self._longest * 2.0 ** (times - 1), changes)
+        self._lost[trial.new] = Lost(times, time + self._tuning.rest * self._longest * 2.0 ** (times - 1), changes)
         return True
 
     def lost(self, tree: Tree, time: float, changes: int) -> bool:

@@ -15,19 +15,11 @@ from eddyline.optimizer.plans import Cost, ResourceLimits
 from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.timing import Timing
 from eddyline.optimizer.trials import Trials
+from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
 from eddyline.query.model import WindowKind
 from eddyline.settings import Settings, size_text
-
-GAIN = 0.3
-"""A plan is left for one that takes less CPU by this share."""
-
-STABLE = 4.0
-"""Windows for which statistics are taken to stay what they are, at least."""
-
-BACK = 1.0
-"""How many times its cost a change must save in that time."""
 
 MICROS = 1e6
 
@@ -35,8 +27,15 @@ MICROS = 1e6
 class Worth:
     """Of the plans of one query; windows are seconds, None where they are not what ends the life of a row."""
 
-    def __init__(self, plan: Plan, settings: Settings, timing: Timing, windows: list[float | None]) -> None:
-        sources, self._settings, self._timing = plan.query.sources, settings, timing
+    def __init__(
+        self,
+        plan: Plan,
+        settings: Settings,
+        timing: Timing,
+        windows: list[float | None],
+        tuning: OptimizerTuning = DEFAULT,
+    ) -> None:
+        sources, self._settings, self._timing, self._tuning = plan.query.sources, settings, timing, tuning
         self._longest = max((w for w in windows if w is not None), default=0.0)
         self._lives = [
             0.0 if s.stream.is_table else None if s.window.kind is WindowKind.ROWS else window or inf
@@ -45,7 +44,7 @@ class Worth:
         """Seconds, 0 for a table, None where rows are counted."""
         self._lateness = max((s.stream.lateness for s in sources if not s.stream.is_table), default=0) / MICROS
         self.limits = ResourceLimits(settings.cpu, None if settings.memory is None else float(settings.memory))
-        self.trials = Trials(self._longest)
+        self.trials = Trials(self._longest, tuning)
 
     def over(self, now: Cost, then: Cost) -> bool:
         """Whether a plan is above a limit and another is not."""
@@ -53,7 +52,7 @@ class Worth:
 
     def is_better(self, now: Cost, then: Cost) -> bool:
         """Whether it is worth asking what a change takes."""
-        return self.over(now, then) or then.cpu < (1.0 - GAIN) * now.cpu
+        return self.over(now, then) or then.cpu < (1.0 - self._tuning.gain) * now.cpu
 
     def lost(self, tree: Tree) -> bool:
         """Whether it was tried, and is not to be tried again yet."""
@@ -79,13 +78,13 @@ class Worth:
             return "it was worse when it was tried"
         if limit is not None and now.memory <= limit and costs.bytes > max(0.0, limit - timing.held):
             return f"no room for {size_text(int(costs.bytes))} beside the {size_text(timing.held)} that are held"
-        horizon = max(STABLE * self._longest, timing.stable)
+        horizon = max(self._tuning.stable * self._longest, timing.stable)
         saved = (now.cpu - then.cpu) * max(0.0, horizon - costs.duration)
-        if not self.over(now, then) and saved < BACK * costs.seconds:
+        if not self.over(now, then) and saved < self._tuning.back * costs.seconds:
             return f"the change takes {costs.seconds:.3g} s of CPU and would save {saved:.3g} s in {horizon:.3g} s"
         return ""
 
     def verdict(self) -> bool:
         """Whether the plan on trial, which is over, takes more than the one before it did."""
         timing = self._timing
-        return self.trials.verdict(1.0 / (1.0 - GAIN), timing.cpu, timing.seconds, timing.changes)
+        return self.trials.verdict(1.0 / (1.0 - self._tuning.gain), timing.cpu, timing.seconds, timing.changes)

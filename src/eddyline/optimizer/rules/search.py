@@ -10,9 +10,6 @@ from eddyline.optimizer.plans import Considered, PricedPlan
 from eddyline.optimizer.situation import Proposal, Situation
 from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 
-SECONDS = 0.05
-"""Seconds of searching where there are too many plans to look at all."""
-
 
 def search(situation: Situation) -> Proposal | None:
     """What the algorithm finds."""
@@ -31,7 +28,7 @@ def _found(situation: Situation) -> PricedPlan:
     if algorithm == "exhaustive":
         plans = exhaustive(pricing, limits)
     else:
-        plans = dominating(pricing, limits, situation.clock, SECONDS)
+        plans = dominating(pricing, limits, situation.clock, pricing.tuning.search_seconds)
     best = choose([plan for plan in plans if not situation.is_lost(plan.tree)], limits, "cpu")
     if best is None:
         return mjoin_init(pricing, limits)
