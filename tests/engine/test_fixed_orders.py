@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from eddyline.engine.batch import LocalEngine
-from eddyline.optimizer import optimizer
+from eddyline.engine.tuning import Tuning
 from eddyline.optimizer.costs import DEFAULTS
+from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.protocol.attach import close, open_slot, save
 from eddyline.query.model import Query
 from eddyline.settings import Settings
@@ -27,9 +28,7 @@ def written() -> Query:
     return bound(select, None, (), **COLUMNS)
 
 
-@pytest.fixture(autouse=True)
-def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizer, "_calibrated", [DEFAULTS, DEFAULTS])
+FIXED = Tuning(optimizer=OptimizerTuning(costs=DEFAULTS))
 
 
 def asked_first(engine: LocalEngine) -> dict[int, int]:
@@ -68,13 +67,13 @@ def test_a_tree_that_is_chosen_has_its_orders() -> None:
 
 def test_orders_go_from_process_to_process(tmp_path: Path) -> None:
     settings, rows, asked = Settings(router="fixed", optimizer="mjoin-init", reroute_every=1), list[Row](), []
-    slot = open_slot(written(), settings, str(tmp_path))
+    slot = open_slot(written(), settings, str(tmp_path), tuning=FIXED)
     for number, batch in enumerate(batches()):
         rows += run_batch(slot, number, batch)
         asked.append({t.after[0] ^ B: t.tuples for t in slot.executor.eddy.routes.entries[B, 0].steps})
         assert save(slot)
         close(slot)
-        slot = open_slot(written(), settings, str(tmp_path))
+        slot = open_slot(written(), settings, str(tmp_path), tuning=FIXED)
     close(slot)
     assert sorted(rows, key=repr) == list(expected())
     changed = next(n for n, counts in enumerate(asked) if counts[A])

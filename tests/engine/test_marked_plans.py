@@ -14,23 +14,22 @@ from eddyline.engine.batch import LocalEngine
 from eddyline.engine.planner import Planner, held
 from eddyline.engine.sampled import distinct
 from eddyline.engine.slot import Slot
-from eddyline.optimizer import optimizer
+from eddyline.engine.tuning import Tuning
 from eddyline.optimizer.costs import DEFAULTS
+from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.tree import parse_tree
 from eddyline.query.expr import Column
 from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
-from jobs import TIME, Row, bound, tuples
+from tests.support.jobs import TIME, Row, bound, tuples
 
 SECOND = 1_000_000
 CLOCK = ManualClock()
 """Only user functions take time: costs are those that are known beforehand."""
 
 
-@pytest.fixture(autouse=True)
-def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizer, "_calibrated", [DEFAULTS, DEFAULTS])
+FIXED = Tuning(optimizer=OptimizerTuning(costs=DEFAULTS))
 
 
 def register() -> None:
@@ -60,7 +59,7 @@ class World:
 
     def engine(self, **settings: object) -> LocalEngine:
         columns = {name: " ".join(values) for name, values in self.values.items()}
-        return LocalEngine(bound(self.select, None, (), **columns), Settings(**settings), CLOCK)
+        return LocalEngine(bound(self.select, None, (), **columns), Settings(**settings), CLOCK, tuning=FIXED)
 
     def batches(self) -> Iterator[list[tuple[str, pa.RecordBatch]]]:
         rng = np.random.default_rng(3)

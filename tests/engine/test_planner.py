@@ -19,9 +19,11 @@ from eddyline.engine.gatherer import Gatherer
 from eddyline.engine.plan_source import FixedPlan
 from eddyline.engine.planner import Planner, held
 from eddyline.engine.slot import Slot
+from eddyline.engine.tuning import Tuning
 from eddyline.migration.migration import Migration
-from eddyline.optimizer import optimizer
 from eddyline.optimizer.costs import DEFAULTS
+from eddyline.optimizer.optimizer import Held
+from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.tree import parse_tree
 from eddyline.protocol.attach import close, open_slot, save
 from eddyline.query.model import Query
@@ -41,9 +43,7 @@ COLUMNS = {"a": "x v", "b": "x k v", "c": "k v"}
 TREE = "((a b) c)"
 
 
-@pytest.fixture(autouse=True)
-def fixed_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizer, "_calibrated", [DEFAULTS, DEFAULTS])
+FIXED = Tuning(optimizer=OptimizerTuning(costs=DEFAULTS))
 
 
 @cache
@@ -73,7 +73,7 @@ def query() -> Query:
 def engine_of(select: Query | None = None, **settings: object) -> LocalEngine:
     """Time is counted in looks at the clock, so that nothing depends on the machine."""
     ticks = count()
-    return LocalEngine(select or query(), Settings(**settings), lambda: next(ticks) * 1e-6)
+    return LocalEngine(select or query(), Settings(**settings), lambda: next(ticks) * 1e-6, tuning=FIXED)
 
 
 def shape(slot: Slot) -> str:
@@ -148,7 +148,7 @@ def test_what_a_batch_takes_is_all_that_the_slot_does_for_it(
     """A second each time; batches are a tenth of a second of event time."""
     clock, slow = ManualClock(), getattr(part, where)
     monkeypatch.setattr(part, where, lambda *args: (clock.advance(1.0), slow(*args))[1])
-    engine = LocalEngine(query(), Settings(optimizer="mjoin-init"), clock)
+    engine = LocalEngine(query(), Settings(optimizer="mjoin-init"), clock, tuning=FIXED)
     for _, batch in zip(range(15), batches(), strict=False):
         engine.batch(batch)
     assert isinstance(engine.slot.plans, Planner)
@@ -171,7 +171,7 @@ def test_a_migration_is_not_what_the_plan_takes(how: str, monkeypatch: pytest.Mo
             return slow(self, *args, **named)
 
         monkeypatch.setattr(Migration, name, slower)
-    engine = LocalEngine(query(), Settings(migration=how), look)
+    engine = LocalEngine(query(), Settings(migration=how), look, tuning=FIXED)
     rows, shapes = run(engine)
     assert rows == list(expected()) and shapes[-1] == TREE and clock() > 1.0
     assert not [d for d in engine.slot.executor.eddy.decisions.recent if d.why.startswith("undone")]
@@ -195,7 +195,7 @@ def test_a_plan_that_turns_out_worse_is_left_again() -> None:
         return clock()
 
     engines: list[LocalEngine] = []
-    engines.append(LocalEngine(query(), Settings(), look))
+    engines.append(LocalEngine(query(), Settings(), look, tuning=FIXED))
     rows, shapes = run(engines[0])
     assert rows == list(expected())
     assert [s for n, s in enumerate(shapes) if s != shapes[n - 1]] == [TREE, "(a b c)"] and shapes[0] == shapes[-1]
@@ -226,7 +226,7 @@ def test_selectivities_and_rates_are_those_of_the_data() -> None:
         assert isinstance(engine.slot.plans, Planner)
         found = engine.slot.plans.optimizer
         stems = engine.slot.executor.stems[:3]
-        held = [optimizer.Held(s.held, s.rows.row_bytes) for s in stems]
+        held = [Held(s.held, s.rows.row_bytes) for s in stems]
         ab, bc = [share for _, share in found.selectivities(held)]
         assert ab == pytest.approx(1 / MATCH, rel=0.35) and bc == pytest.approx(1 / KEYS, rel=0.35)
         assert [found.observed.rate(i) for i in range(3)] == [pytest.approx(r, rel=0.01) for r in RATES.values()]
@@ -258,7 +258,7 @@ def test_tables_have_no_rate_and_what_they_met_when_loaded_is_no_evidence() -> N
     assert isinstance(engine.slot.plans, Planner)
     found = engine.slot.plans.optimizer
     assert found.observed.rate(2) == 0.0 and not [span for span, _ in found.observed.probes if span == 0b100]
-    held = [optimizer.Held(s.held, s.rows.row_bytes) for s in engine.slot.executor.stems[:3]]
+    held = [Held(s.held, s.rows.row_bytes) for s in engine.slot.executor.stems[:3]]
     by_span = {condition.span: share for condition, share in found.selectivities(held)}
     assert by_span[0b110] == pytest.approx(1 / KEYS, rel=0.2)
 
@@ -297,14 +297,14 @@ def visited(folder: Path, every: int) -> tuple[list[Row], list[str]]:
     rows: list[Row] = []
     shapes = []
     settings = Settings(pause_ms=None)  # plans change at once, not when there was time enough
-    slot, planned = open_slot(query(), settings, str(folder)), None
+    slot, planned = open_slot(query(), settings, str(folder), tuning=FIXED), None
     for number, batch in enumerate(batches()):
         if number and number % every == 0:
             assert isinstance(slot.plans, Planner)
             planned = json.loads(json.dumps(slot.plans.saved(), default=float))
             assert save(slot)
             close(slot)
-            slot = open_slot(query(), settings, str(folder))
+            slot = open_slot(query(), settings, str(folder), tuning=FIXED)
             assert slot.version == number and isinstance(slot.plans, Planner)
             assert slot.plans.saved() == planned and shape(slot) == shapes[-1]
         rows += run_batch(slot, number, batch)

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from eddyline.engine.slot import Slot
-from eddyline.migration import migration as module
+from eddyline.engine.tuning import Tuning
+from eddyline.migration.tuning import MigrationTuning
 from eddyline.plan.tree import mjoin, parse_tree, shape
 from eddyline.protocol.attach import close, open_slot
 from eddyline.routing.meta_queue import MetaQueue
@@ -47,9 +48,10 @@ def test_rows_are_the_same(name: str, size: int | None, parallel: bool) -> None:
     changed = 0
     for seed in range(3):
         rng, found = random.Random(f"{name}{seed}"), list[Row]()
-        with eager(size):
+        with eager(size) as tuning:
             packet = rng.choice([None, 1, 3])
-            slot = ready(name, Slot(query(name), options(pause_ms=rng.choice([0.0, 50.0, 50.0]), packet=packet)))
+            chosen = options(pause_ms=rng.choice([0.0, 50.0, 50.0]), packet=packet)
+            slot = ready(name, Slot(query(name), chosen, tuning=tuning))
             for step in steps:
                 if slot.executor.migration is None:
                     slot.executor.migrate(random_tree(rng, len(slot.query.sources), slot.executor.plan.edges), parallel)
@@ -93,9 +95,9 @@ def test_it_goes_from_process_to_process(name: str, seed: int, parallel: bool, t
     """Saved in the middle, before or after it is committed; the next one goes on where it was."""
     steps, expected = planned(name)
     rng, found, changed = random.Random(f"{name}{seed}"), list[Row](), 0
-    with eager(2):
+    with eager(2) as tuning:
         settings = options(pause_ms=0.0)
-        slot = ready(name, open_slot(query(name), settings, str(tmp_path)))
+        slot = ready(name, open_slot(query(name), settings, str(tmp_path), tuning=tuning))
         for number, step in enumerate(steps):
             if slot.executor.migration is None:
                 slot.executor.migrate(random_tree(rng, len(slot.query.sources), slot.executor.plan.edges), parallel)
@@ -153,7 +155,8 @@ def test_a_state_is_what_it_would_have_been_from_the_start(name: str, parallel: 
 
 def slot_with_state(pause: float, rows: int = 3000, tree: str = "mjoin") -> Slot:
     """Rows of a chain, all alive."""
-    slot = Slot(query("chain"), options(pause_ms=pause, check=False), tree=shape(tree, "abc"))
+    fine = Tuning(migration=MigrationTuning(chunk=100))
+    slot = Slot(query("chain"), options(pause_ms=pause, check=False), tree=shape(tree, "abc"), tuning=fine)
     feed(slot, rows, 0)
     return slot
 
@@ -178,9 +181,8 @@ def feed(slot: Slot, rows: int, at: int) -> None:
 TREE = parse_tree("((a b) c)", "abc")
 
 
-def test_a_large_state_is_moved_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_state_is_moved_in_slices() -> None:
     """A step has so many rows at a time and then looks at the clock, which goes on by a millisecond at every look."""
-    monkeypatch.setattr(module, "CHUNK", 100)
     slot, ticks = slot_with_state(pause=5.0), iter(range(10**9))
     slot.executor.eddy.clock = lambda: next(ticks) / 1000
     slot.executor.migrate(TREE, parallel=False)
@@ -198,8 +200,7 @@ def test_a_large_state_is_moved_in_slices(monkeypatch: pytest.MonkeyPatch) -> No
     assert states(slot) == states(twin) and states(slot)["[0, 1]"]
 
 
-def test_what_comes_meanwhile_is_moved_before_the_plan_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHUNK", 100)
+def test_what_comes_meanwhile_is_moved_before_the_plan_is_changed() -> None:
     slot = slot_with_state(pause=0.0, rows=500)
     slot.executor.migrate(TREE, parallel=False)
     for at in range(1, 30):
@@ -247,8 +248,8 @@ def test_a_batch_that_fails_half_way_is_wound_back(parallel: bool, calls: int, m
     """In the middle of a step, with packets in flight on both tracks."""
     steps, expected = planned("four")
     rng, found, failed = random.Random(calls), list[Row](), 0
-    with eager(2):
-        slot = Slot(query("four"), options(pause_ms=0.0))
+    with eager(2) as tuning:
+        slot = Slot(query("four"), options(pause_ms=0.0), tuning=tuning)
         for step in steps:
             if slot.executor.migration is None:
                 slot.executor.migrate(random_tree(rng, 4, slot.executor.plan.edges), parallel)

@@ -75,8 +75,9 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
     been from the start."""
     steps, expected = planned(name)
     rng, found, same = random.Random(old + new), list[Row](), 0
-    with eager(3):
-        slot = Slot(query(name), options(pause_ms=0.0, packet=rng.choice([None, 3])), tree=tree(old))
+    with eager(3) as tuning:
+        chosen = options(pause_ms=0.0, packet=rng.choice([None, 3]))
+        slot = Slot(query(name), chosen, tree=tree(old), tuning=tuning)
         for number, step in enumerate(steps):
             if number == 2:
                 slot.executor.migrate(tree(new), parallel)

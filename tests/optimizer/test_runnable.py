@@ -9,8 +9,8 @@ from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.optimizer import Held, Optimizer
 from eddyline.plan.plan import Plan, Probe
 from eddyline.settings import Settings
-from jobs import bound
-from plan_world import GROUPED, QUERIES, W, query
+from tests.support.jobs import bound
+from tests.support.plan_world import GROUPED, QUERIES, W, query
 
 CROSS = {
     "a product": f"SELECT a.x FROM a {W}, b {W}, c {W} WHERE a.k = b.k",

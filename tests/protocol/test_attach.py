@@ -24,6 +24,7 @@ from eddyline.engine.batch import LocalEngine
 from eddyline.engine.slot import Slot
 from eddyline.engine.small_state import SmallState
 from eddyline.engine.snapshot import restore_small_state, small_state
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import InternalError, JobError
 from eddyline.protocol import attach
 from eddyline.protocol.attach import close, fingerprint, open_slot, save
@@ -119,16 +120,16 @@ def planned(name: str, seed: int, most: int = 12) -> tuple[list[Step], list[Row]
     return steps_of(QUERIES[name], columns(name), LATENESS, tables, range(0, 56, 8), some)
 
 
-def opened(folder: str, name: str, **options: object) -> Slot:
+def opened(folder: str, name: str, tuning: Tuning = DEFAULT, **options: object) -> Slot:
     """A slot, with its tables if it is new."""
-    slot = open_slot(query(name), Settings(**{"check": True} | options), folder)
+    slot = open_slot(query(name), Settings(**{"check": True} | options), folder, tuning=tuning)
     return with_tables(slot, {"t": batch_of(TABLE, TABLE_ROWS)} if "t" in columns(name) else {})
 
 
 def visit(folder: str, name: str, size: int | None, committed: int, before: str, step: Step) -> list[Row]:
     """What one task does: attach, settle what the last one left, one batch, save."""
-    with eager(size):
-        slot = opened(folder, name)
+    with eager(size) as tuning:
+        slot = opened(folder, name, tuning)
         assert slot.version == committed, "the state was lost"
         if before == "commit":
             slot.commit(committed + 1)
@@ -418,8 +419,8 @@ def test_only_what_changed_is_written_again(tmp_path: Path) -> None:
 
 def test_what_the_router_learned_is_handed_on(tmp_path: Path) -> None:
     steps, _ = planned("three", 1, most=60)
-    slot = opened(str(tmp_path), "three")
-    with eager(4):
+    with eager(4) as tuning:
+        slot = opened(str(tmp_path), "three", tuning)
         for step in steps[:5]:
             run(slot, step)
             slot.commit(slot.version + 1)
@@ -512,14 +513,14 @@ def test_a_query_without_aggregates_has_no_small_state() -> None:
 class Travelling(LocalEngine):
     """Its slots are saved and opened again whenever a batch was run or settled."""
 
-    def __init__(self, query: Query, settings: Settings, folder: Path) -> None:
-        super().__init__(query, settings)
-        self._folder, self._settings = folder, settings
+    def __init__(self, query: Query, settings: Settings, folder: Path, tuning: Tuning) -> None:
+        super().__init__(query, settings, tuning=tuning)
+        self._folder, self._settings, self._tuning = folder, settings, tuning
         self.slots = [self._opened(number) for number in range(len(self.slots))]
 
     def _opened(self, number: int) -> Slot:
         folder = str(self._folder / str(number))
-        return open_slot(self.query, self._settings, folder, partial=self._partial)
+        return open_slot(self.query, self._settings, folder, partial=self._partial, tuning=self._tuning)
 
     def travel(self) -> None:
         for number, slot in enumerate(self.slots):
@@ -544,8 +545,8 @@ def travelled(seed: int, folder: Path) -> str | None:
     options = dict(case.settings)
     for name in ("durable", "migrate"):
         options.pop(name, None)
-    with eager(options.pop("eager", None)):
-        engine = Travelling(bound_case(case), Settings(**options), folder)
+    with eager(options.pop("eager", None)) as tuning:
+        engine = Travelling(bound_case(case), Settings(**options), folder, tuning)
         for name, table in case.tables.items():
             engine.load_table(name, table)
         results = []

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.kernels import values as kernels
 from eddyline.query.udf import udf
 from eddyline.routing import scheduler
@@ -64,11 +65,11 @@ def random_rows(rng: random.Random, start: int, n: int) -> list[Row]:
     ]
 
 
-def run(select: str, settings: Settings, seed: int) -> tuple[Job, list[Row]]:
+def run(select: str, settings: Settings, seed: int, tuning: Tuning = DEFAULT) -> tuple[Job, list[Row]]:
     register()
     rng = random.Random(seed)
     names = [n for n in "abcd" if f" {n} " in select or f" {n}," in select or f" {n}[" in select]
-    job = Job(select, settings, lateness=dict.fromkeys(names, 9), **dict.fromkeys(names, COLUMNS))
+    job = Job(select, settings, lateness=dict.fromkeys(names, 9), tuning=tuning, **dict.fromkeys(names, COLUMNS))
     found = []
     for start in range(0, 24, 6):
         found += job.feed(**{name: random_rows(rng, start, rng.randrange(3, 8)) for name in names})
@@ -115,8 +116,8 @@ def test_thresholds_samples_and_reroutes_at_every_turn_change_no_row(name: str) 
     for seed in range(2):
         for every, rows in ((1, None), (3, 5)):
             settings = Settings(reroute_every=every, input_batch=rows, explore=1.0, check=True)
-            with eager(8):
-                job, found = run(select, settings, seed)
+            with eager(8) as tuning:
+                job, found = run(select, settings, seed, tuning)
             assert found == job.expected()
             made = job.engine.slot.executor.eddy
             sampled += sum(fork.profile.size for fork in made._router._forks.found)
@@ -134,17 +135,15 @@ def test_a_sample_leaves_no_trace_in_results_and_counts() -> None:
 
     rows = [(i // 4, i % 3, i % 5) for i in range(200)]
     select = "SELECT a.x, b.x AS y FROM a [RANGE 3 MICROSECONDS], b [RANGE 3 MICROSECONDS] WHERE a.k = b.k"
-    job = Job(
-        f"{select} AND (route_fails(a.x) OR b.x > 1)", Settings(explore=1.0, reroute_every=1, check=True),
-        a="k x", b="k x",
-    )  # fmt: skip
-    with eager(50):
+    with eager(50) as tuning:
+        chosen = Settings(explore=1.0, reroute_every=1, check=True)
+        job = Job(f"{select} AND (route_fails(a.x) OR b.x > 1)", chosen, tuning=tuning, a="k x", b="k x")
         found = job.feed(a=rows[:100], b=rows[:100]) + job.feed(a=rows[100:], b=rows[100:])
     assert sorted(found, key=repr) == job.expected() and found
-    with eager(16):
+    with eager(16) as tuning:
         settings = Settings(explore=1.0, reroute_every=1, check=True)
         select = "SELECT a.x FROM a WHERE coalesce(route_fails(a.x), TRUE) AND route_odd(a.k)"
-        one = Job(select, settings, a="k x")
+        one = Job(select, settings, tuning=tuning, a="k x")
         found = one.feed(a=rows)
     assert found == one.expected() and found
     made = one.engine.slot.executor.eddy

@@ -16,6 +16,7 @@ import pyarrow as pa
 from eddyline.cql.script import parse
 from eddyline.engine.batch import BatchResult, LocalEngine
 from eddyline.engine.intake import columns_for
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.settings import Settings
@@ -80,11 +81,12 @@ class Job:
         lateness: Mapping[str, int] | None = None,
         tables: Mapping[str, Sequence[Row]] | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        tuning: Tuning = DEFAULT,
         **columns: Columns,
     ) -> None:
         tables = tables or {}
         self.query = bound(select, lateness, tables, **columns)
-        self.engine = LocalEngine(self.query, settings or Settings(check=True), clock)
+        self.engine = LocalEngine(self.query, settings or Settings(check=True), clock, tuning=tuning)
         self.schemas = {name: schema(text, name not in tables) for name, text in columns.items()}
         self._tables = {name: batch_of(self.schemas[name], rows) for name, rows in tables.items()}
         for name, batch in self._tables.items():

@@ -132,8 +132,8 @@ def change_from_process_to_process(name: str, old: Tree, new: Tree, parallel: bo
     steps, expected = planned(name)
     aliases = [s.alias for s in query(name).sources]
     rng, found, under_way = random.Random(old.text(aliases) + new.text(aliases)), list[Row](), 0
-    with eager(2):
-        slot = open_slot(query(name), options(pause_ms=0.0), str(folder))
+    with eager(2) as tuning:
+        slot = open_slot(query(name), options(pause_ms=0.0), str(folder), tuning=tuning)
         slot.set_plan(old)
         for number, step in enumerate(steps):
             if number == 2:

@@ -83,7 +83,7 @@ def reopened(slot: Slot, folder: Path) -> Slot:
     """Saved, closed and opened again, as by the next process."""
     assert save(slot)
     close(slot)
-    return open_slot(slot.query, slot.settings, str(folder))
+    return open_slot(slot.query, slot.settings, str(folder), tuning=slot.tuning)
 
 
 def run_again(slot: Slot, step: Step, once: list[Row]) -> None:

@@ -125,8 +125,8 @@ def test_an_eager_run_adapts_on_a_few_rows_and_changes_no_constant() -> None:
         c for c in map(generate, range(1000)) if len(c.select.sources) == 3 and c.row_count > 40 and not c.tables
     )
     rows = run(replace(case, settings={"check": True})).table
-    with eager.eager(4):
-        engine = LocalEngine(bound(case), Settings(check=True))
+    with eager.eager(4) as tuning:
+        engine = LocalEngine(bound(case), Settings(check=True), tuning=tuning)
         for batch in case.batches:
             engine.batch(batch.rows, batch.ended)
         queues = engine.slot.executor.eddy.scheduler.queues.values()

@@ -21,6 +21,7 @@ from eddyline.engine.batch import LocalEngine
 from eddyline.engine.plan_source import NewPlan, Running
 from eddyline.engine.planner import Planner
 from eddyline.errors import InternalError
+from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.plan import Plan
 from eddyline.settings import Settings
 
@@ -40,8 +41,8 @@ _log = logging.getLogger(__name__)
 class _Timed(Planner):
     """A planner that notes the CPU seconds of each call of `watch` and of `next_plan`."""
 
-    def __init__(self, plan: Plan, settings: Settings, clock: Callable[[], float]) -> None:
-        super().__init__(plan, settings, clock)
+    def __init__(self, plan: Plan, settings: Settings, clock: Callable[[], float], tuning: OptimizerTuning) -> None:
+        super().__init__(plan, settings, clock, tuning)
         self.watching, self.looking = list[float](), list[float]()
 
     def watch(self, running: Running, watermarks: Mapping[str, int | None], held: int, seconds: float) -> None:

@@ -24,6 +24,7 @@ from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
 from eddyline.engine.standing import Held, Standing
 from eddyline.engine.tally import Tally
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Silence, Watermarks
 from eddyline.errors import InternalError
 from eddyline.plan.bounds import FOREVER
@@ -54,6 +55,7 @@ class LocalEngine:
         settings: Settings,
         clock: Callable[[], float] = time.perf_counter,
         plans: MakePlanSource = plan_source,
+        tuning: Tuning = DEFAULT,
     ) -> None:
         self.query, plan = query, Plan(query)
         self.partitioning = partition(plan, settings.slots or 1, settings.groups)
@@ -61,7 +63,7 @@ class LocalEngine:
         self._streams, self._needed = self._split.streams, self._split.needed
         self._partial = query.group is not None and not self.partitioning.keeps_groups_whole(query)
         self.slots = [
-            Slot(query, settings, clock=clock, partial=self._partial, plans=plans)
+            Slot(query, settings, clock=clock, partial=self._partial, plans=plans, tuning=tuning)
             for _ in range(self.partitioning.slots)
         ]
         self._errors = ErrorCount()

@@ -20,6 +20,7 @@ from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.plan_course import PlanCourse, Toward
 from eddyline.engine.plan_source import NewPlan
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.faults import reach
 from eddyline.migration.migration import Migration
 from eddyline.plan.bounds import FOREVER
@@ -51,8 +52,10 @@ class Executor:
         meter: CpuMeter,
         errors: ErrorCount,
         complete: Callable[[Packet], None],
+        tuning: Tuning = DEFAULT,
     ) -> None:
         """`complete` takes the tuples that are whole."""
+        self._tuning = tuning
         self._query, self._arena, self._settings, self._meter = query, arena, settings, meter
         self.plan = plan_of(query, tree)
         self.stems = [SteM(arena, layout) for layout in self.plan.layouts]
@@ -221,7 +224,9 @@ class Executor:
         self.give_up()
         reach("migration: before it begins")
         state = self._arena, self.eddy, self.stems
-        self.migration = Migration(*state, tree, parallel, self._settings, self.clocks, first)
+        self.migration = Migration(
+            *state, tree, parallel, self._settings, self.clocks, first, self._tuning.migration
+        )
         self.migration.predicted = predicted or {}
         reach("migration: it has begun")
         return self.migration

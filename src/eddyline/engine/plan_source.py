@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from eddyline.engine.estimate import Estimate
 from eddyline.migration.migration import Migration
+from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
 from eddyline.routing.eddy import Eddy
@@ -75,8 +76,9 @@ class PlanSource(Protocol):
         """Go on with what another process learned; None if its plan source learned nothing."""
 
 
-MakePlanSource = Callable[[Plan, Settings, Callable[[], float]], PlanSource]
-"""Makes the plan source of a slot from its first plan, the settings and a clock that tells CPU seconds."""
+MakePlanSource = Callable[[Plan, Settings, Callable[[], float], OptimizerTuning], PlanSource]
+"""Makes the plan source of a slot from its first plan, the settings, a clock that tells CPU seconds, and the tuning of
+the optimizer."""
 
 
 class FixedPlan:

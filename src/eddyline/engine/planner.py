@@ -14,6 +14,7 @@ from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running,
 from eddyline.engine.sampled import combinations, distinct, mean_weights
 from eddyline.optimizer.optimizer import Held, Optimizer, Outcome
 from eddyline.optimizer.timing import Usage
+from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.grouped import check, refusal
 from eddyline.plan.plan import Plan, Probe, Select
@@ -32,8 +33,10 @@ Selections = dict[int, tuple[int, int, float]]
 class Planner:
     """The plan source of a slot whose plan the optimizer chooses."""
 
-    def __init__(self, plan: Plan, settings: Settings, clock: Callable[[], float]) -> None:
-        self.optimizer = Optimizer(plan, settings, clock)
+    def __init__(
+        self, plan: Plan, settings: Settings, clock: Callable[[], float], tuning: OptimizerTuning = DEFAULT
+    ) -> None:
+        self.optimizer = Optimizer(plan, settings, clock, tuning)
         self._settings, self._query = settings, plan.query
         self._streams = sum(1 << i for i, s in enumerate(plan.query.sources) if not s.stream.is_table)
         """A span of tables only is started while they are loaded, before there is anything to meet."""
@@ -186,7 +189,9 @@ def asked_plan(query: Query, settings: Settings) -> Tree:
     return tree
 
 
-def plan_source(plan: Plan, settings: Settings, clock: Callable[[], float]) -> PlanSource:
+def plan_source(
+    plan: Plan, settings: Settings, clock: Callable[[], float], tuning: OptimizerTuning = DEFAULT
+) -> PlanSource:
     """The plan source that the settings ask for; `clock` tells CPU seconds."""
     if settings.plan != "auto":
         how = how_asked(settings, settings.migration == "parallel-track")
@@ -194,7 +199,7 @@ def plan_source(plan: Plan, settings: Settings, clock: Callable[[], float]) -> P
     sources = len(plan.query.sources)
     if settings.optimizer == "off" or sources < 2 or (sources == 2 and refusal(plan.query) is not None):
         return FixedPlan(None)
-    return Planner(plan, settings, clock)
+    return Planner(plan, settings, clock, tuning)
 
 
 def held(stems: Sequence[SteM]) -> list[Held]:

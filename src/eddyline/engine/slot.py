@@ -27,10 +27,12 @@ from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import asked_plan, plan_source
 from eddyline.engine.results import Results, results_of
 from eddyline.engine.split import Shipment
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.tree import Tree
 from eddyline.query.evaluate import ErrorCount
 from eddyline.query.model import Query
+from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 
@@ -47,14 +49,15 @@ class Slot:
         partial: bool = False,
         tree: Tree | None = None,
         plans: MakePlanSource = plan_source,
+        tuning: Tuning = DEFAULT,
     ) -> None:
         """With `partial` aggregates are given as cells, for `partial.combine`. `tree` is the plan to begin with, if it
         is not that of the settings."""
         self.query, self.settings, self.arena, self.errors = query, settings, arena or Arena(), ErrorCount()
         self._meter, asked = CpuMeter(clock), asked_plan(query, settings)
-        parts = self.arena, clock, self._meter, self.errors
-        self.executor = Executor(query, tree or asked, settings, *parts, lambda packet: self._gatherer.add(packet))
-        self.plans = plans(self.executor.plan, settings, self._meter.clock)
+        self.tuning, parts = tuning, (self.arena, clock, self._meter, self.errors)
+        self.executor = Executor(query, tree or asked, settings, *parts, self._complete, tuning)
+        self.plans = plans(self.executor.plan, settings, self._meter.clock, tuning.optimizer)
         self.input = Input(query, self.executor, self.errors)
         self.results: Results = results_of(query, self.executor.stems, self.executor.clocks, self.errors, partial)
         self._gatherer = Gatherer(self.executor.gather, self.results)
@@ -66,6 +69,10 @@ class Slot:
         """The histories (turn.py) before and after a batch that is neither committed nor wound back, for the next."""
         self.peak_rows = self.peak_bytes = 0
         """State at the end of the last batch, before anything expired."""
+
+    def _complete(self, packet: Packet) -> None:
+        """Take tuples that are whole."""
+        self._gatherer.add(packet)
 
     # Between two batches
 

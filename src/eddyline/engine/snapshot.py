@@ -17,6 +17,7 @@ from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.results import GroupsSnapshot, Named
 from eddyline.engine.slot import Slot
 from eddyline.engine.small_state import SmallState
+from eddyline.engine.tuning import Tuning
 from eddyline.migration.migration import MigrationSnapshot
 from eddyline.plan.tree import parse_tree
 from eddyline.query.model import Query
@@ -89,11 +90,12 @@ def prepared(
     clock: Callable[[], float],
     partial: bool,
     plans: MakePlanSource,
+    tuning: Tuning,
 ) -> Slot:
     """A slot with the plan and the migration of a snapshot, for `restore`: it has taken as many regions of the arena as
     the slot of the snapshot had."""
     aliases, moving = [s.alias for s in query.sources], saved.migration
-    slot = Slot(query, settings, arena, clock, partial, parse_tree(saved.plan, aliases), plans)
+    slot = Slot(query, settings, arena, clock, partial, parse_tree(saved.plan, aliases), plans, tuning)
     if moving is not None:
         slot.executor.migrate(parse_tree(moving.plan, aliases), moving.parallel, moving.first)
     return slot

@@ -25,6 +25,7 @@ from dataclasses import replace
 
 from eddyline.codec import Snapshot
 from eddyline.migration.boxes import boxes
+from eddyline.migration.tuning import DEFAULT, MigrationTuning
 from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree, state_of
 from eddyline.query.evaluate import ErrorCount
@@ -37,9 +38,6 @@ from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.stem import SteM, StemSnapshot
 from eddyline.state.view import View, ViewSnapshot
-
-CHUNK = 4096
-"""Rows that are moved at a time, between two looks at the clock."""
 
 
 class MigrationSnapshot(Snapshot, frozen=True):
@@ -71,6 +69,7 @@ class Migration:
         settings: Settings,
         clocks: Mapping[int, Clock],
         first: Sequence[int] | None = None,
+        tuning: MigrationTuning = DEFAULT,
     ) -> None:
         """`stems` are those of the running plan; `first` says, by source, where new rows begin in a parallel track that
         another process began."""
@@ -123,9 +122,10 @@ class Migration:
         self._came = self._came_before = self._there
         """Rows and tuples that the leaves had at the last step, and at the last commit."""
         self.predicted: Mapping[str, float] = {}
-        """What the optimizer believed of it when it proposed it (costs.py)."""
+        """What the optimizer believed of it when it proposed it (optimizer/migration_costs.py)."""
         self.duration = 0.0
         """Seconds of event time, if somebody knows."""
+        self._chunk = tuning.chunk
         self.moved, self.batches, self.seconds, self.longest = 0, 0, 0.0, 0.0
         """Rows and tuples that were built in views, batches that went by, the time all this took, and the most at
         once."""
@@ -148,7 +148,7 @@ class Migration:
         least, self._came = self.moved + max(least, 2 * (came - self._came)), came
         while (leaf := self._behind) is not None:
             view = self._views[leaf]
-            rows = min(view.behind, CHUNK)
+            rows = min(view.behind, self._chunk)
             self._track.start(view, self._eddy.plan.signature(leaf), rows)
             self.moved += rows
             self._track.flush(until)

@@ -31,6 +31,7 @@ from eddyline.engine import snapshot
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.faults import reach
 from eddyline.query.model import Query
 from eddyline.settings import Settings
@@ -80,6 +81,7 @@ def open_slot(
     partial: bool = False,
     identity: str = "",
     plans: MakePlanSource = plan_source,
+    tuning: Tuning = DEFAULT,
 ) -> Slot:
     """The slot whose state is in a folder, or an empty one at version 0. A folder that another process has open is
     refused (JobError)."""
@@ -89,7 +91,7 @@ def open_slot(
         reach("arena: the header is taken")
         if known is not None:
             try:
-                slot = snapshot.prepared(known.slot, query, settings, arena, clock, partial, plans)
+                slot = snapshot.prepared(known.slot, query, settings, arena, clock, partial, plans, tuning)
                 if arena.regions == known.regions - len(known.freed):
                     snapshot.restore(slot, known.slot)
                     arena.regions, arena.freed = known.regions, list(known.freed)
@@ -97,7 +99,7 @@ def open_slot(
             except Exception:  # whatever is wrong with it: this is only a copy, and there is another way
                 pass
         arena.clear()
-        return Slot(query, settings, arena, clock, partial, plans=plans)
+        return Slot(query, settings, arena, clock, partial, plans=plans, tuning=tuning)
     except BaseException:
         arena.close()
         raise

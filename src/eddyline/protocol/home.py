@@ -15,6 +15,7 @@ from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Advanced, Reached, Watermarks
 from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
@@ -111,8 +112,9 @@ class Home:
         stage: Stage,
         anywhere: bool = True,
         plans: MakePlanSource = plan_source,
+        tuning: Tuning = DEFAULT,
     ) -> None:
-        self._plans = plans
+        self._plans, self._tuning = plans, tuning
         self.query, self.settings, self.slots, self.checkpoint, self.stage = query, settings, slots, checkpoint, stage
         self.plan = Plan(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
@@ -121,12 +123,18 @@ class Home:
         )
 
     def _make(self) -> Slot:
-        return Slot(self.query, self.settings, partial=self.partial, plans=self._plans)
+        return Slot(self.query, self.settings, partial=self.partial, plans=self._plans, tuning=self._tuning)
 
     def _attach(self, folder: str, number: int) -> Slot:
         identity = f"slot {number} of {self.slots}, {self.settings.groups} groups"
         return attach.open_slot(
-            self.query, self.settings, folder, partial=self.partial, identity=identity, plans=self._plans
+            self.query,
+            self.settings,
+            folder,
+            partial=self.partial,
+            identity=identity,
+            plans=self._plans,
+            tuning=self._tuning,
         )
 
     @property

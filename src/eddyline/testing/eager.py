@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from types import ModuleType
 
 from eddyline.engine import gatherer, input_batch, partial
-from eddyline.migration import migration
-from eddyline.optimizer import timing, worth
+from eddyline.engine.tuning import DEFAULT, Tuning
+from eddyline.migration.tuning import MigrationTuning
+from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.routing import payload, sampling, scheduler, statistics
 from eddyline.routing.policies import auto, forks
 from eddyline.routing.steps import probe
@@ -33,11 +33,7 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
         (auto, {"CALL": 0.0, "SMALLEST": max(1, size // 2)}),
         (statistics, {"ENOUGH": 1, "CLEARLY": 0.5, "LARGE": 1}),
         (input_batch, {"LEAST": 1, "FIRST": 4 * size, "MOST": 8 * size, "PASS": 1e-5}),
-        (timing, {"FIRST_WINDOWS": 0.0, "FIRST_ROWS": 1, "INTERVAL_ROWS": 8 * size, "THRESHOLD": 1.0}),
-        (import_module("eddyline.optimizer.rules.search"), {"SECONDS": 0.0}),
-        (worth, {"GAIN": -1e9, "BACK": -1e9}),
         (gatherer, {"RESULT_ROWS": size}),
-        (migration, {"CHUNK": size}),
         (rows, {"BLOCK": max(1, size // 4)}),
         (sorted_index, {"TINY": size}),
         (hash_index, {"TOGETHER": max(1, size // 2)}),
@@ -45,8 +41,22 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
     ]
 
 
+def eager_tuning(size: int) -> Tuning:
+    """For a slot that looks for another plan all the time, and takes whatever it finds."""
+    optimizer = OptimizerTuning(
+        first_windows=0.0,
+        first_rows=1,
+        interval_rows=8 * size,
+        threshold=1.0,
+        search_seconds=0.0,
+        gain=-1e9,
+        back=-1e9,
+    )
+    return Tuning(optimizer=optimizer, migration=MigrationTuning(chunk=size))
+
+
 @contextmanager
-def eager(size: int | None) -> Iterator[None]:
+def eager(size: int | None) -> Iterator[Tuning]:
     """Inside this context no packet has more than about `size` tuples; None changes nothing.
 
     >>> before = scheduler.LARGEST
@@ -57,14 +67,14 @@ def eager(size: int | None) -> Iterator[None]:
     True
     """
     if size is None:
-        yield
+        yield DEFAULT
         return
     before = [(module, name, getattr(module, name)) for module, names in _constants(size) for name in names]
     try:
         for module, names in _constants(size):
             for name, value in names.items():
                 setattr(module, name, value)
-        yield
+        yield eager_tuning(size)
     finally:
         for module, name, value in before:
             setattr(module, name, value)

@@ -14,6 +14,7 @@ from random import Random
 from eddyline.engine.estimate import Estimate
 from eddyline.engine.plan_source import How, MakePlanSource, NewPlan, PlanSource, Running
 from eddyline.engine.planner import plan_source
+from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.grouped import refusal
 from eddyline.plan.plan import Plan
 from eddyline.settings import Settings
@@ -75,7 +76,7 @@ def random_plans(seed: int | None) -> MakePlanSource:
         return plan_source
     rng = Random(seed)
 
-    def make(plan: Plan, settings: Settings, clock: Callable[[], float]) -> PlanSource:
-        return RandomPlans(rng, plan_source(plan, settings, clock))
+    def make(plan: Plan, settings: Settings, clock: Callable[[], float], tuning: OptimizerTuning) -> PlanSource:
+        return RandomPlans(rng, plan_source(plan, settings, clock, tuning))
 
     return make

@@ -15,6 +15,7 @@ import pyarrow as pa
 from eddyline.cql.script import Script, parse
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.plan_source import MakePlanSource
+from eddyline.engine.tuning import Tuning
 from eddyline.query.bind import bind
 from eddyline.query.model import Query
 from eddyline.settings import Settings
@@ -44,16 +45,18 @@ def run(case: Case, query: Query | None = None) -> Outcome:
     settings: dict[str, Any] = dict(case.settings)
     durable, query = settings.pop("durable", None), query or bound(case)
     plans = random_plans(settings.pop("migrate", None))
-    with eager(settings.pop("eager", None)):
+    with eager(settings.pop("eager", None)) as tuning:
         if durable is None:
-            return _run(case, query, Settings(**settings), plans)
+            return _run(case, query, Settings(**settings), plans, tuning)
         with tempfile.TemporaryDirectory(prefix="eddyline-") as folder:
             crashes = Random(durable).choice(CRASHES)
-            return Simulation(case, query, Settings(**settings), folder, durable, crashes, plans=plans).run()
+            return Simulation(
+                case, query, Settings(**settings), folder, durable, crashes, plans=plans, tuning=tuning
+            ).run()
 
 
-def _run(case: Case, query: Query, settings: Settings, plans: MakePlanSource) -> Outcome:
-    engine = LocalEngine(query, settings, plans=plans)
+def _run(case: Case, query: Query, settings: Settings, plans: MakePlanSource, tuning: Tuning) -> Outcome:
+    engine = LocalEngine(query, settings, plans=plans, tuning=tuning)
     for name, table in case.tables.items():
         engine.load_table(name, table)
     results: list[pa.RecordBatch] = []

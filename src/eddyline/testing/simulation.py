@@ -28,6 +28,7 @@ import pyarrow as pa
 from eddyline import faults
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import EddylineError, InternalError, JobError
 from eddyline.plan.plan import Plan
 from eddyline.protocol.coordinator import Coordinator, Publisher
@@ -106,9 +107,10 @@ class Simulation:
         sink: SimulatedSink | None = None,
         strike: Callable[[str], None] | None = None,
         plans: MakePlanSource = plan_source,
+        tuning: Tuning = DEFAULT,
     ) -> None:
         self._case, self._query, self._settings, self._folder = case, query, settings, folder
-        self._rng, self._crashes, self._plans = Random(seed), crashes, plans
+        self._rng, self._crashes, self._plans, self._tuning = Random(seed), crashes, plans, tuning
         self._sink: SimulatedSink = sink or MemorySink()
         self._strike = strike or self._at_random
         self._strange = 0.0 if strike else 0.1
@@ -166,7 +168,16 @@ class Simulation:
         checkpoint.open({"case": self._case.select.text})
         hosts = self._rng.choice(HOSTS) if self._strange else ("a",)
         of_job = self._query, self._settings, slots, checkpoint
-        homes = [Home(*of_job, h and f"{self._folder}/host-{h}", self._sink.stage, plans=self._plans) for h in hosts]
+        homes = [
+            Home(
+                *of_job,
+                h and f"{self._folder}/host-{h}",
+                self._sink.stage,
+                plans=self._plans,
+                tuning=self._tuning,
+            )
+            for h in hosts
+        ]
         coordinator = Coordinator(checkpoint, homes[0].watermarks, homes[0].horizon, self._sink, slots)
         batches = self._case.batches
         while not coordinator.commit.finished:

@@ -1,0 +1,16 @@
+"""The numbers that migrations can be tuned by. None of them changes a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MigrationTuning:
+    """How finely the work of a migration is divided."""
+
+    chunk: int = 4096
+    """Rows that are moved at a time, between two looks at the clock."""
+
+
+DEFAULT = MigrationTuning()
