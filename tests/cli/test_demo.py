@@ -11,7 +11,7 @@ import pytest
 
 from eddyline.cli.demo import event_time
 from eddyline.cli.demo_job import RATE, START, phases, script
-from eddyline.cli.demo_runs import Demo, Mark, Own, Ran
+from eddyline.cli.demo_runs import BatchMark, Demo, Own, Ran
 from eddyline.cli.demo_told import told
 from eddyline.cli.main import main
 from eddyline.routing.decisions import Decision
@@ -57,7 +57,7 @@ def test_seconds_must_be_enough(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_rows_and_seconds_between_batches() -> None:
-    ran = Ran([Mark(0, 0.5, 0.0, ""), Mark(100, 1.5, 4.0, "p -> a"), Mark(300, 3.5, 8.0, "p -> b")])
+    ran = Ran([BatchMark(0, 0.5, 0.0, ""), BatchMark(100, 1.5, 4.0, "p -> a"), BatchMark(300, 3.5, 8.0, "p -> b")])
     events = (0, 2, 4, 6, 8, 9)
     wanted = [(0, 0.5), (50, 1), (100, 1.5), (200, 2.5), (300, 3.5), (300, 3.5)]
     assert [ran.at(event) for event in events] == wanted
@@ -68,10 +68,10 @@ def test_rows_and_seconds_between_batches() -> None:
 
 
 def test_what_is_told_is_what_was_measured() -> None:
-    marks = [Mark(n * 100, n * 1.0, n * 1.0, f"p -> {'oas'[min(n // 2, 2)]}") for n in range(1, 7)]
+    marks = [BatchMark(n * 100, n * 1.0, n * 1.0, f"p -> {'oas'[min(n // 2, 2)]}") for n in range(1, 7)]
     first = Decision("reroute", 1, "slot 1: p: a, o instead of o, a", "why")
     decisions = [(3.0, first), (3.5, Decision("reroute", 1, "s: p", ""))]
-    fixed = [Mark(100, 1.0, 1.0, ""), Mark(200, 2.0, 2.0, ""), Mark(300, 6.0, 3.0, "")]
+    fixed = [BatchMark(100, 1.0, 1.0, ""), BatchMark(200, 2.0, 2.0, ""), BatchMark(300, 6.0, 3.0, "")]
     adaptive = Ran(marks, decisions, Summary(decisions={"reroute": 2}))
     text = told(Demo(6, "spark", adaptive, Ran(fixed), 3, 1234, Own(2, 25.0, 99)), Path("x.sql"), Path("x.png"))
     assert "by 3.0 s  slot 1: p: a, o instead of o, a" in text and "s: p" not in text.replace("p: a", "")

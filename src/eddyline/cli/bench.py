@@ -16,11 +16,11 @@ from eddyline.cli.tables import table_text
 
 
 def command(options: argparse.Namespace) -> int:
-    """Runs a benchmark, or lists them."""
+    """Run a benchmark, or list all benchmarks."""
     if options.name is None:
         print(json.dumps(list(benchmarks.BENCHMARKS)) if options.json else "\n".join(benchmarks.BENCHMARKS))
         return 0
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # benchmarks have temporary files to remove
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Ctrl-C raises: benchmarks have temporary files to remove
     chosen = {key: getattr(options, key) for key in ("part", "seed", "seeds") if getattr(options, key) is not None}
     with _progress():
         results = benchmarks.run(options.name, **chosen)
@@ -32,7 +32,7 @@ def command(options: argparse.Namespace) -> int:
 
 
 class _Notes(logging.Handler):
-    """What a benchmark says while it runs, on standard error."""
+    """A log handler that shows the messages of a running benchmark on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         note(record.getMessage())

@@ -1,4 +1,4 @@
-"""A script checked for the engine that is to run it: no row is read, no JVM is started, no kernel is compiled."""
+"""The check of a script for its engine, which reads no row, starts no JVM and compiles no kernel."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from eddyline.settings import Settings
 
 @dataclass(frozen=True)
 class Checked:
-    """A script that is right as far as can be told; without a job only Spark knows the columns of the sources that
-    `unknown` names."""
+    """A checked script. `job` is None if only Spark knows the columns of some sources, which `unknown` names."""
 
     text: str
     settings: Settings
@@ -29,8 +28,8 @@ class Checked:
 
 
 def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
-    """Checks what the command line names: script, settings, functions, sources, sinks, query, checkpoint. Raises the
-    error to tell."""
+    """Check what the command line names: script, settings, functions, sources, sinks, query, checkpoint; raises an
+    EddylineError for the first mistake."""
     conf = check_options(options)
     if options.engine == "local" and not options.udf:
         _without_pandas()
@@ -53,7 +52,7 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
 
         job, unknown = check_for_spark(text, settings.seed, conf, follow, out, options.checkpoint)
         known = Checked(text, settings, job, unknown)
-        if options.command == "run":  # a script can be right while its cluster is down
+        if options.command == "run":  # not for validate: a script can be right while its cluster is down
             check_master(conf.get("spark.master", ""))
     if known.job is not None:
         from eddyline.runtime.running.check import check_checkpoint, check_settings
@@ -65,7 +64,7 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
 
 
 class _NoPandas(importlib.abc.MetaPathFinder):
-    """Says of pandas that it is not there."""
+    """An import finder that reports pandas as missing."""
 
     def find_spec(self, name: str, path: object, target: object = None) -> None:
         if name == "pandas":
@@ -73,8 +72,9 @@ class _NoPandas(importlib.abc.MetaPathFinder):
 
 
 def _without_pandas() -> None:
-    """Arrow imports pandas when it makes its first array, which takes half a second. A process that runs no function of
-    the user's needs none, so Arrow is made to look for pandas while there is none."""
+    """Keep Arrow from importing pandas. Arrow does that when it makes its first array, which takes half a second. A
+    process that runs no user function does not need pandas, so Arrow's first array is made while pandas seems to be
+    missing."""
     if "pandas" not in sys.modules:
         finder = _NoPandas()
         sys.meta_path.insert(0, finder)
@@ -85,7 +85,7 @@ def _without_pandas() -> None:
 
 
 def check_options(options: argparse.Namespace) -> dict[str, str]:
-    """Refuses options that do not go together; the settings of Spark."""
+    """SettingError for options that exclude each other; returns the settings of Spark."""
     if options.engine not in ("local", "spark"):
         raise SettingError(f"--engine is local or spark, not '{options.engine}'")
     for pair in options.conf:

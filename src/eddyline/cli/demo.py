@@ -1,8 +1,8 @@
-"""`eddyline demo`: four generated streams whose data drifts, joined on Spark, with a view of how the engine follows;
-then what a fixed order, and Spark's own joins, make of a part of the same rows.
+"""`eddyline demo`: joins four generated streams, whose data drifts, on Spark, and shows how the engine adapts; then
+runs a part of the same rows with a fixed order, and with Spark's own joins.
 
 All runs are in one Spark session, one after the other, after a short run that compiles and loads everything once. Their
-results are counted and compared: routes change what a query costs, never what it gives.
+results are counted and compared: routes change the cost of a query, never its results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eddyline.cli.demo_job import START, WATCHED, WINDOW, files_script, phases, script
-from eddyline.cli.demo_runs import Demo, Mark, Own, Ran
+from eddyline.cli.demo_runs import BatchMark, Demo, Own, Ran
 from eddyline.cli.display import Display
 from eddyline.cli.live import LiveLines, LiveView, Watched, live
 from eddyline.cli.main import BEGAN
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from eddyline.runtime.running.runner import Runner
 
 SHORT, SMALL = 4, 65536
-"""Seconds of event time of the run that only warms everything up, and the rows of its batches: there are enough for a
-first look at the plan."""
+"""The warm-up run: its seconds of event time, and the rows of its batches, which are enough for a first search for
+plans."""
 NAME = "eddyline-demo"
-"""Of the picture and of the script."""
+"""The file name of the picture and of the script."""
 
 Stop = Callable[[], bool]
 
 
 def command(options: argparse.Namespace) -> int:
-    """Runs the job, a part of it with a fixed order and with Spark's own joins, and tells what the differences were."""
+    """Run the job, then a part of it with a fixed order and with Spark's own joins, and report the differences."""
     from eddyline.cli.demo_picture import draw
     from eddyline.cli.demo_told import introduction, told
 
@@ -93,11 +93,11 @@ def _measured(seconds: int, engine: str, run: _Run, folder: str, stop: Stop) -> 
 
 
 _Run = Callable[..., None]
-"""(script, settings, what to fill in, stop, view of a run): runs it."""
+"""A function (script, settings, run record to fill, stop, view of a run) that runs a script."""
 
 
 def _watched(seconds: int, run: _Run, out: str, ran: Ran, stop: Stop) -> None:
-    """With the live view, or lines where there is no terminal; either says when the data changes."""
+    """Run with the live view, or with lines if there is no terminal; both show when the data changes."""
     drift = phases(seconds)
 
     def words(progress: Progress) -> str:
@@ -112,7 +112,7 @@ def _watched(seconds: int, run: _Run, out: str, ran: Ran, stop: Stop) -> None:
 
 
 def event_time(progress: Progress) -> float:
-    """Seconds of event time that all streams have come to."""
+    """The seconds of event time that all streams have reached."""
     return 0.0 if progress.watermark_us is None else max(0.0, (progress.watermark_us - START) / 1e6)
 
 
@@ -149,7 +149,7 @@ def _engine(name: str, display: Display) -> Iterator[_Run]:
 
 
 def _follow(runner: Runner, ran: Ran, stop: Stop, display: Display, view: object) -> None:
-    """Runs a job and fills in what happened when."""
+    """Run a job and record its batches and decisions."""
     from eddyline.cli.progress import ProgressLine
     from eddyline.routing.report import short_step
 
@@ -162,7 +162,7 @@ def _follow(runner: Runner, ran: Ran, stop: Stop, display: Display, view: object
         event = ran.come_to if progress.watermark_us is None else event_time(progress)
         route = report.routes[WATCHED]
         words = [report.query.sources[WATCHED].alias, *(short_step(c.step, report.query) for c, _ in route.steps)]
-        ran.marks.append(Mark(progress.rows_in, progress.seconds, event, " -> ".join(words)))
+        ran.marks.append(BatchMark(progress.rows_in, progress.seconds, event, " -> ".join(words)))
         new, known = sum(report.counts.values()) - known, sum(report.counts.values())
         ran.decisions += [(event, d) for d in (report.decisions[-new:] if new else ())]
         shown(progress)
@@ -172,7 +172,7 @@ def _follow(runner: Runner, ran: Ran, stop: Stop, display: Display, view: object
 
 
 def _own(seconds: int, until: int, folder: str, stop: Stop) -> Own | None:
-    """The same join, as far as `until`, by Spark itself."""
+    """Run the same join with Spark's own joins, up to `until`."""
     import pyarrow.dataset as ds
 
     from eddyline.cli.demo_job import STREAMS
@@ -199,14 +199,14 @@ def _own(seconds: int, until: int, folder: str, stop: Stop) -> Own | None:
 
 
 def _same(folder: str, until: int, results: int) -> None:
-    """There are so many results with a time before `until` in a folder."""
+    """InternalError unless the files of a folder have `results` results with a time before `until`."""
     found = counted(folder, until)
     if found != results:
         raise InternalError(f"two runs of the demo gave {found} and {results} results for the first {until} s")
 
 
 def counted(folder: str, until: int) -> int:
-    """Results in the files of a folder, with a time before `until`."""
+    """The number of results with a time before `until` in the files of a folder."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 

@@ -1,4 +1,4 @@
-"""The picture of `eddyline demo`: rows a second over event time, for each way of running it, above the route taken."""
+"""The picture of `eddyline demo`: rows a second over event time for each run, above the route taken."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eddyline.experiments.chart import MISSING
 
 _INCHES, _DOTS = (9.0, 5.6), 100
 _POINTS = 30
-"""Stretches of event time that rates are of; fewer where there are fewer batches."""
+"""The number of stretches of event time with a rate each; fewer if there are fewer batches."""
 
 
 def draw(demo: Demo, path: Path) -> None:

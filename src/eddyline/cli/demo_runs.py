@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """After a batch: rows read, seconds of running, seconds of event time, the route of the stream that is watched."""
+class BatchMark:
+    """The state of a run after a batch: rows read, seconds of running, seconds of event time, the route of the watched
+    stream."""
 
     rows: int
     seconds: float
@@ -22,20 +23,20 @@ class Mark:
 
 @dataclass
 class Ran:
-    """A run, batch by batch; each decision with the event time at the end of its batch."""
+    """A measured run, batch by batch; each decision with the event time at the end of its batch."""
 
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[BatchMark] = field(default_factory=list)
     decisions: list[tuple[float, Decision]] = field(default_factory=list)
     summary: Summary | None = None
 
     @property
     def come_to(self) -> float:
-        """The event time that the newest batch has come to."""
+        """The event time that the newest batch has reached."""
         return self.marks[-1].event if self.marks else 0.0
 
     def at(self, event: float) -> tuple[float, float]:
         """Rows read and seconds of running at an event time, interpolated between batches."""
-        before = Mark(0, 0.0, 0.0, "")
+        before = BatchMark(0, 0.0, 0.0, "")
         for mark in self.marks:
             if mark.event >= event and mark.event > before.event:
                 share = (event - before.event) / (mark.event - before.event)
@@ -67,7 +68,8 @@ class Own:
 
 @dataclass(frozen=True)
 class Demo:
-    """All that was measured. `until`: how far the fixed order was run; `results`: how many there were by then."""
+    """All measurements of a demo. `until` is the event time up to which the fixed order was run; `results` is the
+    number of results up to then."""
 
     seconds: int
     engine: str

@@ -1,4 +1,4 @@
-"""What `eddyline demo` says before and after: for someone who has never heard of eddies."""
+"""The text of `eddyline demo` before and after the runs, for readers who have never heard of eddies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eddyline.cli.tables import table_text
 from eddyline.errors import InternalError
 
 FIRST = 3
-"""Decisions of a phase that are told."""
+"""The number of a phase's decisions that are shown."""
 _BEFORE = """\
 Four streams (orders, payments, parcels, alarms) are joined by one key within {window} s, {where}: {seconds} s of event
 time, as fast as they can be processed.
@@ -30,7 +30,7 @@ one run each, one after the other on this machine, so small differences are nois
 
 
 def introduction(seconds: int, engine: str, file: Path) -> str:
-    """What is going to happen."""
+    """The text before the runs."""
     where = "on Spark on this machine" if engine == "spark" else "in this process"
     drift = "\n".join(f"  {p.begin:>3} to {p.end:>3} s  {p.what}" for p in phases(seconds))
     text = script(seconds, f"{file.stem}-out")
@@ -40,7 +40,7 @@ def introduction(seconds: int, engine: str, file: Path) -> str:
 
 
 def told(demo: Demo, file: Path, picture: Path | None) -> str:
-    """What happened."""
+    """The text after the runs."""
     lines = [
         "",
         "What the routes did",
@@ -85,7 +85,7 @@ def _alias(demo: Demo) -> str:
 
 
 def _worth(demo: Demo) -> list[str]:
-    """Rows a second by phase, as far as both went."""
+    """Rows a second by phase, up to the point that both runs reached."""
     rows: list[tuple[str, str, str]] = []
     for phase in phases(demo.seconds):
         end = min(phase.end, demo.until)

@@ -1,10 +1,10 @@
 """Lines at the bottom of the terminal on standard error that are redrawn in place, by rich.
 
-Rows and the lines never mix: rows that are printed through `above` take the lines away first, and the next `show` draws
-them again below the rows. Rows reach standard output unchanged. A signal handler that writes to the terminal calls
-`leave` before: the lines then stay as they are, and the next ones are drawn below what the handler wrote.
+Printed rows and these lines never mix: printing through `above` erases the lines first, and the next `show` draws them
+again below the rows. Rows reach standard output unchanged. A signal handler that writes to the terminal calls `leave`
+before: then the lines stay as they are, and the next ones are drawn below the handler's text.
 
-rich takes longer to import than a small job takes to run, so it is imported when something is shown.
+Importing rich takes longer than running a small job, so it is imported when something is shown.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ class Display:
         return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
     def show(self, lines: RenderableType) -> None:
-        """Shows lines in place of those that stand, and hides the cursor."""
+        """Show lines in place of the current ones, and hide the cursor."""
         if self._live is None:
             self._live = self._begun()
         console = self._live.console
-        if console.size != self._size:  # lines may have been wrapped, so nobody knows where they are now
+        if console.size != self._size:  # the terminal may have wrapped the lines, so their place is unknown
             console.clear()
             self._size = console.size
         self._live.update(lines, refresh=True)
 
     def erase(self) -> None:
-        """Takes the lines away, and shows the cursor again."""
+        """Erase the lines, and show the cursor again."""
         self._end(standing=False)
 
     def close(self) -> None:
-        """Lets the lines stand as they are, and shows the cursor again."""
+        """Leave the lines on the screen, and show the cursor again."""
         self._end(standing=True)
 
     def leave(self) -> None:
-        """Lets the lines stand as they are: the next ones are drawn below. Safe in a signal handler."""
+        """Leave the lines on the screen; the next ones are drawn below. Safe in a signal handler."""
         self._live = None
 
     def above(self, out: TextIO) -> TextIO:
-        """Writes to `out`; if that is a terminal, the lines make way."""
+        """A text stream that writes to `out`; if `out` is a terminal, writing erases the lines first."""
         return cast(TextIO, _Above(self, out)) if out.isatty() else out
 
     def _end(self, standing: bool) -> None:
@@ -75,7 +75,7 @@ class Display:
         from rich.console import Console
         from rich.live import Live
 
-        # One console for each Live: one that was left stays behind with its console.
+        # One console for each Live: after `leave`, the old Live keeps its console.
         console = Console(
             file=cast(TextIO, _StandardError()),
             force_terminal=True,
@@ -105,7 +105,7 @@ class _Above(io.TextIOBase):
 
 
 class _StandardError(io.TextIOBase):
-    """No job fails because the terminal is gone."""
+    """Standard error, ignoring write errors: no job fails because its terminal is gone."""
 
     def write(self, text: str) -> int:
         note(text, end="")

@@ -1,7 +1,7 @@
 """`eddyline experiment`: a figure of a paper, measured here, as a table, a CSV file and a PNG.
 
-The folder is tried before anything is measured, since measuring takes minutes. Without matplotlib the PNG is left out,
-with a line that says so; the numbers are what counts.
+A test file is written to the folder before the measurement, which takes minutes. Without matplotlib no PNG is drawn,
+and a line says so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eddyline.experiments.chart import draw
 
 
 def command(options: argparse.Namespace) -> int:
-    """Runs an experiment or all of them, or lists them."""
+    """Run one experiment or all of them, or list them."""
     if options.name is None:
         width = max(map(len, EXPERIMENTS))
         print("\n".join(f"{e.name.ljust(width)}  {e.about}" for e in EXPERIMENTS.values()))

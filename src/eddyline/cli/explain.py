@@ -12,7 +12,7 @@ from eddyline.runtime.running.job import explain as bind_only
 
 
 def command(options: argparse.Namespace) -> int:
-    """Prints the plan, for the engine that is to run the script; no JVM is started."""
+    """Print the plan for the chosen engine; no JVM is started."""
     conf = check_options(options)
     settings = settings_of(options)
     text = script_text(options.script)

@@ -1,7 +1,7 @@
 """One picture of `--live`: rates, routes, packets and decisions, as much of them as fits on the terminal.
 
-Rates, shares and selectivities are those of about the last second, from the difference of two reports. When there is
-little room, the routes and the newest decisions are kept.
+Rates, shares and selectivities are those of about the last second, from the difference of two reports. On a small
+terminal, the routes and the newest decisions are kept.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from eddyline.routing.report import Report, decision_text, number, percent, shor
 from eddyline.runtime.reporting.summary import Progress
 
 _QUEUES = 4
-"""Meta-queues that are shown, the busiest first."""
+"""The most meta-queues that are shown, the busiest first."""
 _DECISIONS = 100
-"""Decisions that are kept for the largest terminals."""
+"""The most decisions that are kept, enough for the largest terminals."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class _Part:
     rows: Sequence[tuple[str, ...]]
     more: str = ""
     newest: bool = False
-    """Whether the last row is marked, and kept when there is no room for all."""
+    """Whether the last row is marked, and kept if there is no room for all rows."""
 
     @property
     def lines(self) -> int:
@@ -76,7 +76,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class Frame:
-    """The picture of `now`; rates are those since `then`. rich asks it for as many lines as the terminal has."""
+    """The picture of the run at `now`; rates are those since `then`. It fills at most the lines of the terminal."""
 
     now: Look
     then: Look
@@ -88,7 +88,8 @@ class Frame:
             yield from part.drawn()
 
     def _parts(self, columns: int, lines: int) -> list[_Part]:
-        """The parts that fit, in the order of the screen. Routes come first; some room is kept for decisions."""
+        """The parts that fit, in the order of the screen. Routes get room first; some room is reserved for
+        decisions."""
         last = self.now.report if self.then is self.now else self.now.report.since(self.then.report)
         streams, routes, packets = self._streams(), _routes(last, columns), _packets(last)
         decisions = _decisions(self.now.report)
@@ -153,7 +154,7 @@ def _routes(last: Report, columns: int) -> _Part:
 
 
 def _wrapped(start: str, words: list[str], columns: int) -> list[str]:
-    """Words behind a start, in as many lines as they need; no word is divided."""
+    """Words after a start, in as many lines as they need; no word is divided."""
     lines, indent = [start], " " * cell_len(start)
     for word in words:
         if cell_len(lines[-1]) + 1 + cell_len(word) > columns and lines[-1] not in (start, indent):
@@ -176,7 +177,7 @@ def _packets(last: Report) -> _Part | None:
 
 
 def _decisions(report: Report) -> _Part:
-    """Oldest first; the newest is marked."""
+    """The decisions, the oldest first and the newest marked."""
     counted = ", ".join(f"{n:,} {kind}" for kind, n in report.counts.items()) or "none yet"
     lines = [(f"  {decision_text(decision)}",) for decision in report.decisions[-_DECISIONS:]]
     return _Part((f"decisions: {counted}",), lines, newest=True)

@@ -1,4 +1,4 @@
-"""What several commands are given: a script file, settings, modules with user functions."""
+"""Inputs of several commands: a script file, settings, modules with user functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def script_text(path: str) -> str:
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    """From --set, --config and the environment; warns of variables that nobody knows."""
+    """The settings from --set, --config and the environment; warns of unknown variables."""
     settings = parse(options.settings, options.config, os.environ)
     for name in unknown_variables(os.environ):
         near = likely_variable(name)
@@ -38,7 +38,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def import_udfs(modules: list[str]) -> None:
-    """Imports modules, by name or by path, which registers their functions. A module in the current folder is found, as
+    """Import modules, by name or by path, which registers their functions. Modules in the current folder are found, as
     with `python -m`."""
     if modules and "" not in sys.path:
         sys.path.insert(0, "")
@@ -55,7 +55,7 @@ def import_udfs(modules: list[str]) -> None:
 
 
 def _import_file(path: Path) -> None:
-    """Imports a file as a module of its name; modules beside it are found."""
+    """Import a file as a module of its name; it can import modules of its folder."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise SettingError(f"there is no file {path}")

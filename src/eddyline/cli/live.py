@@ -1,7 +1,7 @@
-"""`--live`: what the eddy does, while it does it.
+"""`--live`: shows routes, rates and decisions while a job runs.
 
-`LiveView` draws a frame (`cli/frame.py`) after a batch, at most every `_EVERY` seconds, so a run pays for a few looks a
-second and nothing else. Where standard error is no terminal, `LiveLines` writes a line a second and each decision once.
+`LiveView` draws a frame (`cli/frame.py`) after a batch, at most every `_EVERY` seconds, so it costs a run only a few
+reports a second. If standard error is not a terminal, `LiveLines` writes a line a second and each decision once.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from eddyline.routing.report import Report, decision_text
 from eddyline.runtime.reporting.summary import Progress
 
 _EVERY = 0.2
-"""Seconds between two frames at least."""
+"""The least seconds between two frames."""
 _STRETCH = 1.0
-"""Seconds that rates and shares are of, at least."""
+"""The least seconds over which rates and shares are computed."""
 _LINE_EVERY = 1.0
 _SLOTS = re.compile(r"(\d+ slots.*?), \d+ groups: (.*); about .*")
 
 
 class Watched(Protocol):
-    """A run that can be looked at."""
+    """The part of a runner that the live view needs."""
 
     def progress(self) -> Progress:
-        """Where it is now."""
+        """The progress of the run."""
 
     def report(self) -> Report:
-        """What was routed where so far."""
+        """The report of the routes so far."""
 
     def explain(self) -> str:
-        """The plan, in text."""
+        """The plan as text."""
 
 
 class LiveView:
@@ -53,7 +53,7 @@ class LiveView:
         clock: Callable[[], float] = time.monotonic,
         words: Callable[[Progress], str] = lambda progress: "",
     ) -> None:
-        """`words`: what else to say, such as what the data does now."""
+        """`words` gives a further line to show, such as the demo's line about the current data."""
         self._runner, self._display, self._clock = runner, display, clock
         self._words, self._plan = words, plan_line(runner.explain())
         self._next = 0.0
@@ -94,7 +94,7 @@ class LiveLines:
         clock: Callable[[], float] = time.monotonic,
         words: Callable[[Progress], str] = lambda progress: "",
     ) -> None:
-        """`words`: what else to say, when it changes."""
+        """`words` gives a further line, which is written when it changes."""
         self._runner, self._clock, self._words = runner, clock, words
         self._said = ""
         self._next = 0.0
@@ -131,7 +131,7 @@ class LiveLines:
 
 
 def plan_line(explained: str) -> str:
-    """The plan in a line: what is joined how, and how rows are spread over slots.
+    """The plan in one line: its joins, and how rows are spread over slots.
 
     >>> plan_line("multi-way join of 2 sources\\n\\na: stream\\n\\n2 slots, 256 groups: a, b by k; about 1 shipped")
     'plan: multi-way join of 2 sources; 2 slots: a, b by k'
@@ -144,5 +144,5 @@ def plan_line(explained: str) -> str:
 def live(
     runner: Watched, display: Display, words: Callable[[Progress], str] = lambda progress: ""
 ) -> LiveView | LiveLines:
-    """The view that standard error can show; `words` as there."""
+    """LiveView if standard error is a terminal, else LiveLines; both get `words`."""
     return LiveView(runner, display, words=words) if Display.usable() else LiveLines(runner, words=words)

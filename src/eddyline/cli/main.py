@@ -1,7 +1,7 @@
 """Arguments in, exit status out: 0 done, 1 the job failed, 2 the script, a setting or the command line is wrong, 130 or
 143 a signal ended it.
 
-Whatever goes wrong is one line for a person (and the line of the script with a caret); a traceback only with
+Every error is shown as one line (and the line of the script with a caret); a traceback is shown only with
 EDDYLINE_DEBUG=1. Each command is imported when it is called, so that `--help` and errors are quick.
 """
 
@@ -21,12 +21,12 @@ from eddyline.cli.streams import fill_in, note, silence
 from eddyline.errors import InternalError, JobError, ScriptError, SettingError
 
 BEGAN = time.perf_counter()
-"""About when the process started; `start_seconds` counts from here."""
+"""The time when the process started, nearly; `start_seconds` counts from here."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; its exit status. Without arguments those of the process are meant, and its signals are taken
-    over."""
+    """Run a command and return its exit status. Without `arguments` it takes those of the process, and handles its
+    signals."""
     fill_in()
     if arguments is None:
         end_at_once()
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    """The command; what goes wrong has been said."""
+    """Run the command; errors are printed and become the exit status."""
     try:
         options = _parser().parse_args(arguments)
         command: Callable[[argparse.Namespace], int] = import_module(f"eddyline.cli.{options.command}").command
@@ -76,7 +76,8 @@ def _say(message: str, status: int) -> int:
 
 
 def _cannot_write(error: OSError) -> int:
-    """Nobody needs to be told that the reader of a pipe has gone. Of what is connected to, only the JVM comes here."""
+    """Report an error of reading or writing; returns the exit status. A closed pipe needs no message. Any other
+    connection that fails is that to the JVM."""
     if isinstance(error, ConnectionError) and not isinstance(error, BrokenPipeError):
         return _say("Spark's JVM is gone", 1)
     where = f"read or write {error.filename}" if error.filename else "write to standard output"
@@ -147,7 +148,7 @@ def _seconds(text: str) -> int:
 
 
 def _settings(parser: argparse.ArgumentParser) -> None:
-    """What every command that takes a script has: the engine, settings, functions."""
+    """Add the options of every command that takes a script: the engine, settings, functions."""
     parser.add_argument(
         "--engine", default="spark", metavar="spark|local", help="spark (default), or local: in this process"
     )

@@ -11,12 +11,12 @@ from eddyline.runtime.reporting.summary import Progress, Summary
 
 _EVERY = 0.2
 _FIRST = 1.0
-"""Seconds of running until the line appears by itself: shorter runs need none, and are spared the import of rich."""
+"""The seconds after which the line appears without being asked for: shorter runs need none, and do not import rich."""
 
 
 class ProgressLine:
-    """A line at the bottom of a terminal that is rewritten in place; plain lines elsewhere, if asked for. Used with
-    `with`."""
+    """A line at the bottom of a terminal that is redrawn in place; without a terminal, plain lines if the user asks for
+    them. Used with `with`."""
 
     def __init__(self, display: Display, always: bool) -> None:
         self._display, self._in_place, self._always = display, Display.usable(), always
@@ -43,7 +43,7 @@ class ProgressLine:
 
 
 def line(progress: Progress) -> str:
-    """Rows in, rows/s, results, state and watermark."""
+    """The text of the line: rows in, rows/s, results, state and watermark."""
     parts = [
         f"{progress.rows_in:,} rows in",
         f"{progress.rows_per_second:,.0f} rows/s",
@@ -57,7 +57,7 @@ def line(progress: Progress) -> str:
 
 
 def moment(microseconds: int | None) -> str:
-    """An event time for people."""
+    """Format an event time for display."""
     if microseconds is None:
         return "-"
     try:
@@ -68,7 +68,7 @@ def moment(microseconds: int | None) -> str:
 
 
 def closing(summary: Summary) -> str:
-    """What was done, in a sentence."""
+    """The summary of a run in a sentence."""
     text = _rows(summary)
     odd = (
         (summary.rows_late, f"late{summary.late}"),

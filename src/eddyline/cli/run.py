@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def command(options: argparse.Namespace) -> int:
-    """Runs the script and prints the summary; if the job fails, what there is of it, with the error."""
+    """Run the script and print its summary; if the job fails, the summary so far, with the error."""
     display = Display()
     out = display.above(sys.stdout)
     runner: Runner | None = None
@@ -54,7 +54,7 @@ def command(options: argparse.Namespace) -> int:
 
 
 def _run(runner: Runner, display: Display, options: argparse.Namespace) -> Summary:
-    """With the live view if that was asked for, else with the progress line."""
+    """Run the job with the live view if the options ask for it, else with the progress line."""
     for warning in runner.reporter.warnings:
         note(f"warning: {warning}")
     with interrupts(display.leave) as stop, _view(runner, display, options) as view:

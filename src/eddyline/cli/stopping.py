@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: before a job runs they end the process at once, while it runs they ask it to stop."""
+"""Ctrl-C and SIGTERM: before a job runs, they end the process at once; while it runs, they ask the job to stop."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def end_at_once() -> None:
-    """From here on they end the process with one line and status 130 or 143; nothing has been written yet, so nothing
-    needs to be completed. (An exception would have to find its way out of half-made imports.)"""
+    """From now on the signals end the process with one line and status 130 or 143. Nothing has been written yet, so
+    nothing must be completed. (An exception would be raised in the middle of imports.)"""
 
     def end(number: int, frame: FrameType | None) -> None:
         _tell(b"eddyline: interrupted\n")
@@ -25,15 +25,15 @@ def end_at_once() -> None:
 
 
 def _tell(text: bytes) -> None:
-    """On standard error, past its buffer: the signal may have come while that was being written."""
+    """Write to standard error without its buffer: the signal may have come while the buffer was being written."""
     with suppress(OSError):
         os.write(2, text)
 
 
 @contextmanager
 def interrupts(make_way: Callable[[], None] = lambda: None) -> Iterator[threading.Event]:
-    """They set the event the first time, and end the process the second time. `make_way` is called before a line about
-    the first one is written to standard error."""
+    """Inside this context the first signal sets the event, and the second ends the process. `make_way` is called before
+    the line about the first signal is written to standard error."""
     asked = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:

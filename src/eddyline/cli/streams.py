@@ -1,4 +1,4 @@
-"""Standard output and error when they are closed, full or gone."""
+"""Standard output and error that are closed, full or gone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TextIO
 
 
 def fill_in() -> None:
-    """Puts something in place of closed ones (Python has None there), which also keeps their numbers from files that
-    are opened later: what is said on a closed standard error is lost, writing to a closed standard output fails."""
+    """Replace closed standard streams (Python has None for them), so that files opened later do not get their numbers.
+    Messages to a closed standard error are lost; writing to a closed standard output fails."""
     if sys.stdout is None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     if sys.stderr is None:
@@ -18,12 +18,12 @@ def fill_in() -> None:
 
 
 def note(text: str, end: str = "\n") -> None:
-    """Says something on standard error, if that is possible: no job fails because nobody listens."""
+    """Write a message to standard error and ignore failures: no job fails because its messages cannot be written."""
     with contextlib.suppress(OSError):
         print(text, end=end, file=sys.stderr, flush=True)
 
 
 def silence(stream: TextIO) -> None:
-    """Lets what is still to be written vanish, so that the interpreter does not fail at it when it ends."""
+    """Discard buffered output, so that the interpreter does not fail to write it when it ends."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDE = 10_000
-"""Columns that no table needs: a terminal wraps a long line, but nothing is left out of a table."""
+"""A width that no table reaches, so that no cell is cut: the terminal wraps long lines."""
 
 
 def table_text(titles: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> str:

@@ -1,4 +1,4 @@
-"""`eddyline validate`: what can be checked without reading a row, for the engine that would run the script."""
+"""`eddyline validate`: checks a script for its engine without reading a row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eddyline.runtime.running.check import is_finished
 
 
 def command(options: argparse.Namespace) -> int:
-    """Says what was checked; raises what is wrong."""
+    """Print what was checked; raises an EddylineError for a mistake."""
     known = check(options)
     script = parse(known.text)
     engine = "Spark" if options.engine == "spark" else "the local engine"

@@ -1,4 +1,4 @@
-"""Eddyline on Apache Spark: the only folder that imports pyspark, and thin.
+"""Eddyline on Apache Spark: a thin layer, and the only folder that imports pyspark.
 
 Spark gives sources, offsets, shuffle, scheduling and retries; the engine runs unchanged in one task per slot.
 """

@@ -1,9 +1,9 @@
-"""Classes of Spark that a JVM need not load and check anew: an archive of them in the user's cache.
+"""An archive of Spark's loaded classes in the user's cache, with which a JVM starts faster.
 
-Most of what a JVM does while Spark starts is loading some ten thousand classes. The first JVM writes those that it has
-loaded into an archive when it ends, after our own process has; later ones map it. A JVM refuses an archive of another
-Java or class path, or one that is half written, and does without; two that write at once write files of their own, of
-which one stays. The name of the archive says which Java and which Spark it is of, so a new one gets its own.
+While Spark starts, a JVM mostly loads classes, some ten thousand of them. When the first JVM ends, after our own
+process, it writes its loaded classes into an archive; later JVMs map it. A JVM ignores an archive of another Java or
+class path, or a half-written one. Two JVMs that write at the same time write separate files, of which one stays. The
+name of the archive contains the versions of Java and Spark, so a new version gets a new archive.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 import pyspark
 
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
-"""Else what a JVM says of an archive that it does not take would be among the results."""
+"""Without these options a JVM would print messages about an archive that it ignores among the results."""
 _OTHER_JVM = ("SPARK_HOME", "SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-"""With these the JVM is not the usual one: its classes are not kept."""
+"""Variables with which the JVM or its class path may differ: then no archive is used."""
 
 
 def archive_options(home: str | None) -> str:
-    """Options of Java that use the archive, or make it; none where Spark's home is not ours."""
+    """The Java options that use the archive, or make it; empty where Spark's home is not ours."""
     java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin") or shutil.which("java")
     if home is None or java is None or any(os.environ.get(name, home) != home for name in _OTHER_JVM):
         return ""

@@ -1,8 +1,8 @@
-"""What is known of a script for Spark before a JVM is there: most mistakes are told in a second or two.
+"""Checks of a script for Spark before a JVM is started: most mistakes are reported in a second or two.
 
-Formats that we read ourselves are opened. Of the formats that Spark reads, the columns are known if the script declares
-them, or if the format has columns of its own; then the query is bound. Otherwise only Spark knows them, and the query
-is checked once it is there. Nothing here imports pyspark.
+Sources that we read ourselves are opened. The columns of a source that Spark reads are known if the script declares
+them, or if the format has fixed columns; then the query is bound. Otherwise only Spark knows the columns, and the query
+is checked after Spark has started. Nothing here imports pyspark.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _FIXED = {
     "rate": pa.schema([("timestamp", _MOMENT), ("value", pa.int64())]),
     "rate-micro-batch": pa.schema([("timestamp", _MOMENT), ("value", pa.int64())]),
 }
-"""Formats whose columns Spark has fixed."""
+"""Formats with fixed columns."""
 _MORE_COLUMNS = ("includeheaders",)
-"""Options that add to them."""
+"""Options that add columns to these formats."""
 
 
 class SparkReads:
-    """A stream or table that Spark will read: its columns are known, its rows are not here."""
+    """A stream or table that Spark will read: only its columns are known here."""
 
     def __init__(self, schema: pa.Schema, endless: bool) -> None:
         self.schema, self.endless = schema, endless
@@ -55,7 +55,7 @@ class SparkWrites:
     """A sink that Spark will write to."""
 
     def check(self) -> None:
-        """Spark will."""
+        """Nothing to check here: Spark checks it later."""
 
     def open(self) -> None:
         raise InternalError("Spark writes these rows")
@@ -71,14 +71,15 @@ class SparkWrites:
 
 
 def is_native(declaration: Declaration, follow: bool) -> bool:
-    """Whether we read it ourselves."""
+    """Whether we read the source ourselves, without Spark."""
     if declaration.format == "generate" and follow and declaration.kind == "STREAM":
         raise SettingError("generate cannot be followed: it makes all its rows at once; leave out --follow")
     return declaration.format in SOURCES and not is_elsewhere(declaration.options.get("path", ""))
 
 
 def opener(conf: Mapping[str, str], follow: bool) -> Opener:
-    """Opens sources as far as that goes without Spark; ColumnsUnknown where only Spark knows the columns."""
+    """A function that opens sources as far as possible without Spark; it raises ColumnsUnknown if only Spark knows the
+    columns."""
 
     def open_(declaration: Declaration, seed: int) -> Source:
         format_ = declaration.format
@@ -99,7 +100,7 @@ def opener(conf: Mapping[str, str], follow: bool) -> Opener:
 
 
 def open_spark_sink(conf: Mapping[str, str], declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
-    """A sink, as far as it can be opened without Spark."""
+    """Open a sink as far as possible without Spark."""
     if declaration.format == "print" or writes_files(declaration):
         return open_sink(declaration, schema, out)
     check_connector(declaration.format, conf)
@@ -115,8 +116,8 @@ def check(
     checkpoint: str | None = None,
     given: Mapping[str, Given] | None = None,
 ) -> tuple[Job | None, tuple[str, ...]]:
-    """Checks a script for Spark; ScriptError when it is wrong. The job, whose sources may not be here; or the names of
-    sources whose columns only Spark knows. `given` are streams and tables from Python."""
+    """Check a script for Spark; ScriptError if it is wrong. Returns the job, some of whose sources only Spark can read;
+    or None and the names of the sources whose columns only Spark knows. `given` are streams and tables from Python."""
 
     def write(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
         return open_spark_sink(conf, declaration, schema, out)
@@ -124,6 +125,6 @@ def check(
     try:
         return prepare(text, given, None, seed, out, opener(conf, follow), write, checkpoint), ()
     except ColumnsUnknown:
-        if given:  # the query is checked once Spark is there
+        if given:  # the query is checked after Spark has started
             return None, ()
         return None, check_without_columns(text, seed, opener(conf, follow), write, checkpoint)

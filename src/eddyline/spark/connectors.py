@@ -1,7 +1,7 @@
-"""What Spark needs from elsewhere: connectors that it does not bring along, and a master that answers.
+"""Checks of what Spark needs besides its installation: connectors as jars, and a master that answers.
 
-Whether the jar is there is looked up only where we know all places it could come from: the installation of PySpark,
-with nothing that adds to it. Elsewhere Spark will say so itself, and `advice` is added to what it says.
+A missing jar is reported before the start only if we know all places from which it could come: an installation of
+PySpark to which no setting adds jars. In other cases Spark reports it, and `advice` is added to Spark's message.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _PACKAGES = {
     "hudi": "org.apache.hudi:hudi-spark{minor}-bundle_2.13:VERSION",
 }
 _KNOWN = (*SOURCES, *SINKS, *OF_SPARK, "console", "memory", "noop", "rate-micro-batch", "statestore")
-"""Formats that are there without a connector, or whose connector we know."""
+"""Formats that need no connector, or whose connector we know."""
 _ADDS = ("jars", "classpath", "packages")
 """Words in the names of Spark's settings that add jars."""
 _ANSWER = 5.0
 """Seconds that a master may take to answer."""
 _ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_CLASSPATH", "SPARK_DIST_CLASSPATH")
-"""Variables that change where Spark takes jars or settings from."""
+"""Environment variables that change where Spark finds jars or settings."""
 
 
 def advice(format_: str) -> str:
-    """What to do if Spark does not know a format; nothing if we do not know either."""
+    """How to install the connector of a format that Spark does not know; empty if we do not know it either."""
     package = _PACKAGES.get(format_)
     if package is None:
         return ""
@@ -46,8 +46,8 @@ def advice(format_: str) -> str:
 
 
 def check_connector(format_: str, conf: Mapping[str, str]) -> None:
-    """Refuses (SettingError) a format whose connector is certainly missing, and one that is misspelt where Spark has
-    no other formats than its own."""
+    """SettingError for a format whose connector is certainly missing, and for a misspelt format if Spark has only its
+    own formats."""
     local = conf.get("spark.master", "local").startswith("local")
     if not local or any(name in os.environ for name in _ELSEWHERE):
         return
@@ -66,7 +66,8 @@ def check_connector(format_: str, conf: Mapping[str, str]) -> None:
 
 @lru_cache(maxsize=1)
 def _installed_jars() -> tuple[str, ...] | None:
-    """Names of the jars of the installed PySpark; None where settings beside it may name more, or there is none."""
+    """The names of the jars of the installed PySpark; None if other settings may add jars, or PySpark is not
+    installed."""
     spec = find_spec("pyspark")
     home = None if spec is None or spec.origin is None else Path(spec.origin).parent
     if home is None or not (home / "jars").is_dir() or (home / "conf" / "spark-defaults.conf").exists():
@@ -75,8 +76,7 @@ def _installed_jars() -> tuple[str, ...] | None:
 
 
 def check_master(master: str) -> None:
-    """Refuses (SettingError) a standalone master none of whose hosts answers: Spark would try for more than a
-    minute."""
+    """SettingError for a standalone master if none of its hosts answers: Spark would try for more than a minute."""
     if not master.startswith("spark://"):
         return
     reasons = []

@@ -1,17 +1,17 @@
-"""PySpark's daemon, whose workers know all that a task needs when they start, and leave quietly.
+"""PySpark's daemon, changed: its workers start with the engine already imported, and end without a traceback.
 
-Workers are forked from the daemon. PySpark's own imports nothing before that, since a process with threads must not be
-forked; so each worker would import the engine. Here the daemon has it, without any thread: the two libraries that start
-one when they are imported, NumPy's OpenBLAS and Arrow's jemalloc, are told not to.
+Workers are forked from the daemon. PySpark's own daemon imports nothing before, since a process with threads must not
+be forked; so each worker would import the engine. This daemon imports the engine without starting a thread: the two
+libraries that start one on import, NumPy's OpenBLAS and Arrow's jemalloc, are configured not to.
 
 Spark ends an idle worker (after a minute, or with the session) by closing its socket. PySpark's worker takes that for
-an error of its task and writes it to the socket; with Unix sockets that fails at once, and the worker prints a
-traceback of BrokenPipeError. Nobody is there to be told anything, so here it just ends. A worker whose socket is closed
-while it works for a task is not spoken of either: Spark has said why it ended the task.
+an error of its task and writes the error to the socket; with Unix sockets that fails at once, and the worker prints a
+traceback of BrokenPipeError. Our worker just ends, because there is nobody to inform. It also ends silently if its
+socket is closed during a task: Spark has reported why it ended the task.
 
-After every task PySpark looks for garbage among all objects of a worker, which with all modules that we need takes
-longer than a small task. What has lived through some tasks, mostly modules and compiled kernels, is therefore left out
-of that; garbage among it goes when it is looked at again, after 1, 2, 4, 8, ... tasks.
+After every task PySpark collects garbage among all objects of a worker, which with all our modules takes longer than a
+small task. So objects that have survived some tasks, mostly modules and compiled kernels, are frozen: the collector
+skips them. They are unfrozen and collected again after 1, 2, 4, 8, ... tasks.
 
 The session names this module as `spark.python.daemon.module`.
 """
@@ -31,7 +31,7 @@ _worker, _tasks = daemon.worker, count(1)
 
 
 def worker(sock: socket.socket, authenticated: bool) -> int:
-    """Tasks of one connection; whether it ended well."""
+    """Run the tasks of one connection; returns PySpark's exit status."""
     try:
         code = _worker(sock, authenticated)
     except BrokenPipeError:
@@ -45,7 +45,7 @@ def worker(sock: socket.socket, authenticated: bool) -> int:
 
 
 def prepare() -> None:
-    """Import what tasks import, and load a kernel, which sets Numba up."""
+    """Import the modules that tasks need, and load a kernel, which initialises Numba."""
     os.environ.update(NO_THREADS)
     import numpy as np
     import pyspark.worker  # noqa: F401
@@ -54,7 +54,7 @@ def prepare() -> None:
     from eddyline.kernels.scan import first_at_least
 
     first_at_least(np.empty(0, np.int64), 0, 0, 0)
-    os.register_at_fork(after_in_child=np.random.seed)  # else user functions of all workers would draw the same numbers
+    os.register_at_fork(after_in_child=np.random.seed)  # otherwise all workers would draw the same random numbers
     gc.freeze()
 
 

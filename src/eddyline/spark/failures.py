@@ -1,4 +1,4 @@
-"""What Spark says when a job fails, in one line: the cause, which ends the traceback that is part of its message."""
+"""The cause of a failed job in one line, taken from the end of the traceback in Spark's message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MORE = "--conf spark.driver.memory=4g (of executors: spark.executor.memory) giv
 
 
 def told_by_spark(error: BaseException) -> EddylineError:
-    """The error to raise in place of what Spark raised, or of any other.
+    """The error to raise in place of one that Spark, or anything else, raised.
 
     >>> told_by_spark(PySparkException("[X] no: Traceback (most recent call last):\\n  File\\n"
     ...                                "eddyline.errors.JobError: 1.csv is gone\\n SQLSTATE: 38000"))
@@ -57,7 +57,7 @@ def told_by_spark(error: BaseException) -> EddylineError:
 
 
 def first_line(error: BaseException) -> str:
-    """The cause that Spark or its JVM names, without where it was."""
+    """The first line of the cause that Spark or its JVM names, without the place."""
     lines = str(error).splitlines()
     lines = [line for line in lines if not line.startswith(("\t", "An error occurred while calling"))]
     cause = next((line for line in reversed(lines) if line.startswith("Caused by: ")), lines[0] if lines else "")

@@ -1,6 +1,6 @@
 """Streams and tables that Spark reads: any format it knows, and DataFrames that a program hands over.
 
-Their rows come through the JVM to a split of their own, which is the same as that of files (spark/tasks.py).
+Their rows come through the JVM to the same split as rows of files (spark/tasks.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from eddyline.spark.failures import first_line
 
 
 def as_spark_reads(path: str) -> str:
-    """A path of ours: without a scheme it is on this machine, whatever file system Spark has as its default.
+    """A path for Spark. A path without a scheme is on this machine, whatever Spark's default file system is.
 
     >>> as_spark_reads("/x/y"), as_spark_reads("s3a://x/y")
     ('file:/x/y', 's3a://x/y')
@@ -38,7 +38,7 @@ def as_spark_reads(path: str) -> str:
 
 
 class FrameSource:
-    """A DataFrame as a source: its columns are known here, its rows are read by Spark."""
+    """A DataFrame as a source: its columns are known here, and Spark reads its rows."""
 
     def __init__(self, frame: DataFrame, endless: bool = False) -> None:
         self.frame, self.endless = frame, endless
@@ -49,14 +49,15 @@ class FrameSource:
 
 
 class FrameSink:
-    """Results as DataFrames, batch by batch; the last one may come again after a crash."""
+    """A sink that gives results as DataFrames, batch by batch; after a crash the last batch may be given again."""
 
     def __init__(self, spark: SparkSession, give: Callable[[DataFrame, int], object], fresh: str | None = None) -> None:
-        """`fresh` is a folder that must hold nothing when the job begins."""
+        """`give` is called with each DataFrame and its batch; `fresh` is a folder that must be empty when the job
+        begins."""
         self._spark, self._give, self._fresh = spark, give, fresh
 
     def take_files(self, batch: int, files: Sequence[str]) -> None:
-        """The results of a batch."""
+        """Give the results of a batch, which are in these files."""
         try:
             self._give(self._spark.read.parquet(*map(as_spark_reads, files)), batch)
         except (PySparkException, Py4JError):
@@ -82,7 +83,7 @@ class FrameSink:
 
 
 def _holds_files(spark: SparkSession, folder: str) -> bool:
-    """Whether there is a file or folder that readers would see, on whichever file system of Spark's."""
+    """Whether a folder, on any file system of Spark, holds a file or folder that readers would see."""
     jvm: Any = spark.sparkContext._jvm
     place = jvm.org.apache.hadoop.fs.Path(folder)
     try:
@@ -94,7 +95,8 @@ def _holds_files(spark: SparkSession, folder: str) -> bool:
 
 
 def sink_opener(spark: SparkSession) -> SinkOpener:
-    """How sinks are opened on Spark: files and print by us, all else by Spark's writers, at least once."""
+    """A function that opens sinks on Spark: we write files and print; Spark's writers write all other formats, at least
+    once."""
 
     def open_(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
         if declaration.format == "print" or writes_files(declaration):
@@ -123,7 +125,7 @@ def sink_opener(spark: SparkSession) -> SinkOpener:
 
 
 def _unknown(format_: str, error: BaseException) -> str:
-    """What to do if Spark says that it does not know a format; nothing if it says something else."""
+    """Advice if Spark's error says that it does not know a format; empty for other errors."""
     if "DATA_SOURCE_NOT_FOUND" not in str(error):
         return ""
     known = advice(format_)
@@ -131,8 +133,8 @@ def _unknown(format_: str, error: BaseException) -> str:
 
 
 def opener(spark: SparkSession, follow: bool, checked: Job | None = None) -> Opener:
-    """How sources are opened on Spark: files by our own readers, all else by Spark. What we read ourselves was opened
-    already for the job that was `checked` (spark/checks.py)."""
+    """A function that opens sources on Spark: we read files, and Spark reads all other formats. Sources that we read
+    ourselves are taken from the `checked` job, which has opened them (spark/checks.py)."""
     opened = {} if checked is None else {i.name.lower(): i.source for i in checked.inputs}
 
     def open_(declaration: Declaration, seed: int) -> Source:

@@ -1,8 +1,8 @@
-"""User functions on their way to Spark's workers.
+"""How user functions get to Spark's workers.
 
-A function of a module travels by the module's name, one of a file (`--udf file.py`) by the file's text
-(runtime/running/modules.py). The remaining functions live only in the program that runs, in `__main__` or within
-another function: they travel by value with the task, as PySpark's own functions do.
+A function of a module is sent as the module's name, a function of a file (`--udf file.py`) as the file's text
+(runtime/running/modules.py). The other functions exist only in the running program, in `__main__` or inside another
+function: they are sent by value with the task, like PySpark's own functions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eddyline.runtime.running.spec import Spec, home_of
 
 
 def module_of(function: Udf) -> str | None:
-    """The module to import it from; None if it is not in any."""
+    """The module from which a function can be imported; None if there is none."""
     module, name = function.function.__module__, function.function.__qualname__
     if module == "__main__" or "<" in name:
         return None
@@ -34,14 +34,14 @@ def module_of(function: Udf) -> str | None:
 
 
 def carried(text: str) -> tuple[list[str], str]:
-    """For a script whose functions this program registered: modules to import, and functions that go by value."""
+    """For the user functions of a script: the modules to import, and the functions to send by value, as text."""
     functions = {function: module_of(function) for function in called(text)}
     by_name = sorted({module for module in functions.values() if module is not None})
     return by_name, by_value([function for function, module in functions.items() if module is None])
 
 
 def by_value(functions: list[Udf]) -> str:
-    """Functions as a text, to go with a task; nothing if there are none."""
+    """Functions serialised as text, to send with a task; empty if there are none."""
     parts: list[tuple[str, pa.DataType, str, Callable[..., Any]]] = []
     for one in functions:
         try:
@@ -57,13 +57,13 @@ def by_value(functions: list[Udf]) -> str:
 
 
 def travelling(spec: str, functions: str) -> str:
-    """What a task is given: the spec, in one line, and functions."""
+    """The text for a task: the spec in one line, and the functions."""
     return f"{spec}\n{functions}"
 
 
 @lru_cache(maxsize=4)
 def home_in_task(text: str) -> tuple[Spec, Home]:
-    """The job of a task, with its user functions known."""
+    """The job of a task; registers its user functions."""
     spec, _, functions = text.partition("\n")
     if functions:
         for name, returns, arrays, function in cloudpickle.loads(base64.b64decode(functions)):

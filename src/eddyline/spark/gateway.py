@@ -1,11 +1,11 @@
-"""The JVM of a session that we start: what it and its Python processes say, and which signals they heed.
+"""The JVM of a session that we start: its messages, those of its Python processes, and its signals.
 
-All that they write to standard error comes here first. Two things are said on every good run and mean nothing: that
-Spark uses an incubator module, and tracebacks of Python processes whose connection Spark has closed (an idle worker, a
-finished job). These are left out; the rest goes on to our standard error.
+The standard error of these processes comes here first. Two messages appear on every successful run and mean nothing:
+that Spark uses an incubator module, and tracebacks of Python processes whose connection Spark has closed (an idle
+worker, a finished job). They are dropped; everything else goes to our standard error.
 
-The JVM does not heed SIGTERM, as PySpark does with SIGINT: service managers send it to all processes of a job, and
-Spark must live until the batch in hand is done. It ends with us, when its standard input is closed.
+The JVM ignores SIGTERM, as PySpark makes it ignore SIGINT: service managers send SIGTERM to all processes of a job, and
+Spark must live until the current batch is done. The JVM ends with our process, when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _TRACEBACK = "Traceback (most recent call last):"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _CLOSED = ("BrokenPipeError", "ConnectionResetError")
 _PAUSE_MS = 500
-"""A traceback after which nothing has come for so long is whole."""
+"""A traceback is complete if no line has followed it for this long."""
 
 _deaf = False
-"""Whether a process that is started now is to ignore SIGTERM."""
+"""Whether processes that are started now ignore SIGTERM."""
 
 
 def _after_fork() -> None:
@@ -40,7 +40,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def launch(settings: Mapping[str, str], deaf: bool) -> None:
-    """Starts the JVM that the next session will use; nothing if there is one. With `deaf` it ignores SIGTERM."""
+    """Start the JVM for the next session, unless there is one already. With `deaf` it ignores SIGTERM."""
     global _deaf
     if SparkContext._gateway is not None:
         return
@@ -65,7 +65,8 @@ def _pass_on(read: int) -> None:
 
 
 def _lines(read: int) -> Iterator[str]:
-    """The lines as they come, and an empty text when no more has come for a while; closes the pipe at its end."""
+    """The lines of a pipe as they come, and an empty text when none has come for a while; closes the pipe at its
+    end."""
     with open(read, "rb", buffering=0) as pipe:
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
@@ -84,15 +85,15 @@ def _lines(read: int) -> Iterator[str]:
 
 
 def worth_saying(lines: Iterable[str]) -> Iterator[str]:
-    """The lines without what means nothing. A traceback is held until it is known to be whole: another line follows it,
-    or an empty text says that none has come for a while.
+    """The lines without the meaningless messages. A traceback is held back until it is complete: another line follows
+    it, or an empty text says that none has come for a while.
 
     >>> said = ["Traceback (most recent call last):", "  File x", "BrokenPipeError: [Errno 32]", "out of memory"]
     >>> list(worth_saying([*said, "WARNING: Using incubator modules: jdk.incubator.vector"]))
     ['out of memory']
     """
-    held: list[str] = []  # a traceback, and those that it is chained to
-    ended = chained = False  # the last of them is whole; another one is announced
+    held: list[str] = []  # a traceback, and the tracebacks chained to it
+    ended = chained = False  # whether the last of them is complete; whether another one is announced
     for line in lines:
         text = line.rstrip("\n")
         if text.startswith(_INCUBATOR):
@@ -112,6 +113,6 @@ def worth_saying(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _unless_closed(held: list[str]) -> list[str]:
-    """Tracebacks, unless all of them are of a connection that was closed."""
+    """The tracebacks; none if all of them are about a closed connection."""
     said = [line for line in held if line.strip() and not line.startswith((" ", _TRACEBACK, *_CHAINED))]
     return [] if said and all(line.startswith(_CLOSED) for line in said) else held

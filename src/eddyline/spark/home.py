@@ -1,9 +1,9 @@
-"""Where a local Spark is started from: PySpark's own installation, without its archives.
+"""The home of a local Spark: PySpark's own installation without its zip archives.
 
-Spark puts `python/lib/pyspark.zip` of its home before everything else on the path of its Python processes, and Python
-compiles what it imports from an archive anew in every process: that made each of the ten or so that a job starts with
-some three times as slow. Where PySpark is installed those processes find it anyway. So Spark's home is made a folder of
-links to the installation that leaves out `python`; it stays in the user's cache, for the next time.
+Spark puts `python/lib/pyspark.zip` of its home first on the path of its Python processes, and every process compiles
+again what it imports from a zip archive: that made the start of each of the ten or so processes of a job about three
+times as slow. Where PySpark is installed, the processes find it without the archive. So Spark's home is a folder of
+links to the installation without `python`; it stays in the user's cache.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyspark
 
 
 def spark_home() -> str | None:
-    """The folder, made if it is not there; None where one is named by the environment, or none can be made."""
+    """The folder, created if necessary; None if the environment names a Spark home, or the folder cannot be created."""
     installed = Path(pyspark.__file__).parent
     if "SPARK_HOME" in os.environ or not (installed / "jars").is_dir():
         return None

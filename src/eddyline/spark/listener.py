@@ -1,4 +1,4 @@
-"""What Spark says of each micro-batch, kept for metrics: how long its parts took."""
+"""Spark's durations of the parts of each micro-batch, kept for metrics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The same join by Spark's own stream-stream joins: what benchmarks and the demo compare with.
+"""The same join by Spark's own stream-stream joins, for the comparison in benchmarks and in the demo.
 
-Spark wants one event-time column after a join, so the times of all streams but the last are numbers before the next
-join, with the window as a condition on them: the result is the same, and so is what is kept.
+Spark allows one event-time column after a join. So before the next join, the times of all streams but the last become
+numbers, with the window as a condition on them: the results and the kept state are the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class OwnJoin:
 def run(
     spark: SparkSession, join: OwnJoin, out: str, files_per_batch: int, stop: Callable[[], bool] = lambda: False
 ) -> tuple[float, int]:
-    """Runs it over all files, or until `stop()` says so; seconds from the first batch that is not warming up, and the
+    """Run the join over all files, or until `stop()` is true; returns the seconds after the warm-up batches, and the
     rows read in them."""
     checkpoint = tempfile.mkdtemp(prefix="eddyline-own-joins-")
     spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)  # the default is 200

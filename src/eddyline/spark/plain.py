@@ -1,6 +1,7 @@
-"""Plain PySpark, the yardstick of `bench start`: a session, and one micro-batch of a streaming query that does nothing.
+"""Plain PySpark, with which `bench start` compares: a session, and one micro-batch of a streaming query that does
+nothing.
 
-It is a program of its own, run in the folder that has the rows in `in`.
+It is a separate program, run in the folder whose subfolder `in` has the rows.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from pyspark.sql import SparkSession
 
 
 def main() -> None:
-    """From the start of the session to its end."""
+    """Start a session, run the query, and stop the session."""
     spark = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
     rows = spark.readStream.schema("ts timestamp_ntz, k bigint").parquet("in")
     rows.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()

@@ -2,8 +2,8 @@
 
     streams -> parcels (split) -> one shuffle -> a turn of every slot -> records to the driver -> publish, commit
 
-Tables come first and the end of the streams last, each as a batch of our own. Batch n of ours is batch n - 1 of
-Spark's, so what Spark runs again after a crash is known here by its number.
+Tables come first and the end of the streams last, each as a batch of our own. Our batch n is Spark's batch n - 1, so a
+batch that Spark repeats after a crash is recognised by its number.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ from eddyline.state.arena import placed
 from eddyline.state.own_folder import ARENAS, OwnFolder, host_memory, own_name
 
 FIRST_ROWS, MOST_ROWS = 1 << 19, 1 << 22
-"""Rows of a batch to begin with, and at most: a batch has a fixed cost of some tenths of a second."""
+"""The rows of the first batch, and the most rows of a batch: a batch has a fixed cost of some tenths of a second."""
 
 STARTS = 3
-"""How often a query is tried: Spark gives a Python process ten seconds to start, and no setting changes that."""
+"""How often a query is tried. Spark waits ten seconds for a Python process to start, and no setting changes that."""
 _LATE = "Python worker failed to connect back"
 
 _log = logging.getLogger(__name__)
 
 
 class SparkRunner:
-    """Runs one job once, on a session."""
+    """Runs one job once, in a Spark session."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class SparkRunner:
         turn: Callable[[str, int], Task] = turn_task,
         functions: str = "",
     ) -> None:
-        """`turn` is what slots do; a benchmark may have them do less. User functions are in `modules`, named or by
-        path, or in `functions` (spark/functions.py)."""
+        """`turn` is the task of a slot; a benchmark may pass a task that does less. User functions are in `modules`,
+        given by name or by path, or in `functions` (spark/functions.py)."""
         self._flushes = flushes(settings, checkpoint is not None)
         self._turn = turn
         self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
@@ -92,7 +92,7 @@ class SparkRunner:
         self.reporter = Reporter(job.query, self._checkpointed.account, self._course)
         self._text = travelling(self._checkpointed.text, functions)
         self._name = os.path.basename(arenas)
-        if "$" in arenas:  # a place that only executors know; the driver has no arena, but a folder
+        if "$" in arenas:  # a variable that only executors know; the driver has no arena, but needs a folder
             arenas = f"{host_memory()}/{self._name}"
         self._arenas = OwnFolder(arenas)
         self._rows_file = f"{arenas}/rows"
@@ -104,7 +104,7 @@ class SparkRunner:
     def run(
         self, stop: Callable[[], bool] = lambda: False, watch: Callable[[Progress], None] = lambda progress: None
     ) -> Summary:
-        """Runs to the end of the streams, or until `stop()` says so; `watch` is told after every batch."""
+        """Run to the end of the streams, or until `stop()` is true; `watch` is called after every batch."""
         self._watch = watch
         listener = Listener()
         self._spark.streams.addListener(listener)
@@ -130,7 +130,7 @@ class SparkRunner:
         offsets = self._checkpointed.commit.offsets
         if isinstance(offsets, dict) and "own" not in offsets:
             raise SettingError(f"the checkpoint {self._checkpointed.root} is of the local engine: go on with it there")
-        self._finished = self._checkpointed.commit.finished  # then only whether there are new rows is to be seen
+        self._finished = self._checkpointed.commit.finished  # then the run only looks whether there are new rows
         self._follow = self._follow and not self._finished
         for i in self._job.inputs:
             if isinstance(i.source, PythonSource):
@@ -141,7 +141,7 @@ class SparkRunner:
         if not stopped and not self._finished and self._flushes:
             self._end()
         elif stopped and self._checkpointed.temporary:
-            self._checkpointed.end()  # nobody goes on with it: what was done is what there is
+            self._checkpointed.end()  # no run continues without a checkpoint: its results are final
         return stopped and not self._finished
 
     # Batches of our own
@@ -152,14 +152,14 @@ class SparkRunner:
             self._own_batch(0, "load", (lambda: self._packed(tables, stream=False)) if tables else None)
 
     def _end(self) -> None:
-        """What waits for a watermark is flushed."""
+        """Run the last batch, which gives the results that wait for a watermark."""
         nothing = "cast(null as int) as slot", "cast(null as binary) as blob"
         rows = (lambda: self._spark.range(0).selectExpr(*nothing)) if self._home.has_small_state else None
         self._own_batch(self._coordinator.commit.batch + 1, "end", rows)
         self._checkpointed.end()
 
     def _own_batch(self, batch: int, kind: BatchKind, rows: Callable[[], DataFrame] | None) -> None:
-        """Without `rows` slots have nothing to do: then they are not asked."""
+        """Run a batch of our own. Without `rows` slots have nothing to do, and no task is started."""
         decision = self._coordinator.begin(batch, kind, {"own": kind})
         if decision is not None:
             idle = [Record(slot) for slot in range(decision.slots)]
@@ -168,7 +168,7 @@ class SparkRunner:
     # The stream
 
     def _stream(self, stop: Callable[[], bool]) -> bool:
-        """Runs Spark's query; whether it was stopped before the end."""
+        """Run Spark's query; returns whether it was stopped before the end."""
         with open(self._rows_file, "w", encoding="utf-8") as file:
             file.write(str(self._size.rows))
         rows = self._packed([i for i in self._job.inputs if i.time is not None], stream=True)
@@ -180,7 +180,7 @@ class SparkRunner:
             failure = self._query(writer.start(), stop)
             if self._error is not None:
                 raise self._error
-            if failure is None or self._last or stop():  # what a query says that is to end does not matter
+            if failure is None or self._last or stop():  # errors of a query that is being stopped do not matter
                 break
             if _LATE not in str(failure) or not left:
                 raise failure
@@ -189,27 +189,29 @@ class SparkRunner:
         return not self._ended
 
     def _query(self, query: StreamingQuery, stop: Callable[[], bool]) -> Exception | None:
-        """Until Spark's query ends, or is to be stopped; why it failed, if it did."""
+        """Wait until Spark's query ends, or stop it; returns the error of a failed query."""
         if not self._follow:
             threading.Thread(target=self._await_all, args=(query,), daemon=True).start()
         try:
             while query.isActive and not self._ended and not stop():
                 time.sleep(0.02)
             self._stopping = True
-            with self._busy:  # the batch in hand is finished
+            with self._busy:  # wait for the current batch
                 pass
         finally:
             query.stop()
         return query.exception()
 
     def _await_all(self, query: StreamingQuery) -> None:
-        """The end, where no batch says that it is the last one: Spark's own sources are read, or there is nothing."""
+        """Wait for the end where no batch is marked as the last: where Spark reads the sources, or there are no
+        rows."""
         with contextlib.suppress(PySparkException, Py4JError):
             query.processAllAvailable()
             self._ended = query.isActive or self._ended
 
     def _packed(self, inputs: Sequence[Input], stream: bool) -> DataFrame:
-        """The parcels of all these: one source for those that we read ourselves, one for each DataFrame."""
+        """The parcels of these inputs: one Spark source for all inputs that we read ourselves, and one for each
+        DataFrame."""
         native = {i.name: i.time for i in inputs if not isinstance(i.source, FrameSource)}
         parts = [self._read(native, stream)] if native else []
         for i in inputs:
@@ -229,18 +231,18 @@ class SparkRunner:
         return frame
 
     def _batch(self, rows: DataFrame, number: int) -> None:
-        """A batch of Spark's."""
+        """Run the protocol's batch for a batch of Spark."""
         with self._busy:
             if self._stopping or self._ended or self._error is not None:
                 raise EddylineError("the job is stopping")
             if self._finished and number + 1 < self._checkpointed.commit.batch:
-                return  # Spark did not come to note that it was done
+                return  # committed, but Spark died before it recorded that
             try:
                 if self._finished:
                     raise self._checkpointed.refused("one of them")
                 offsets = self._offsets(number)
                 reach("spark: offsets are known")
-                ours: Any = json.loads(offsets[0]) if self._native else {"unread": ()}  # of the first part (_packed)
+                ours: Any = json.loads(offsets[0]) if self._native else {"unread": ()}  # ours is first (_packed)
                 decision = self._coordinator.begin(number + 1, "rows", offsets, unread=ours["unread"])
                 if decision is not None:
                     begin = time.perf_counter()
@@ -250,21 +252,21 @@ class SparkRunner:
                         file.write(str(self._size.rows))
                 reach("spark: the batch is done")
                 if not self._frames and not self._follow:
-                    # A batch that an earlier run planned does not know what files have come since.
+                    # An earlier run may have planned the batch: then it does not know of files that have come since.
                     self._ended = self._last = ours["ended"] and ours["run"] == self._name
             except BaseException as error:
                 self._error = error
                 raise
 
     def _offsets(self, number: int) -> list[str]:
-        """What Spark noted of a batch before it began: how far each source is read."""
+        """Spark's record of a batch, written before the batch began: how far each source is read."""
         lines: list[str] = (
             self._checkpointed.checkpoint.store.read(f"spark/offsets/{number}").to_pybytes().decode().splitlines()
         )
         return lines[2:]
 
     def _turns(self, rows: DataFrame, batch: int) -> list[Record]:
-        """One job: the turns of all slots."""
+        """Run the turns of all slots as one Spark job."""
         slots = self._spec.slots
         if self._home.partial:
             cells = rows.repartitionById(slots, "slot").mapInArrow(self._turn(self._text, batch), PACKED_DDL)
@@ -291,8 +293,9 @@ class SparkRunner:
         self._checkpointed.close()
 
     def _sweep(self) -> None:
-        """Arenas on other hosts: a task for every core, slow enough that they spread over the executors."""
-        with contextlib.suppress(PySparkException, Py4JError, OSError):  # it was worth a try
+        """Remove arenas on other hosts: a task for every core, each slow enough that the tasks spread over all
+        executors."""
+        with contextlib.suppress(PySparkException, Py4JError, OSError):  # leftover arenas do no harm
             context = self._spark.sparkContext
             tasks = context.defaultParallelism
             context.parallelize(range(tasks), tasks).foreachPartition(sweep_task(self._spec.arenas or ""))

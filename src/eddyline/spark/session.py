@@ -1,4 +1,4 @@
-"""The Spark session: sane defaults, each of which `--conf` can change; an existing session is used as it is."""
+"""The Spark session: our defaults, each of which `--conf` can change; an existing session is used unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from eddyline.spark.gateway import launch
 from eddyline.spark.home import spark_home
 
 DEFAULTS = {
-    "spark.master": "local[*,4]",  # a task whose Python worker dies is started again
+    "spark.master": "local[*,4]",  # four tries: a task whose Python worker dies is started again
     "spark.app.name": "eddyline",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -36,20 +36,21 @@ DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
 }
 LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": "2g"}
-"""Where the master is local: nothing listens to the network."""
+"""Settings for a local master: nothing listens on the network."""
 ALONE = {"spark.authenticate": "true"}
-"""Where there are no executors besides: Spark makes a secret, and asks everybody who connects for it."""
+"""Settings for a master without separate executors: Spark makes a secret, and every connection must present it."""
 _COLLECTOR = "-XX:+UseParallelGC"
-"""There, too: the JVM shares its cores with Python, and has little to keep. The usual collector works beside it all the
-time, so some batches took much longer than others."""
+"""The garbage collector without separate executors: the JVM shares its cores with Python, and keeps little data. The
+default collector runs concurrently all the time, which made some batches much slower than others."""
 
 
 _early: tuple[dict[str, str], Future[None]] | None = None
-"""Of a JVM that is being started for the session to come: its settings, and when it is there."""
+"""A JVM that is being started for the next session: its settings, and a future that is done when it runs."""
 
 
 def begin(conf: Mapping[str, str]) -> None:
-    """Starts the JVM for a session with this configuration, and does not wait for it: there is much to import."""
+    """Start the JVM for a session with this configuration, without waiting for it: the caller imports modules
+    meanwhile."""
     global _early
     if _existing() is not None:
         return
@@ -67,7 +68,7 @@ def begin(conf: Mapping[str, str]) -> None:
 
 
 def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
-    """A session with this configuration, and whether it is ours to stop."""
+    """A session with this configuration, and whether we made it and must stop it."""
     global _early
     existing = _existing()
     if existing is not None:
@@ -91,7 +92,7 @@ def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
 
 
 def _existing() -> SparkSession | None:
-    """The session of this thread; if it has none, the one that another thread made and nobody has stopped."""
+    """The session of this thread, or else the running session of another thread; None if there is none."""
     active = SparkSession.getActiveSession()
     made = SparkSession._instantiatedSession
     if active is not None or made is None or made._sc._jsc is None:
@@ -100,12 +101,12 @@ def _existing() -> SparkSession | None:
 
 
 def _launch(settings: Mapping[str, str]) -> None:
-    # Executors of local-cluster would inherit that, and Spark ends them by SIGTERM when the driver is gone.
+    # Executors of local-cluster would inherit this, and Spark stops them with SIGTERM when the driver is gone.
     launch(settings, deaf=not settings["spark.master"].startswith("local-cluster"))
 
 
 def _settings(conf: Mapping[str, str]) -> dict[str, str]:
-    """What Spark is started with; also sets the variables that it looks at."""
+    """The settings with which Spark is started; also sets the environment variables that Spark reads."""
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
         raise SettingError(
             "Spark needs Java 17 or newer; type: sudo apt-get install openjdk-17-jre-headless, or use --engine local"

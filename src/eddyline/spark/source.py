@@ -1,11 +1,11 @@
 """Files as a Spark source: parquet, csv and json, read by the readers of the local engine and packed in the same task.
 
-Rows never pass through the JVM: what Spark sees are parcels. A stream is read in pieces (row groups, files, blocks of
-generated rows); streams are read side by side, always the one that is furthest behind.
-A source with offsets of its own (a log) gets an equal share of the batch, and cuts it itself.
+Rows never pass through the JVM: Spark sees only parcels. A stream is read in pieces (row groups, files, blocks of
+generated rows); the next piece is always of the stream that is furthest behind. A source with offsets of its own (a
+log) gets an equal share of the batch, and divides it itself.
 
-Spark starts a process for every job that plans its batches, and it imports this module. So the engine is imported by
-tasks only, and what planning needs to know of the sources comes as an option, without the query (`sources_option`).
+For every job Spark starts a Python process that plans its batches, and this process imports this module. So only tasks
+import the engine, and planning gets what it needs of the sources as an option, without the query (`sources_option`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _place(piece: Piece) -> FilePlace:
 
 
 class EddylineFiles(DataSource):
-    """Reads for one job; its options are the job's spec and which tables (once) or streams to read."""
+    """The Spark source of one job; its options are the job's spec and the tables (read once) or streams to read."""
 
     def schema(self) -> str:
         return PACKED_DDL
@@ -62,20 +62,20 @@ class EddylineFiles(DataSource):
 
 
 def source_of(name: str) -> type[EddylineFiles]:
-    """The source under a name that no other job of the session has: Spark changes the environment of a source, one
-    map, when it starts to read, and jobs that begin together would break it for each other."""
+    """The source under a name that is unique in the session. When Spark starts to read, it changes the environment of
+    the source, a map; jobs that begin at the same time would break a shared one for each other."""
     return type("EddylineFiles", (EddylineFiles,), {"name": classmethod(lambda cls: name)})
 
 
 def sources_option(spec: Spec, streams: Mapping[str, str | None]) -> str:
-    """What planning needs to know of streams and tables, which are given with their time columns."""
+    """The option with what planning needs of streams and tables, which are given with their time columns."""
     declared = {d.name.lower(): d for d in spec.script.declarations if d.kind != "SINK"}
     known = {}
     for name, time in streams.items():
         d = declared[name.lower()]
         options = dict(d.options)
         if d.format == "csv" and d.columns is None and options.get("header", "auto").lower() == "auto":
-            options["header"] = "true"  # tasks take the columns for declared ones, and these came from a header
+            options["header"] = "true"  # the columns came from a header, but tasks get them as declared columns
         known[name] = [d.kind, d.format, options, spec.schemas[name.lower()], time, spec.settings["seed"]]
     return json.dumps(known)
 
@@ -101,7 +101,7 @@ class _Reading:
         return open_source(declaration, seed, self._follow, checked=True)
 
     def _parts(self, pieces: Sequence[tuple[str, Piece]]) -> list[Part]:
-        """About the same rows for every task."""
+        """Divide the pieces into one part for each task, with about the same number of rows."""
         loads: list[list[tuple[str, Piece]]] = [[] for _ in range(self._tasks)]
         sizes = [0] * self._tasks
         for name, piece in sorted(pieces, key=lambda p: -p[1].rows):
@@ -141,7 +141,7 @@ class _Reading:
 
 
 class TableReader(_Reading, DataSourceReader):
-    """Tables, whole."""
+    """Reads whole tables."""
 
     def partitions(self) -> Sequence[InputPartition]:
         from eddyline.runtime.sources.source import Files
@@ -161,7 +161,7 @@ class TableReader(_Reading, DataSourceReader):
 
 
 class StreamFiles(_Reading, DataSourceStreamReader):
-    """Streams, a batch at a time. How far a stream of files was read is told by runtime/sources/file_progress.py."""
+    """Reads streams batch by batch. runtime/sources/file_progress.py records how far a stream of files was read."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(options)
@@ -169,11 +169,11 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         self._logs: dict[str, Any] = {}
         self._looked = False
         self._newest: dict[str, float] = {}
-        """By stream how far the last piece came that a batch was given."""
+        """For each stream how far its last planned piece reaches."""
         self._rows_file, self._checkpoint, self._run = options["rows_file"], options["checkpoint"], options["run"]
 
     def _open(self) -> None:
-        """Open the sources, once, where batches are planned: tasks get none of it."""
+        """Open the sources, once, in the process that plans batches; tasks do not need them open."""
         from eddyline.runtime.sources.file_progress import FileProgress
         from eddyline.runtime.sources.source import Log
         from eddyline.state.log.store import Store
@@ -194,8 +194,8 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         return {"streams": streams, "unread": [], "ended": False, "run": ""}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
-        """The next pieces: always of the stream that is furthest behind, until there are enough rows. `unread` are the
-        streams of which some are left; `ended` says that there is no more, as this `run` sees it."""
+        """Plan the next batch: pieces of the stream that is furthest behind, until there are enough rows. `unread`
+        names the streams with remaining pieces; `ended` says that this `run` sees no more rows."""
         self._open()
         if not self._looked or self._follow:
             for files in self._files.values():
@@ -212,7 +212,8 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         at = dict.fromkeys(pieces, 0)
 
         def behind(name: str) -> float:
-            """How far a stream has come: by event time where that is known of all, else by the share that was read."""
+            """How far a stream was read: by event time if that is known for all streams, else by the share of its
+            pieces."""
             if not timed:
                 read = before[name][0]
                 return float((read + at[name]) / (read + len(pieces[name])))
@@ -234,7 +235,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         return {"streams": end | logs, "unread": going, "ended": ended, "run": self._run}
 
     def _is_done(self, end: dict[str, Any]) -> bool:
-        """Whether a batch that ends there, which an earlier run planned, was committed."""
+        """Whether the batch that ends at this offset, which an earlier run planned, was committed."""
         from eddyline.protocol.checkpoint import Checkpoint
         from eddyline.state.log.store import Store
 

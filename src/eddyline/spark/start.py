@@ -1,4 +1,4 @@
-"""A script made ready to run on Spark: the session, the sources, the runner."""
+"""Prepare a script to run on Spark: the session, the sources, the runner."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def runner_of(
     follow: bool,
     began: float,
 ) -> SparkRunner:
-    """A runner for a query over DataFrames, on their session; without any, on the session that there is, or on one that
-    stays for later queries."""
+    """A runner for a query over DataFrames, in their session. Without DataFrames it uses the existing session, or makes
+    one that stays for later queries."""
     for name, one in given.items():
         if isinstance(one.source, PythonSource):
             _check_ends(name, one.source, checkpoint)
@@ -59,7 +59,8 @@ def runner_of(
 
 
 def _check_ends(name: str, source: PythonSource, checkpoint: str | None) -> None:
-    """Rows of Python are written to the checkpoint before the job begins."""
+    """SettingError for rows from Python that may never end, or cannot be written to the checkpoint: all of them are
+    written there before the job begins."""
     if not source.ends:
         raise SettingError(
             f"{name} is {source.kind}, which may never end; on Spark, rows of Python are a pyarrow table, a list of"
@@ -84,8 +85,8 @@ def on_spark(
     follow: bool = False,
     checked: Job | None = None,
 ) -> Iterator[SparkRunner]:
-    """A runner, and a session for as long as it is used; one that was there before stays. Sources of a job that was
-    `checked` before are not opened again."""
+    """A runner with a session, which is stopped at the end of the context unless it existed before. Sources of a
+    `checked` job are not opened again."""
     spark, ours = session(conf)
     try:
         check_workers(spark)

@@ -1,8 +1,9 @@
-"""What runs in Spark's Python workers: the split of a stream, the turn of a slot, and putting partial results together.
+"""The tasks of Spark's Python workers: the split of a stream, the turn of a slot, and the combination of partial
+results.
 
-Between them travel rows (slot int, blob binary), where a blob is a parcel (protocol/parcel.py). A task finds out which
-batch it works for by Spark's own properties, and what that batch is to do in the checkpoint. `spec` is the spec as
-`spark.functions.travelling` gives it.
+They exchange rows (slot int, blob binary), where a blob is a parcel (protocol/parcel.py). A task gets the number of its
+batch from Spark's own properties, and reads the decision for the batch from the checkpoint. `spec` is the text that
+`spark.functions.travelling` makes.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def decision_of(home: Home, batch: int) -> Decision:
-    """What was decided for a batch."""
+    """The decision for a batch."""
     read = home.checkpoint.decided(batch)
     assert read is not None, f"nothing was decided for batch {batch}"
     return read
 
 
 def current_batch() -> int:
-    """Our number of the batch that the task works for: Spark's, and one before it for the tables."""
+    """Our number of the task's batch: Spark's number plus one, because the tables are a batch before it."""
     context = TaskContext.get()
     assert context is not None
     return int(context.getLocalProperty(BATCH_PROPERTY) or 0) + 1
 
 
 def as_rows(parcels: Iterable[Packed]) -> Iterator[pa.RecordBatch]:
-    """Parcels as Spark takes them."""
+    """Parcels as record batches for Spark."""
     slots: list[int] = []
     blobs: list[bytes] = []
     for slot, parcel in parcels:
@@ -70,7 +71,7 @@ def _rows(slots: list[int], blobs: list[bytes]) -> pa.RecordBatch:
 
 
 def split_task(spec: str, stream: str, batch: int | None) -> Task:
-    """Rows of a stream, as Spark has them, to parcels; for a batch of ours, or the one that Spark is at."""
+    """A task that packs rows of a stream, as Spark has them, into parcels; for `batch`, or Spark's current batch."""
 
     def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _, home = home_in_task(spec)
@@ -91,7 +92,8 @@ def split_task(spec: str, stream: str, batch: int | None) -> Task:
 
 
 def turn_task(spec: str, batch: int) -> Task:
-    """Parcels to the record of a slot; with partial results, to parcels again."""
+    """A task that takes the parcels of a slot and gives the slot's record; with partial results, it gives parcels
+    again."""
 
     def turn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _, home = home_in_task(spec)
@@ -112,12 +114,12 @@ def turn_task(spec: str, batch: int) -> Task:
 
 
 def _records(records: Sequence[Record]) -> pa.RecordBatch:
-    """Records as Spark takes them."""
+    """Records as a record batch for Spark."""
     return pa.record_batch([pa.array([record.packed() for record in records], pa.binary())], names=["record"])
 
 
 def sweep_task(arenas: str) -> Callable[[Iterable[int]], None]:
-    """Removes the arenas of a job on the host that the task runs on."""
+    """A task that removes the arenas of a job on its host."""
 
     def sweep(_: Iterable[int]) -> None:
         with contextlib.suppress(JobError):
@@ -128,7 +130,7 @@ def sweep_task(arenas: str) -> Callable[[Iterable[int]], None]:
 
 
 def count_task(spec: str, batch: int) -> Task:
-    """The transport floor: parcels are unpacked, and nothing else is done."""
+    """A task for the transport floor: it only unpacks parcels."""
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -142,7 +144,7 @@ def count_task(spec: str, batch: int) -> Task:
 
 
 def _spread(home: Home, partial: list[pa.RecordBatch]) -> Iterator[Packed]:
-    """Partial results of one group go to one task."""
+    """Pack partial results so that those of one group go to one task."""
     for cells in partial:
         keys = [cells.column(name) for name in cells.schema.names if name.startswith("key")]
         to = row_groups(keys, None, cells.num_rows, home.slots)
@@ -153,7 +155,7 @@ def _spread(home: Home, partial: list[pa.RecordBatch]) -> Iterator[Packed]:
 
 
 def combine_task(spec: str, batch: int) -> Task:
-    """Partial results of all slots to records."""
+    """A task that combines partial results of all slots and gives records."""
 
     def combine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _, home = home_in_task(spec)

@@ -1,6 +1,7 @@
-"""Whether Spark's Python workers can work for us: they are started by Spark, with a Python that the environment names.
+"""Checks of Spark's Python workers: Spark starts them with a Python that the environment names, which may lack
+Eddyline.
 
-On this machine that is asked of the Python itself, before a job begins: Spark would say so for every task, in pages.
+On this machine we ask that Python before a job begins: Spark would report the error for every task, in pages.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _PATIENCE = 60
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Refuses (SettingError) a local session whose workers run another Python, or one without Eddyline."""
+    """SettingError for a local session whose workers run another version of Python, or one without Eddyline."""
     python = spark.sparkContext.pythonExec
     if python == sys.executable or not str(spark.sparkContext.master).startswith("local"):
         return

@@ -1,1 +1,1 @@
-"""Where rows go: files, the terminal, Python; one small interface for all of them."""
+"""Sinks: files, the terminal, Python functions; one small interface for all of them."""

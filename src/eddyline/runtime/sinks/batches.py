@@ -1,11 +1,11 @@
 """Results batch by batch, exactly once: staged by tasks, published by the driver, replaced when a batch is run again.
 
-The names of staged files begin with the batch, so that files that no commit will ever name are known by it: they go
-when the batch is published, and when a job starts. Published files have the batch in their names too: those of a batch
-after the newest commit go when the job starts again, and come back with the same rows.
+The names of staged files begin with the batch, so that files of failed attempts are recognised: they are deleted when
+the batch is published, and when a job starts. The names of published files have the batch too: when the job starts
+again, files of batches after the newest commit are deleted, and written again with the same rows.
 
-Other sinks get the rows of a batch after they were staged in the checkpoint; they may get a batch again, if the job
-died between that and the commit.
+Other sinks get the rows of a batch after they were staged in the checkpoint; they may get a batch again if the job dies
+between that and the commit.
 """
 
 from __future__ import annotations
@@ -31,25 +31,27 @@ class StagedSink(Protocol):
     """Takes the rows of a batch in two steps."""
 
     def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
-        """In a task: keep rows under names that begin with `name`, which begins with the batch; returns them."""
+        """In a task: keep rows in files whose names begin with `name`, which begins with the batch; returns the
+        names."""
 
     def publish(self, batch: int, files: Sequence[str]) -> None:
-        """At the driver: these are the rows of the batch, and no others."""
+        """At the driver: publish these staged files as all rows of the batch."""
 
     def forget_after(self, batch: int) -> None:
-        """At the start: what later batches published was never committed."""
+        """At the start of a run: delete the published rows of later batches, which were never committed."""
 
 
 class BatchFiles:
-    """Files of a job with a checkpoint, or on Spark: one folder for all (runtime/sinks/folder.py)."""
+    """The files of a job with a checkpoint, or on Spark, in one folder (runtime/sinks/folder.py)."""
 
     def __init__(self, options: FileOptions, schema: pa.Schema, job: str) -> None:
         self._options, self._schema = options, schema
         self._folder = Folder(options.path, job)
         self._begun = -1
-        """The newest batch whose publishing was begun: of later ones nothing is published."""
+        """The newest batch whose publishing was begun: no later batch has published files."""
         self._kept: dict[int, list[Path]] | None = None
-        """By batch the files that are published at the end; None if each batch is published by itself."""
+        """The files of each batch, if all batches are published at the end; None if each batch is published by
+        itself."""
 
     @property
     def path(self) -> Path:
@@ -57,8 +59,8 @@ class BatchFiles:
         return self._options.path
 
     def check(self, last: int | None) -> None:
-        """Refuses (SettingError) a folder with results that do not fit the checkpoint, whose newest commit is of batch
-        `last`: of this job there may be results up to the batch after it, of others only as the mode allows."""
+        """SettingError for a folder whose results do not fit the checkpoint, whose newest commit is of batch `last`:
+        results of this job may be of batches up to `last` + 1, and the mode must allow results of other jobs."""
         self._folder.check(self._options.mode if last is None else "append")
         newest, last = max((batch for _, batch in self._folder.mine()), default=-1), -1 if last is None else last
         if newest > last + 1:
@@ -68,7 +70,8 @@ class BatchFiles:
             )
 
     def keep_until_the_end(self) -> None:
-        """For a job that ends and cannot go on after a crash: with mode 'overwrite' the old results stay until then."""
+        """For a job that ends and cannot be continued after a crash: with mode 'overwrite' the old results stay until
+        its end."""
         self._kept = {} if self._options.mode == "overwrite" else None
 
     def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
@@ -98,7 +101,7 @@ class BatchFiles:
             self._folder.leave()
 
     def close(self, batch: int) -> None:
-        """The job is done: without any row there is one empty file, so that readers find the columns."""
+        """End the job. A job without any row writes one empty file, so that readers find the columns."""
         kept = self._kept
         with self._told():
             old = [] if kept is None else list(self._folder.others())
@@ -112,7 +115,7 @@ class BatchFiles:
             self._folder.leave()
 
     def abandon(self) -> None:
-        """The job is over and no run goes on with it. If it failed before it replaced old results, its files go."""
+        """End a job that no run will continue. If it failed before it replaced old results, its files are deleted."""
         if self._kept is not None:
             self._folder.withdraw()
         self._folder.leave()
@@ -126,8 +129,8 @@ class BatchFiles:
 
 
 class HandOver:
-    """Rows go to a function, from files in the checkpoint: a print, a callback, a Spark writer. `folder` is where they
-    are, and files are named by the folder and their own names, in the checkpoint wherever that is."""
+    """A sink that gives rows, from files in the checkpoint, to a function: a print, a callback, a Spark writer. The
+    files are in `folder`; their names are relative to the checkpoint."""
 
     def __init__(
         self, store: Store, folder: str, schema: pa.Schema, give: Callable[[int, Sequence[str]], None]
@@ -141,7 +144,7 @@ class HandOver:
         return [f"{self._folder}/{name}.parquet"]
 
     def staged(self, file: str) -> pa.Table:
-        """The rows of a file, in the types that they had: parquet has no seconds, for example."""
+        """The rows of a file, cast back to their types: parquet has no timestamps in seconds, for example."""
         return pq.read_table(pa.BufferReader(self._store.read(file))).cast(self._schema)
 
     def publish(self, batch: int, files: Sequence[str]) -> None:
@@ -164,4 +167,4 @@ class HandOver:
         self.forget_after(batch)
 
     def abandon(self) -> None:
-        """Nothing to undo: the checkpoint goes with the job."""
+        """Nothing to undo: the checkpoint is deleted with the job."""

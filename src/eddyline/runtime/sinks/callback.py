@@ -1,4 +1,4 @@
-"""A Python callable as a sink: it is given each record batch."""
+"""A Python callable as a sink: it is called with each record batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CallbackSink:
         """Nothing to make."""
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Hands the rows over."""
+        """Call the function with the rows; JobError if it raises."""
         try:
             self._function(batch)
         except EddylineError:

@@ -1,7 +1,7 @@
 """Results of a run without a checkpoint on the local engine, as files: the whole run is one batch.
 
 A file is published when it is complete. With `mode 'overwrite'` all files are published when the run has succeeded, and
-only then do the old results go. If publishing fails, the new files go and the old ones stay.
+only then are the old results deleted. If publishing fails, the new files are deleted and the old ones stay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eddyline.runtime.sinks.parts import PartWriter
 from eddyline.runtime.sources.paths import why
 
 _GROUP_ROWS = 65536
-"""Rows are collected up to here, so that small batches do not become small row groups."""
+"""Rows are collected up to this number, so that small batches do not become small row groups."""
 _BATCH = 0
 
 
@@ -38,11 +38,11 @@ class FileSink:
         """Whether old results are still to be replaced."""
 
     def check(self) -> None:
-        """The folder can be made, and holds no results unless that is allowed."""
+        """SettingError if the folder cannot be made, or holds results that the mode does not allow."""
         self._folder.check(self._options.mode)
 
     def open(self) -> None:
-        """Makes the folder; what is in it stays for now."""
+        """Make the folder; old results in it stay for now."""
         try:
             self._options.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -56,7 +56,8 @@ class FileSink:
             self._flush()
 
     def close(self) -> None:
-        """Completes the last file; without any row there is one empty file, so that readers find the columns."""
+        """Complete and publish the last file; a run without any row writes one empty file, so that readers find the
+        columns."""
         self._flush()
         nothing = not self._published and not self._complete
         empty = nothing and (self._replaces or next(self._folder.data(), None) is None)

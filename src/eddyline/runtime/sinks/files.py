@@ -48,7 +48,7 @@ class FileOptions:
 
     @staticmethod
     def read(format_: str, options: Options, partition_by: Sequence[str] = ()) -> FileOptions:
-        """From the declaration's OPTIONS and PARTITION BY."""
+        """Read the options from the declaration's OPTIONS and PARTITION BY; SettingError if one is wrong."""
         path = options.required("path", "out")
         if has_scheme(path):
             raise SettingError(f"the local engine writes no files to {path}: use --engine spark, or a folder")
@@ -64,21 +64,21 @@ class FileOptions:
 
 
 def writes_files(sink: Declaration) -> bool:
-    """Whether we write the files of a sink. Spark's own writers write its other formats, and those whose path is of
-    another file system, such as s3a://bucket/out."""
+    """Whether we write the files of a sink. Spark's own writers write other formats, and paths of other file systems,
+    such as s3a://bucket/out."""
     return sink.format in FILE_SINKS and not has_scheme(sink.options.get("path", ""))
 
 
 def has_scheme(path: str) -> bool:
-    """Whether a path is of another file system."""
+    """Whether a path has a scheme and so is on another file system."""
     return "://" in path
 
 
 def check_columns(options: FileOptions, schema: pa.Schema) -> None:
-    """Refuses (SettingError) columns whose values could not be read back."""
+    """SettingError for columns whose values could not be read back."""
     format_ = options.format
     if not schema.names:
-        return  # only Spark knows them, later
+        return  # only Spark will know the columns
     for field in Partition(options.partition_by, schema).rest:
         if format_ == "csv" and (pa.types.is_nested(field.type) or is_bytes(field.type)):
             raise SettingError(
@@ -103,7 +103,7 @@ class _JsonWriter:
 
 
 class _CsvWriter:
-    """What Arrow does not write as csv (lengths of time, for example) is written as text."""
+    """Writes csv; types that Arrow does not write as csv (lengths of time, for example) become text."""
 
     def __init__(self, path: Path, options: FileOptions, schema: pa.Schema) -> None:
         self._plain = pa.schema([pa.field(f.name, _csv_type(f.type)) for f in schema])
@@ -130,7 +130,7 @@ def _csv_type(type_: pa.DataType) -> pa.DataType:
 
 
 def writer(path: Path, options: FileOptions, schema: pa.Schema) -> Writer:
-    """Begins a file."""
+    """Begin a file in the format of the options."""
     if options.format == "json":
         return _JsonWriter(path)
     if options.format == "csv":
@@ -140,6 +140,6 @@ def writer(path: Path, options: FileOptions, schema: pa.Schema) -> Writer:
 
 
 def repeating(schema: pa.Schema) -> list[str]:
-    """The columns that parquet should try a dictionary for. Of floating numbers few repeat: looking for them costs ten
-    times what writing does, and the file gets larger."""
+    """The columns for which parquet should try a dictionary. Floating-point numbers seldom repeat: a dictionary for
+    them costs ten times as much as writing them, and makes the file larger."""
     return [field.name for field in schema if not pa.types.is_floating(field.type)]

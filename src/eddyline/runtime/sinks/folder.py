@@ -1,11 +1,12 @@
-"""A folder of results: which files are whose, and how they come and go. Both engines have this one layout.
+"""A folder of results: which file belongs to which job, and how files are published and deleted. Both engines use this
+layout.
 
     out/part-00000042-00000-3f2a9c0b17de.parquet      the first file of batch 42 of the job 3f2a9c0b17de
     out/country=de/part-00000042-00001-...            a file of a sink with PARTITION BY (country)
     out/_staged/3f2a9c0b17de/...                      files of that job that are not published yet
 
-A file is written under `_staged`, which readers do not look into (`_`), and published by one rename when it is
-complete. Its name says of which job and batch it is, so a job finds its own files and never touches those of others.
+A file is written under `_staged`, which readers skip because of its `_`, and published by one rename when it is
+complete. Its name has the job and the batch, so a job finds its own files and never touches those of other jobs.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from eddyline.faults import reach
 
 STAGED = "_staged"
 JOB_DIGITS = 12
-"""Of the random id of a job so many digits are in the names of its files: ten thousand jobs may append to one folder,
-and two of them have the same with a chance of one in a million."""
+"""The number of digits of a job's random id in the names of its files: if ten thousand jobs append to one folder, two
+of them share these digits with a chance of one in a million."""
 _OURS = re.compile(r"part-(?P<batch>[0-9]{8,})-[0-9]{5,}-(?P<job>[0-9a-f]+)\.")
 _OLD_BATCH = re.compile(r"batch-[0-9]+$")
 _COMPRESSED = {".gz", ".bz2", ".zst", ".lz4", ".snappy"}
@@ -38,8 +39,8 @@ class Folder:
         self._job = job
 
     def check(self, mode: str) -> None:
-        """Refuses (SettingError) a path that is a file, links in place of folders of a partition and, with mode
-        'error', results of others. Files behind a link would be published, but not found again."""
+        """SettingError for a path that is a file, for links in place of partition folders and, with mode 'error', for
+        results of other jobs. Files behind a link would be published, but not found again."""
         if self.path.exists() and not self.path.is_dir():
             raise SettingError(f"{self.path} is a file; the path of a sink is a folder")
         for entry in os.scandir(self.path) if self.path.is_dir() else ():
@@ -52,8 +53,9 @@ class Folder:
             )
 
     def data(self) -> Iterator[Path]:
-        """The files that hold rows, whoever wrote them: those with the name of a result or of a format, and all files
-        in folders of batches and of partition values. No other file or folder is listed, so none is ever removed."""
+        """The files that hold rows, of all jobs and other programs: files with the name of a result or of a format, and
+        all files in folders of batches and of partition values. No other file is listed, so no other file is ever
+        deleted."""
         if not self.path.is_dir():
             return
         for entry in os.scandir(self.path):
@@ -68,12 +70,12 @@ class Folder:
                 yield file, int(match["batch"])
 
     def others(self) -> Iterator[Path]:
-        """The files that hold rows and are not of this job."""
+        """The files that hold rows and do not belong to this job."""
         mine = {file for file, _ in self.mine()}
         return (file for file in self.data() if file not in mine)
 
     def publish(self, batch: int, files: Iterable[Path], first: int = 0) -> None:
-        """Staged files become files of the batch, numbered from `first`; each appears whole, by one rename."""
+        """Publish staged files as files of the batch, numbered from `first`; each appears whole, by one rename."""
         for number, file in enumerate(files, first):
             folder = self.path / file.relative_to(self.staged).parent
             if folder != self.path:
@@ -82,25 +84,25 @@ class Folder:
             file.rename(folder / f"part-{batch:08}-{number:05}-{self._job}{file.suffix}")
 
     def remove(self, files: Sequence[Path]) -> None:
-        """These files go, and with them the folders that are empty then."""
+        """Delete these files, and the folders that are empty afterwards."""
         for file in files:
             file.unlink(missing_ok=True)
         for folder in {file.parent for file in files}:
             self._prune(folder)
 
     def withdraw(self) -> None:
-        """The published files of this job go, as far as the file system lets them."""
+        """Delete the published files of this job, as far as the file system permits."""
         with contextlib.suppress(OSError):
             self.remove([file for file, _ in self.mine()])
 
     def clear(self) -> None:
-        """Everything that holds rows goes, and everything that is staged, whosever it is."""
+        """Delete all files that hold rows and all staged files, also those of other jobs."""
         self.remove(list(self.data()))
         shutil.rmtree(self.path / STAGED, ignore_errors=True)
 
     def tidy(self, batch: int) -> None:
-        """Staged files of this job for batches up to this one go; their names begin with the batch. Hidden files are
-        the file system's: NFS keeps a deleted file that is still open under such a name."""
+        """Delete the staged files of this job for batches up to this one; their names begin with the batch. Hidden
+        files belong to the file system: NFS keeps a deleted file that is still open under a hidden name."""
         for root, _, names in os.walk(self.staged, topdown=False):
             for name in names:
                 if not name.startswith(".") and int(name.split("-")[0]) <= batch:
@@ -108,13 +110,13 @@ class Folder:
             self._prune(Path(root))
 
     def leave(self) -> None:
-        """This job stages nothing any more."""
+        """Remove this job's staging folder: the job stages no more files."""
         shutil.rmtree(self.staged, ignore_errors=True)
         with contextlib.suppress(OSError):
             self.staged.parent.rmdir()
 
     def _prune(self, folder: Path) -> None:
-        """Removes a folder if it is empty, and then the folder above it, up to the path."""
+        """Remove a folder if it is empty, and then the folders above it, up to the path of the results."""
         with contextlib.suppress(OSError):
             while folder != self.path:
                 folder.rmdir()

@@ -1,4 +1,5 @@
-"""Record batches as lines of JSON, column by column: no Python step per row but for nested values and odd characters.
+"""Record batches as lines of JSON, column by column: Python handles single rows only for nested values and rare
+characters.
 
 Numbers and booleans are written as such, everything else as strings: bytes in base64, and NaN, Infinity and -Infinity,
 since JSON has no such numbers. A map is an object. NULL is null.
@@ -66,14 +67,14 @@ def _quoted(text: pa.Array) -> pa.Array:
 
 
 def writable(type_: pa.DataType) -> bool:
-    """Whether a value of this type is one of JSON: the keys of objects are text."""
+    """Whether JSON can hold values of this type: keys of objects must be text."""
     if pa.types.is_map(type_) and not pa.types.is_string(type_.key_type):
         return False
     return not pa.types.is_nested(type_) or all(writable(type_.field(i).type) for i in range(type_.num_fields))
 
 
 def _plain(value: Any, type_: pa.DataType) -> Any:
-    """A value in terms of JSON."""
+    """A value as JSON has it: numbers, texts, lists and dictionaries."""
     if value is None:
         return None
     if pa.types.is_map(type_):

@@ -1,8 +1,7 @@
 """Results that wait in memory until the program asks for them.
 
-A job that is ahead of its reader waits, once as many bytes wait here as a reader should need: so reading them batch by
-batch takes bounded memory. Where the program waits for all of them, or has stopped the job, the job does not wait:
-nobody would read.
+A job pauses while MOST_BYTES of its results are unread, so reading batch by batch takes bounded memory. If the program
+waits for all results, or has stopped the job, the job does not pause, because nobody would read.
 """
 
 from __future__ import annotations
@@ -15,11 +14,12 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 MOST_BYTES = 64 << 20
-"""How much may wait before the job does."""
+"""The job pauses while this many bytes are unread."""
 
 
 class KeptSink:
-    """Record batches in the order of their coming; each is read once, by `next`. `taken` says whether one was."""
+    """Record batches in the order in which they came; each is read once, by `next`. `taken` says whether any was
+    read."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
@@ -29,7 +29,7 @@ class KeptSink:
         self._released = self._ended = self.taken = False
         self._changed = threading.Condition()
 
-    # What the job does
+    # Called by the job
 
     def check(self) -> None:
         """Nothing can be wrong."""
@@ -38,7 +38,7 @@ class KeptSink:
         """Nothing to make."""
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Keeps rows; then waits while there are too many, unless somebody waits for the job."""
+        """Keep rows; then wait while too many are unread, unless the program waits for the job."""
         with self._changed:
             self._waiting.append(batch)
             self._bytes += batch.nbytes
@@ -46,28 +46,28 @@ class KeptSink:
             self._changed.wait_for(lambda: self._bytes <= self._most or self._wanted_whole > 0 or self._released)
 
     def close(self) -> None:
-        """`end` tells the reader."""
+        """Nothing to complete: `end` informs the reader."""
 
     def abandon(self) -> None:
-        """The batches that are here are right."""
+        """Nothing to undo: the kept batches are right."""
 
-    # What the program does
+    # Called by the program
 
     def release(self) -> None:
-        """The job is held up no longer: it is to stop."""
+        """Let the job continue without pausing, because it is going to stop."""
         with self._changed:
             self._released = True
             self._changed.notify_all()
 
     def end(self) -> None:
-        """The job is over: no more batches come."""
+        """The job has ended: no more batches will come."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Meanwhile somebody waits for the job: it is not held up, and all of its results are kept."""
+        """Inside this context the program waits for the job: the job does not pause, and all results are kept."""
         with self._changed:
             self._wanted_whole += 1
             self._changed.notify_all()
@@ -78,7 +78,7 @@ class KeptSink:
                 self._wanted_whole -= 1
 
     def next(self) -> pa.RecordBatch | None:
-        """The next batch, taken out; waits for it. None at the end."""
+        """Wait for the next batch and remove it; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._ended)
             if not self._waiting:
@@ -89,6 +89,6 @@ class KeptSink:
             return batch
 
     def unread(self) -> list[pa.RecordBatch]:
-        """All batches that wait; they stay."""
+        """All unread batches, without removing them."""
         with self._changed:
             return list(self._waiting)

@@ -18,7 +18,7 @@ from eddyline.query.types import sql_type
 from eddyline.runtime.sources.folders import NO_VALUE
 
 _ESCAPED = frozenset([*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
-"""The characters that Spark does not put into the name of a folder, and NUL, which no name can hold."""
+"""The characters that Spark escapes in the name of a folder, and NUL, which no name can hold."""
 _TYPES = (
     pa.types.is_integer,
     pa.types.is_boolean,
@@ -31,10 +31,10 @@ _TYPES = (
 
 
 class Partition:
-    """The folders of rows of a schema, by some of its columns; none: all rows are in the folder itself."""
+    """Divides rows into folders by some of their columns; without columns all rows are in the sink's folder itself."""
 
     def __init__(self, columns: Sequence[str], schema: pa.Schema) -> None:
-        """SettingError for columns that cannot be."""
+        """SettingError for columns by which rows cannot be divided."""
         self._columns = [_found(name, schema) for name in columns]
         for name in self._columns:
             if not name or name.startswith((".", "_")):
@@ -50,7 +50,7 @@ class Partition:
                     " a whole number, text, a date, a time or a boolean can"
                 )
         self.rest = pa.schema([field for field in schema if field.name not in self._columns])
-        """The columns that files have."""
+        """The columns of the files: all but those that name folders."""
         if not self.rest.names and schema.names:
             raise SettingError("PARTITION BY names all columns; leave one for the files")
 
@@ -87,7 +87,7 @@ def _found(name: str, schema: pa.Schema) -> str:
 
 
 def _text(values: pa.Array) -> pa.Array:
-    """Each value as the name of a folder has it, NULL as an empty text. Of a time zeros at its end are left out."""
+    """Each value as text for the name of a folder, NULL as an empty text; times without zeros at their ends."""
     text = as_text(values)
     if pa.types.is_timestamp(values.type):
         text = pc.replace_substring_regex(text, r"\.?0*(Z?)$", r"\1") if values.type.unit != "s" else text

@@ -1,4 +1,5 @@
-"""Rows to complete files: none has more rows than asked, and each has the rows of one folder of PARTITION BY."""
+"""Writing rows to complete files: none has more rows than its limit, and each has rows of one folder of PARTITION
+BY."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class _Open:
 
 
 _MOST_OPEN = 32
-"""Files of different folders that are open at a time."""
+"""The most files of different folders that are open at a time."""
 
 
 class PartWriter:
@@ -39,7 +40,7 @@ class PartWriter:
         self._number = 0
 
     def write(self, table: pa.Table) -> list[Path]:
-        """Adds rows; returns the files that are complete now."""
+        """Add rows; returns the files that this completes."""
         done = []
         with self._told():
             for folder, rows in self._partition.split(table):
@@ -57,7 +58,7 @@ class PartWriter:
         return done
 
     def close(self, at_least_one: bool = False) -> list[Path]:
-        """Completes the open files, or an empty one if there must be one; returns them."""
+        """Complete and return the open files; with `at_least_one`, an empty file if there is none."""
         with self._told():
             if at_least_one and not self._open:
                 self._begin(self._partition.of_nothing)

@@ -1,6 +1,6 @@
-"""Rows for people, aligned in columns, or as lines of JSON.
+"""Rows printed to the terminal, aligned in columns, or as lines of JSON.
 
-Widths come from the first batch and only grow, so that output can begin before the end is known.
+Widths of columns come from the first batch and only grow, so that printing can begin before all rows are known.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PrintSink:
             self._out.flush()
 
     def abandon(self) -> None:
-        """What is shown is shown."""
+        """Nothing to undo: printed rows stay."""
 
     def _aligned(self, batch: pa.RecordBatch) -> pa.Array:
         columns = [pc.coalesce(as_text(column), "NULL") for column in batch.columns]

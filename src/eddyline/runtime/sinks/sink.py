@@ -1,7 +1,7 @@
-"""What a sink is.
+"""The interface of sinks.
 
-Invariant: between `open` and `close` or `abandon`, a sink has every batch it was given once; a reader of files never
-sees one that is not complete, since a file gets its name when it is complete.
+Invariant: between `open` and `close` or `abandon`, a sink has every batch that it was given once. A reader never sees
+an incomplete file, because a file gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ class Sink(Protocol):
     """Takes record batches of one schema."""
 
     def check(self) -> None:
-        """Refuses (SettingError) what cannot work, before any row is read; changes nothing."""
+        """SettingError if the sink cannot work; called before any row is read, changes nothing."""
 
     def open(self) -> None:
-        """Makes ready for rows."""
+        """Prepare for rows."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Takes rows."""
 
     def close(self) -> None:
-        """All rows are here."""
+        """Complete the output: all rows have come."""
 
     def abandon(self) -> None:
-        """The job failed, perhaps after `close`: leaves files that are visible as they are, and nothing else."""
+        """The job failed, perhaps after `close`: keep the published files, and remove everything else."""
 
 
 @runtime_checkable
