@@ -1,1 +1,1 @@
-"""Where rows come from: files, Python, the generator; one small interface for all of them."""
+"""Sources: files, Redis streams, Python, the generator; one small interface for all of them."""

@@ -1,4 +1,4 @@
-"""Record batches from Python: any iterable of them, a table, a reader, and what has Arrow's stream interface."""
+"""Record batches from Python: an iterable of them, a table, a reader, or an object with Arrow's stream interface."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.source import Chunk, Wanted
 
 Batches: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch] | Any
-"""Any: a DataFrame of pandas or polars, or anything else with `__arrow_c_stream__`."""
+"""The types that a program may give; Any stands for a DataFrame of pandas or polars and other objects with
+`__arrow_c_stream__`."""
 
 _FRAME = "pandas."
 
 
 @runtime_checkable
 class PandasFrame(Protocol):
-    """What we use of a DataFrame of pandas, which is not imported here."""
+    """The part of a pandas DataFrame that we use; pandas is not imported here."""
 
     index: Any
     columns: Any
@@ -30,13 +31,13 @@ class PandasFrame(Protocol):
 
 @runtime_checkable
 class HasArrowStream(Protocol):
-    """What has Arrow's stream interface."""
+    """An object with Arrow's stream interface."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 class ArrowStream:
-    """What has Arrow's stream interface, read from its beginning each time."""
+    """Wraps an object with Arrow's stream interface; each iteration reads it from its beginning."""
 
     def __init__(self, made_by: Any) -> None:
         self._made_by = made_by
@@ -45,7 +46,7 @@ class ArrowStream:
         return iter(self.reader())
 
     def reader(self) -> pa.RecordBatchReader:
-        """Its batches, and their schema."""
+        """A new reader of the batches, with their schema."""
         try:
             return pa.RecordBatchReader.from_stream(self._made_by)
         except (pa.ArrowException, TypeError, ValueError) as error:
@@ -53,7 +54,7 @@ class ArrowStream:
 
 
 def as_batches(given: Batches) -> pa.Table | pa.RecordBatch | ArrowStream | Iterable[pa.RecordBatch]:
-    """What a program hands over, as batches; SettingError if it is nothing of the kind."""
+    """Rows given by a program, as batches; SettingError if the object is of no supported kind."""
     if isinstance(given, pa.Table | pa.RecordBatch | list | tuple | Iterator):
         return given
     if type(given).__module__.startswith(_FRAME) and isinstance(given, PandasFrame):
@@ -69,7 +70,7 @@ def as_batches(given: Batches) -> pa.Table | pa.RecordBatch | ArrowStream | Iter
 
 
 def _of_pandas(frame: Any) -> pa.Table:
-    """The columns, and the levels of the index that have names."""
+    """A pandas DataFrame as a table: its columns, and the levels of its index that have names."""
     named = [name for name in frame.index.names if name is not None]
     try:
         return pa.Table.from_pandas(frame.reset_index(named) if named else frame, preserve_index=False)
@@ -78,7 +79,8 @@ def _of_pandas(frame: Any) -> pa.Table:
 
 
 class BatchSource:
-    """An iterable is read once, lazily; only its first batch is taken when the source is made, for its schema."""
+    """A source of record batches. An iterable is read lazily, once; only its first batch is read when the source is
+    made, for its schema."""
 
     endless = False
 
@@ -111,7 +113,7 @@ class BatchSource:
             yield chunk_of(self.schema, wanted, dict(zip(wanted.columns, batch.columns, strict=True)), batch.num_rows)
 
     def raw(self, wanted: Wanted) -> Iterator[pa.RecordBatch]:
-        """The batches, each with the wanted columns in the types that it has."""
+        """The batches, each with the wanted columns in the batch's own types."""
         for batch in self._batches:
             if not isinstance(batch, pa.RecordBatch):
                 raise JobError(f"a stream yields pyarrow record batches, not {type(batch).__name__}")
@@ -124,7 +126,7 @@ class BatchSource:
 
 
 def _readable(type_: pa.DataType) -> pa.DataType:
-    """The type that a column is read in: with plain values where it has a dictionary of views, as polars makes of
+    """The type in which a column is read: plain values in place of a dictionary of views, which polars makes for
     categories. Arrow can neither decode nor write such dictionaries."""
     if pa.types.is_dictionary(type_) and str(type_.value_type).endswith("_view"):
         plain = pa.string() if pa.types.is_string_view(type_.value_type) else pa.binary()

@@ -1,6 +1,6 @@
-"""Columns as a file has them -> columns as the stream declares them, and the rows that this kills.
+"""Converts columns from the types of a file to those that the stream declares, and finds the rows that are dead.
 
-Shared by csv, json and parquet: each of them hands over arrays of whatever type the format gives.
+Shared by csv, json and parquet: each passes arrays in the types of its format.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def chunk_of(
     rows: int,
     convert: Callable[[pa.Array, pa.DataType], tuple[pa.Array, Bad | None]] = convert,
 ) -> Chunk:
-    """The chunk that `raw` arrays (of the format's own types, one for each wanted column) make."""
+    """The chunk of `raw` arrays, one for each wanted column, in the format's own types."""
     arrays: list[pa.Array] = []
     bad: Bad = np.zeros(rows, dtype=np.bool_)
     reasons = pa.nulls(rows, pa.string())
@@ -61,15 +61,15 @@ def chunk_of(
 
 
 def _explain(reasons: pa.Array, name: str, raw: pa.Array, type_: pa.DataType, bad: Bad) -> pa.Array:
-    """The reasons so far, and one more for rows that have none yet."""
+    """The reasons with one added for each bad row that has none yet."""
     before, after = f"column {name}: '", f"' is not a value of type {sql_type(type_)}"
     text = pc.binary_join_element_wise(before, as_text(raw), after, "")
     return pc.coalesce(reasons, pc.if_else(pa.array(bad), text, pa.scalar(None, pa.string())))
 
 
 def inferred(table: pa.Table, as_texts: Callable[[list[str]], pa.Table]) -> pa.Schema:
-    """The schema of a first block: numbers, booleans and nested values as the format inferred them. What each format
-    makes of times differs, so those columns are read again as text (`as_texts`), and one rule tells what they are."""
+    """The schema of a first block: numbers, booleans and nested values as the format inferred them. Formats infer times
+    differently, so these columns are read again as text (`as_texts`), and one rule decides their types."""
     times = [field.name for field in table.schema if pa.types.is_temporal(field.type)]
     texts = as_texts(times) if times else table
     fields = []
@@ -82,7 +82,8 @@ def inferred(table: pa.Table, as_texts: Callable[[list[str]], pa.Table]) -> pa.S
 
 
 def _type_of(texts: pa.Array) -> pa.DataType:
-    """What all these texts are: days, moments with a zone (if one of them has), times without, or just texts."""
+    """The common type of these texts: days, timestamps with a zone (if at least one has a zone), timestamps without, or
+    just text."""
     for type_ in (pa.date32(), pa.timestamp("us")):
         if len(texts) and cast_text(texts, type_)[1] is None:
             return pa.timestamp("us", "UTC") if type_ != pa.date32() and has_zone(texts) else type_

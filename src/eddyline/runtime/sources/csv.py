@@ -25,8 +25,8 @@ from eddyline.runtime.sources.text import cast_or_null, is_utf8
 
 
 class CsvSource:
-    """Files with one schema: the declared one, or what the first block of the first file looks like. A declared one is
-    compared with the header of the first file, unless that was done elsewhere (`checked`)."""
+    """Files with one schema: the declared one, or one inferred from the first block of the first file. A declared
+    schema is compared with the header of the first file, unless that was done before (`checked`)."""
 
     def __init__(self, path: str, declared: pa.Schema | None, options: CsvOptions, checked: bool = False) -> None:
         self._options = options
@@ -37,11 +37,11 @@ class CsvSource:
             self._check(self._files[0])
 
     def is_complete(self, file: Found) -> bool:
-        """Text does not say where it ends."""
+        """Always true: a text file does not show whether it is complete."""
         return True
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
-        """The file."""
+        """The whole file as one piece."""
         return [text_piece(file)]
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
@@ -71,7 +71,7 @@ class CsvSource:
             yield from self._dead(misfits, wanted)
 
     def _texts(self, path: Path, header: bool) -> Iterator[tuple[bytes, list[bytes]]]:
-        """The blocks of a file, less its header."""
+        """The blocks of a file without its header."""
         for text, unclosed in self._options.blocks(path):
             body = text
             if header and text.strip(b"\r\n"):
@@ -81,7 +81,7 @@ class CsvSource:
             yield body, unclosed
 
     def _parse(self, text: bytes, names: list[str], columns: Iterable[str]) -> tuple[pa.Table, list[str]]:
-        """The columns as bytes, and why rows with too many or too few columns are dead."""
+        """The columns as bytes, and the reasons of dead rows, which have too many or too few columns."""
         misfits: list[str] = []
 
         def misfit(row: pcsv.InvalidRow) -> str:
@@ -104,8 +104,8 @@ class CsvSource:
         return self._arrow(text, names, misfit, convert), misfits
 
     def _without_odd_misfits(self, text: bytes, names: list[str]) -> tuple[bytes, list[bytes]]:
-        """The text less the rows that have neither the right number of columns nor UTF-8: Arrow cannot tell us of
-        them. What the bytes mean does not change the number of columns, so they are counted in Latin-1."""
+        """The text without the rows that have a wrong number of columns and are not UTF-8, and these rows: Arrow cannot
+        report them. Their columns are counted as if the bytes were Latin-1, which gives the same number."""
         rows = self._options.rows(text)
         odd = [i for i, row in enumerate(rows) if not is_utf8(row)]
         wrong: set[int] = set()
@@ -125,7 +125,7 @@ class CsvSource:
         return pcsv.read_csv(pa.BufferReader(text), reading, self._options.parse_options(misfit), convert)
 
     def _chunks(self, batch: pa.RecordBatch, columns: Mapping[str, str], wanted: Wanted) -> Iterator[Chunk]:
-        """The batch of bytes as text, less the rows that are not UTF-8, as a chunk."""
+        """The batch of bytes as chunks of text; rows that are not UTF-8 are dead."""
         raw: dict[str, pa.Array] = {}
         broken = np.zeros(batch.num_rows, dtype=np.bool_)
         for name, place in columns.items():
@@ -141,7 +141,7 @@ class CsvSource:
         yield chunk_of(self.schema, wanted, raw, batch.num_rows - int(broken.sum()))
 
     def _dead(self, misfits: list[str], wanted: Wanted) -> Iterator[Chunk]:
-        """Lines with a wrong number of columns; their text is in the reason."""
+        """The dead rows of lines with a wrong number of columns; the reason has the text of the line."""
         if misfits:
             reasons = pa.array(misfits, pa.string())
             nulls = [pa.nulls(len(misfits), pa.string()) for _ in self.schema.names]
@@ -150,7 +150,7 @@ class CsvSource:
             yield Chunk(no_rows(self.schema, wanted), dead_rows(self.schema, rows, reasons))
 
     def _check(self, path: Path) -> None:
-        """Refuses declared columns that the header of a file does not name."""
+        """SettingError for declared columns that the header of a file does not name."""
         try:
             names, _ = self._layout(path)
         except (pa.ArrowException, OSError) as error:
@@ -159,7 +159,7 @@ class CsvSource:
             raise SettingError(f"{path} {wrong}")
 
     def _misfit(self, names: list[str], columns: Sequence[str]) -> str:
-        """Why columns cannot be found in a file whose columns have these names; "" if they can."""
+        """Why some columns cannot be found in a file whose columns have these names; "" if all can."""
         if again := twice(names, columns):
             return f"names the column {again} twice in its header {', '.join(names)}"
         if all(places(names, columns).values()):
@@ -200,7 +200,8 @@ class CsvSource:
         return [str(column[0].as_py(), "utf-8", errors="replace").strip() for column in table.columns]
 
     def _infer(self, path: Path) -> pa.Schema:
-        """The first block as pyarrow understands it. Lines that do not fit are left to `read`."""
+        """The schema of the first block as pyarrow infers it. Lines that do not fit are ignored here; `read` reports
+        them."""
         self.schema = pa.schema([])
         try:
             names, header = self._layout(path)

@@ -1,13 +1,12 @@
-"""The first line of a csv file beside declared columns: is it a header, and does it name them?
+"""Whether the first line of a csv file is a header, and whether it names the declared columns.
 
 A header is matched by name, in any case. A file whose header lacks a declared column is refused: its columns are never
 taken by position, which would read one column as another. Only `header 'false'` means position.
 
 With `header 'auto'` the line is a header if it names every declared column. Otherwise it is data, unless it looks like
-a header of other columns. It looks like one if it could not be a readable row: every value at the place of a column
-that is not text is a word, and not a value of that column's type. (A number or a date in another notation is no word:
-such a line is an unreadable row, and its reason is told as that of any other.) Where all columns are text, one field
-that is the name of a declared column makes it a header.
+a header of other columns: then every field at the place of a column that is not text is a word, and not a value of that
+column's type. (A number or a date in another notation is not a word: such a line is a dead row with a reason, as any
+other.) If all columns are text, one field that is the name of a declared column makes the line a header.
 """
 
 from __future__ import annotations
@@ -42,13 +41,14 @@ def missing(fields: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def places(fields: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """What columns are called in a header: by the same name, else in another case; "" if it does not name one."""
+    """The name of each column in a header: the same name, else one in another case; "" if the header does not name
+    it."""
     by_name = {field.lower(): field for field in reversed(fields)}
     return {name: name if name in fields else by_name.get(name.lower(), "") for name in names}
 
 
 def twice(fields: Sequence[str], names: Sequence[str]) -> str:
-    """A column that a header names more than once; "" if there is none. A name in the same case wins over others.
+    """A column that a header names more than once; "" if there is none. A name in the same case is preferred to others.
 
     >>> twice(["id", "ID"], ["id"]), twice(["id", "ID"], ["Id"]), twice(["id", "id"], ["id"])
     ('', 'Id', 'id')
@@ -58,8 +58,8 @@ def twice(fields: Sequence[str], names: Sequence[str]) -> str:
 
 
 def misfit(fields: Sequence[str], schema: pa.Schema, certain: bool) -> str:
-    """Why a header is refused, to be put behind the name of its file; `certain` if every file must have one: the script
-    says so, or the columns were taken from the header of the first file."""
+    """Why a header is refused, as text that follows the name of the file. `certain` says that every file must have a
+    header: the script says so, or the columns were taken from the header of the first file."""
     line, lacks = ", ".join(fields), ", ".join(missing(fields, schema.names))
     if certain and not is_header(fields, schema):
         columns = ", ".join(f"{column.name} {sql_type(column.type)}" for column in schema)
@@ -83,7 +83,7 @@ def misfit(fields: Sequence[str], schema: pa.Schema, certain: bool) -> str:
 
 
 def separator(line: str, columns: int) -> str:
-    """What stands between so many columns of a line, as the option `sep` is written; "" if nothing usual does.
+    """The usual separator that divides a line into `columns` columns, as the option `sep` is written; "" if none does.
 
     >>> separator("ts;id", 2), separator("ts\\tid", 2), separator("a;b", 3)
     (';', '\\\\t', '')

@@ -1,10 +1,10 @@
-"""The text of csv files, cut into blocks of whole rows; and rows whose quote is never closed, told from the others.
+"""The text of csv files, cut into blocks of whole rows, with rows whose quote is never closed taken out.
 
-Without `multiLine` a line is a row whatever its quotes say, so a stray quote costs its own line and no other. With it
-a row ends at the first line break outside quotes. What counts as a quote is what counts for Arrow, which parses the
-rows afterwards: one at the start of a field opens, the next that is not doubled or escaped closes, all others are
-plain characters. The regular expressions here say just that; nothing in them is tried twice, so
-one pass is all they ever take. (Atomic groups: a possessive group is matched wrongly by Python before 3.11.5.)
+Without `multiLine` every line is a row, whatever its quotes, so a stray quote costs only its own line. With `multiLine`
+a row ends at the first line break outside quotes. Quotes are recognised as in Arrow, which parses the rows afterwards:
+a quote at the start of a field opens, the next that is not doubled or escaped closes, all others are plain characters.
+The regular expressions here express this without backtracking, so they take one pass. (They use atomic groups: Python
+before 3.11.5 matches possessive groups wrongly.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LINE = re.compile(rb"[^\r\n]*(?:\r\n|[\r\n])?")
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """How the text is laid out."""
+    """The layout of the text."""
 
     header: str = "auto"
     sep: str = ","
@@ -39,7 +39,7 @@ class CsvOptions:
     multi_line: bool = False
 
     def parse_options(self, handler: object = None) -> pcsv.ParseOptions:
-        """The same for pyarrow."""
+        """The same options for pyarrow."""
         return pcsv.ParseOptions(
             delimiter=self.sep,
             quote_char=self.quote or False,
@@ -71,7 +71,7 @@ class CsvOptions:
             yield self.split(tail + b"\n") if self.multi_line else (tail + b"\n", [])
 
     def split(self, text: bytes) -> tuple[bytes, list[bytes]]:
-        """The whole rows of a text, and the lines that are none since their quote is not closed."""
+        """The whole rows of a text, and the lines that are not rows because their quote is not closed."""
         good, bad, start = [], [], 0
         while start < len(text):
             end = self._rows.match(text, start).end()  # type: ignore[union-attr]  # it matches nothing at all, too
@@ -83,19 +83,19 @@ class CsvOptions:
         return b"".join(good), bad
 
     def first_row(self, text: bytes) -> int:
-        """Where the first row of a text ends; 0 if its quote is not closed."""
+        """The end of the first row of a text; 0 if its quote is not closed."""
         found = self._row.match(text)
         return found.end() if found else 0
 
     def rows(self, text: bytes) -> list[bytes]:
-        """The rows of a text that has only whole ones."""
+        """The rows of a text that has only whole rows."""
         return [row for row in self._row.findall(text) if row.strip(b"\r\n")]
 
     def is_sound(self, text: bytes, rows: int) -> bool:
-        """Whether in a text that Arrow takes for so many rows every line is one, as it must be without `multiLine`.
+        """Whether every line is a row in a text that Arrow reads as `rows` rows, as it must be without `multiLine`.
 
-        A row takes at least one line that is not blank, and it takes another only to close a quote. So if there are
-        as many rows as lines, all quotes are closed, but perhaps the last.
+        A row takes at least one line that is not blank, and further lines only to close a quote. So if there are as
+        many rows as lines, all quotes are closed, except perhaps the last.
         """
         if self.multi_line or not self._is_special(text):
             return True

@@ -1,7 +1,7 @@
-"""The chunks of a stream of files, file after file, from some place in its register on.
+"""The chunks of a stream of files, file after file, from a given place in its register on.
 
-Files that the register has come first; then those that are found, in the order of their paths, each of which is added
-to it. With `follow` there is no end: when all files are read, new ones are looked for.
+Files in the register come first; then newly found files, in the order of their paths, each of which is added to the
+register. With `follow` there is no end: when all files are read, it looks for new ones.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from eddyline.runtime.sources.register import Register
 from eddyline.runtime.sources.source import Chunk, Files, Found, Wanted
 
 LOOK_EVERY, LOOK_SHARE = 0.2, 20
-"""Seconds between two looks for new files, and how many times as long as a look takes: large folders take long."""
+"""The least seconds between two looks for new files, also as a multiple of the time of a look, because looking into a
+large folder takes long."""
 
 
 class FileChunks:
-    """Gives chunk after chunk. `place` is that of the file of the last chunk, `done` how many files are read whole."""
+    """Gives chunk after chunk. `place` is the place of the last chunk's file, `done` the number of files that are read
+    whole."""
 
     def __init__(
         self,
@@ -38,12 +40,12 @@ class FileChunks:
         self._ended = False
 
     def start_at(self, place: int, register: Register) -> None:
-        """Files before this place of the register were read."""
+        """Start at this place of the register: the files before it were read."""
         self.done = self.place = place
         self.register = register
 
     def ready(self) -> bool:
-        """Whether `next` answers at once: with a chunk or the end."""
+        """Whether `next` returns at once, with a chunk or the end."""
         if self._ahead is None and not self._ended:
             self._pull()
         return self._ahead is not None or self._ended

@@ -1,8 +1,8 @@
-"""Batches of a stream of files that many tasks read: which pieces come next, and which lie between two offsets.
+"""Batches of a stream of files that many tasks read: which pieces come next, and which are between two offsets.
 
-An offset is a place in the register of files that were read, and how many pieces of the file at that place were. Files
-are added to the register, durably, before an offset names them; so what lies between two offsets is the same whenever
-it is asked for, whatever files appear meanwhile.
+An offset is a place in the register of files, and the number of pieces of the file at that place that were read. Files
+are added to the register, durably, before an offset names them; so the pieces between two offsets are always the same,
+whatever files appear meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BEGINNING: Offset = (0, 0)
 
 
 class FileProgress:
-    """Plans what is read of one stream, whose column of event times is `time`."""
+    """Plans the reading of one stream, whose column of event times is `time`."""
 
     def __init__(self, source: Files, store: Store, stream: str, time: str | None) -> None:
         self._source, self._time = source, time
@@ -27,11 +27,11 @@ class FileProgress:
         self._pieces: dict[Found, list[Piece]] = {}
 
     def look(self) -> None:
-        """See what files there are now; JobError if one that was read has changed."""
+        """Look for files; JobError if a file that was read has changed."""
         self._found = self._source.found()
 
     def unread(self, start: Offset) -> list[Piece]:
-        """The pieces that come after an offset: the next batches."""
+        """The pieces after an offset: the next batches read them."""
         place, group = start
         self._register.keep(place + 1 if group else place)
         pieces = self._of(self._register[place])[group:] if group else []
@@ -41,7 +41,7 @@ class FileProgress:
         return pieces + [piece for file in new for piece in self._of(file)]
 
     def after(self, start: Offset, pieces: Sequence[Piece]) -> Offset:
-        """The offset behind these, the first of the unread pieces."""
+        """The offset after these pieces, which are the first unread ones."""
         place, group = start
         for piece in pieces:
             if piece.group == 0:
@@ -53,8 +53,8 @@ class FileProgress:
         return [place, group]
 
     def see_anew(self, start: Offset, end: Offset) -> None:
-        """A batch that was planned and never done is read again: files that are in it as a whole may have changed, as
-        none of their rows was used."""
+        """Before a batch that was planned and never done is read again, accept changes of the files that are whole in
+        the batch: none of their rows was used."""
         for place in range(start[0] + bool(start[1]), end[0]):
             self._register.see_anew(place)
         self._register.save()

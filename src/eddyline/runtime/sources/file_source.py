@@ -1,8 +1,8 @@
-"""Files as a source: which there are, and that each is read as it was seen or not at all.
+"""Files as a source: finds them, and reads each exactly as it was when it was found, or not at all.
 
-A format (parquet, csv, json) knows how to read one file. What is the same for all of them is here: finding files,
-waiting for a file whose writer has not finished it, refusing one that changed between being seen and being read, and
-what happens to one that is corrupt.
+A format (parquet, csv, json) knows how to read one file. This module has what all formats share: finding files, waiting
+for a file whose writer has not finished it, refusing a file that changed between being found and being read, and
+handling corrupt files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eddyline.runtime.sources.paths import check_unchanged, files, find, folder_
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows
 
 _PATIENCE = 60.0
-"""Seconds after which a file that is not complete is spoken of."""
+"""The seconds after which an incomplete file is reported."""
 
 _log = logging.getLogger(__name__)
 
@@ -32,21 +32,21 @@ class FileFormat(Protocol):
     schema: pa.Schema
 
     def is_complete(self, file: Found) -> bool:
-        """Whether its writer has finished it, as far as the format can tell."""
+        """Whether the file's writer has finished it, as far as the format can tell."""
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
-        """Its pieces."""
+        """The pieces of a file."""
 
     def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
-        """Its rows; CorruptFile if it cannot be read."""
+        """The rows of a file; CorruptFile if it cannot be read."""
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a piece; CorruptFile if it cannot be read."""
 
 
 class FileSource:
-    """The files of one format behind a path. With `follow`, files that are not complete are left for later. With
-    `corrupt='dead'` a piece that cannot be read is one dead row with the name of the file."""
+    """The files of one format at a path. With `follow`, incomplete files are left for later. With `corrupt='dead'` a
+    piece that cannot be read becomes one dead row with the name of the file."""
 
     endless = False
 
@@ -63,17 +63,17 @@ class FileSource:
         return self._format.schema
 
     def found(self) -> list[Found]:
-        """The files that there are to read now, in the order of their paths; without those that are not complete, if
-        there will be another look. A file without a byte is not there yet."""
+        """The files to read now, in the order of their paths; with `follow`, without incomplete files. Empty files do
+        not count."""
         seen = (file for file in find(self._path) if file.size)
         return [file for file in seen if not self._follow or self._is_complete(file)]
 
     def at(self, name: str, size: int, changed: int) -> Found:
-        """The file of this name, as it was seen before."""
+        """The file of this name, with the size and time with which it was found before."""
         return Found(str(folder_of(self._path) / name), name, size, changed)
 
     def _is_complete(self, file: Found) -> bool:
-        with contextlib.suppress(FileNotFoundError):  # it went at this moment
+        with contextlib.suppress(FileNotFoundError):  # the file was deleted at this moment
             if file in self._complete or self._format.is_complete(file):
                 self._complete.add(file)
                 return True
@@ -88,17 +88,17 @@ class FileSource:
             yield from self.read_file(file, wanted)
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
-        """The pieces of a file; JobError if it is not as it was seen."""
+        """The pieces of a file; JobError if the file has changed since it was found."""
         check_unchanged(file)
         try:
             return self._format.pieces(file, time)
         except CorruptFile as error:
             if self._corrupt == "stop":
                 raise _with_a_way_on(error) from None
-            return [Piece(file, 1)]  # reading it says why
+            return [Piece(file, 1)]  # reading it raises the error
 
     def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
-        """The rows of a file; JobError if it is not as it was seen."""
+        """The rows of a file; JobError if the file has changed since it was found."""
         if self._corrupt == "dead":
             for piece in self.pieces(file):
                 yield from self.read_piece(piece, wanted)
@@ -108,12 +108,12 @@ class FileSource:
         check_unchanged(file)
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
-        """The rows of a piece; JobError if the file is not as it was seen."""
+        """The rows of a piece; JobError if the file has changed since it was found."""
         check_unchanged(piece.file)
         chunks = self._format.read_piece(piece, wanted)
         if self._corrupt == "dead":
             try:
-                chunks = iter(list(chunks))  # all of it, or none
+                chunks = iter(list(chunks))  # all rows of the piece, or none
             except CorruptFile as error:
                 chunks = iter([self._dead(str(error), wanted)])
         yield from _or_stop(chunks)
@@ -125,7 +125,7 @@ class FileSource:
 
 
 def _or_stop(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """The chunks of a file that ends the job if it cannot be read."""
+    """The chunks of a file; JobError if it cannot be read."""
     try:
         yield from chunks
     except CorruptFile as error:

@@ -1,7 +1,7 @@
 """Columns in the names of folders, as Hive and Spark lay files out: `path/country=de/day=2026-01-01/x.parquet`.
 
-Invariant: a column that folders name is read from them and never from a file, so a file's rows all have one value of
-it. Its type is the declared one; else it is a whole number or a date if all values are, and text if not.
+Invariant: a column that folders name is read from the folders and never from a file, so all rows of a file have the
+same value of it. Its type is the declared one; otherwise it is a whole number or a date if all values are, else text.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _LARGEST = 2**63
 def with_folder_columns(
     path: str, declared: pa.Schema | None, open_: Callable[[pa.Schema | None], FileFormat]
 ) -> FileFormat:
-    """Reads the files at a path, with the columns of their folders. `open_` gives what reads the files alone. Of
-    declared columns, those that folders name are theirs; columns that are not declared do not exist."""
+    """A format that reads the files at a path with the columns of their folders. `open_` makes the format that reads
+    only the files. Declared columns that folders name are taken from the folders; folders of columns that are not
+    declared are ignored."""
     named = {name.lower(): name for name in _names(path)}
     if declared is not None:
         mine = [field for field in declared if field.name.lower() in named]
@@ -51,13 +52,13 @@ def with_folder_columns(
 
 
 class _InFolders:
-    """Reads files, each of whose rows has the values of the folders that its file is in."""
+    """Reads files and adds the values of their folders to each row."""
 
     def __init__(self, path: str, files: FileFormat, folders: pa.Schema, schema: pa.Schema) -> None:
         self._path, self._files, self._folders, self.schema = path, files, folders, schema
 
     def is_complete(self, file: Found) -> bool:
-        """Whether its writer has finished it."""
+        """Whether the file's writer has finished it."""
         return self._files.is_complete(file)
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
@@ -73,7 +74,7 @@ class _InFolders:
         return self._with_values(piece.file, self._files.read_piece(piece, self._of_files(wanted)), wanted)
 
     def _of_files(self, wanted: Wanted) -> Wanted:
-        """What the files have of what is wanted; never nothing, since rows must be counted."""
+        """The wanted columns that files have; at least one column, because rows must be counted."""
         mine = set(self._folders.names)
         columns = tuple(name for name in wanted.columns if name not in mine) or tuple(self._files.schema.names[:1])
         return Wanted(tuple(name for name in wanted.needed if name not in mine), columns)
@@ -127,7 +128,7 @@ def _names(path: str) -> list[str]:
 
 
 def _parts(path: str, file: str) -> list[tuple[str, str]]:
-    """The folders `name=value` that a file below a path is in."""
+    """The names and values of the folders `name=value` between a path and a file below it."""
     folders = Path(file).parent.relative_to(folder_of(path)).parts
     return [(unquote(part.partition("=")[0]), part.partition("=")[2]) for part in folders if _is_value(part)]
 
@@ -142,7 +143,7 @@ def _is_value(name: str) -> bool:
 
 
 def _type(values: Sequence[str | None]) -> pa.DataType:
-    """What values have in common.
+    """The common type of the values.
 
     >>> _type(["7", None, "-12"]), _type(["2026-01-01"]), _type(["7", "x"]), _type([])
     (DataType(int64), DataType(date32[day]), DataType(string), DataType(string))

@@ -1,9 +1,9 @@
 """Newline-delimited JSON, a block of lines at a time.
 
-A clean block is parsed by Arrow in one go. A block that Arrow refuses is halved until the refused part is small, and
-that part is read line by line: each value's text is then cast as in csv. The careful way accepts everything that the
-quick way accepts, with the same values, so where the cuts fall does not matter. A key that a line does not have is
-NULL. What JSON has no notation for is read as the json sink writes it.
+Arrow parses a clean block at once. A block that Arrow refuses is halved until the refused part is small, and that part
+is read line by line: each value's text is then cast as in csv. Reading by line accepts everything that Arrow accepts,
+with the same values, so the places of the cuts do not matter. A key that a line does not have is NULL. Values for which
+JSON has no notation are read as the json sink writes them.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from eddyline.runtime.sources.text import is_utf8
 
 _BLOCK = 1 << 20
 _ARRAY = re.compile(rb"\s*\[\s*(\{|$)")
-"""How a file that is one array begins; any other line that is an array is a dead row."""
+"""The beginning of a file that is one array; any other line that is an array is a dead row."""
 _SMALL = 64
 _HALVINGS = 64
-"""After so many refusals in one block the rest of it is read line by line: halving would cost more than it saves."""
+"""After this many refusals in one block the rest of it is read line by line: halving would cost more than it saves."""
 
 
 class JsonSource:
-    """Files with one schema: the declared one, or what the first block of the first file looks like."""
+    """Files with one schema: the declared one, or one inferred from the first block of the first file."""
 
     def __init__(self, path: str, declared: pa.Schema | None) -> None:
         self._files = filled(path, files(path), declared is not None)
         self.schema = declared if declared is not None else _infer(self._files[0])
 
     def is_complete(self, file: Found) -> bool:
-        """Text does not say where it ends."""
+        """Always true: a text file does not show whether it is complete."""
         return True
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
-        """The file."""
+        """The whole file as one piece."""
         return [text_piece(file)]
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
@@ -110,11 +110,11 @@ def _text(value: Any) -> str | None:
 
 
 def _quickly(lines: list[bytes], schema: pa.Schema, wanted: Wanted) -> pa.Table | None:
-    """The lines as Arrow parses them, or None if it cannot, or finds another number of rows than there are lines."""
+    """The lines as Arrow parses them; None if Arrow cannot, or finds a number of rows other than that of lines."""
     fields = [pa.field(name, _wire_type(schema.field(name).type)) for name in wanted.columns]
     options = pjson.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
     block = b"\n".join(lines)
-    if not is_utf8(block):  # Arrow takes such texts as they are
+    if not is_utf8(block):  # Arrow would accept such texts
         return None
     reading = pjson.ReadOptions(use_threads=False, block_size=len(block) + 1)
     try:
@@ -125,7 +125,7 @@ def _quickly(lines: list[bytes], schema: pa.Schema, wanted: Wanted) -> pa.Table 
 
 
 def _wire_type(type_: pa.DataType) -> pa.DataType:
-    """What to ask Arrow for: it reads dates as numbers, bytes as they stand there, and knows no zones and no
+    """The type to request from Arrow: Arrow reads dates as numbers and bytes as plain text, and knows no zones and no
     dictionaries."""
     zoned = pa.types.is_timestamp(type_) and type_.tz is not None
     if zoned or pa.types.is_date(type_) or pa.types.is_dictionary(type_) or is_bytes(type_):
@@ -166,7 +166,7 @@ def _lines(text: bytes) -> Iterator[list[bytes]]:
 
 
 def _infer(path: Path) -> pa.Schema:
-    """The schema of the first block, less the lines that are no JSON objects."""
+    """The schema of the first block without the lines that are not JSON objects."""
     lines = next(_blocks(path), [])
     if not lines:
         raise SettingError(f"{path} is empty, there are no columns to take from it; declare them")
@@ -180,7 +180,7 @@ def _infer(path: Path) -> pa.Schema:
 
 
 def _table_of(block: bytes, texts: list[str]) -> pa.Table:
-    """A block as Arrow understands it; some columns as text."""
+    """A block as Arrow infers it, with some columns as text."""
     options = pjson.ParseOptions(explicit_schema=pa.schema([pa.field(name, pa.string()) for name in texts]))
     return pjson.read_json(io.BytesIO(block), pjson.ReadOptions(block_size=len(block) + 1), options)
 

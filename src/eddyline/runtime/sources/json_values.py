@@ -1,5 +1,5 @@
-"""Values that JSON has no notation for, as the json sink writes them: bytes in base64, NaN and infinities by name, maps
-as objects.
+"""Values for which JSON has no notation, as the json sink writes them: bytes in base64, NaN and infinities by name,
+maps as objects.
 
 Columns of text are converted whole; values inside lists, structs and maps one by one.
 """
@@ -36,7 +36,8 @@ def is_bytes(type_: pa.DataType) -> bool:
 
 
 def needs_care(type_: pa.DataType) -> bool:
-    """Whether a nested type has values inside that Arrow does not read, or not as they are written."""
+    """Whether a nested type has inner values that Arrow does not read, or reads differently from how they are
+    written."""
     if pa.types.is_map(type_):
         return True
     parts = [type_.field(i).type for i in range(type_.num_fields)] if pa.types.is_nested(type_) else []
@@ -44,7 +45,7 @@ def needs_care(type_: pa.DataType) -> bool:
 
 
 def inner(value: Any, type_: pa.DataType) -> Any:
-    """A value of a nested type as pyarrow takes it; ValueError or TypeError if it cannot be."""
+    """A value of a nested type as pyarrow takes it; ValueError or TypeError if it does not fit."""
     if value is None:
         return None
     if pa.types.is_map(type_):
@@ -67,7 +68,7 @@ def inner(value: Any, type_: pa.DataType) -> Any:
 
 
 def _decoded(text: str | None) -> bytes | bool | None:
-    """The bytes, NULL for NULL, False for what is no base64."""
+    """The bytes of a text, None for None, False if the text is not base64."""
     try:
         return None if text is None else base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

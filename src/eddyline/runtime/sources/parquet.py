@@ -1,7 +1,7 @@
 """Parquet files: only the wanted columns, one batch of rows in memory at a time.
 
-Declared columns are found by name in any case. A file may have them in another type, if Arrow casts it (a value that
-does not fit makes a dead row), or lack them (NULL), but a column that no file has is a mistake.
+Declared columns are found by name in any case. A file may have a column in another type, if Arrow casts it (a value
+that does not fit makes a dead row), or lack it (NULL); a column that no file has is an error.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ParquetSource:
         self.schema: pa.Schema = declared
 
     def is_complete(self, file: Found) -> bool:
-        """Whether the file has a footer: its writer adds that last."""
+        """Whether the file has a footer, which a writer adds last."""
         return _has_footer(Path(file.path))
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
@@ -77,7 +77,7 @@ class ParquetSource:
             file.close()
 
     def _places(self, path: Path, found: pa.Schema, wanted: Wanted) -> dict[str, str | None]:
-        """What the wanted columns are called in this file; None for one that it lacks."""
+        """The names of the wanted columns in this file; None for a column that it lacks."""
         names = _by_name(found)
         places = {name: name if name in found.names else names.get(name.lower()) for name in wanted.columns}
         for name, place in places.items():
@@ -92,7 +92,7 @@ class ParquetSource:
                 continue
             here = found.field(place).type
             if not self._declared and here != expected:
-                named = sql_type if sql_type(here) != sql_type(expected) else str  # some layouts share a name
+                named = sql_type if sql_type(here) != sql_type(expected) else str  # several layouts have one SQL name
                 raise JobError(
                     f"column {name} is {named(here)} in {path} but {named(expected)} in {self._files[0]};"
                     f" declare the columns, with {name} as one type"
@@ -114,7 +114,7 @@ def _has_footer(path: Path) -> bool:
 
 
 def _newest(column: pq.ColumnChunkMetaData) -> int | None:
-    """The newest time of a column of times, as its statistics have it."""
+    """The newest time of a column by its statistics; None if they do not have it."""
     known = column.statistics
     if known is None or not known.has_min_max or not isinstance(known.max, datetime):
         return None

@@ -1,6 +1,6 @@
-"""The files behind a path: a file, a folder with all that is below it, or a glob; in the order of their paths.
+"""The files of a path: a file, all files below a folder, or the files of a glob; in the order of their paths.
 
-A file is known by its name below the folder that is read, so the folder may move.
+A file is identified by its path relative to the folder that is read, so the folder may move.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PATH = "option path"
 
 
 def on_this_machine(path: str) -> str:
-    """A path without the scheme that says that it is on this machine.
+    """A path without the scheme of local files.
 
     >>> on_this_machine(Path("/x").as_uri()), on_this_machine("s3://x")
     ('/x', 's3://x')
@@ -35,8 +35,8 @@ def is_elsewhere(path: str) -> bool:
 
 
 def files(path: str) -> list[Path]:
-    """Files to read. In folders and behind globs, names (of files and of folders) that begin with . or _ are not data:
-    writers use them for what is not complete yet.
+    """The files to read. In folders and globs, files and folders whose names begin with . or _ are skipped: writers use
+    such names for incomplete files.
 
     A path that names nothing is an error; a folder without files is an empty stream.
     """
@@ -60,7 +60,7 @@ def files(path: str) -> list[Path]:
 
 
 def folder_of(path: str) -> Path:
-    """The folder below which all files of a path are: by their names in it they are known wherever it is."""
+    """The folder below which all files of a path are: files are identified by their paths relative to it."""
     path = on_this_machine(path)
     place = Path(path)
     if glob.has_magic(path) and not place.exists():
@@ -80,7 +80,7 @@ def filled(path: str, found: Sequence[Path], declared: bool) -> list[Path]:
 
 
 def no_columns(path: str) -> SettingError:
-    """What to raise where there is no file that says what the columns are."""
+    """The error to raise if there is no file from which to take the columns."""
     what = f"no file matches {path}" if glob.has_magic(path) and not Path(path).exists() else f"{path} holds no file"
     return SettingError(f"{what} to take the columns from; declare them", _PATH)
 
@@ -93,7 +93,7 @@ def _size(file: Path) -> int:
 
 
 def find(path: str) -> list[Found]:
-    """The files behind a path as they are now; one that goes at this moment is not there."""
+    """The files of a path with their current sizes and times; a file that is deleted meanwhile is left out."""
     seen = []
     folder = folder_of(path)
     for file in files(path):
@@ -104,7 +104,7 @@ def find(path: str) -> list[Found]:
 
 
 def check_unchanged(file: Found) -> None:
-    """JobError if a file is not as it was seen."""
+    """JobError if a file has changed since it was found."""
     try:
         now = os.stat(file.path)
     except FileNotFoundError:
@@ -114,7 +114,7 @@ def check_unchanged(file: Found) -> None:
 
 
 def has_changed(then: Found, now: Found) -> JobError:
-    """What to raise for a file that changed after it was read."""
+    """The error to raise for a file that changed after it was read."""
     if not now.path:
         return JobError(f"{then.size} generated rows were read, and now there are {now.size}; a new job can read them")
     return JobError(
@@ -128,7 +128,8 @@ def _moment(file: Found) -> str:
 
 
 def overlap(sink: str, source: str) -> bool:
-    """Whether a folder of results is, contains or lies in what is read. Of a glob only the files that it finds are."""
+    """Whether a folder of results is, contains or is inside a path that is read. Of a glob only the files that it finds
+    count."""
     folder, place = Path(sink).resolve(), Path(source)
     if glob.has_magic(source) and not place.exists():
         return any(file.resolve().is_relative_to(folder) for file in files(source))
@@ -136,18 +137,18 @@ def overlap(sink: str, source: str) -> bool:
 
 
 def nested(one: Path, other: Path) -> bool:
-    """Whether one of two places is the other or lies in it."""
+    """Whether one of two paths is the other or is inside it."""
     return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 def why(error: Exception) -> str:
-    """The first line of a library's complaint, to be put behind the name of the file."""
+    """The first line of a library's error, to follow the name of the file in a message."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """The files in a folder and its sub-folders; each folder once, however many links lead to it. A link to a folder
-    that is found anyway is not followed: its files would have two names."""
+    """The files in a folder and its subfolders; each folder once, however many links lead to it. A link to a folder
+    below the top is not followed: its files would have two names."""
     seen, top = set(), os.path.realpath(folder)
     for root, folders, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(root)
@@ -164,5 +165,5 @@ def _leads_below(top: str, folder: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder is none to read; a folder of a column `_x=1` is one."""
+    """Whether a file or folder is skipped; a folder of a column, such as `_x=1`, is not."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)

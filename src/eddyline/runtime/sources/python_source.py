@@ -1,7 +1,7 @@
-"""What a Python program hands over as a stream or table: read anew by every run where that is possible.
+"""Rows that a Python program gives as a stream or table; each run reads them from the beginning if that is possible.
 
-A table or a list starts from its beginning each time, as does anything whose `iter()` does. An iterator (a generator, a
-reader) can be read once; a second run over it would see what the first one left, so it is refused.
+A table, a list and any other object whose `iter()` starts from the beginning can be read by many runs. An iterator (a
+generator, a reader) can be read once; a second run would see only the remaining rows, so it is refused.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _IN_MEMORY = (pa.Table, pa.RecordBatch, list, tuple)
 
 
 class PythonSource:
-    """Record batches from Python. `may_block` says that asking for the next batch may take any time; `ends` says that
-    they do end: of an iterator nobody knows that."""
+    """Record batches from Python. `may_block` says that the next batch may take any time to come; `ends` says that the
+    batches certainly end, which is not known of an iterator."""
 
     endless = False
 
@@ -30,14 +30,14 @@ class PythonSource:
         self.may_block = not isinstance(self._batches, _IN_MEMORY)
         self.ends = isinstance(self._batches, (*_IN_MEMORY, ArrowStream))
         self.kind = shown(batches)
-        """What it is, for a message."""
+        """The kind of object that the program gave, for messages."""
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """The batches from the start; JobError if they were read before and cannot be read again."""
         return self._source().read(wanted)
 
     def raw(self, wanted: Wanted) -> Iterator[pa.RecordBatch]:
-        """As `read`, each batch in the types that it has."""
+        """As `read`, each batch in its own types."""
         return self._source().raw(wanted)
 
     def _source(self) -> BatchSource:

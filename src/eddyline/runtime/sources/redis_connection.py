@@ -1,10 +1,10 @@
 """A connection to a Redis or Valkey server or cluster, by valkey-py.
 
-valkey-py opens the connection, so TLS, users, the forms of a URL and the nodes of a cluster are its business. Replies
-are read by our compiled scan in place of valkey-py's parser, which makes a Python object of every value: the scan reads
-about ten times as many entries in the same CPU time (`bench redis`).
+valkey-py opens the connection, and so handles TLS, users, the forms of a URL and the nodes of a cluster. Our compiled
+scan reads the replies in place of valkey-py's parser, which makes a Python object of every value: the scan reads about
+ten times as many entries in the same CPU time (`bench redis`).
 
-Only commands that change nothing are asked, so after a lost connection the same command is asked again. A password is
+Only commands that change nothing are sent, so after a lost connection the same command is sent again. A password is
 never part of a message.
 """
 
@@ -29,23 +29,23 @@ _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Seconds before each new try after a lost connection."""
 _LOST = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ClusterError, exceptions.ClusterDownError,
          exceptions.ValkeyClusterException, exceptions.AskError, OSError)  # fmt: skip
-"""Errors that may be over soon. MOVED is an AskError: a slot of the cluster is elsewhere now."""
+"""Errors that may be temporary. MOVED is an AskError: a slot of the cluster has moved to another node."""
 
 
 class NoSuchKey(Exception):
-    """The key that was asked about is not there (yet)."""
+    """The key does not exist (yet)."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """Where the server is, and how to get in."""
+    """The address of a server and the credentials for it."""
 
     url: str
     password: str = field(default="", repr=False)
     cluster: bool = False
 
     def arguments(self) -> dict[str, Any]:
-        """What valkey-py's connections are made with; SettingError if the URL is wrong or has a password."""
+        """The arguments of valkey-py's connections; SettingError if the URL is wrong or has a password."""
         try:
             found: dict[str, Any] = parse_url(self.url)
         except ValueError as error:
@@ -62,10 +62,11 @@ class Server:
 
 
 class Connection:
-    """Connections that are opened when they are needed, and again when they were lost: one, or one for each node."""
+    """Connections to a server, one, or one for each node of a cluster. They are opened when needed, and again after
+    they were lost."""
 
     def __init__(self, server: Server, sleep: Callable[[float], None]) -> None:
-        """SettingError if valkey-py cannot make anything of the server's URL; nothing is opened."""
+        """SettingError if valkey-py does not accept the server's URL; nothing is opened."""
         self._server, self._sleep, self._arguments = server, sleep, server.arguments()
         self._cluster: Any = None
         self._open: dict[tuple[str, int] | None, Any] = {}
@@ -75,7 +76,8 @@ class Connection:
             raise SettingError(f"option url: {error}") from None
 
     def ask(self, key: str, *command: str) -> Reply:
-        """The reply to a command about a key that changes nothing; JobError if there is none, or it is an error."""
+        """The reply to a command about a key, which must change nothing; JobError if no reply comes, or it is an
+        error."""
         pauses = iter(_PAUSES)
         while True:
             try:
@@ -88,7 +90,7 @@ class Connection:
             except NoSuchKey:
                 raise
             except BaseException as error:
-                self.close()  # the rest of the reply may still be under way
+                self.close()  # the rest of the reply may still arrive
                 if not isinstance(error, _LOST):
                     raise
                 pause = next(pauses, None)
@@ -131,8 +133,8 @@ class Connection:
 
     @contextmanager
     def _answers(self, command: str = "") -> Iterator[None]:
-        """Errors of the server that will not be over soon, in our words; without a command while a connection is
-        opened."""
+        """Inside this context permanent errors of the server become JobErrors; there is no command while a connection
+        is opened."""
         try:
             yield
         except exceptions.AskError as error:
@@ -150,14 +152,14 @@ class Connection:
 
 
 class _Scanned:
-    """A parser for connections of valkey-py. A reply is given as it was scanned if it is not to be decoded, else as
-    Python objects, which the few replies are that open a connection."""
+    """A parser for connections of valkey-py. It returns a reply as it was scanned, or as Python objects if valkey-py
+    wants it decoded, as it does for the few replies while a connection is opened."""
 
     def __init__(self, socket_read_size: int) -> None:
         self._socket: socket.socket | None = None
 
     def on_connect(self, connection: Any) -> None:
-        self._socket = connection._sock  # where all parsers of valkey-py have it from
+        self._socket = connection._sock  # as all parsers of valkey-py do
 
     def on_disconnect(self) -> None:
         self._socket = None
@@ -173,7 +175,7 @@ class _Scanned:
             return reply if disable_decoding else reply.value()
         complaint = reply.value().decode(errors="replace")
         error = ClusterParser.parse_error(complaint)
-        error.args = (complaint,)  # with the code that it begins with
+        error.args = (complaint,)  # with the code at its beginning
         if isinstance(error, exceptions.ConnectionError):
             raise error
         return error

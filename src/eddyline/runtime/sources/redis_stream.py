@@ -1,15 +1,15 @@
 """Streams of a Redis or Valkey server: each entry is a row, its fields are the columns, as text.
 
-The server numbers the entries of a key with ids that only grow, and an entry never changes. So the entries after one id
-up to another, both noted before they are read, are the same whenever they are read: that is what an offset is. It has
-for each key the last id, and how many entries there were up to it. The counts say of a range how many entries it must
-have, and when more entries are gone from a key than were read, an unread one is among them: entries that are trimmed or
-deleted too early end the job, they are not missed in silence.
+The server numbers the entries of a key with ids that only grow, and an entry never changes. So the entries between two
+ids, both recorded before reading, are the same whenever they are read. An offset has for each key the last id, and the
+number of entries up to it. From the numbers we know how many entries a range must have; and if more entries are gone
+from a key than were read, an unread one is among them. So entries that are trimmed or deleted too early end the job
+instead of being missed silently.
 
-Several keys are one stream in the order of ids, which is that of arrival: no key is read beyond an id where another one
-may have more before it. Otherwise the rows of the slower key would be late for no reason of their own.
+Several keys are one stream in the order of ids, which is the order of arrival: no key is read beyond an id before which
+another key may have more entries. Otherwise rows of the slower key would be late only because of the reading.
 
-Only XRANGE and XINFO STREAM are asked, which change nothing on the server. Entries become columns without a Python
+Only XRANGE and XINFO STREAM are sent, which change nothing on the server. Entries become columns without a Python
 object for an entry or a value.
 """
 
@@ -40,24 +40,25 @@ from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
 from eddyline.runtime.sources.text import Bad, cast_or_null, readable_type
 
 _PAGE = 8192
-"""Entries that are asked for at a time: the server does nothing else meanwhile."""
+"""Entries of one request: the server does nothing else while it answers."""
 _POLL = 0.1
 """Seconds between two looks for new entries."""
 
 Ids = NDArray[np.uint64]
-"""Ids, one a line: milliseconds, and a number within them."""
+"""Ids, one a row: milliseconds, and a number within the millisecond."""
 _NONE: Ids = np.empty((0, 2), np.uint64)
 _LAST = ((1 << 64) - 1, (1 << 64) - 1)
 """The greatest id."""
 Offset = Mapping[str, Sequence[Any]]
-"""By key: the id up to which entries were read, and how many were ever added up to there. It is JSON."""
+"""For each key the id up to which entries were read, and how many entries were ever added up to it. It is JSON."""
 BEGINNING: Offset = {}
 """The offset of a job that has read nothing."""
 
 
 @dataclass(frozen=True)
 class Entries:
-    """A part of a stream that can be read by itself: the entries of a key after an id up to another, so many."""
+    """A part of a stream that can be read by itself: the entries of a key after one id up to another, and their
+    number."""
 
     key: str
     after: str
@@ -66,9 +67,9 @@ class Entries:
 
 
 class RedisStream:
-    """Options: keys; host, port and db, or url; cluster; password_env (the environment variable that has the password);
-    and start: 0, or $ for what comes from now on. Without `follow` it ends at the last entry there is when it is first
-    asked."""
+    """A stream of a Redis or Valkey server. Options: keys; host, port and db, or url; cluster; password_env (the
+    environment variable that has the password); and start: 0, or $ for entries from now on. Without `follow` it ends at
+    the entry that is the last one at the first request."""
 
     may_block = True
 
@@ -97,14 +98,14 @@ class RedisStream:
 
     @property
     def endless(self) -> bool:
-        """Whether it waits for more."""
+        """Whether the stream waits for more entries."""
         return self._follow
 
     def plan(self, start: Offset, limit: int) -> Offset:
-        """Where a batch of `limit` rows (or a few more, with equal ids) that begins at `start` should end; `start` if
-        there is nothing now. Of a key that `start` does not have only the beginning is noted, and the next batch reads
-        on from there: so where a job began is written down before it reads, and a first batch that is run again is the
-        same."""
+        """The end of a batch of `limit` rows (or a few more, with equal ids) that begins at `start`; `start` if there
+        are no entries now. For a key that `start` does not have, the end has only the position where reading begins,
+        and the next batch reads from there: so the beginning of a job is recorded before it reads, and a first batch
+        that is run again is the same."""
         known = [key for key in self._keys if key in start]
         end = {key: self._first(key) for key in self._keys if key not in start}
         for key, (ids, is_all) in self._next({key: start[key][0] for key in known}, limit).items():
@@ -118,16 +119,16 @@ class RedisStream:
         return {key: end[key] for key in self._keys}
 
     def ended(self, end: Offset) -> bool:
-        """Whether there is nothing to read after an offset, now or later."""
+        """Whether there are no entries after an offset, now and later."""
         return not self._follow and all(key in end and _id(end[key][0]) >= _id(self._target(key)) for key in self._keys)
 
     def between(self, start: Offset, end: Offset) -> list[Entries]:
-        """The rows of a batch, in parts that can be read by themselves: one for each key that has some."""
+        """The rows of a batch, in parts that can be read by themselves: one for each key with entries in the batch."""
         parts = (Entries(k, start[k][0], end[k][0], end[k][1] - start[k][1]) for k in end if k in start)
         return [part for part in parts if part.rows]
 
     def pieces(self, time: str | None = None) -> list[Entries]:
-        """What there is to read now, for a table."""
+        """All current entries, for a table."""
         start = self.plan(BEGINNING, 1)
         return self.between(start, self.plan(start, sys.maxsize))
 
@@ -162,12 +163,12 @@ class RedisStream:
             self.close()
 
     def close(self) -> None:
-        """Gives the connection back; it is opened again when it is needed."""
+        """Close the connection; it is opened again when it is needed."""
         self._connection.close()
 
     def _chunks(self, columns: Mapping[str, pa.Array], rows: int, wanted: Wanted) -> Iterator[Chunk]:
-        """Bytes as the declared types. Rows that are not text where they should be come as chunks of their own, so that
-        rows keep their order."""
+        """Chunks with the bytes converted to the declared types. Rows that are not valid text come as chunks of their
+        own, so that rows keep their order."""
         texts = dict(columns)
         broken: Bad = np.zeros(rows, dtype=np.bool_)
         reasons = pa.nulls(rows, pa.string())
@@ -215,8 +216,8 @@ class RedisStream:
             most -= asked
 
     def _next(self, start: Mapping[str, str], limit: int) -> dict[str, tuple[Ids, bool]]:
-        """The first `limit` ids after these, over all keys, and for each key whether that is all it has. Keys are read
-        as far as it takes to know: always the one that was read the least far."""
+        """The first `limit` ids after `start` over all keys, and for each key whether it has no more. The next page is
+        always of the key that was read the least far, until the ids are known."""
         share = max(1, limit // max(1, len(start)))
         found = {key: self._ids(key, after, share) for key, after in start.items()}
         more = {key: tuple(ids[-1]) for key, ids in found.items() if len(ids) == share}
@@ -238,7 +239,7 @@ class RedisStream:
         return np.concatenate([_NONE, *pages])
 
     def _first(self, key: str) -> Sequence[Any]:
-        """Where reading a key begins. Entries that are gone by then count as read."""
+        """The offset where reading a key begins. Entries that are already gone count as read."""
         last, added, length = self._info(key)
         return [last, added] if self._new_only else ["0-0", added - length]
 
@@ -248,7 +249,7 @@ class RedisStream:
         return self._targets[key]
 
     def _check_nothing_lost(self, key: str, at: str, count: int) -> None:
-        """After a look at what is there: if more entries are gone than were read, one that was not read is gone."""
+        """JobError if more entries of a key are gone than were read: then an unread one is among them."""
         last, added, length = self._info(key)
         if added - length > count:
             raise self._connection.failed(
@@ -261,8 +262,8 @@ class RedisStream:
             )
 
     def _info(self, key: str) -> tuple[str, int, int]:
-        """The last id ever given, how many entries were ever added (old servers: how many there are), how many there
-        are."""
+        """The last id ever given, the number of entries ever added (on old servers: of current entries), and the number
+        of current entries."""
         try:
             found = self._connection.ask(key, "XINFO", "STREAM", key).value()
         except NoSuchKey:
@@ -278,22 +279,22 @@ class Page:
     def __init__(self, reply: Reply) -> None:
         kinds, starts, lengths = reply.tokens.T
         bulk = np.flatnonzero(kinds == BULK)
-        # Arrow wants values side by side: with what is between them as values too, each second one is ours.
+        # Arrow needs adjacent values: the bytes between our values count as values too, so every second one is ours.
         offsets = np.column_stack([starts[bulk], starts[bulk] + lengths[bulk]]).ravel()
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(reply.data)]
         self._values = pa.LargeBinaryArray.from_buffers(pa.large_binary(), max(len(offsets) - 1, 0), buffers)
-        lists = np.flatnonzero(kinds == LIST)[1:]  # of an entry, then of its fields, in turns
+        lists = np.flatnonzero(kinds == LIST)[1:]  # alternately the list of an entry and that of its fields
         of_entry, of_fields = lists[::2], lists[1::2]
         is_id = np.zeros(len(kinds), dtype=np.bool_)
         is_id[of_entry + 1] = True
-        others = np.flatnonzero(~is_id[bulk])  # a name, then its value, in turns
+        others = np.flatnonzero(~is_id[bulk])  # alternately a name and its value
         self._names, self._places = self._values.take(others[::2] * 2), others[1::2] * 2
         self._entry = np.repeat(np.arange(len(of_entry)), lengths[of_fields] // 2)
         parts = pc.split_pattern(self._values.take(np.flatnonzero(is_id[bulk]) * 2).cast(pa.string()), "-").flatten()
         self.ids: Ids = parts.cast(pa.uint64()).to_numpy(zero_copy_only=False).reshape(-1, 2)
 
     def column(self, name: str) -> pa.Array:
-        """The values of a field; NULL where an entry does not have it, the last where it has several."""
+        """The values of a field; NULL if an entry does not have the field, the last value if it has several."""
         mine = pc.equal(self._names, pa.scalar(name.encode(), pa.large_binary())).to_numpy(zero_copy_only=False)
         places = np.full(len(self.ids), -1)
         places[self._entry[mine]] = self._places[mine]
@@ -315,13 +316,13 @@ def _text(id_: Iterable[int]) -> str:
 
 
 def _up_to(ids: Ids, last: tuple[int, ...]) -> int:
-    """How many of the ids, which grow, are not greater than one."""
+    """How many of these ascending ids are at most `last`."""
     high, low = ids[:, 0], ids[:, 1]
     return int(np.count_nonzero((high < last[0]) | ((high == last[0]) & (low <= last[1]))))
 
 
 def _url(options: Options) -> str:
-    """Where the server is: the option url, or a URL made of host, port and db."""
+    """The URL of the server: the option url, or one made of host, port and db."""
     given = [key for key in ("host", "port", "db") if key in options]
     host, port, db = options.text("host", "localhost"), options.whole("port", 6379, 1), options.whole("db", 0)
     url = options.text("url")

@@ -1,12 +1,12 @@
-"""Which files of a stream were read, in the order in which they were read.
+"""The register of a stream's files that were read, in the order of reading.
 
-How far a stream was read is a place in this list, whatever the names of the files and whenever they appear. A file is
-added before a batch that reads it is decided, so an offset never names a place that is not there. Entries behind the
-newest offset belong to no batch: `keep` drops them.
+A place in this list says how far a stream was read, whatever the names of the files and whenever they appear. A file is
+added before the decision of the batch that reads it, so an offset never names a missing place. Entries after the newest
+offset belong to no batch: `keep` drops them.
 
-In a checkpoint the list is a few files `files/STREAM/NUMBER`, each the entries from some place on; later files win over
-earlier ones. A new file takes up those before it that are not much larger, so there are few of them, and an entry is
-written again only some times.
+In a checkpoint the list is a few files `files/STREAM/NUMBER`, each with the entries from some place on; later files
+override earlier ones. A new file merges the files before it that are not much larger, so there are few files, and an
+entry is rewritten only a few times.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.store import Store, as_name
 
 _LIKE = 2
-"""A part is taken up by the next one unless it is more than so many times as large."""
+"""A file is merged into the next one unless it is more than this many times as large."""
 
 
 class Register:
-    """The files of one stream that were read. Without a store it is forgotten with the run; `at` makes of a name, a
-    size and a time the file (Files.at)."""
+    """The files of one stream that were read. Without a store the list ends with the run; `at` makes a file from its
+    name, size and time (Files.at)."""
 
     def __init__(self, at: Callable[[str, int, int], Found], store: Store | None = None, stream: str = "") -> None:
         self._store, self._folder = store, f"files/{as_name(stream)}"
@@ -60,13 +60,14 @@ class Register:
         return self._files[place]
 
     def add(self, files: Iterable[Found]) -> None:
-        """These are read next."""
+        """Add files that are read next."""
         for file in files:
             self._places[file.name] = len(self._files)
             self._files.append(file)
 
     def see_anew(self, place: int) -> None:
-        """Of the file at a place no row was used yet: it is as it is now. One that is gone stays as it was seen."""
+        """Accept the current size and time of the file at a place, because none of its rows was used yet. A file that
+        is gone keeps its old entry."""
         file = self._files[place]
         with contextlib.suppress(FileNotFoundError):
             now = os.stat(file.path)
@@ -74,14 +75,14 @@ class Register:
             self._saved = min(self._saved, place)
 
     def keep(self, places: int) -> None:
-        """Only the first so many files were read."""
+        """Keep only the first `places` files: the others were not read."""
         for file in self._files[places:]:
             del self._places[file.name]
         del self._files[places:]
         self._saved = min(self._saved, places)
 
     def unread(self, found: Iterable[Found]) -> list[Found]:
-        """The files that are not in the list; JobError if one that is has changed."""
+        """The files that are not in the list; JobError if a file in the list has changed."""
         new = []
         for file in found:
             place = self._places.get(file.name)
@@ -94,7 +95,7 @@ class Register:
         return new
 
     def save(self) -> None:
-        """What was added is in the checkpoint afterwards."""
+        """Write the added files to the checkpoint."""
         if self._store is None or self._saved == len(self._files):
             return
         first, replaced = self._saved, []
@@ -104,7 +105,7 @@ class Register:
             replaced.append(name)
         number = 1 + max([int(name) for name, _ in self._parts] + [int(name) for name in replaced], default=0)
         entries = [(file.name, file.size, file.changed) for file in self._files[first:]]
-        body = json.dumps({"files": entries, "first": first})  # which can write names that are not Unicode
+        body = json.dumps({"files": entries, "first": first})  # json, because it can write names that are not Unicode
         self._store.write(f"{self._folder}/{number:08}", sealed(body.encode()))
         self._parts.append((f"{number:08}", first))
         self._saved = len(self._files)

@@ -1,7 +1,6 @@
-"""The protocol of Redis and Valkey (RESP 2), as much of it as reading replies takes.
+"""The protocol of Redis and Valkey (RESP 2), as far as reading replies needs it.
 
-A reply is scanned by a compiled loop into a flat list of tokens, whatever it holds; the caller makes of them what it
-needs.
+A compiled loop scans a reply of any kind into a flat list of tokens; the caller interprets them.
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ ERROR, NUMBER, BULK, LIST = (ord(c) for c in "-:$*")
 
 
 class NotAReply(Exception):
-    """The bytes are not what a Redis or Valkey server says."""
+    """The bytes are not a reply of a Redis or Valkey server."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply: its bytes, and its tokens in their order: kind, where it starts, how long it is (a list: its items)."""
+    """A reply: its bytes, and its tokens in order, each with its kind, its start and its length (for a list, the number
+    of items)."""
 
     data: NDArray[np.uint8]
     tokens: NDArray[np.int64]
@@ -46,7 +46,7 @@ class Reply:
 
 
 def receive(source: socket.socket) -> Reply:
-    """The next reply; NotAReply if it is none, ConnectionError if the server hangs up."""
+    """Read the next reply; NotAReply if the bytes are not one, ConnectionError if the server closes the connection."""
     data, tokens = np.empty(1 << 16, np.uint8), np.empty((1 << 10, 3), np.int64)
     size = at = count = 0
     todo = 1
@@ -71,9 +71,10 @@ def receive(source: socket.socket) -> Reply:
 def scan(
     data: NDArray[np.uint8], size: int, at: int, todo: int, tokens: NDArray[np.int64], count: int
 ) -> tuple[int, int, int]:
-    """Reads on in a reply of which `size` bytes have come: from byte `at`, with `todo` values still to come and `count`
-    tokens found. Stops where a token is not whole, or there is no room for it. Answers the same three; a todo of -1
-    says that this is no reply. Lists need no stack: one of n values is n values more to come in its place."""
+    """Continue to scan a reply of which `size` bytes have come: from byte `at`, with `todo` values still to come and
+    `count` tokens found. It stops at an incomplete token, or if there is no room for a token. Returns the new at, todo
+    and count; a todo of -1 says that the bytes are not a reply. Lists need no stack: a list of n values adds n to
+    todo."""
     while todo > 0 and count < len(tokens):
         end = at + 1
         while end < size and data[end] != 13:

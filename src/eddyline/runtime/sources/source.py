@@ -1,7 +1,7 @@
-"""What a source is: a schema known before any row is read, and chunks of readable and dead rows.
+"""The interface of sources: a schema known before any row is read, and chunks of readable and dead rows.
 
 Invariant: every row of the input is in exactly one chunk, either in `rows` or in `dead`, so that the counts of a run
-add up. A row is dead if a value that the query *needs* cannot be read; a value that nobody needs cannot kill a row,
+add up. A row is dead if a value that the query *needs* cannot be read; other unreadable values do not make a row dead,
 so declaring a dead-letter output never changes a result.
 """
 
@@ -26,15 +26,15 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a reader should deliver: `needed` columns decide whether a row is readable, `columns` (which include them)
-    come along, for late and dead outputs."""
+    """The columns that a reader should deliver: the `needed` columns decide whether a row is readable; `columns`
+    includes them and adds the columns for late and dead outputs."""
 
     needed: tuple[str, ...]
     columns: tuple[str, ...]
 
     @staticmethod
     def of(schema: pa.Schema, needed: Sequence[str], everything: bool) -> Wanted:
-        """The needed columns in the order of the schema, never none at all (a row must be countable); or all
+        """The needed columns in the order of the schema, at least one (rows must be counted); with `everything`, all
         columns."""
         chosen = tuple(n for n in schema.names if n in needed)
         return Wanted(chosen, tuple(schema.names) if everything else chosen or tuple(schema.names[:1]))
@@ -42,8 +42,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Found:
-    """A file as it was seen: its path, its name in the folder that is read, its size, and when it was last changed (in
-    nanoseconds). A generator of rows is one file without a name."""
+    """A file as it was found: its path, its name relative to the folder that is read, its size, and the time of its
+    last change (in nanoseconds). A generator of rows is one file without a name."""
 
     path: str = ""
     name: str = ""
@@ -53,8 +53,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a source that can be read by itself: a file, or one row group of it. `rows` is about how many, `newest`
-    about the newest event time, if that is known. The pieces of a file have the groups 0, 1, 2, ..."""
+    """A part of a source that can be read by itself: a file, or one row group of it. `rows` is its approximate number
+    of rows, `newest` its approximate newest event time, if known. The pieces of a file have the groups 0, 1, 2, ..."""
 
     file: Found
     rows: int
@@ -67,11 +67,11 @@ class Source(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """All columns, without reading rows (but perhaps after a look at the first block)."""
+        """All columns; known without reading rows, except perhaps the first block."""
 
     @property
     def endless(self) -> bool:
-        """Whether it never ends by itself."""
+        """Whether the source never ends by itself."""
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """The rows, from the start, in bounded memory."""
@@ -82,45 +82,45 @@ class Files(Source, Protocol):
     """A source of files, each of which is read once."""
 
     def found(self) -> list[Found]:
-        """The files that there are to read now, in the order of their paths."""
+        """The files to read now, in the order of their paths."""
 
     def at(self, name: str, size: int, changed: int) -> Found:
-        """The file of this name, as it was seen before."""
+        """The file of this name, with the size and time with which it was found before."""
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
         """The pieces of a file; `time` is the column of event times."""
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
-        """The rows of a piece; JobError if the file is not as it was seen."""
+        """The rows of a piece; JobError if the file has changed since it was found."""
 
     def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
-        """The rows of a file; JobError if it is not as it was seen."""
+        """The rows of a file; JobError if the file has changed since it was found."""
 
 
 @runtime_checkable
 class Log(Source, Protocol):
-    """A source with offsets of its own kind (JSON, {} is the beginning): what lies between two of them is the same
-    whenever it is read."""
+    """A source with offsets of its own kind (JSON, {} is the beginning): the rows between two offsets are the same
+    whenever they are read."""
 
     def plan(self, start: Any, limit: int) -> Any:
-        """Where a batch of about `limit` rows that begins at `start` should end; `start` if there is nothing now."""
+        """The end of a batch of about `limit` rows that begins at `start`; `start` if there are no rows now."""
 
     def ended(self, end: Any) -> bool:
-        """Whether there is nothing to read after an offset, now or later."""
+        """Whether there are no rows after an offset, now and later."""
 
     def between(self, start: Any, end: Any) -> list[Any]:
-        """The rows of a batch in pieces, which have `rows`."""
+        """The rows of a batch in pieces, each with its number of rows in `rows`."""
 
     def read_piece(self, piece: Any, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a piece."""
 
     def close(self) -> None:
-        """No more is asked for now."""
+        """Release connections: no more rows are needed now."""
 
 
 @runtime_checkable
 class Blocking(Protocol):
-    """A source that says whether reading it may wait for the world: if so, it is read in a thread."""
+    """A source that may wait for the outside world: if it says so, it is read in a thread."""
 
     @property
     def may_block(self) -> bool:
@@ -151,7 +151,7 @@ def no_rows(schema: pa.Schema, wanted: Wanted) -> pa.RecordBatch:
 
 
 def dead_schema(schema: pa.Schema) -> pa.Schema:
-    """What the dead rows of a stream look like: its columns as text, and the reason.
+    """The schema of a stream's dead rows: its columns as text, and the reason.
 
     >>> dead_schema(pa.schema([("id", pa.int64())])).names
     ['id', 'reason']
@@ -161,7 +161,7 @@ def dead_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def dead_rows(schema: pa.Schema, rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
-    """Rows (of any types, perhaps lacking columns) in the shape of a dead-letter output."""
+    """Rows (of any types, perhaps lacking columns) with the schema of a dead-letter output."""
     arrays = [
         as_text(rows.column(name)) if name in rows.schema.names else pa.nulls(rows.num_rows, pa.string())
         for name in schema.names

@@ -1,8 +1,8 @@
 """Text to typed columns, where a value that cannot be read costs its own row and no other.
 
-The whole column is cast at once; only when that fails are the bad rows looked for: first by the shape a value must
-have (one regular expression over the column), then, for what has the right shape but is out of range, by halving. So
-a clean column costs one cast, and a column full of rubbish still no Python step per row.
+The whole column is cast at once; only if that fails are the bad rows searched: first by the shape of a value (one
+regular expression over the column), then, for values of the right shape that are out of range, by halving. So a clean
+column costs one cast, and even a column full of bad values needs no Python step per row.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def readable_type(type_: pa.DataType) -> bool:
 
 
 def cast_text(values: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad | None]:
-    """Strings as `type_`, NULL where that cannot be, and the mask of those rows (None: all could be read).
+    """Strings as `type_`, NULL where a string cannot be read, and the mask of those rows (None: all could be read).
 
     >>> cast_text(pa.array(["1", "x", None]), pa.int64())[1]
     array([False,  True, False])
@@ -82,7 +82,7 @@ def cast_or_null(
 
 
 def _misshapen(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Where a value cannot be of the type by its looks, or is a number that does not fit in."""
+    """Where a value does not have the shape of the type, or is a number outside its range."""
     pattern = next(pattern for matches, pattern in _SHAPES if matches(type_))
     wrong = pc.invert(pc.match_substring_regex(values, pattern))
     if pa.types.is_integer(type_):
@@ -127,7 +127,8 @@ def has_zone(texts: pa.Array) -> bool:
 
 
 def _to_timestamp(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """ISO 8601 with or without a zone (then UTC), in one column; digits beyond the microsecond are cut off."""
+    """Timestamps from ISO 8601, with or without a zone (then UTC) in one column; digits beyond the microsecond are cut
+    off."""
     naive = pa.timestamp("us")
     try:
         return pc.cast(pc.cast(values, naive), type_)

@@ -22,13 +22,13 @@ from eddyline.runtime.sources.generate.values import Distribution, Domain, Value
 
 _EXACT_ZIPF = 1 << 20
 _LARGEST = float(np.nextafter(2.0**63, 0))
-"""Whole numbers pass through int64 and float64."""
+"""The largest whole number: whole numbers are computed in int64 and float64."""
 _MISS_BITS = {8: 6, 16: 14, 32: 30, 64: 61}
 Floats = NDArray[np.float64]
 
 
 def defaults(type_: pa.DataType, is_time: bool) -> dict[str, Value]:
-    """What may be said of a column of this type, with the values that hold if nothing is said."""
+    """The settings of a column of this type, with their default values."""
     if is_time:
         return {}
     if pa.types.is_temporal(type_):
@@ -48,7 +48,7 @@ def defaults(type_: pa.DataType, is_time: bool) -> dict[str, Value]:
 
 
 def check(name: str, type_: pa.DataType, settings: Mapping[str, Value]) -> None:
-    """Refuses (SettingError) what the column's type cannot hold or its distribution not draw from."""
+    """SettingError for a domain that the column's type cannot hold, or from which its distribution cannot draw."""
     domain, distribution = settings.get("domain"), settings.get("distribution")
     if not isinstance(domain, Domain):
         return
@@ -74,15 +74,16 @@ def check(name: str, type_: pa.DataType, settings: Mapping[str, Value]) -> None:
 
 
 def _most(type_: pa.DataType) -> float:
-    """The largest number that is made in a column of fractions."""
+    """The largest number in a column of fractions."""
     if pa.types.is_decimal(type_):
         return float(min(10.0**type_.precision - 1, _LARGEST) / 10.0**type_.scale)
     return float(np.finfo(np.float32 if type_ == pa.float32() else np.float64).max)
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The rows to make values for: their numbers, event times (microseconds) and places within the segment (0 to 1)."""
+class RowsToMake:
+    """The rows for which values are made: their numbers, event times (microseconds) and places within the segment (0 to
+    1)."""
 
     numbers: NDArray[np.int64]
     times: NDArray[np.int64]
@@ -93,18 +94,18 @@ class Rows:
         return len(self.numbers)
 
     def between(self, first: float, last: float) -> Floats:
-        """A setting's value for each row."""
+        """The value of a setting for each row, between its values at the ends of the segment."""
         return np.full(len(self), first) if first == last else first + (last - first) * self.places
 
     def chance(self, first: Value, last: Value) -> NDArray[np.bool_]:
-        """True with a share that moves from first to last; always draws, so that settings do not change other
-        columns."""
+        """For each row whether it is chosen, with a chance that moves from first to last. It always draws random
+        numbers, so that a setting of one column does not change other columns."""
         assert isinstance(first, float) and isinstance(last, float)
         return self.rng.random(len(self)) < self.between(first, last)
 
 
-def make(type_: pa.DataType, first: dict[str, Value], last: dict[str, Value], rows: Rows) -> pa.Array:
-    """A column; `first` and `last` are its settings at the ends of the segment."""
+def make(type_: pa.DataType, first: dict[str, Value], last: dict[str, Value], rows: RowsToMake) -> pa.Array:
+    """The values of a column; `first` and `last` are its settings at the ends of the segment."""
     nulls = rows.chance(first["nulls"], last["nulls"])
     if pa.types.is_temporal(type_):
         values = pc.cast(pa.array(rows.times, pa.timestamp("us")), type_, safe=False)
@@ -115,7 +116,7 @@ def make(type_: pa.DataType, first: dict[str, Value], last: dict[str, Value], ro
     return pc.if_else(pa.array(nulls), pa.scalar(None, type_), values) if nulls.any() else values
 
 
-def _drawn(type_: pa.DataType, first: dict[str, Value], last: dict[str, Value], rows: Rows) -> pa.Array:
+def _drawn(type_: pa.DataType, first: dict[str, Value], last: dict[str, Value], rows: RowsToMake) -> pa.Array:
     domain, end, distribution = first["domain"], last["domain"], first["distribution"]
     assert isinstance(domain, Domain) and isinstance(end, Domain) and isinstance(distribution, Distribution)
     low, high = rows.between(domain.low, end.low), rows.between(domain.high, end.high)
@@ -135,7 +136,7 @@ def _drawn(type_: pa.DataType, first: dict[str, Value], last: dict[str, Value], 
     return pa.array(np.where(hits, numbers, misses)).cast(type_)
 
 
-def _steps(sizes: Floats, distribution: Distribution, rows: Rows, fixed: bool) -> Floats:
+def _steps(sizes: Floats, distribution: Distribution, rows: RowsToMake, fixed: bool) -> Floats:
     """Whole numbers from 0 to size - 1 for each row."""
     if distribution.name == "constant":
         return np.zeros(len(rows))
@@ -157,13 +158,15 @@ def _steps(sizes: Floats, distribution: Distribution, rows: Rows, fixed: bool) -
 
 @lru_cache(maxsize=64)
 def _zipf_shares(size: int, exponent: float) -> Floats:
-    """Cumulative shares of ranks 1..size, less the last, so that a chance below 1 always finds a rank."""
+    """The cumulative shares of ranks 1..size without the last, so that a random number below 1 always finds a rank."""
     shares = np.cumsum(np.arange(1, size + 1, dtype=np.float64) ** -exponent)
     result: Floats = shares[:-1] / shares[-1]
     return result
 
 
-def _continuous(type_: pa.DataType, low: Floats, high: Floats, distribution: Distribution, rows: Rows) -> pa.Array:
+def _continuous(
+    type_: pa.DataType, low: Floats, high: Floats, distribution: Distribution, rows: RowsToMake
+) -> pa.Array:
     if distribution.name == "uniform":
         values = low + (high - low) * rows.rng.random(len(rows))
     elif distribution.name == "constant":

@@ -1,5 +1,4 @@
-"""Drift scripts: what changes when, as a list of segments of event time in which every setting moves in a straight
-line.
+"""Drift scripts: a script becomes a list of segments of event time in which every setting changes linearly.
 
     30 s: a.domain = 0..9, rate = 50000; 60 s: rate ~ 1000
 
@@ -23,8 +22,8 @@ _STEP = re.compile(r"\s*([\w.]+)\s*([=~])\s*([^=~]+)$")
 
 
 @dataclass(frozen=True)
-class Segment:
-    """A stretch of event time (microseconds from the start; `end` is None for the last) and all settings at both its
+class DriftSegment:
+    """A stretch of event time (microseconds from the start; `end` is None for the last one) and all settings at both
     ends."""
 
     start: int
@@ -40,7 +39,7 @@ class _Point:
     gradual: bool
 
 
-def segments(settings: Mapping[str, Value], script: str) -> tuple[Segment, ...]:
+def segments(settings: Mapping[str, Value], script: str) -> tuple[DriftSegment, ...]:
     """The segments of a drift script (`""`: one, without end) over the settings at the start.
 
     >>> [s.first["rate"] for s in segments({"rate": 10.0}, "5 s: rate = 20; 9 s: rate ~ 40")]
@@ -55,7 +54,7 @@ def segments(settings: Mapping[str, Value], script: str) -> tuple[Segment, ...]:
         for key, gradual, value in steps:
             points[key].append(_Point(time, value, gradual))
     return tuple(
-        Segment(
+        DriftSegment(
             start,
             end,
             {key: _at(key, track, start, False) for key, track in points.items()},
@@ -87,7 +86,7 @@ def _steps(script: str, known: Mapping[str, Value]) -> list[tuple[int, list[tupl
 
 
 def _at(key: str, track: list[_Point], time: int, before: bool) -> Value:
-    """The value at a time; with `before`, as it is just before a jump at that time."""
+    """The value of a setting at a time; with `before`, its value just before a jump at that time."""
     past = [i for i, point in enumerate(track) if point.time < time or (point.time == time and not before) or i == 0]
     here, after = track[past[-1]], track[past[-1] + 1 : past[-1] + 2]
     if not after or not after[0].gradual:

@@ -1,4 +1,4 @@
-"""When row number i is made: the inverse of the rows made up to a time, exact for rates that move in straight lines.
+"""The time of row number i: the inverse of the number of rows up to a time, exact for rates that change linearly.
 
 In a segment with rates r0 and r1 at its ends and slope k, the rows after x seconds are n = r0 x + k x^2 / 2, hence
 x = 2 n / (r0 + sqrt(r0^2 + 2 k n)), which is n / r0 for k = 0 without a special case.
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.runtime.sources.generate.drift import Segment
+from eddyline.runtime.sources.generate.drift import DriftSegment
 
 
 class Pace:
     """Times of rows, in microseconds from the start."""
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
+    def __init__(self, segments: Sequence[DriftSegment]) -> None:
         self._starts = np.array([s.start for s in segments], dtype=np.float64) / 1e6
         lengths = np.array([(s.end or s.start) - s.start for s in segments], dtype=np.float64) / 1e6
         self._rates = np.array([s.first["rate"] for s in segments], dtype=np.float64)
@@ -29,7 +29,7 @@ class Pace:
         self.ends = bool(self._rates[-1] == 0)
 
     def rows_until(self, time: float) -> int:
-        """How many rows are made before a time (microseconds); up to the end, if the rate becomes 0."""
+        """The number of rows before a time (microseconds); of all rows, if the rate becomes 0 before that time."""
         seconds = min(time / 1e6, self._starts[-1]) if self.ends else time / 1e6
         at = int(np.searchsorted(self._starts, seconds, "right")) - 1
         x = seconds - self._starts[at]

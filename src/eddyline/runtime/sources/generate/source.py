@@ -1,9 +1,9 @@
 """The generator as a source.
 
-Rows are made in blocks of a fixed size, each with a random generator of its own seeded by (seed, number of the
-block), so the rows are a function of the declaration and the seed alone, however they are read. A row made at time t
-has an event time between t - disorder and t: with a LATENESS of at least the disorder no row is late, but for the
-share that `late` asks for.
+Rows are made in blocks of a fixed size, each with a random generator of its own seeded by (seed, number of the block),
+so the rows depend on the declaration and the seed alone, however they are read. A row made at time t has an event time
+between t - disorder and t: with a LATENESS of at least the disorder no row is late, except the share that `late` asks
+for.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
 from eddyline.runtime.options import Options, duration, instant
-from eddyline.runtime.sources.generate.columns import Rows, check, defaults, make
-from eddyline.runtime.sources.generate.drift import Segment, segments
+from eddyline.runtime.sources.generate.columns import RowsToMake, check, defaults, make
+from eddyline.runtime.sources.generate.drift import DriftSegment, segments
 from eddyline.runtime.sources.generate.pace import Pace
 from eddyline.runtime.sources.generate.values import Value, read_value
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted
@@ -75,11 +75,11 @@ class GenerateSource:
             block += 1
 
     def found(self) -> list[Found]:
-        """One file without a name, of so many rows."""
+        """The generator as one file without a name, with its number of rows as size."""
         return [Found(size=self._rows or 0)]
 
     def at(self, name: str, size: int, changed: int) -> Found:
-        """The same, as it was."""
+        """The same file, as it was found before."""
         return Found(size=size)
 
     def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
@@ -87,7 +87,7 @@ class GenerateSource:
         return self.read(wanted)
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
-        """The blocks, if there is an end to them."""
+        """The blocks of a generator that ends."""
         blocks = range(-(-(self._rows or 0) // _BLOCK))
         ends = [self._pace.times(block * _BLOCK + self._size(block) - 1, 1)[0][0] for block in blocks]
         return [Piece(file, self._size(block), block, self._start + int(ends[block])) for block in blocks]
@@ -103,7 +103,7 @@ class GenerateSource:
         return Chunk(self._block(block, self._size(block)).select(list(wanted.columns)))
 
     def _settings(self, options: Options) -> dict[str, Value]:
-        """Every setting at the start: what the options say, else the default."""
+        """The value of every setting at the start: that of the option, else the default."""
         settings = {key: _value(key, options.text(key)) if key in options else value
                     for key, value in _STREAM_SETTINGS.items()}  # fmt: skip
         for field in self.schema:
@@ -132,12 +132,14 @@ class GenerateSource:
             return runs[0]
         return pa.Table.from_batches(runs).combine_chunks().to_batches()[0]
 
-    def _run(self, segment: Segment, first: int, made: NDArray[np.int64], rng: np.random.Generator) -> pa.RecordBatch:
+    def _run(
+        self, segment: DriftSegment, first: int, made: NDArray[np.int64], rng: np.random.Generator
+    ) -> pa.RecordBatch:
         """Rows of one block within one segment."""
         length = (segment.end or segment.start) - segment.start
         places = (made - segment.start) / length if length else np.zeros(len(made))
         numbers = np.arange(first, first + len(made), dtype=np.int64)
-        rows = Rows(numbers, self._event_times(segment, numbers, made, places, rng), places, rng)
+        rows = RowsToMake(numbers, self._event_times(segment, numbers, made, places, rng), places, rng)
         arrays = []
         for field in self.schema:
             name = field.name.lower()
@@ -150,13 +152,13 @@ class GenerateSource:
 
     def _event_times(
         self,
-        segment: Segment,
+        segment: DriftSegment,
         numbers: NDArray[np.int64],
         made: NDArray[np.int64],
         places: NDArray[np.float64],
         rng: np.random.Generator,
     ) -> NDArray[np.int64]:
-        rows = Rows(numbers, made, places, rng)
+        rows = RowsToMake(numbers, made, places, rng)
 
         def setting(key: str) -> NDArray[np.float64]:
             first, last = segment.first[key], segment.last[key]
@@ -171,13 +173,13 @@ class GenerateSource:
 
 
 def _of_column(name: str, settings: Mapping[str, Value]) -> dict[str, Value]:
-    """What the settings say of one column."""
+    """The settings of one column."""
     own = ((key.rpartition("."), value) for key, value in settings.items())
     return {word: value for (column, _, word), value in own if column == name.lower()}
 
 
 def _value(key: str, text: str) -> Value:
-    """The value of an option; what is wrong with it is told with its place."""
+    """The value of an option; SettingError with the option's name if it is wrong."""
     try:
         return read_value(key, text)
     except SettingError as error:

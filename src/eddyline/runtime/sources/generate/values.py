@@ -1,7 +1,7 @@
-"""What a generator can be told about a value: a number, a time, a domain, a distribution; and how two of them blend.
+"""Values of a generator's settings: a number, a time, a domain, a distribution; and how two of them are blended.
 
-Everything that drift may change is one of these. `blend` is what a ramp does half way; what cannot be blended can
-only jump.
+Every setting that drift may change is one of these. `blend` gives the values of a ramp; settings that cannot be blended
+can only jump.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Value = float | Domain | Distribution
 
 
 def read_value(key: str, text: str) -> Value:
-    """The value of an option or of a drift step; what it must be follows from the last word of its key."""
+    """Parse the value of an option or of a drift step; the last word of its key says which kind it must be."""
     text = text.strip()
     kind = key.rpartition(".")[2]
     if kind in ("disorder", "late_by"):
