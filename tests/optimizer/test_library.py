@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from eddyline.optimizer.library import Library
+from eddyline.codec import packed, unpacked
+from eddyline.optimizer.library import Library, RememberedSnapshot
 from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.tuning import DEFAULT as TUNING
 from eddyline.plan.tree import Tree, mjoin
@@ -53,7 +52,7 @@ def test_saved_and_restored(tree: Tree) -> None:
     library, again = Library(), Library()
     library.remember({"rate 0": 5.0}, mjoin(3), Cost(1.0, 1.0))
     library.remember(FIGURES, tree, Cost(0.5, 100.0))
-    again.restore(json.loads(json.dumps(library.saved())))
+    again.restore(unpacked(packed(library.saved()), tuple[RememberedSnapshot, ...]))
     assert again.saved() == library.saved() and again.recall(FIGURES) == library.recall(FIGURES) == (
         tree, Cost(0.5, 100.0),
     )  # fmt: skip

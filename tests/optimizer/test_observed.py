@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from math import exp, log
 
@@ -10,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eddyline.codec import packed, unpacked
 from eddyline.optimizer.conditions import Condition
-from eddyline.optimizer.observed import Observed
+from eddyline.optimizer.observed import Observed, ObservedSnapshot
 from eddyline.optimizer.tuning import DEFAULT as TUNING
 from eddyline.optimizer.workload import Access, Selection
 from tests.support.properties import examples
@@ -172,7 +172,7 @@ def test_without_windows_nothing_fades() -> None:
 def test_saved_and_restored() -> None:
     observed, again = probed([(1, 2), (2, 4)], [KEY_AB, KEY_BC], [0.02, 0.01]), Observed(3)
     observed.add(0.5, [1, 2, 3], {}, 1.0)
-    again.restore(json.loads(json.dumps(observed.saved())))
+    again.restore(unpacked(packed(observed.saved()), ObservedSnapshot))
     assert again == observed
 
 
@@ -184,7 +184,7 @@ def test_selections_are_counted_and_fade() -> None:
     observed.add(TUNING.half_life, [0, 0, 0], {}, 1.0, {1: (500, 500, 0.0)})
     assert seen.tuples == pytest.approx(1000) and seen.share == pytest.approx(0.625, rel=0.01)
     again = Observed(3)
-    again.restore(json.loads(json.dumps(observed.saved())))
+    again.restore(unpacked(packed(observed.saved()), ObservedSnapshot))
     assert again == observed
     nothing = Observed(1)
     nothing.add(1.0, [0], {}, 1.0, {0: (10**9, 0, 1.0)})

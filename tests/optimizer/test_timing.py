@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import pairwise
 
 import pytest
 
-from eddyline.optimizer.timing import GLANCE, Timing, Usage
+from eddyline.codec import packed, unpacked
+from eddyline.optimizer.timing import GLANCE, Timing, TimingSnapshot, Usage
 from eddyline.optimizer.trend import Trend
 from eddyline.optimizer.tuning import DEFAULT as TUNING
 
@@ -334,7 +334,7 @@ def test_saved_and_restored() -> None:
     batches = after_first_look()
     batches.feed(TUNING.interval_rows, Usage(1.5, 950, 1000, 0.1))
     again = Timing(2.0)
-    again.restore(json.loads(json.dumps(batches.timing.saved())))
+    again.restore(unpacked(packed(batches.timing.saved()), TimingSnapshot))
     assert again.saved() == batches.timing.saved()
     assert again.due() == batches.timing.due() == "memory is near its limit"
     assert again.looked and again.started and again.changed(STILL) == ""

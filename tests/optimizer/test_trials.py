@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from eddyline.optimizer.trials import Trials
+from eddyline.codec import packed, unpacked
+from eddyline.optimizer.trials import Trials, TrialsSnapshot
 from eddyline.optimizer.tuning import DEFAULT as TUNING
 from eddyline.plan.tree import Tree, mjoin
 
@@ -88,6 +87,6 @@ def test_saved_and_restored() -> None:
     trials.verdict(LIMIT, 9.0, 110.0, 1)
     on_trial(trials, 200.0, 2)
     again = Trials(WINDOW)
-    again.restore(json.loads(json.dumps(trials.saved())))
+    again.restore(unpacked(packed(trials.saved()), TrialsSnapshot))
     assert again.saved() == trials.saved() and again.now == trials.now and again.due(210.0)
     assert again.lost(LEFT, 111.0, 2)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from eddyline.engine.estimate import Estimate
+from eddyline.engine.planner_snapshot import PlannerSnapshot
 from eddyline.migration.migration import Migration
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
 from eddyline.routing.eddy import Eddy
 from eddyline.settings import Settings
-from eddyline.state.shelf import Saved
 from eddyline.state.stem import SteM
 
 How = Literal["at once", "moving state", "parallel track"]
@@ -69,10 +69,10 @@ class PlanSource(Protocol):
     def estimate(self, running: Running) -> Estimate | None:
         """What is believed of the current plan, if there is anything."""
 
-    def saved(self) -> Saved:
+    def saved(self) -> PlannerSnapshot | None:
         """What was learned, for another process."""
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: PlannerSnapshot | None) -> None:
         """Go on with what another process learned; None if its plan source learned nothing."""
 
 
@@ -102,10 +102,10 @@ class FixedPlan:
     def estimate(self, running: Running) -> Estimate | None:
         return None
 
-    def saved(self) -> Saved:
+    def saved(self) -> None:
         return None
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: PlannerSnapshot | None) -> None:
         pass
 
 

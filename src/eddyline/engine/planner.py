@@ -11,6 +11,7 @@ from functools import partial
 
 from eddyline.engine.estimate import Child, Estimate, Share, cost_text
 from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running, how_asked
+from eddyline.engine.planner_snapshot import PlannerSnapshot, Probes, Selections
 from eddyline.engine.sampled import combinations, distinct, mean_weights
 from eddyline.optimizer.optimizer import Held, Optimizer, Outcome
 from eddyline.optimizer.timing import Usage
@@ -23,11 +24,7 @@ from eddyline.query.model import Query
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 from eddyline.settings import Settings, size_text
-from eddyline.state.shelf import Saved
 from eddyline.state.stem import SteM
-
-Probes = dict[tuple[int, int], tuple[int, int]]
-Selections = dict[int, tuple[int, int, float]]
 
 
 class Planner:
@@ -166,20 +163,18 @@ class Planner:
         costs = [cost_text(cost.cpu, cost.memory) for cost in (last.cost, last.now)]
         return f"  last proposal, {taken}: {tree}, predicted {costs[0]}\n    instead of {costs[1]}; {last.why}"
 
-    def saved(self) -> Saved:
+    def saved(self) -> PlannerSnapshot:
         """What was counted and learned, for another process."""
-        probes = [[*key, *counts] for key, counts in self._probes.items()]
-        selections = [[number, *counts] for number, counts in self._selections.items()]
-        return [self.optimizer.saved(), self._rows, probes, selections, self._slices]
+        counted = tuple(self._rows), dict(self._probes), dict(self._selections), self._slices
+        return PlannerSnapshot(self.optimizer.saved(), *counted)
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: PlannerSnapshot | None) -> None:
         """Go on from there, if the other process had a planner."""
         if saved is None:
             return
-        optimizer, self._rows, probes, selections, self._slices = saved
-        self._probes = {(span, target): (tuples, made) for span, target, tuples, made in probes}
-        self._selections = {number: (tuples, passed, took) for number, tuples, passed, took in selections}
-        self.optimizer.restore(optimizer)
+        self._rows, self._slices = list(saved.rows), saved.slices
+        self._probes, self._selections = dict(saved.probes), dict(saved.selections)
+        self.optimizer.restore(saved.optimizer)
 
 
 def asked_plan(query: Query, settings: Settings) -> Tree:

@@ -14,6 +14,7 @@ from eddyline.codec import Snapshot
 from eddyline.engine.in_order import InOrderSnapshot
 from eddyline.engine.input_batch import InputBatchSnapshot
 from eddyline.engine.plan_source import MakePlanSource
+from eddyline.engine.planner_snapshot import PlannerSnapshot
 from eddyline.engine.results import GroupsSnapshot, Named
 from eddyline.engine.slot import Slot
 from eddyline.engine.small_state import SmallState
@@ -25,7 +26,6 @@ from eddyline.routing.eddy import EddySnapshot
 from eddyline.routing.rows_windows import ClockSnapshot
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
-from eddyline.state.shelf import Saved
 from eddyline.state.stem import StemSnapshot
 
 
@@ -55,7 +55,7 @@ class SlotSnapshot(Snapshot, frozen=True):
     results: GroupsSnapshot | None
     input_batch: InputBatchSnapshot
     eddy: EddySnapshot
-    planner: Saved
+    planner: PlannerSnapshot | None
     migration: MigrationSnapshot | None
 
 

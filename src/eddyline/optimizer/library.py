@@ -10,14 +10,14 @@ that is near and yet another costs a good plan, never a correct one.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from eddyline.codec import Snapshot
 from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.shapes import tree_of_text, tree_text
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.tree import Tree
-from eddyline.state.shelf import Saved
 
 NOTHING = 1e-12
 """A statistic of nothing counts as this."""
@@ -30,6 +30,15 @@ class Remembered(NamedTuple):
 
     tree: Tree
     cost: Cost
+
+
+class RememberedSnapshot(Snapshot, frozen=True):
+    """A point, and the plan that was found there."""
+
+    point: Point
+    tree: str
+    cpu: float
+    memory: float
 
 
 class Library:
@@ -64,15 +73,16 @@ class Library:
                 return found
         return None
 
-    def saved(self) -> Saved:
-        """For another process."""
-        return [[list(point), tree_text(tree), cost.cpu, cost.memory] for point, (tree, cost) in self._plans.items()]
+    def saved(self) -> tuple[RememberedSnapshot, ...]:
+        """A snapshot for another process."""
+        return tuple(
+            RememberedSnapshot(point, tree_text(tree), cost.cpu, cost.memory)
+            for point, (tree, cost) in self._plans.items()
+        )
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        self._plans = {
-            tuple(point): Remembered(tree_of_text(tree), Cost(cpu, memory)) for point, tree, cpu, memory in saved
-        }
+    def restore(self, saved: Sequence[RememberedSnapshot]) -> None:
+        """Continue from a snapshot."""
+        self._plans = {s.point: Remembered(tree_of_text(s.tree), Cost(s.cpu, s.memory)) for s in saved}
 
     def _point(self, figures: Mapping[str, float]) -> Point:
         step = self._tuning.library_step

@@ -20,17 +20,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from eddyline.codec import Snapshot
 from eddyline.optimizer.conditions import Condition
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.optimizer.workload import Selection
-from eddyline.state.shelf import Saved
 
 LEAST = 1e-12
 """No selectivity is taken for less."""
+
+
+class ProbedSnapshot(Snapshot, frozen=True):
+    """What a kind of probe did."""
+
+    tuples: float
+    made: float
+    fresh: float
+
+
+class SelectedSnapshot(Snapshot, frozen=True):
+    """What a selection did."""
+
+    tuples: float
+    passed: float
+    seconds: float
+
+
+class ObservedSnapshot(Snapshot, frozen=True):
+    """Fading counts; probes by (span, target), selections by number."""
+
+    seconds: float
+    rows: tuple[float, ...]
+    probes: Mapping[tuple[int, int], ProbedSnapshot]
+    selections: Mapping[int, SelectedSnapshot]
+    slices: float
 
 
 @dataclass
@@ -171,13 +197,18 @@ class Observed:
         found, *_ = np.linalg.lstsq(np.array(equations, np.float64), np.array(values, np.float64), rcond=None)
         return [float(min(1.0, max(LEAST, math.exp(min(0.0, log))))) for log in found]
 
-    def saved(self) -> Saved:
-        """For another process."""
-        probes = [[*key, *astuple(p)] for key, p in self.probes.items()]
-        return [self.seconds, self.rows, probes, [[n, *astuple(s)] for n, s in self.selections.items()], self.slices]
+    def saved(self) -> ObservedSnapshot:
+        """A snapshot for another process."""
+        return ObservedSnapshot(
+            seconds=self.seconds,
+            rows=tuple(self.rows),
+            probes={key: ProbedSnapshot(p.tuples, p.made, p.fresh) for key, p in self.probes.items()},
+            selections={n: SelectedSnapshot(s.tuples, s.passed, s.seconds) for n, s in self.selections.items()},
+            slices=self.slices,
+        )
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        self.seconds, self.rows, probes, selections, self.slices = saved
-        self.probes = {(span, target): Probed(*counts) for span, target, *counts in probes}
-        self.selections = {number: Selected(*counts) for number, *counts in selections}
+    def restore(self, saved: ObservedSnapshot) -> None:
+        """Continue from a snapshot."""
+        self.seconds, self.rows, self.slices = saved.seconds, list(saved.rows), saved.slices
+        self.probes = {key: Probed(p.tuples, p.made, p.fresh) for key, p in saved.probes.items()}
+        self.selections = {n: Selected(s.tuples, s.passed, s.seconds) for n, s in saved.selections.items()}

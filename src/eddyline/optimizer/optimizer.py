@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from eddyline.codec import Snapshot
 from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.calibrate import calibrate
 from eddyline.optimizer.calibrate_groups import calibrate_groups
@@ -25,17 +26,17 @@ from eddyline.optimizer.conditions import Condition, conditions, edges, sources_
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import StepCosts
 from eddyline.optimizer.group_counts import Distinct, grouping_load
-from eddyline.optimizer.library import Library, Remembered
+from eddyline.optimizer.library import Library, Remembered, RememberedSnapshot
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.move import Move
-from eddyline.optimizer.observed import Observed
+from eddyline.optimizer.observed import Observed, ObservedSnapshot
 from eddyline.optimizer.plans import Cost, Orderings
 from eddyline.optimizer.pricing import PricedTree, Pricing
 from eddyline.optimizer.rules import RULES, Rule
 from eddyline.optimizer.shapes import canonical, tree_of_text, tree_text
 from eddyline.optimizer.situation import Proposal, Situation
-from eddyline.optimizer.timing import GLANCE, Timing, Usage
-from eddyline.optimizer.trials import Trial
+from eddyline.optimizer.timing import GLANCE, Timing, TimingSnapshot, Usage
+from eddyline.optimizer.trials import Trial, TrialsSnapshot
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.optimizer.workload import Selection, SourceLoad, Workload
 from eddyline.optimizer.worth import MICROS, Worth
@@ -46,7 +47,6 @@ from eddyline.plan.tree import Tree, span_of
 from eddyline.query.model import WindowKind
 from eddyline.routing.scheduler import LARGEST
 from eddyline.settings import Settings
-from eddyline.state.shelf import Saved
 
 TRIED, STEP = "a window has passed in the new plan", "there is more to be changed"
 """Why there is a proposal though nobody looked for one."""
@@ -76,6 +76,20 @@ class Outcome:
     why: str
     measured: Mapping[str, float]
     move: Move | None = None
+
+
+class OptimizerSnapshot(Snapshot, frozen=True):
+    """What an optimizer observed and decided."""
+
+    observed: ObservedSnapshot
+    timing: TimingSnapshot
+    library: tuple[RememberedSnapshot, ...]
+    trials: TrialsSnapshot
+    factor: float
+    taken: float
+    orderings: Orderings
+    coming: Orderings
+    goal: str | None
 
 
 class Optimizer:
@@ -302,21 +316,26 @@ class Optimizer:
         asked = edges(self._conditions, shares)
         return Workload(tuple(sources), *asked, self.selections(), self._bounded, grouping)
 
-    def saved(self) -> Saved:
-        """For another process."""
-        orderings = [[[*key, list(order)] for key, order in o.items()] for o in (self.orderings, self._coming)]
-        parts = self.observed.saved(), self.timing.saved(), self.library.saved()
-        goal = None if self._goal is None else tree_text(self._goal)
-        return [*parts, [self._factor, self._taken], orderings, self.trials.saved(), goal]
-
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        observed, timing, library, (self._factor, self._taken), orderings, trials, goal = saved
-        self.trials.restore(trials)
-        self._goal = None if goal is None else tree_of_text(goal)
-        self.orderings, self._coming = (
-            {(operator, start): tuple(order) for operator, start, order in of_plan} for of_plan in orderings
+    def saved(self) -> OptimizerSnapshot:
+        """A snapshot for another process."""
+        return OptimizerSnapshot(
+            observed=self.observed.saved(),
+            timing=self.timing.saved(),
+            library=self.library.saved(),
+            trials=self.trials.saved(),
+            factor=self._factor,
+            taken=self._taken,
+            orderings=self.orderings,
+            coming=self._coming,
+            goal=None if self._goal is None else tree_text(self._goal),
         )
-        self.observed.restore(observed)
-        self.timing.restore(timing)
-        self.library.restore(library)
+
+    def restore(self, saved: OptimizerSnapshot) -> None:
+        """Continue from a snapshot."""
+        self.observed.restore(saved.observed)
+        self.timing.restore(saved.timing)
+        self.library.restore(saved.library)
+        self.trials.restore(saved.trials)
+        self._factor, self._taken = saved.factor, saved.taken
+        self.orderings, self._coming = saved.orderings, saved.coming
+        self._goal = None if saved.goal is None else tree_of_text(saved.goal)

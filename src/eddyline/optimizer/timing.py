@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eddyline.codec import Snapshot
 from eddyline.optimizer.trend import Trend
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
-from eddyline.state.shelf import Saved
 
 GLANCE = "statistics were seen before"
 """Why a plan is taken from the library, without a search."""
@@ -39,6 +39,32 @@ class Usage:
     cpu_limit: float | None = None
     selecting: float = 0.0
     between: int = 0
+
+
+class TimingSnapshot(Snapshot, frozen=True):
+    """Everything that `Timing` counts, under the names that it has there."""
+
+    event_time: int | None
+    rows: int
+    rows_then: int
+    rows_glanced: int
+    glance: int
+    seconds: float
+    calm: float
+    cpu: tuple[float, ...]
+    spent: tuple[float, ...]
+    over: float
+    near: bool
+    input: tuple[float, ...]
+    between: tuple[float, ...]
+    interval: int
+    quiet: float
+    patience: int
+    then: Mapping[str, float]
+    held: int
+    changes: int
+    since: float
+    stretch: float
 
 
 class Timing:
@@ -188,21 +214,40 @@ class Timing:
         taken = self._cpu[0] - self._cpu[1] if self._cpu else 0.0
         return taken / predicted if predicted > 0.0 and taken > 0.0 else known
 
-    def saved(self) -> Saved:
-        """For another process."""
-        rows = self._rows, self._rows_then, self._rows_glanced, self._glance
-        spent = self._seconds, self._calm, self._cpu, self._spent, self._over
-        trends = self._near, self._input.sizes, self._between.sizes
-        numbers = [self._interval, self._quiet], self._patience, self._then
-        changes = self.held, self.changes, self._since, self._stretch
-        return [self._event_time, [*rows], [*spent], [*trends], *numbers, [*changes]]
+    def saved(self) -> TimingSnapshot:
+        """A snapshot for another process."""
+        return TimingSnapshot(
+            event_time=self._event_time,
+            rows=self._rows,
+            rows_then=self._rows_then,
+            rows_glanced=self._rows_glanced,
+            glance=self._glance,
+            seconds=self._seconds,
+            calm=self._calm,
+            cpu=tuple(self._cpu),
+            spent=tuple(self._spent),
+            over=self._over,
+            near=self._near,
+            input=tuple(self._input.sizes),
+            between=tuple(self._between.sizes),
+            interval=self._interval,
+            quiet=self._quiet,
+            patience=self._patience,
+            then=dict(self._then),
+            held=self.held,
+            changes=self.changes,
+            since=self._since,
+            stretch=self._stretch,
+        )
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        self._event_time, rows, spent, trends, interval, self._patience, self._then, changes = saved
-        self._interval, self._quiet = interval
-        self.held, self.changes, self._since, self._stretch = changes
-        self._rows, self._rows_then, self._rows_glanced, self._glance = rows
-        self._seconds, self._calm, self._cpu, self._spent, self._over = spent
-        self._near, entering, between = trends
-        self._input, self._between = Trend(entering, self._tuning), Trend(between, self._tuning)
+    def restore(self, saved: TimingSnapshot) -> None:
+        """Continue from a snapshot."""
+        self._event_time, self._near, self._then = saved.event_time, saved.near, dict(saved.then)
+        self._rows, self._rows_then, self._rows_glanced = saved.rows, saved.rows_then, saved.rows_glanced
+        self._seconds, self._calm, self._over = saved.seconds, saved.calm, saved.over
+        self._cpu, self._spent = list(saved.cpu), list(saved.spent)
+        self._interval, self._patience, self._glance = saved.interval, saved.patience, saved.glance
+        self._quiet, self.held, self.changes = saved.quiet, saved.held, saved.changes
+        self._since, self._stretch = saved.since, saved.stretch
+        self._input = Trend(list(saved.input), self._tuning)
+        self._between = Trend(list(saved.between), self._tuning)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from eddyline.codec import Snapshot
 from eddyline.optimizer.shapes import canonical, tree_of_text, tree_text
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.tree import Tree
-from eddyline.state.shelf import Saved
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,33 @@ class Lost:
     times: int
     until: float
     changes: int
+
+
+class TrialSnapshot(Snapshot, frozen=True):
+    """A trial; trees are texts."""
+
+    old: str
+    new: str
+    cpu: float
+    changes: int
+    began: float | None
+    batches: int
+
+
+class LostSnapshot(Snapshot, frozen=True):
+    """A tree that lost."""
+
+    tree: str
+    times: int
+    until: float
+    changes: int
+
+
+class TrialsSnapshot(Snapshot, frozen=True):
+    """The current trial, and the trees that lost one."""
+
+    now: TrialSnapshot | None
+    lost: tuple[LostSnapshot, ...]
 
 
 class Trials:
@@ -86,22 +113,25 @@ class Trials:
         known = self._lost.get(canonical(tree))
         return known is not None and (time < known.until or changes <= known.changes)
 
-    def saved(self) -> Saved:
-        """For another process."""
-        trial = self.now
-        of_trial = trial and [
-            tree_text(trial.old),
-            tree_text(trial.new),
-            trial.cpu,
-            trial.changes,
-            trial.began,
-            trial.batches,
-        ]
-        lost = [[tree_text(tree), known.times, known.until, known.changes] for tree, known in self._lost.items()]
-        return [of_trial, lost]
+    def saved(self) -> TrialsSnapshot:
+        """A snapshot for another process."""
+        lost = self._lost.items()
+        return TrialsSnapshot(
+            now=None if self.now is None else _saved(self.now),
+            lost=tuple(LostSnapshot(tree_text(tree), k.times, k.until, k.changes) for tree, k in lost),
+        )
 
-    def restore(self, saved: Saved) -> None:
-        """Go on from there."""
-        trial, lost = saved
-        self.now = trial and Trial(tree_of_text(trial[0]), tree_of_text(trial[1]), *trial[2:])
-        self._lost = {tree_of_text(tree): Lost(*numbers) for tree, *numbers in lost}
+    def restore(self, saved: TrialsSnapshot) -> None:
+        """Continue from a snapshot."""
+        self.now = None if saved.now is None else _restored(saved.now)
+        self._lost = {tree_of_text(known.tree): Lost(known.times, known.until, known.changes) for known in saved.lost}
+
+
+def _saved(trial: Trial) -> TrialSnapshot:
+    old, new = tree_text(trial.old), tree_text(trial.new)
+    return TrialSnapshot(old, new, trial.cpu, trial.changes, trial.began, trial.batches)
+
+
+def _restored(saved: TrialSnapshot) -> Trial:
+    old, new = tree_of_text(saved.old), tree_of_text(saved.new)
+    return Trial(old, new, saved.cpu, saved.changes, saved.began, saved.batches)

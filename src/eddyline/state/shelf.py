@@ -12,14 +12,11 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
 from eddyline.errors import JobError
-
-Saved = Any
-"""Numbers, texts, lists and dictionaries, as JSON has them."""
 
 T = TypeVar("T")
 

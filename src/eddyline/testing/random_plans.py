@@ -14,11 +14,11 @@ from random import Random
 from eddyline.engine.estimate import Estimate
 from eddyline.engine.plan_source import How, MakePlanSource, NewPlan, PlanSource, Running
 from eddyline.engine.planner import plan_source
+from eddyline.engine.planner_snapshot import PlannerSnapshot
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.grouped import refusal
 from eddyline.plan.plan import Plan
 from eddyline.settings import Settings
-from eddyline.state.shelf import Saved
 from eddyline.testing.trees import GROUPED, random_tree
 
 BEGIN, GIVE_UP = 0.6, 0.05
@@ -62,10 +62,10 @@ class RandomPlans:
     def estimate(self, running: Running) -> Estimate | None:
         return self._other.estimate(running)
 
-    def saved(self) -> Saved:
+    def saved(self) -> PlannerSnapshot | None:
         return self._other.saved()
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: PlannerSnapshot | None) -> None:
         self._other.restore(saved)
 
 
