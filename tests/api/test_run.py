@@ -76,7 +76,7 @@ def test_wait_keeps_what_nobody_reads(rows: pa.Table, monkeypatch: pytest.Monkey
 
 
 def test_iteration_holds_the_run_back(rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an endless stream only as much is in memory as is not read."""
+    """A run over an endless stream pauses while its results are unread, so memory stays bounded."""
     monkeypatch.setattr(KeptSink.__init__, "__defaults__", (1 << 14,))
     batch = rows.to_batches()[0].slice(4).take([0] * 10)
 

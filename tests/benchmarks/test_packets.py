@@ -31,7 +31,7 @@ def test_a_probe_of_a_filled_window_finds_what_it_should(quiet: bool, monkeypatc
 
 
 def _first_steps(engine: LocalEngine) -> list[tuple[int, int]]:
-    """Of rows of each source: tuples and matches of their first probe."""
+    """For each source the tuples and the matches of its rows' first probe."""
     entries = engine.slot.executor.eddy.routes.entries
     steps = [entries[(1 << source, 0)].steps for source in range(3)]
     return [(sum(t.tuples for t in s), sum(t.produced for t in s)) for s in steps]

@@ -35,7 +35,7 @@ class Twin:
             assert self.rows[int(keys[row])].pop() == row
 
     def probe(self, keys, rows, times, low, high, before, min_live) -> tuple[list[tuple[int, int]], int]:
-        """The matches, and how many live rows were too new to be one."""
+        """The matches, and the number of live rows that were too new to match."""
         matches, too_new = [], 0
         for i in range(rows.size):
             end = before[i] if before.size > 1 else before[0]
@@ -52,7 +52,7 @@ class Twin:
 def probe_all(
     table, after, times, keys, rows, low, high, before, min_live, passed, room, newest=NO_TIME, together=3
 ) -> list[tuple[int, int]]:
-    """Every match, in order, the kernel called again and again with output arrays of `room`."""
+    """All matches in order; the kernel is called repeatedly with output arrays of size `room`."""
     low, high = (low, high) if low.size else (np.array([-(2**63)]), np.array([2**63 - 1]))
     found, at, chains, waiting = [], 0, 0, np.full(2 * together + 1, -9)
     while at < rows.size:
@@ -72,7 +72,7 @@ def newest_times(times: np.ndarray) -> np.ndarray:
 
 
 def test_chains_end_where_all_rows_before_are_too_old() -> None:
-    """All rows have one key; those of blocks that are too old would match if they were looked at."""
+    """All rows have one key; rows in blocks that are too old would match if the kernel looked at them."""
     rows, passed = 10 * BLOCK, np.zeros(1, np.int64)
     times, keys, table, after = np.arange(rows), np.zeros(rows, np.int64), empty_table(8), np.zeros(rows, np.int64)
     kernels.build(table, after, keys, 0, rows)
@@ -82,7 +82,7 @@ def test_chains_end_where_all_rows_before_are_too_old() -> None:
         passed[0] = 0
         args = (table, after, times, keys, np.zeros(3, np.int64), low, low, np.array([rows]), 0, passed, 1000)
         assert probe_all(*args, newest, together) == list(enumerate(low.tolist()))
-        assert passed[0] == 3 + 4 + 2  # those that are too new are looked at
+        assert passed[0] == 3 + 4 + 2  # rows that are too new are visited
 
 
 def random_keys(rng: np.random.Generator, n: int, kind: str) -> np.ndarray:
@@ -180,7 +180,7 @@ def test_a_table_without_a_free_slot_to_spare_wraps_round() -> None:
     ids=["ints", "negative", "whole floats", "seconds", "high half", "high bits", "floats"],
 )
 def test_usual_keys_are_spread_over_the_table(keys: np.ndarray) -> None:
-    """A hash that throws regular keys together makes every lookup a scan."""
+    """A hash that maps regular keys to neighbouring slots would make every lookup a scan."""
     table, after = empty_table(2000), np.zeros(keys.size, np.int64)
     kernels.build(table, after, keys, 0, keys.size)
     taken = table[:, kernels.HEAD] != kernels.EMPTY

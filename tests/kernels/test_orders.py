@@ -13,7 +13,8 @@ from eddyline.kernels import orders
 
 @dataclass
 class Problem:
-    """What is left to do: modules with a column of the sample (or -1), a level, costs, and when they may be taken."""
+    """The remaining modules of a tuple: each with a column of the sample (or -1), a level, costs, and when it may be
+    taken."""
 
     counts: np.ndarray
     weights: np.ndarray
@@ -30,7 +31,7 @@ class Problem:
         return bool(self.first >> module & 1 or self.any_of[module] & taken or (all_of and all_of & taken == all_of))
 
     def orders(self, taken: int = 0) -> Iterator[list[int]]:
-        """Every order that goes on for as long as anything may be taken."""
+        """All orders that end when no further module may be taken."""
         next_ones = [m for m in range(self.cost.size) if not taken >> m & 1 and self.allowed(m, taken)]
         for m in next_ones:
             for rest in self.orders(taken | 1 << m):
@@ -39,7 +40,7 @@ class Problem:
             yield []
 
     def price(self, order: list[int]) -> float:
-        """What a tuple costs on average, by the definition."""
+        """The average cost of a tuple, by the definition."""
         alive, value = np.ones(self.weights.size), 0.0
         mean = np.average if self.weights.sum() > 0 else lambda a, weights: 0.0
         for m in order:
@@ -102,7 +103,7 @@ def test_without_a_sample_the_levels_decide() -> None:
 
 
 def test_many_modules_are_ordered_by_rank() -> None:
-    """For selections that know nothing of each other that is the best order."""
+    """For independent selections the order by rank is the best one."""
     rng = np.random.default_rng(8)
     for _ in range(20):
         modules = orders.EXACT + int(rng.integers(1, 5))
@@ -137,7 +138,7 @@ def test_prices_of_single_samples_average_to_the_price() -> None:
 
 
 def replay(counts: np.ndarray, weights: np.ndarray, route: np.ndarray) -> list[float]:
-    """The selectivity of each step of a route among what came through those before."""
+    """The selectivity of each step of a route among the tuples that passed the steps before it."""
     alive, found = weights.copy(), []
     for column in route:
         passed = alive * counts[:, column]
@@ -147,7 +148,8 @@ def replay(counts: np.ndarray, weights: np.ndarray, route: np.ndarray) -> list[f
 
 
 def test_a_sample_is_made_to_say_what_the_traffic_says() -> None:
-    """Exactly, but for a selection after a probe: it makes tuples with many matches heavier or lighter."""
+    """The selectivities agree exactly, except for a selection after a probe: it changes the weights of tuples with many
+    matches."""
     rng, is_selection = np.random.default_rng(4), np.array([True, True, False, True])
     for _ in range(80):
         counts = (rng.random((40, 4)) < 0.6).astype(float)

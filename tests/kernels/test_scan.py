@@ -12,7 +12,7 @@ NO_TIME = np.empty(0, np.int64)
 
 
 def limits_before(rng: np.random.Generator, first: int, last: int, tuples: int) -> np.ndarray:
-    """How many rows there were for each tuple, or one number for all of them."""
+    """For each tuple the number of rows before it, or one number for all tuples."""
     return rng.integers(first, last + 1, tuples if rng.random() < 0.6 and tuples else 1)
 
 

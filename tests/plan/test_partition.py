@@ -141,7 +141,7 @@ def mixed(code: int, groups: int) -> int:
 
 
 def test_the_hash_is_fixed() -> None:
-    """A change here makes every checkpoint that there is unreadable."""
+    """A change of the hash would make every existing checkpoint unreadable."""
     numbers = [0, 1, 2, -1, 2**63 - 1]
     assert key_groups(pa.array(numbers), 256).tolist() == [mixed(n, 256) for n in numbers] == [0, 229, 138, 123, 189]
     assert key_groups(pa.array(["", "a", "z\u00fcrich"]), 256).tolist() == [203, 59, 70]

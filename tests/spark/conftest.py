@@ -24,7 +24,7 @@ from tests.conftest import Ran
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """With our defaults; what is meant to fail says so in the test, not in Spark's log."""
+    """A session with our defaults. Spark's log is off, because tests check the errors that they expect."""
     made, ours = session({"spark.log.level": "OFF", "spark.driver.memory": "1g"})
     yield made
     if ours:

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture
 def as_it_was(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Examples make a session, which here is the one that is there; they set and stop it, which others would notice."""
+    """Examples create, configure and stop a session. Here they get the existing one, which must be unchanged
+    afterwards."""
     monkeypatch.setattr(SparkSession, "stop", lambda session: None)
     monkeypatch.chdir(ROOT)
     yield

@@ -1,4 +1,5 @@
-"""What a killed job without a checkpoint leaves goes with the next start. `testing/leftovers.py` does it often."""
+"""The next start deletes the files of a killed job without a checkpoint. `testing/leftovers.py` tests it with many
+jobs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""On two executors that share no arenas, as if on two hosts: slots go to and fro, and one executor is killed.
+"""Two executors that share no arenas, as if on two hosts: slots move between them, and one executor is killed.
 
-Spark gives a slot's task to either executor. It finds there no state, or an old one, and makes it again from the log;
-so does the slot that was at home in the executor that died.
+Spark gives a slot's task to either executor. If the slot finds no state there, or an old one, it rebuilds its state
+from the log; so does a slot of the executor that died.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _arenas(job: ChaosJob) -> list[Path]:
 
 
 def _in_both(job: ChaosJob) -> set[str]:
-    """The slots of which both executors have an arena: such a one has moved."""
+    """The slots that have arenas in both executors: these slots have moved."""
     slots = [{arena.name for arena in folder.iterdir()} for folder in _arenas(job)]
     return set.intersection(*slots) if len(slots) == 2 else set()
 

@@ -253,7 +253,8 @@ def test_nothing_is_left_of_the_arenas(run_on_spark: Runs, files: Files, table: 
 def test_a_query_that_waited_in_vain_for_a_process_is_started_again(
     run_on_spark: Runs, files: Files, table: Tables, late: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What Spark does on a busy machine after ten seconds happens here at once; the query that comes next is real."""
+    """The first query fails at once, as Spark's queries do on a busy machine after ten seconds; the next query is
+    real."""
     real, left = SparkRunner._query, [late]
 
     def query(self: SparkRunner, query: StreamingQuery, stop: Callable[[], bool]) -> Exception | None:

@@ -1,7 +1,7 @@
 """Faults at every point of spark/, in the driver and in Spark's workers: the rows are right, and nothing is left.
 
-One job meets them one after the other. A task that fails is started again by Spark; where the driver fails, or a task
-too often, the job is started again with its checkpoint, until it comes to its end.
+One job has all faults, one after the other. Spark starts a failed task again; if the driver fails, or a task fails too
+often, the job is started again with its checkpoint, until it ends.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ INSERT INTO out SELECT a.v % 2 AS g, COUNT(*) AS n, SUM(b.v) AS s FROM a {window
 WHERE a.k = b.k GROUP BY a.v % 2"""
 
     def run(self) -> None:
-        """One start."""
+        """Start the job once."""
         self.starts += 1
         columns = self.spark.read.parquet(f"{self.folder}/b").schema
         frame = self.spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(f"{self.folder}/b")
@@ -66,7 +66,7 @@ WHERE a.k = b.k GROUP BY a.v % 2"""
         SparkRunner(job, settings, self.spark, checkpoint, modules).run()
 
     def to_the_end(self, most: int) -> None:
-        """As many starts as it takes."""
+        """Start the job again until it ends."""
         while True:
             try:
                 return self.run()
@@ -106,7 +106,7 @@ def test_faults_at_every_point(world: World) -> None:
 
 
 def test_a_flipped_bit_is_refused(world: World) -> None:
-    """The segment is read by whoever has lost the state; nothing else comes of it."""
+    """A slot that has lost its state reads the segment and refuses it; the result is never wrong."""
     strike(world.faults, "spark: the batch is done", "flipped bit")
     with pytest.raises(EddylineError, match="the batch is done"):
         world.run()

@@ -27,7 +27,7 @@ from eddyline.testing import fault_points as module
 from eddyline.testing.case import Batch, Case, FromPart, SelectParts, StreamDecl
 from eddyline.testing.fault_points import fault_points
 from eddyline.testing.oracle import Expected, Oracle
-from eddyline.testing.outcome import Outcome
+from eddyline.testing.outcome import CaseOutcome
 from eddyline.testing.random_plans import random_plans
 from eddyline.testing.run import bound, expected_of, wrong
 from eddyline.testing.simulation import Crash, Simulation, leftovers
@@ -81,7 +81,7 @@ JOBS |= {job: replace(JOBS["join"], select=_THREE) for job in MIGRATIONS}
 
 
 class FileSink:
-    """Results in files, late rows handed over to somebody who keeps them by batch."""
+    """A sink that writes results to files and gives late rows to a function that keeps them by batch."""
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
         self.folder, self.kept = folder / "out", dict[int, list[pa.RecordBatch]]()
@@ -122,7 +122,7 @@ def expected(job: str) -> Expected:
 
 
 class Run:
-    """A job that is started again whenever it dies, and `strike` says when it does. In its third batch the driver dies,
+    """A job that is started again whenever it dies; `strike` decides when it dies. In its third batch the driver dies,
     and the arenas are lost."""
 
     def __init__(self, job: str, folder: Path, strike: Callable[[str], None] = lambda point: None) -> None:
@@ -145,7 +145,7 @@ class Run:
     def lose_arenas(self) -> None:
         shutil.rmtree(self.folder / "host-a")
 
-    def to_the_end(self) -> Outcome:
+    def to_the_end(self) -> CaseOutcome:
         while True:
             try:
                 return self.simulation.live()
@@ -183,7 +183,7 @@ def disk_full(point: str) -> BaseException:
 
 
 FIRST, LATER = 0.0, 0.6
-"""Which of its visits, as a share of them."""
+"""The visit of a point at which a fault happens, as a share of all its visits."""
 
 
 @pytest.mark.parametrize(
@@ -261,8 +261,8 @@ KINDS = ("checkpoint.json", "decided", "commits", "log", "small")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("where", ["before a file is renamed", "a file is there"])
 def test_a_torn_write(where: str, kind: str, tmp_path: Path) -> None:
-    """Half of a file, under the name of an unfinished one or, where a file system is not what it should be, under its
-    own; then all is dead. The latter may be refused, if the file is one that counts; nothing else may come of it."""
+    """Half of a file is written, under the name of an unfinished file or, on a broken file system, under its own name;
+    then everything dies. In the second case the job may refuse a file that counts; any other outcome is an error."""
     run = Run("aggregate", tmp_path)
     before: dict[tuple[str, int], Path] = {}
     torn = []
@@ -291,7 +291,7 @@ def test_a_torn_write(where: str, kind: str, tmp_path: Path) -> None:
 
 
 def stopped_in_the_middle(job: str, folder: Path) -> Run:
-    """A job that died after something was decided, with all kinds of files there, and whose arenas are lost."""
+    """A job that died after a decision, with files of all kinds in its checkpoint, and whose arenas are lost."""
     run = Run(job, folder)
 
     def strike(point: str) -> None:
@@ -308,7 +308,7 @@ def stopped_in_the_middle(job: str, folder: Path) -> Run:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flipped_bit(kind: str, tmp_path: Path) -> None:
-    """It is refused, naming the file, or it does not matter; there is never another result."""
+    """The job refuses the file and names it, or the bit does not matter; the result is never wrong."""
     refused, rng = 0, Random(kind)
     run = stopped_in_the_middle("aggregate", tmp_path / "run")
     found = [file for file in files(tmp_path / "run" / "checkpoint").values() if kind_of(file) == kind]
@@ -347,7 +347,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("job", JOBS)
 def test_late_files_of_a_zombie(job: str, tmp_path: Path) -> None:
-    """Whenever a commit is there, somebody writes files for a batch before it, and some that are unfinished."""
+    """After every commit a zombie writes files for an earlier batch, some of them unfinished."""
     run = Run(job, tmp_path)
 
     def zombie() -> Iterator[Path]:

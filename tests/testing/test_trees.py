@@ -57,7 +57,7 @@ def connected(tree: Tree, edges: set[tuple[int, int]]) -> bool:
 
 
 def test_products_only_of_few_sources() -> None:
-    """Of more than four sources nothing is materialised that no edge holds together: it would be too large."""
+    """With more than four sources no product is materialised: it would be too large."""
     rng, products = random.Random(2), 0
     for _ in range(300):
         assert all(connected(below, chain(6)) for below in random_tree(rng, 6, chain(6)).below())

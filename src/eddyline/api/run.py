@@ -90,7 +90,7 @@ class Run:
         return self.to_arrow().to_pandas()
 
     def progress(self) -> Progress:
-        """Where the run is now."""
+        """The current progress of the run."""
         return self._runner.reporter.progress()
 
     def decisions(self) -> dict[str, int]:

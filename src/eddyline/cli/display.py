@@ -91,7 +91,7 @@ class Display:
 
 
 class _Above(io.TextIOBase):
-    """As much of a text stream as PrintSink needs."""
+    """The part of a text stream that PrintSink needs."""
 
     def __init__(self, display: Display, out: TextIO) -> None:
         self._display, self._out = display, out

@@ -100,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     _settings(run)
     run.add_argument("--json", action="store_true", help="print a summary as one JSON object, last")
     run.add_argument("--progress", action="store_true", help="show a progress line even if stderr is not a terminal")
-    run.add_argument("--checkpoint", metavar="DIR", help="a folder, from which the job goes on if it is run again")
+    run.add_argument("--checkpoint", metavar="DIR", help="a folder; if the job is run again, it continues from there")
     run.add_argument("--follow", action="store_true", help="wait for more rows, for ever")
     run.add_argument(
         "--final", action="store_true", help="the streams have ended: give what waits, and finish the job"

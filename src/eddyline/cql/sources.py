@@ -88,7 +88,7 @@ def find_from(tokens: Sequence[Token]) -> int | None:
 
 
 def _skip_to_next(cursor: Cursor, kept: list[Token]) -> bool:
-    """Go on to the comma or JOIN before the next item, past conditions; False where FROM ends."""
+    """Skip conditions up to the comma or JOIN before the next item; False if FROM ends."""
     depth = 0
     while cursor.token is not None and not (depth == 0 and cursor.token.token_type in _ENDS):
         if depth == 0 and (cursor.token.token_type == TokenType.COMMA or is_word(cursor.token, "JOIN")):

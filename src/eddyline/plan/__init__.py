@@ -1,1 +1,1 @@
-"""How a query can be answered: what joins with what, which steps a packet may take next, what each SteM must keep."""
+"""Plans of a query: the join graph, the steps that a packet may take next, and what each SteM must keep."""

@@ -124,7 +124,7 @@ def _waiting(plan: Plan, below: Tree) -> list[str]:
 
 
 def _weights(plan: Plan, number: int) -> list[str]:
-    """By what an operator groups, and what it adds up."""
+    """The keys by which an operator groups, and the aggregates that it adds up."""
     query, of = plan.query, plan.grouped.get(number)
     if of is None or query.group is None:
         return []

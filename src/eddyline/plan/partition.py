@@ -43,7 +43,7 @@ Places = tuple[NDArray[np.int64], ...]
 """For each axis the place of each group."""
 
 Class = Mapping[int, Expr]
-"""By source, expressions that are equal in every result."""
+"""Expressions that are equal in every result, by source."""
 
 _NULL = np.int64(0x2545F4914F6CDD1D)
 

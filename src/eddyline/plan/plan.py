@@ -101,7 +101,7 @@ class Operator:
 
     @cached_property
     def bit_of(self) -> dict[int, int]:
-        """By source the bit of the child that has it."""
+        """For each source the bit of the child that has it."""
         return {s: bit for bit, span in zip(self.bits.values(), self.spans, strict=True) for s in _sources(span)}
 
 

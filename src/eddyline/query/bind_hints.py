@@ -112,7 +112,7 @@ WINDOW_CALLS = {
 
 @dataclass(frozen=True)
 class Clause:
-    """Where an expression stands, and what is allowed there."""
+    """The clause of an expression, and what is allowed in it."""
 
     name: str
     aggregates: bool = False

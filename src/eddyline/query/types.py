@@ -93,7 +93,7 @@ def arrow_type(sql_name: str) -> pa.DataType:
 
 
 def sql_type(type: pa.DataType) -> str:
-    """How SQL calls an Arrow type; a type that SQL has no name for keeps Arrow's.
+    """The SQL name of an Arrow type; a type without a SQL name keeps Arrow's.
 
     >>> sql_type(pa.int64()), sql_type(pa.dictionary(pa.int8(), pa.string())), sql_type(pa.decimal128(4, 1))
     ('BIGINT', 'VARCHAR', 'DECIMAL(4,1)')

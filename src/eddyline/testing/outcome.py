@@ -12,7 +12,7 @@ from eddyline.query.model import Query, WindowKind
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseOutcome:
     """Result rows and counts. "held_back" counts rows that came only at the end although the query waits for no
     watermark."""
 

@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="planted", description="faults that the tests must notice")
     parser.add_argument("--only", default=None, help="those with this in their names")
-    parser.add_argument("--share", type=int, default=None, help="so many, drawn at random")
+    parser.add_argument("--share", type=int, default=None, help="try only this many faults, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     chosen = [p for p in patches() if given.only is None or given.only in p.name]

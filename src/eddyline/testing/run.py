@@ -24,7 +24,7 @@ from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
 from eddyline.testing.eager import eager
 from eddyline.testing.oracle import Expected, Oracle
-from eddyline.testing.outcome import Outcome as Outcome
+from eddyline.testing.outcome import CaseOutcome as CaseOutcome
 from eddyline.testing.outcome import counted, held_back
 from eddyline.testing.random_plans import random_plans
 from eddyline.testing.simulation import Simulation
@@ -39,7 +39,7 @@ def bound(case: Case, script: Script | None = None) -> Query:
     return bind(script or parse(case.script), lambda declaration: case.schema(declaration.name))
 
 
-def run(case: Case, query: Query | None = None) -> Outcome:
+def run(case: Case, query: Query | None = None) -> CaseOutcome:
     """Run a case on the engine: the tables, the batches, each after the rows that are wound back before it, and the
     end."""
     settings: dict[str, Any] = dict(case.settings)
@@ -55,7 +55,7 @@ def run(case: Case, query: Query | None = None) -> Outcome:
             ).run()
 
 
-def _run(case: Case, query: Query, settings: Settings, plans: MakePlanSource, tuning: Tuning) -> Outcome:
+def _run(case: Case, query: Query, settings: Settings, plans: MakePlanSource, tuning: Tuning) -> CaseOutcome:
     engine = LocalEngine(query, settings, plans=plans, tuning=tuning)
     for name, table in case.tables.items():
         engine.load_table(name, table)
@@ -72,7 +72,9 @@ def _run(case: Case, query: Query, settings: Settings, plans: MakePlanSource, tu
     flushed = engine.end().results
     results += flushed
     table = pa.Table.from_batches(results, query.schema)
-    return Outcome(table, counted(engine.counts) | {"late": late, "dead": dead, "held_back": held_back(query, flushed)})
+    return CaseOutcome(
+        table, counted(engine.counts) | {"late": late, "dead": dead, "held_back": held_back(query, flushed)}
+    )
 
 
 def expected_of(case: Case, oracle: Oracle, script: Script | None = None) -> Expected:
@@ -80,7 +82,7 @@ def expected_of(case: Case, oracle: Oracle, script: Script | None = None) -> Exp
     return oracle.expected(script or parse(case.script), case.schema, case.batches, case.tables)
 
 
-def wrong(outcome: Outcome, expected: Expected) -> str | None:
+def wrong(outcome: CaseOutcome, expected: Expected) -> str | None:
     """None if an outcome is the expected one, else a text about the difference."""
     late = sum(s.late for s in expected.rows.values())
     dead = sum(s.dead for s in expected.rows.values())

@@ -42,7 +42,7 @@ from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, Rows
-from eddyline.testing.outcome import Outcome, counted, held_back
+from eddyline.testing.outcome import CaseOutcome, counted, held_back
 from eddyline.testing.trees import random_tree
 
 ROUTERS = ("auto", "fixed", "random", "lottery", "rank", "benefit")
@@ -123,7 +123,7 @@ class Simulation:
         """The folder of the checkpoint."""
         return os.path.join(self._folder, "checkpoint")
 
-    def run(self) -> Outcome:
+    def run(self) -> CaseOutcome:
         """Run the job to its end, restarting it after every crash."""
         while True:
             try:
@@ -133,7 +133,7 @@ class Simulation:
                 if self._rng.random() < 0.5:
                     self._other_settings()
 
-    def live(self) -> Outcome:
+    def live(self) -> CaseOutcome:
         """One start of the job: from the newest commit to the end; raises Crash if it dies."""
         faults.inject(self._reach)
         try:
@@ -162,7 +162,7 @@ class Simulation:
         tree = random_tree(self._rng, len(self._query.sources), Plan(self._query).edges)
         return self._rng.choice(["mjoin", tree.text([s.alias for s in self._query.sources])])
 
-    def _live(self) -> Outcome:
+    def _live(self) -> CaseOutcome:
         slots = self._settings.slots or 1
         checkpoint = checkpoint_at(self.checkpoint)
         checkpoint.open({"case": self._case.select.text})
@@ -249,14 +249,14 @@ class Simulation:
             parcels[slot].append(packed(parcel))
         return parcels
 
-    def _outcome(self, coordinator: Coordinator) -> Outcome:
+    def _outcome(self, coordinator: Coordinator) -> CaseOutcome:
         commit, sink = coordinator.commit, self._sink
         counts = counted(commit.counts)
         names = {s.stream.name for s in self._query.sources}
         for kind in ("late", "dead"):
             counts[kind] = sum(b.num_rows for name in names for b in sink.rows(Outlet(kind, name)))
         counts["held_back"] = held_back(self._query, sink.rows(RESULTS, commit.batch - 1))
-        return Outcome(pa.Table.from_batches(sink.rows(RESULTS), self._query.schema), counts)
+        return CaseOutcome(pa.Table.from_batches(sink.rows(RESULTS), self._query.schema), counts)
 
 
 def leftovers(checkpoint: str) -> list[str]:

@@ -41,7 +41,7 @@ from eddyline.testing.fuzz import case_seed
 from eddyline.testing.generate import generate
 from eddyline.testing.lateness import micros
 from eddyline.testing.oracle import Expected, Oracle
-from eddyline.testing.run import Outcome, bound, expected_of, run, wrong
+from eddyline.testing.run import CaseOutcome, bound, expected_of, run, wrong
 
 SLOTS = (1, 2, 3)
 AT_ONCE = 2
@@ -100,7 +100,7 @@ def holds(query: Query) -> bool:
     return not any(pa.types.is_interval(field.type) for field in query.schema)
 
 
-def run_on_spark(case: Case, script: str, slots: int, spark: Any) -> Outcome:
+def run_on_spark(case: Case, script: str, slots: int, spark: Any) -> CaseOutcome:
     """Run a case that was written to files in a Spark session."""
     from eddyline.spark.runner import SparkRunner
 
@@ -111,7 +111,7 @@ def run_on_spark(case: Case, script: str, slots: int, spark: Any) -> Outcome:
     summary = SparkRunner(job, settings, spark, modules=MODULES).run()
     counts = {name: getattr(summary, name) for name in _COUNTS}
     counts |= {"late": summary.rows_late, "dead": summary.rows_dead, "held_back": 0}
-    return Outcome(pa.Table.from_batches(found, job.query.schema), counts)
+    return CaseOutcome(pa.Table.from_batches(found, job.query.schema), counts)
 
 
 @dataclass
@@ -182,7 +182,7 @@ class Everywhere:
             report.jobs += len(jobs)
             report.seconds += time.monotonic() - begin
 
-    def _compare(self, what: str, expected: Expected, report: SparkReport, outcome: Callable[[], Outcome]) -> None:
+    def _compare(self, what: str, expected: Expected, report: SparkReport, outcome: Callable[[], CaseOutcome]) -> None:
         try:
             different = wrong(outcome(), expected)
         except Exception as error:

@@ -531,7 +531,7 @@ def free_port() -> int:
 
 
 def test_a_cluster() -> None:
-    """Of two nodes, with a key on each."""
+    """A cluster of two nodes, with a key on each."""
     with contextlib.ExitStack() as stack:
         buses = [free_port(), free_port()]
         nodes = [

@@ -1,4 +1,5 @@
-"""How calls are made: arguments brought to one type by DuckDB's rules, errors that say what would be right.
+"""Making typed calls: casts arguments to a common type by DuckDB's rules, and raises errors that say what would be
+right.
 
 An integer constant takes the type of the other argument if it fits (`tiny + 1` is a TINYINT), and a string constant is
 read as that type (`day = '2024-01-01'`). No other expression changes its type because of its value.

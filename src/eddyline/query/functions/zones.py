@@ -41,7 +41,7 @@ class Zone:
         self._table = lru_cache(maxsize=64)(self._between)
 
     def local(self, moments: Values) -> Values:
-        """What a clock of the zone shows, in microseconds since 1970 as if it were UTC."""
+        """The times that a clock of the zone shows, in microseconds since 1970 as if the clock were in UTC."""
         return moments + self._offsets(moments, clock=False)
 
     def moments(self, clocks: Values) -> Values:

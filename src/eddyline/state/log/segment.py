@@ -103,7 +103,7 @@ class Segment:
         self._index = {section.name: section for section in parsed.sections}
 
     def meta(self, wanted: type[T]) -> T:
-        """What was written beside the sections."""
+        """The metadata of the segment."""
         return of_json(self._meta, wanted)
 
     @property

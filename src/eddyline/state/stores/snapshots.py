@@ -16,18 +16,18 @@ class ValiditySnapshot(Snapshot, frozen=True):
 
 
 class NullSnapshot(Snapshot, frozen=True, tag=0):
-    """Of a store that has only NULL."""
+    """The snapshot of a store that has only NULL."""
 
 
 class FixedSnapshot(Snapshot, frozen=True, tag=1):
-    """Of a store of fixed width; without a column if another keeps the values."""
+    """The snapshot of a store of fixed width; without a column if another column owns the values."""
 
     column: ColumnSnapshot | None
     validity: ValiditySnapshot
 
 
 class BytesSnapshot(Snapshot, frozen=True, tag=2):
-    """Of a store of strings or binary values."""
+    """The snapshot of a store of strings or binary values."""
 
     starts: ColumnSnapshot
     heap: ColumnSnapshot
@@ -35,7 +35,7 @@ class BytesSnapshot(Snapshot, frozen=True, tag=2):
 
 
 class ListSnapshot(Snapshot, frozen=True, tag=3):
-    """Of a store of lists or maps."""
+    """The snapshot of a store of lists or maps."""
 
     starts: ColumnSnapshot
     child: StoreSnapshot
@@ -43,14 +43,14 @@ class ListSnapshot(Snapshot, frozen=True, tag=3):
 
 
 class StructSnapshot(Snapshot, frozen=True, tag=4):
-    """Of a store of structs."""
+    """The snapshot of a store of structs."""
 
     fields: tuple[StoreSnapshot, ...]
     validity: ValiditySnapshot
 
 
 class DictionarySnapshot(Snapshot, frozen=True, tag=5):
-    """Of a store of values with dictionaries."""
+    """The snapshot of a store of dictionary-encoded values."""
 
     codes: FixedSnapshot
     values: StoreSnapshot
