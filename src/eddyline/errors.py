@@ -8,11 +8,11 @@ from __future__ import annotations
 
 
 class EddylineError(Exception):
-    """Everything that Eddyline raises on purpose; `str(error)` is one line for a person."""
+    """The base of all errors that Eddyline raises on purpose; `str(error)` is one line for the user."""
 
 
 class ScriptError(EddylineError):
-    """The script cannot mean anything, or asks for what is not supported.
+    """The script is wrong, or uses something that is not supported.
 
     `line` and `column` count from 1; `source_line` is the text of that line, so that `pretty()` can show a caret.
     """
@@ -39,8 +39,7 @@ class SettingError(EddylineError):
 
 
 class JobError(EddylineError):
-    """The job could not go on: a file that is missing or broken, a limit reached, a function of the user that
-    failed."""
+    """The job could not continue: a file is missing or broken, a limit is reached, or a function of the user failed."""
 
 
 class CorruptFile(JobError):
@@ -48,11 +47,11 @@ class CorruptFile(JobError):
 
 
 class InternalError(EddylineError):
-    """A broken invariant of ours."""
+    """A broken invariant: a bug of Eddyline."""
 
 
 def said(error: BaseException) -> str:
-    """What an exception of someone else says, in one line.
+    """The message of an exception that is not ours, in one line.
 
     >>> said(ValueError("no\\n  more"))
     'ValueError: no more'
@@ -61,8 +60,8 @@ def said(error: BaseException) -> str:
 
 
 def shown(value: object) -> str:
-    """A wrong argument, for a message: a short text or number as it is written, all else by its type. It may be any
-    amount of data.
+    """A wrong argument, for a message: a short text or number as it is written, any other value by its type, because it
+    may be large.
 
     >>> shown(5), shown("soon"), shown([1, 2]), shown("x" * 100)
     ('5', "'soon'", 'a list', 'a str')

@@ -1,7 +1,7 @@
 """Fault points: places where a test may make something go wrong.
 
-`reach("name")` does nothing, unless a test has said what should happen there. The names are found by reading the code
-(see testing/fault_points.py), so a point that no test visits is noticed.
+`reach("name")` does nothing unless a test has injected a fault. Tests find the names by reading the code (see
+testing/fault_points.py), so they notice a point that no test visits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _wanted: Callable[[str], None] | None = None
 
 
 def reach(name: str) -> None:
-    """Something may go wrong here."""
+    """A fault point: a test may raise an error here."""
     if _wanted is not None:
         _wanted(name)
 

@@ -1,4 +1,4 @@
-"""Which format name is which source or sink on the local engine."""
+"""The sources and sinks of the local engine by the names of their formats."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ OF_SPARK = ("avro", "binaryfile", "delta", "hudi", "iceberg", "jdbc", "kafka", "
 
 
 def open_source(declaration: Declaration, seed: int, follow: bool = False, checked: bool = False) -> Source:
-    """The source that a CREATE STREAM or CREATE TABLE names; SettingError if it cannot be. With `follow` one that can
-    wait for more rows does. A declaration that was `checked` before is not compared with the files again."""
+    """Open the source that a CREATE STREAM or CREATE TABLE names; SettingError if that fails. With `follow`, a source
+    that can wait for more rows does so. A declaration that was `checked` before is not compared with the files
+    again."""
     format_ = declaration.format
     if format_ not in SOURCES:
         raise SettingError(f"the local engine does not read '{format_}'{_instead(format_, SOURCES)}", "format")
@@ -64,7 +65,7 @@ def _files(format_: str, path: str, declared: pa.Schema | None, options: Options
 
 
 def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
-    """The sink that a CREATE SINK names, for rows of this schema; SettingError if it cannot be."""
+    """Make the sink that a CREATE SINK names, for rows of this schema; SettingError if that fails."""
     format_ = declaration.format
     if format_ not in SINKS:
         raise SettingError(f"the local engine does not write '{format_}'{_instead(format_, SINKS)}", "format")

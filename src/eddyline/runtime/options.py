@@ -1,4 +1,4 @@
-"""The OPTIONS of a declaration: typed, and no option that nobody knows."""
+"""The OPTIONS of a declaration: read with their types; unknown options are refused."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from eddyline.errors import SettingError
 
 
 class Options:
-    """The options of one declaration, whose keys are lower case; each is taken once, and `done` refuses what was not
-    taken. Messages name options as the documentation spells them, or as the script does (`spelled`).
+    """The options of one declaration, whose keys are lower case. Each is taken once, and `done` refuses options that
+    were not taken. Messages name options as the documentation spells them, or as the script does (`spelled`).
 
     >>> options = Options("csv", {"header": "true", "nullvalu": "x"}, {"nullvalu": "nullValu"})
     >>> options.flag("header", False), options.text("nullValue")
@@ -32,7 +32,7 @@ class Options:
 
     @staticmethod
     def of(declaration: Declaration) -> Options:
-        """Those of a declaration."""
+        """The options of a declaration."""
         return Options(declaration.format, declaration.options, declaration.spelled)
 
     def __contains__(self, key: str) -> bool:
@@ -89,7 +89,7 @@ class Options:
         return found
 
     def done(self) -> None:
-        """Refuses options that were not taken."""
+        """SettingError for options that were not taken."""
         for key in self._left:
             written = self._spelled.get(key, key)
             hint = did_you_mean(written, self._known)
