@@ -186,18 +186,23 @@ class LocalEngine:
             expression_errors=sum(one.count for one in errors) - self.counts.expression_errors,
             first_error=next((one.first for one in errors if one.first), ""),
         )
-        self.held = Held(sum(s.state_rows for s in self.slots), sum(s.state_bytes for s in self.slots))
         self.peak = self.peak.most(Held(sum(s.peak_rows for s in self.slots), sum(s.peak_bytes for s in self.slots)))
         if commit:
             self.commit()
+        else:
+            self.held = self._state()
         return BatchResult(results, late, dead)
 
     def commit(self) -> None:
         """The batch is done and cannot be undone."""
         for slot in self.slots:
             slot.commit(slot.version + 1)
-        self.held = Held(self.held.rows, sum(slot.state_bytes for slot in self.slots))
+        self.held = self._state()
         self._note_commit()
+
+    def _state(self) -> Held:
+        """What the slots hold now."""
+        return Held(sum(slot.state_rows for slot in self.slots), sum(slot.state_bytes for slot in self.slots))
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
