@@ -68,7 +68,7 @@ def started(name: str, plan: str, steps: int) -> Slot:
 
 
 @STRATEGIES
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(("name", "old", "new"), PAIRS, ids=str)
 def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel: bool) -> None:
     """Batches are run, some wound back and run again; when the plan is changed, its states are what they would have
