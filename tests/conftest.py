@@ -21,7 +21,7 @@ from eddyline.testing import SHORT_LIVED
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 os.environ.pop("CI", None)  # with it pytest compares lists line by line, which for 10,000 rows takes hours
-for _name in ("COLUMNS", "LINES"):  # readline sets them in pytest's process, and those that it starts would believe them
+for _name in ("COLUMNS", "LINES"):  # readline sets them in pytest, and processes that it starts believe them
     os.environ.pop(_name, None)
 START = datetime(2026, 1, 1)
 SPARK = "tests/spark/"
