@@ -31,7 +31,7 @@ LAYERS = (
     ("plan",),
     ("state",),
     ("kernels",),
-    ("query",),
+    ("bound",),
     ("cql",),
     ("settings",),
     ("errors", "faults", "counts", "codec"),

@@ -11,7 +11,6 @@ quick.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +20,13 @@ if TYPE_CHECKING:
     from eddyline import errors as errors
     from eddyline.api import Query, Stream
     from eddyline.api import stream as stream
-    from eddyline.query.udf import udf as udf
+    from eddyline.bound.udf import udf as udf
     from eddyline.runtime.sources.batches import Batches
 
 __version__ = "0.1.0"
 __all__ = ["errors", "query", "stream", "udf"]
 
-_PLACES = {"stream": "eddyline.api", "udf": "eddyline.query.udf"}
-
-# The function `query` has the name of a package. Python makes a package an attribute of its parent when it is first
-# imported; so that is done here, before the function takes the name.
-import_module("eddyline.query")
+_PLACES = {"stream": "eddyline.api", "udf": "eddyline.bound.udf"}
 
 
 def query(sql: str, streams: Mapping[str, Stream] | None = None, tables: Mapping[str, Batches] | None = None) -> Query:
@@ -56,9 +51,6 @@ def query(sql: str, streams: Mapping[str, Stream] | None = None, tables: Mapping
     from eddyline.api import Query
 
     return Query(sql, streams or {}, tables or {})
-
-
-query.__dict__ = sys.modules["eddyline.query"].__dict__  # so `eddyline.query.model` is the module
 
 
 def __getattr__(name: str) -> Any:

@@ -343,8 +343,8 @@ def test_import_is_light() -> None:
 
 
 def test_the_package_and_the_function_share_a_name() -> None:
-    import eddyline.query.model as also
-    from eddyline.query import model
+    import eddyline.bound.model as also
+    from eddyline.bound import model
 
     assert el.query.model is model is also  # type: ignore[attr-defined]
     assert {"query", "stream", "udf", "errors"} <= set(dir(el))

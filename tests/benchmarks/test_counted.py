@@ -68,7 +68,7 @@ def test_work_is_counts_times_costs() -> None:
 
 
 def test_a_costly_function_answers_with_its_argument_whatever_it_costs() -> None:
-    from eddyline.query.udf import registered
+    from eddyline.bound.udf import registered
 
     costly = Costly([3, 0])
     values = np.array([0, 1, 7, -1, 0])

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eddyline.bound.bind import bind
+from eddyline.bound.model import Query
 from eddyline.cql.script import parse
 from eddyline.cql.tokens import tokenize
 from eddyline.errors import ScriptError
-from eddyline.query.bind import bind
-from eddyline.query.model import Query
 from tests.support.properties import examples
 from tests.support.valid_scripts import DECLARED, QUERIES
 

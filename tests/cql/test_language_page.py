@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.bind import bind
 from eddyline.cql.script import Declaration, parse
 from eddyline.errors import ScriptError
-from eddyline.query.bind import bind
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "language.md").read_text()
 DECLARED = """;

@@ -4,9 +4,9 @@ import pyarrow as pa
 import pytest
 
 import eddyline as el
+from eddyline.bound.bind import bind
+from eddyline.bound.model import Query
 from eddyline.cql.script import parse
-from eddyline.query.bind import bind
-from eddyline.query.model import Query
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64())])
 SELECT = "SELECT k, window_start() AS a, window_end() AS b, COUNT(*) AS n"

@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.bind import bind
 from eddyline.cql.script import parse
 from eddyline.errors import ScriptError
-from eddyline.query.bind import bind
 
 FILE = Path(__file__).parent.parent / "golden" / "wrong_scripts.txt"
 RULE, ANSWER = "=" * 100, "---"

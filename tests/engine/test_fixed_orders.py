@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from eddyline.bound.model import Query
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.tuning import Tuning
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.protocol.attach import close, open_slot, save
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 from tests.engine.test_planner import BATCH, COLUMNS, RATES, SECOND, W, batches, engine_of, expected, run_batch
 from tests.support.jobs import Row, bound, tuples

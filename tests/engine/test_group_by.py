@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from eddyline.bound.evaluate import ErrorCount
+from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal
+from eddyline.bound.model import GroupBy, Output, Query, Source, Stream
 from eddyline.engine import group_by, panes
 from eddyline.engine.group_by import Grouping
-from eddyline.query.evaluate import ErrorCount
-from eddyline.query.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal
-from eddyline.query.model import GroupBy, Output, Query, Source, Stream
 
 NEVER_ENDS = 2**63 - 1
 SLIDE = 10_000_000

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eddyline.bound.model import Stream
 from eddyline.engine.intake import LARGEST_TIME, columns_for, event_times, take_in
 from eddyline.errors import JobError
-from eddyline.query.model import Stream
 from tests.support.properties import examples
 
 MICROS = pa.timestamp("us")

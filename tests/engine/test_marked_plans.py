@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.expr import Column
+from eddyline.bound.udf import udf
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.planner import Planner, held
 from eddyline.engine.sampled import distinct
@@ -18,8 +20,6 @@ from eddyline.engine.tuning import Tuning
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.tree import parse_tree
-from eddyline.query.expr import Column
-from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
 from tests.support.jobs import TIME, Row, bound, tuples

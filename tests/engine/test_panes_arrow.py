@@ -7,10 +7,10 @@ import random
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.evaluate import ErrorCount
 from eddyline.engine.group_by import Grouping
 from eddyline.engine.panes import Panes
 from eddyline.engine.panes_arrow import as_batches, as_rows, from_batches, from_rows
-from eddyline.query.evaluate import ErrorCount
 from tests.support.jobs import Job
 
 S = "[RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS]"

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.evaluate import ErrorCount
+from eddyline.bound.expr import Column
+from eddyline.bound.model import Query
 from eddyline.engine.group_by import Grouping
 from eddyline.engine.partial import combine
-from eddyline.query.evaluate import ErrorCount
-from eddyline.query.expr import Column
-from eddyline.query.model import Query
 from tests.support.jobs import Row, bound, tuples
 
 AGGREGATES = (

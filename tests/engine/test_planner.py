@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.model import Query
+from eddyline.bound.udf import udf
 from eddyline.codec import packed, unpacked
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.executor import Executor
@@ -28,8 +30,6 @@ from eddyline.optimizer.optimizer import Held
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.tree import parse_tree
 from eddyline.protocol.attach import close, open_slot, save
-from eddyline.query.model import Query
-from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
 from tests.support.jobs import TIME, Row, bound, tuples

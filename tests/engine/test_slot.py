@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.udf import udf
 from eddyline.errors import JobError
-from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from tests.support.jobs import TIME, Job, Row, batch_of
 

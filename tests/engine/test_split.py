@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eddyline.bound.evaluate import ErrorCount, mask
+from eddyline.bound.expr import Column, Expr
+from eddyline.bound.model import Query
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Shipment, Split
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
-from eddyline.query.evaluate import ErrorCount, mask
-from eddyline.query.expr import Column, Expr
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 from tests.support.jobs import Row, batch_of, bound, schema
 from tests.support.properties import examples

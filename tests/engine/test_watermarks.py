@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.model import Stream
 from eddyline.codec import as_json, of_json
 from eddyline.engine.watermarks import Reached, Silence, Watermarks
 from eddyline.plan.bounds import FOREVER
-from eddyline.query.model import Stream
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
 from tests.support.jobs import TIME, Job

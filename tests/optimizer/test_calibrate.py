@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from eddyline.bound.evaluate import ErrorCount
+from eddyline.bound.expr import Expr
 from eddyline.optimizer import calibrate as calibration
 from eddyline.optimizer.calibrate import LEAST, calibrate
 from eddyline.optimizer.costs import DEFAULTS, StepCosts
-from eddyline.query.evaluate import ErrorCount
-from eddyline.query.expr import Expr
 from eddyline.testing.clock import ManualClock
 
 

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.model import Query
+from eddyline.bound.udf import udf
 from eddyline.codec import packed, unpacked
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
@@ -25,8 +27,6 @@ from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.optimizer.workload import Access, Workload
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import mjoin, parse_tree
-from eddyline.query.model import Query
-from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from tests.support.jobs import bound
 

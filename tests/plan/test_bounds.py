@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.evaluate import ErrorCount, mask
+from eddyline.bound.expr import Column
+from eddyline.bound.model import Query
 from eddyline.plan.bounds import FOREVER, UNBOUND, Bounds, differences_in, time_bounds
 from eddyline.plan.graph import join_graph
-from eddyline.query.evaluate import ErrorCount, mask
-from eddyline.query.expr import Column
-from eddyline.query.model import Query
 from tests.support.jobs import TIME, bound
 
 WAYS = [

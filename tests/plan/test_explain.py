@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.udf import udf
 from eddyline.cql.units import duration_text
 from eddyline.plan.explain import explain, warnings
 from eddyline.plan.tree import Tree, parse_tree
-from eddyline.query.udf import udf
 from tests.support.jobs import bound
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.expr import Call
+from eddyline.bound.model import Query
+from eddyline.bound.udf import udf
 from eddyline.plan.explain import text
 from eddyline.plan.graph import JoinGraph, join_graph
-from eddyline.query.expr import Call
-from eddyline.query.model import Query
-from eddyline.query.udf import udf
 from tests.support.jobs import bound
 
 

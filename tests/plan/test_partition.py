@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.model import Query
 from eddyline.plan.explain import describe, explain, text
 from eddyline.plan.graph import join_graph
 from eddyline.plan.partition import Partitioning, key_classes, key_groups, partition, row_groups
 from eddyline.plan.plan import Plan
-from eddyline.query.model import Query
 from tests.support.jobs import bound
 
 COLUMNS = "k x y:float s:string f:bool"

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.model import Query
+from eddyline.bound.udf import udf
 from eddyline.plan.explain import text
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
 from eddyline.plan.plan import plan_of as shared
 from eddyline.plan.tree import parse_tree
-from eddyline.query.model import Query
-from eddyline.query.udf import udf
 from tests.support.jobs import bound
 
 
@@ -216,7 +216,7 @@ def test_indexes_are_there_for_every_access_of_every_route(where: str) -> None:
 
 
 def query_columns(query: Query, expr):
-    from eddyline.query.expr import columns_of
+    from eddyline.bound.expr import columns_of
 
     return columns_of(expr)
 

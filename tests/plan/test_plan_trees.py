@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.udf import udf
 from eddyline.plan.explain import text
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select, Signature, Step
 from eddyline.plan.tree import Tree, parse_tree
-from eddyline.query.udf import udf
 from eddyline.testing.trees import random_tree
 from tests.support.jobs import bound
 

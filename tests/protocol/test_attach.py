@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eddyline.bound.model import Query
 from eddyline.codec import as_json, of_json, packed, unpacked
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.slot import Slot
@@ -28,7 +29,6 @@ from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import InternalError, JobError
 from eddyline.protocol import attach
 from eddyline.protocol.attach import close, fingerprint, open_slot, save
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.testing.compare import difference

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.udf import udf
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.kernels import values as kernels
-from eddyline.query.udf import udf
 from eddyline.routing import scheduler
 from eddyline.settings import Settings
 from eddyline.testing.eager import eager

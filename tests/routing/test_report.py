@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from eddyline.bound.udf import udf
 from eddyline.engine.batch import LocalEngine
-from eddyline.query.udf import udf
 from eddyline.routing.report import Report, decision_text, measured, short_step
 from eddyline.settings import Settings
 from tests.support.jobs import Job, Row, batch_of, bound, schema

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 import eddyline as el
+from eddyline.bound.udf import called
 from eddyline.errors import SettingError
-from eddyline.query.udf import called
 from eddyline.runtime.running.modules import import_all, texts
 from eddyline.spark.functions import by_value, carried, module_of
 from tests.conftest import Ran

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from eddyline.query.expr import Column as Name
-from eddyline.query.expr import Expr
+from eddyline.bound.expr import Column as Name
+from eddyline.bound.expr import Expr
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
 from eddyline.state.layout import Layout

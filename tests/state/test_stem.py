@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from eddyline.query.expr import Column
+from eddyline.bound.expr import Column
 from eddyline.state.arena import Arena
 from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND, Limits

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.types import as_kept
 from eddyline.codec import packed, unpacked
 from eddyline.errors import JobError
-from eddyline.query.types import as_kept
 from eddyline.state.arena import Arena
 from eddyline.state.stores.any import store
 from eddyline.state.stores.snapshots import StoreSnapshot

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.bound.udf import udf
 from eddyline.engine.batch import LocalEngine
 from eddyline.plan.plan import Select
-from eddyline.query.udf import udf
 from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock

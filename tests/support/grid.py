@@ -13,10 +13,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from eddyline.query import types as t
-from eddyline.query.evaluate import ErrorCount, evaluate
-from eddyline.query.expr import Column, Expr, Literal
-from eddyline.query.functions import call, cast
+from eddyline.bound import types as t
+from eddyline.bound.evaluate import ErrorCount, evaluate
+from eddyline.bound.expr import Column, Expr, Literal
+from eddyline.bound.functions import call, cast
 
 NAN, INF = math.nan, math.inf
 D = Decimal

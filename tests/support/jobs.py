@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from eddyline.bound.bind import bind
+from eddyline.bound.model import Query
 from eddyline.cql.script import parse
 from eddyline.engine.batch import BatchResult, LocalEngine
 from eddyline.engine.intake import columns_for
 from eddyline.engine.tuning import DEFAULT, Tuning
-from eddyline.query.bind import bind
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.testing.case import Batch, Case, SelectParts
 from tests.support.naive import naive

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from eddyline.bound.udf import udf
 from eddyline.plan.plan import Plan, Signature
-from eddyline.query.udf import udf
 from eddyline.routing.packet import Packet
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.statistics import Work

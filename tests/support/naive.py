@@ -14,9 +14,9 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from eddyline.query.evaluate import ErrorCount, evaluate, mask
-from eddyline.query.expr import WINDOW_END, Aggregate, Column, sources_of
-from eddyline.query.model import Query, WindowKind
+from eddyline.bound.evaluate import ErrorCount, evaluate, mask
+from eddyline.bound.expr import WINDOW_END, Aggregate, Column, sources_of
+from eddyline.bound.model import Query, WindowKind
 from eddyline.testing.case import Case
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from eddyline.bound.model import Query
+from eddyline.bound.udf import udf
 from eddyline.engine.slot import Slot
 from eddyline.plan.tree import Tree
 from eddyline.protocol.attach import close, open_slot
-from eddyline.query.model import Query
-from eddyline.query.udf import udf
 from eddyline.settings import Settings
 from eddyline.testing.eager import eager
 from eddyline.testing.trees import random_tree

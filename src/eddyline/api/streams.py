@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from eddyline.bound.types import sql_type
 from eddyline.errors import SettingError, shown
-from eddyline.query.types import sql_type
 from eddyline.runtime.options import duration
 from eddyline.runtime.running.job import Given
 from eddyline.runtime.sources.batches import Batches

@@ -20,9 +20,9 @@ from eddyline.benchmarks import Result
 from eddyline.benchmarks.migration_phases import Phase, phased_join
 from eddyline.benchmarks.streams import query_over
 from eddyline.benchmarks.timed_joins import TimedJoin
+from eddyline.bound.model import Query
 from eddyline.engine.batch import LocalEngine
 from eddyline.errors import InternalError
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 
 SECONDS, WINDOW, BATCH = 10.0, 0.5, 0.2

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.bound.udf import udf
 from eddyline.kernels.jit import kernel
-from eddyline.query.udf import udf
 
 
 class Costly:

@@ -25,9 +25,9 @@ import pyarrow as pa
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.rounds import quickest, ratio
 from eddyline.benchmarks.streams import START, Streams, query_over
+from eddyline.bound.model import Query
 from eddyline.engine.batch import LocalEngine
 from eddyline.errors import InternalError, SettingError
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 
 BEHIND, TIMES_PER_TUPLE = 1.10, 15

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from eddyline.bound.bind import bind
+from eddyline.bound.model import Query
 from eddyline.cql.script import parse
 from eddyline.engine.batch import LocalEngine
-from eddyline.query.bind import bind
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 
 START = 1_700_000_000_000_000

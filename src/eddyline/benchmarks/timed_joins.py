@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.benchmarks.streams import START, Streams, query_over
-from eddyline.query.model import Query
+from eddyline.bound.model import Query
 
 Edges = tuple[tuple[int, int], ...]
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from eddyline.bound.evaluate import ErrorCount
+from eddyline.bound.model import Query
 from eddyline.counts import Counts, StreamCounts
 from eddyline.engine.partial import combine
 from eddyline.engine.plan_source import MakePlanSource
@@ -31,8 +33,6 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.plan.explain import explain
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
-from eddyline.query.evaluate import ErrorCount
-from eddyline.query.model import Query
 from eddyline.routing.report import Report, look, measured
 from eddyline.settings import Settings
 

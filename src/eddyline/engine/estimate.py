@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from eddyline.bound.model import Query
 from eddyline.optimizer.conditions import Condition, conditions
 from eddyline.plan.explain import span_text, text
 from eddyline.plan.plan import Plan
-from eddyline.query.model import Query
 from eddyline.routing.report import number
 from eddyline.settings import size_text
 

@@ -16,6 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.bound.evaluate import ErrorCount
+from eddyline.bound.expr import Expr
+from eddyline.bound.model import Query, WindowKind
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.plan_course import PlanCourse, Toward
@@ -26,9 +29,6 @@ from eddyline.migration.migration import Migration
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree, parse_tree
-from eddyline.query.evaluate import ErrorCount
-from eddyline.query.expr import Expr
-from eddyline.query.model import Query, WindowKind
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import Clock

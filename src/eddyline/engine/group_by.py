@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.bound.aggregates import State, accumulator, weighed
+from eddyline.bound.evaluate import ErrorCount, evaluate
+from eddyline.bound.expr import Expr
+from eddyline.bound.group_ids import decoded, group_ids, plain, representatives
+from eddyline.bound.model import Query
 from eddyline.codec import Snapshot
 from eddyline.engine.panes import Panes, at_boundaries, joined, merged, trimmed
 from eddyline.engine.panes_arrow import as_batches, as_rows, from_batches, from_rows
 from eddyline.engine.partial import finished, group_of
-from eddyline.query.aggregates import State, accumulator, weighed
-from eddyline.query.evaluate import ErrorCount, evaluate
-from eddyline.query.expr import Expr
-from eddyline.query.group_ids import decoded, group_ids, plain, representatives
-from eddyline.query.model import Query
 from eddyline.state.carried import Carried
 from eddyline.state.shelf import Shelf
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eddyline.bound.model import Query
+from eddyline.bound.types import decode, is_opaque
 from eddyline.codec import Snapshot
 from eddyline.engine.intake import event_times
-from eddyline.query.model import Query
-from eddyline.query.types import decode, is_opaque
 from eddyline.state.shelf import Shelf
 
 

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.bound.evaluate import ErrorCount
+from eddyline.bound.model import Query
 from eddyline.engine.executor import Executor
 from eddyline.engine.in_order import InOrder
 from eddyline.engine.intake import event_times
 from eddyline.engine.split import Shipment, Which, kept_values, wanted
-from eddyline.query.evaluate import ErrorCount
-from eddyline.query.model import Query
 
 _OWN = "\0own"
 """The column that says of waiting rows, filtered before, which are built here; no name that a stream could have."""

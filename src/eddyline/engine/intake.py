@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eddyline.bound.as_text import as_text
+from eddyline.bound.evaluate import ErrorCount, evaluate
+from eddyline.bound.expr import Column, Expr
+from eddyline.bound.model import Stream
+from eddyline.bound.types import STRING, as_kept, logical, sql_type
 from eddyline.errors import JobError
 from eddyline.kernels.disorder import behind
-from eddyline.query.as_text import as_text
-from eddyline.query.evaluate import ErrorCount, evaluate
-from eddyline.query.expr import Column, Expr
-from eddyline.query.model import Stream
-from eddyline.query.types import STRING, as_kept, logical, sql_type
 
 NO_TIME = "the event time is NULL or out of range"
 """Why a row is dead here, where its time is a column."""

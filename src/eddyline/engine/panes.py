@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.query.aggregates import Accumulator, State
-from eddyline.query.group_ids import Ids, group_ids, representatives, widened
+from eddyline.bound.aggregates import Accumulator, State
+from eddyline.bound.group_ids import Ids, group_ids, representatives, widened
 
 _CHUNK_CELLS = 1 << 14
 _CHUNK_BYTES = 1 << 22

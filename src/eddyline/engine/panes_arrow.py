@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from eddyline.bound.aggregates import State
+from eddyline.bound.group_ids import Ids, group_ids, representatives
 from eddyline.engine.panes import Panes
-from eddyline.query.aggregates import State
-from eddyline.query.group_ids import Ids, group_ids, representatives
 
 
 def as_batches(panes: Panes) -> list[pa.RecordBatch]:

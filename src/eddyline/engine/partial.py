@@ -3,7 +3,7 @@
 The combinations of a group may be made in several slots. At each boundary a slot then gives what it has as *partial*
 results: cells that are one group at one boundary each, as rows (panes_arrow.py). Watermarks are global, so all slots
 give the same boundaries in the same batch, and `combine` needs no memory of earlier ones. Merging states of a split
-equals the state of the whole (query/aggregates.py), so the result is that of one slot; float sums may differ in their
+equals the state of the whole (bound/aggregates.py), so the result is that of one slot; float sums may differ in their
 last digits.
 """
 
@@ -14,14 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from eddyline.bound.aggregates import Accumulator, accumulator
+from eddyline.bound.evaluate import ErrorCount, evaluate, mask
+from eddyline.bound.expr import WINDOW_END, Expr
+from eddyline.bound.group_ids import plain_type
+from eddyline.bound.model import GroupBy, Query
 from eddyline.engine.panes import Panes, merged
 from eddyline.engine.panes_arrow import from_rows
 from eddyline.errors import InternalError
-from eddyline.query.aggregates import Accumulator, accumulator
-from eddyline.query.evaluate import ErrorCount, evaluate, mask
-from eddyline.query.expr import WINDOW_END, Expr
-from eddyline.query.group_ids import plain_type
-from eddyline.query.model import GroupBy, Query
 
 TEXT = 1 << 29
 """Results have about so many bytes of text at a time."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from eddyline.bound.model import Query
 from eddyline.engine.estimate import Child, Estimate, Share, cost_text
 from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running, how_asked
 from eddyline.engine.planner_snapshot import PlannerSnapshot, Probes, Selections
@@ -20,7 +21,6 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.plan.grouped import check, refusal
 from eddyline.plan.plan import Plan, Probe, Select
 from eddyline.plan.tree import Tree, shape, state_of
-from eddyline.query.model import Query
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 from eddyline.settings import Settings, size_text

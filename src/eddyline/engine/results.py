@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.bound.evaluate import ErrorCount, evaluate
+from eddyline.bound.expr import Column, Expr
+from eddyline.bound.model import GroupBy, Query
 from eddyline.codec import Snapshot
 from eddyline.engine.group_by import Grouping, GroupingSnapshot
 from eddyline.errors import InternalError
-from eddyline.query.evaluate import ErrorCount, evaluate
-from eddyline.query.expr import Column, Expr
-from eddyline.query.model import GroupBy, Query
 from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import Clock

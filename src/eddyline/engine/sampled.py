@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from eddyline.bound.expr import Expr
+from eddyline.bound.group_ids import group_ids, plain
 from eddyline.plan.plan import Plan, Probe
-from eddyline.query.expr import Expr
-from eddyline.query.group_ids import group_ids, plain
 from eddyline.routing.eddy import Eddy
 from eddyline.state.stem import SteM
 

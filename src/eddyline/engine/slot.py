@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
+from eddyline.bound.evaluate import ErrorCount
+from eddyline.bound.model import Query
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.executor import Executor
 from eddyline.engine.gatherer import Gatherer
@@ -30,8 +32,6 @@ from eddyline.engine.split import Shipment
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.tree import Tree
-from eddyline.query.evaluate import ErrorCount
-from eddyline.query.model import Query
 from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena

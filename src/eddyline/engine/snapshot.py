@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from eddyline.bound.model import Query
 from eddyline.codec import Snapshot
 from eddyline.engine.in_order import InOrderSnapshot
 from eddyline.engine.input_batch import InputBatchSnapshot
@@ -21,7 +22,6 @@ from eddyline.engine.small_state import SmallState
 from eddyline.engine.tuning import Tuning
 from eddyline.migration.migration import MigrationSnapshot
 from eddyline.plan.tree import parse_tree
-from eddyline.query.model import Query
 from eddyline.routing.eddy import EddySnapshot
 from eddyline.routing.rows_windows import ClockSnapshot
 from eddyline.settings import Settings

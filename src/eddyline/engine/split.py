@@ -22,13 +22,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.bound.evaluate import ErrorCount, evaluate, mask
+from eddyline.bound.expr import Column, Expr
+from eddyline.bound.model import WindowKind
+from eddyline.bound.types import decode
 from eddyline.engine.intake import as_it_travels, columns_for, event_times, take_in
 from eddyline.plan.partition import Partitioning, Places, key_groups, row_groups
 from eddyline.plan.plan import Plan
-from eddyline.query.evaluate import ErrorCount, evaluate, mask
-from eddyline.query.expr import Column, Expr
-from eddyline.query.model import WindowKind
-from eddyline.query.types import decode
 from eddyline.state.keys import without_null
 
 Which = NDArray[np.bool_] | None

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from eddyline.bound.model import Stream
 from eddyline.plan.bounds import FOREVER
-from eddyline.query.model import Stream
 
 Clock = Callable[[], float]
 

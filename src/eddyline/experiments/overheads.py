@@ -20,13 +20,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.benchmarks.streams import START, Streams
+from eddyline.bound.bind import bind
+from eddyline.bound.udf import registered, udf
 from eddyline.cql.script import parse
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
 from eddyline.experiments.rounds import Replay, ratio, spread, take_turns
 from eddyline.experiments.table import Table
-from eddyline.query.bind import bind
-from eddyline.query.udf import registered, udf
 from eddyline.settings import Settings
 
 ROWS = 10_000

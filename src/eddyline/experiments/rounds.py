@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from eddyline.benchmarks.streams import Streams
+from eddyline.bound.model import Query
 from eddyline.engine.batch import LocalEngine
 from eddyline.errors import InternalError
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 
 S = TypeVar("S")

@@ -23,12 +23,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from eddyline.bound.evaluate import ErrorCount
 from eddyline.codec import Snapshot
 from eddyline.migration.boxes import boxes
 from eddyline.migration.tuning import DEFAULT, MigrationTuning
 from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree, state_of
-from eddyline.query.evaluate import ErrorCount
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet

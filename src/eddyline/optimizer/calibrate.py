@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.bound.evaluate import ErrorCount, mask
+from eddyline.bound.expr import Column as ColumnExpr
+from eddyline.bound.expr import Expr, Literal
+from eddyline.bound.functions import call
 from eddyline.optimizer.costs import StepCosts
-from eddyline.query.evaluate import ErrorCount, mask
-from eddyline.query.expr import Column as ColumnExpr
-from eddyline.query.expr import Expr, Literal
-from eddyline.query.functions import call
 from eddyline.routing.scheduler import LARGEST
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column

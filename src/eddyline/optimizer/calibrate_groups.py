@@ -13,12 +13,12 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
+from eddyline.bound.evaluate import ErrorCount
+from eddyline.bound.expr import Aggregate, Column, Expr, columns_of
+from eddyline.bound.functions import call
+from eddyline.bound.model import GroupBy, Output, Query, Source, Stream, Window, WindowKind
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
-from eddyline.query.evaluate import ErrorCount
-from eddyline.query.expr import Aggregate, Column, Expr, columns_of
-from eddyline.query.functions import call
-from eddyline.query.model import GroupBy, Output, Query, Source, Stream, Window, WindowKind
 from eddyline.routing.packet import Packet, started
 from eddyline.routing.weights import Weights
 from eddyline.state.arena import Arena

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eddyline.bound.expr import Expr, sources_of
 from eddyline.optimizer.workload import Access, JoinEdge
 from eddyline.plan.plan import Plan
-from eddyline.query.expr import Expr, sources_of
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
 
+from eddyline.bound.expr import Expr, columns_of, sources_of
+from eddyline.bound.model import WindowKind
 from eddyline.optimizer.workload import GroupingLoad
 from eddyline.plan.grouped import grouped
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
-from eddyline.query.expr import Expr, columns_of, sources_of
-from eddyline.query.model import WindowKind
 
 Distinct = Callable[[Sequence[Expr]], float]
 """How many different combinations of values the rows of a source have."""

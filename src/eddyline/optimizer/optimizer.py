@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from eddyline.bound.model import WindowKind
 from eddyline.codec import Snapshot
 from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.calibrate import calibrate
@@ -44,7 +45,6 @@ from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.grouped import refusal
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree, span_of
-from eddyline.query.model import WindowKind
 from eddyline.routing.scheduler import LARGEST
 from eddyline.settings import Settings
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from math import inf
 
+from eddyline.bound.model import WindowKind
 from eddyline.optimizer.move import Move, MoveConditions, choose_move
 from eddyline.optimizer.plans import Cost, ResourceLimits
 from eddyline.optimizer.pricing import Pricing
@@ -18,7 +19,6 @@ from eddyline.optimizer.trials import Trials
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
-from eddyline.query.model import WindowKind
 from eddyline.settings import Settings, size_text
 
 MICROS = 1e6

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eddyline.query.expr import Call, Column, Expr, Literal
-from eddyline.query.model import Query, WindowKind
+from eddyline.bound.expr import Call, Column, Expr, Literal
+from eddyline.bound.model import Query, WindowKind
 
 UNBOUND = 1 << 61
 """No limit. Event times lie within ±2**60, so no difference of two exceeds it and no sum with it overflows."""

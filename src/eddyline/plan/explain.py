@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from eddyline.bound.expr import Aggregate, Call, Column, Expr, Literal
+from eddyline.bound.model import Query, WindowKind
 from eddyline.cql.units import duration_text
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.partition import Partitioning
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
 from eddyline.plan.tree import Tree
-from eddyline.query.expr import Aggregate, Call, Column, Expr, Literal
-from eddyline.query.model import Query, WindowKind
 
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||", "like", "ilike"}
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from eddyline.bound.evaluate import ErrorCount, mask
+from eddyline.bound.expr import Call, Expr, Literal, is_expensive, sources_of
+from eddyline.bound.functions import TypeMismatch, call
+from eddyline.bound.model import Query
+from eddyline.bound.types import physical
 from eddyline.plan.bounds import Bounds, Difference, differences_in, time_bounds
-from eddyline.query.evaluate import ErrorCount, mask
-from eddyline.query.expr import Call, Expr, Literal, is_expensive, sources_of
-from eddyline.query.functions import TypeMismatch, call
-from eddyline.query.model import Query
-from eddyline.query.types import physical
 from eddyline.state.keys import has_order
 
 LARGEST_OFFSET = 1 << 60

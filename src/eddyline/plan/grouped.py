@@ -31,13 +31,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from eddyline.bound.collected import NAMES as COLLECTED
+from eddyline.bound.expr import Column, Expr, columns_of, sources_of
+from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.types import is_opaque
 from eddyline.errors import SettingError
 from eddyline.plan.graph import JoinGraph
 from eddyline.plan.tree import Tree
-from eddyline.query.collected import NAMES as COLLECTED
-from eddyline.query.expr import Column, Expr, columns_of, sources_of
-from eddyline.query.model import Query, WindowKind
-from eddyline.query.types import is_opaque
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.bound.expr import Call, Column, Expr, Literal
+from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.types import is_number, physical
 from eddyline.kernels import groups as kernels
 from eddyline.plan.graph import JoinGraph
 from eddyline.plan.plan import Plan
-from eddyline.query.expr import Call, Column, Expr, Literal
-from eddyline.query.model import Query, WindowKind
-from eddyline.query.types import is_number, physical
 from eddyline.state.keys import combine, encode, is_exact, without_null
 
 GROUPS = 256

@@ -23,13 +23,13 @@ from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
+from eddyline.bound.aggregates import state_types
+from eddyline.bound.expr import Column, Expr, columns_of, sources_of
+from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.types import physical
 from eddyline.plan.graph import Equality, JoinGraph, join_graph
 from eddyline.plan.grouped import Grouped, check, grouped
 from eddyline.plan.tree import Tree, mjoin, passed, span_of, state_of, weighted
-from eddyline.query.aggregates import state_types
-from eddyline.query.expr import Column, Expr, columns_of, sources_of
-from eddyline.query.model import Query, WindowKind
-from eddyline.query.types import physical
 from eddyline.state.keys import is_exact
 from eddyline.state.layout import Layout
 

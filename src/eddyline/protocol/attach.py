@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cache
 
+from eddyline.bound.model import Query
 from eddyline.codec import Snapshot, packed, schema, unpacked
 from eddyline.engine import snapshot
 from eddyline.engine.plan_source import MakePlanSource
@@ -33,7 +34,6 @@ from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.faults import reach
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.log.sealed import sealed, unsealed

@@ -24,12 +24,12 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from eddyline.bound.types import SQL_NAMES
 from eddyline.codec import Unreadable, as_json, of_json
 from eddyline.cql.units import duration_text
 from eddyline.errors import JobError, SettingError
 from eddyline.protocol.commit import Commit
 from eddyline.protocol.decision import Decision
-from eddyline.query.types import SQL_NAMES
 from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import UNFINISHED, Store

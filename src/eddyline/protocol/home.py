@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from eddyline.bound.model import Query, Stream, WindowKind
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
@@ -26,7 +27,6 @@ from eddyline.protocol import attach
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.decision import Decision
 from eddyline.protocol.outlet import Outlet
-from eddyline.query.model import Query, Stream, WindowKind
 from eddyline.settings import Settings, size_text
 from eddyline.state.arena import placed, remove
 from eddyline.state.log.store import Store

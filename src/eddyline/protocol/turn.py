@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from eddyline.bound.evaluate import ErrorCount
 from eddyline.counts import Counts
 from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.partial import combine
@@ -36,7 +37,6 @@ from eddyline.protocol.home import Home, horizon
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, RowsHead, as_shipment
 from eddyline.protocol.record import COMBINED, Record, Staged
-from eddyline.query.evaluate import ErrorCount
 from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look
 from eddyline.state.log.segment import written

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from eddyline.query.model import Query, WindowKind
+from eddyline.bound.model import Query, WindowKind
 from eddyline.state.column import RowNumbers
 from eddyline.state.rows import Rows, newest
 

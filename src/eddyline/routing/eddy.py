@@ -21,10 +21,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from eddyline.bound.evaluate import ErrorCount
+from eddyline.bound.expr import Expr
 from eddyline.codec import Snapshot
 from eddyline.plan.plan import Plan, Select, Signature
-from eddyline.query.evaluate import ErrorCount
-from eddyline.query.expr import Expr
 from eddyline.routing.decisions import DecisionLog
 from eddyline.routing.invariants import check_packet
 from eddyline.routing.meta_queue import MetaQueue

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.query.evaluate import ErrorCount, mask
-from eddyline.query.expr import Expr, columns_of
+from eddyline.bound.evaluate import ErrorCount, mask
+from eddyline.bound.expr import Expr, columns_of
 from eddyline.routing.packet import Packet, in_parts
 from eddyline.state.rows import Rows
 from eddyline.state.stores.store import TooMuchText

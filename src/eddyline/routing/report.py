@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from eddyline.bound.model import Query
 from eddyline.plan.explain import span_text, step_text, text
 from eddyline.plan.plan import Probe, Select, Signature, Step
-from eddyline.query.model import Query
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 

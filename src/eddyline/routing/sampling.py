@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.bound.evaluate import ErrorCount
 from eddyline.plan.plan import Select
-from eddyline.query.evaluate import ErrorCount
 from eddyline.routing.packet import SAMPLE, Packet
 from eddyline.routing.payload import Payload
 from eddyline.routing.routing_arrays import Entry, Traffic

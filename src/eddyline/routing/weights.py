@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from eddyline.bound.aggregates import accumulator, weighed
+from eddyline.bound.evaluate import ErrorCount, evaluate
+from eddyline.bound.expr import Expr, sources_of
+from eddyline.bound.group_ids import Ids, decoded, group_ids, plain, representatives
 from eddyline.plan.grouped import Grouped
 from eddyline.plan.plan import Plan
-from eddyline.query.aggregates import accumulator, weighed
-from eddyline.query.evaluate import ErrorCount, evaluate
-from eddyline.query.expr import Expr, sources_of
-from eddyline.query.group_ids import Ids, decoded, group_ids, plain, representatives
 from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import SAMPLE, Packet, in_parts, merged
 from eddyline.routing.scope import OldRows

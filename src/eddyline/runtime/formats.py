@@ -118,7 +118,7 @@ def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool)
 
 
 def _check_types(format_: str, declared: pa.Schema | None) -> None:
-    from eddyline.query.types import sql_type
+    from eddyline.bound.types import sql_type
     from eddyline.runtime.sources.text import readable_type
 
     for field in declared if declared is not None else ():

@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from eddyline.bound.udf import Udf, called, udf
 from eddyline.errors import SettingError
 from eddyline.protocol.home import Home
-from eddyline.query.udf import Udf, called, udf
 from eddyline.runtime.running.spec import Spec, home_of
 
 

@@ -1,7 +1,7 @@
 """Weights: for how many combinations a tuple stands, and what aggregates have of them.
 
 A tuple that an operator made of several has a *weight*, their number, and for each aggregate whose argument it decides
-the state of all of them (query/aggregates.py). That is all that is left of those which it stands for.
+the state of all of them (bound/aggregates.py). That is all that is left of those which it stands for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from eddyline.query.aggregates import State
+from eddyline.bound.aggregates import State
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column, RowNumbers
 from eddyline.state.stores.fixed import FixedStore

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from eddyline.bound.expr import Expr
 from eddyline.codec import Snapshot
-from eddyline.query.expr import Expr
 from eddyline.state.arena import Arena
 from eddyline.state.hash_index import HashIndex, HashIndexSnapshot
 from eddyline.state.layout import Key

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.bound.expr import Expr
+from eddyline.bound.types import decode, physical
 from eddyline.kernels.values import same_bytes
-from eddyline.query.expr import Expr
-from eddyline.query.types import decode, physical
 from eddyline.state import keys as key_codes
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column, RowNumbers

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eddyline.bound.types import decode
 from eddyline.kernels import values as kernels
-from eddyline.query.types import decode
 
 Keys = NDArray[np.int64]
 

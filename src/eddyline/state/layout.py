@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eddyline.query.expr import Expr
+from eddyline.bound.expr import Expr
 
 Key = tuple[Expr, ...]
 """What an index is over: one expression, or several together."""

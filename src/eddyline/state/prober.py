@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.query.expr import Expr
+from eddyline.bound.expr import Expr
 from eddyline.state.builds import Builds, Unordered
 from eddyline.state.column import RowNumbers
 from eddyline.state.hash_index import HashIndex

@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.bound.expr import Expr, sources_of
 from eddyline.codec import Snapshot
 from eddyline.kernels import scan
-from eddyline.query.expr import Expr, sources_of
 from eddyline.state import keys as key_codes
 from eddyline.state.arena import Arena
 from eddyline.state.carried import Carried, CarriedStore

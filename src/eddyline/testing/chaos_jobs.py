@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import eddyline.testing.quiet_exit  # noqa: F401
+from eddyline.bound.bind import bind
 from eddyline.counts import Counts
 from eddyline.cql.script import parse
 from eddyline.protocol.home import checkpoint_at
-from eddyline.query.bind import bind
 from eddyline.testing.case import Batch, sql_type
 from eddyline.testing.compare import difference
 from eddyline.testing.oracle import Oracle

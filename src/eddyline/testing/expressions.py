@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from eddyline.query import types as t
+from eddyline.bound import types as t
 
 _KINDS: dict[str, pa.DataType] = {
     "b": t.BOOL,

@@ -25,10 +25,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from eddyline.bound.expr import Aggregate, Call, walk
+from eddyline.bound.functions import table as function_table
+from eddyline.bound.model import Query
 from eddyline.cql.script import parse
-from eddyline.query.expr import Aggregate, Call, walk
-from eddyline.query.functions import table as function_table
-from eddyline.query.model import Query
 from eddyline.testing import random_plans
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from eddyline.bound.model import Query, WindowKind
 from eddyline.counts import Counts
-from eddyline.query.model import Query, WindowKind
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eddyline.query.types import logical
+from eddyline.bound.types import logical
 from eddyline.testing.expressions import random_expr
 from eddyline.testing.timeline import amount
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 from sqlglot import exp
 
-from eddyline.query.types import logical
+from eddyline.bound.types import logical
 
 CAN_FAIL = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.DPipe, exp.Bracket, exp.Func)
 NEVER_FAILS = (exp.Case, exp.If, exp.And, exp.Or, exp.TryCast, exp.Predicate)

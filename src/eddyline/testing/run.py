@@ -12,12 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from eddyline.bound.bind import bind
+from eddyline.bound.model import Query
 from eddyline.cql.script import Script, parse
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
-from eddyline.query.bind import bind
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.testing import udfs
 from eddyline.testing.case import Case

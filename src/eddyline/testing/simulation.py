@@ -26,6 +26,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline import faults
+from eddyline.bound.model import Query
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.tuning import DEFAULT, Tuning
@@ -39,7 +40,6 @@ from eddyline.protocol.packing import Packed, Packer
 from eddyline.protocol.parcel import packed, unpacked
 from eddyline.protocol.record import Record
 from eddyline.protocol.turn import Turn, put_together, take_turn
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, Rows
 from eddyline.testing.outcome import CaseOutcome, counted, held_back

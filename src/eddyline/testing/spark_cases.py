@@ -30,8 +30,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from eddyline.bound.model import Query
 from eddyline.cql.script import parse
-from eddyline.query.model import Query
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import Settings

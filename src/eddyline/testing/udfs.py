@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.query.udf import registered, udf
+from eddyline.bound.udf import registered, udf
 
 MACROS = (
     "CREATE MACRO fuzz_mix(x) AS CAST(x AS BIGINT) * 7 + 3",

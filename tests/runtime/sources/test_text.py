@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eddyline.query.as_text import as_text
+from eddyline.bound.as_text import as_text
 from eddyline.runtime.sources.text import cast_text
 
 _TIME = datetime(2024, 1, 1, 10, 0, 0)

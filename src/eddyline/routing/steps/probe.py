@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.bound.evaluate import ErrorCount
 from eddyline.kernels.scan import apart, narrow
 from eddyline.plan.plan import KeyAccess, Probe, RangeAccess
-from eddyline.query.evaluate import ErrorCount
 from eddyline.routing.invariants import check_matches
 from eddyline.routing.packet import Packet
 from eddyline.routing.payload import Payload

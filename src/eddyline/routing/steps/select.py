@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from eddyline.bound.evaluate import ErrorCount
 from eddyline.plan.plan import Select
-from eddyline.query.evaluate import ErrorCount
 from eddyline.routing.packet import Packet
 from eddyline.routing.payload import Payload
 

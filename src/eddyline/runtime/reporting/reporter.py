@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from eddyline.bound.model import Query
 from eddyline.engine.standing import Standing
 from eddyline.plan.explain import warnings
-from eddyline.query.model import Query
 from eddyline.routing.report import Report
 from eddyline.runtime.reporting.advice import of_streams, summed_up
 from eddyline.runtime.reporting.summary import Course, Progress, Summary

@@ -9,9 +9,9 @@ import re
 
 import pyarrow as pa
 
-from eddyline.query import functions
-from eddyline.query.evaluate import ErrorCount, evaluate
-from eddyline.query.expr import Literal
+from eddyline.bound import functions
+from eddyline.bound.evaluate import ErrorCount, evaluate
+from eddyline.bound.expr import Literal
 
 _MONTH = r"[A-Za-z]{3}"
 _DAYS = (

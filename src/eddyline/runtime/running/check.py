@@ -10,11 +10,11 @@ import json
 import os
 from typing import Any
 
+from eddyline.bound.model import Query
 from eddyline.cql.script import Script, WindowClause, parse
 from eddyline.errors import SettingError
 from eddyline.plan.tree import shape
 from eddyline.protocol.checkpoint import Checkpoint
-from eddyline.query.model import Query
 from eddyline.settings import Settings
 from eddyline.state.log.store import Store
 

@@ -13,14 +13,14 @@ from typing import TextIO
 
 import pyarrow as pa
 
+from eddyline.bound.bind import bind
+from eddyline.bound.model import Query, Stream
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, wrong
 from eddyline.cql.script import Script, parse
 from eddyline.errors import EddylineError, ScriptError, SettingError
 from eddyline.protocol.checkpoint import Checkpoint
-from eddyline.query.bind import bind
-from eddyline.query.model import Query, Stream
 from eddyline.runtime.formats import open_sink, open_source
 from eddyline.runtime.sinks.print_rows import PrintSink
 from eddyline.runtime.sinks.sink import Sink

@@ -14,15 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from eddyline.bound.bind import bind
+from eddyline.bound.model import Query
+from eddyline.bound.udf import Udf, called
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.places import Place
 from eddyline.cql.script import Script, parse
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.packing import REASON
-from eddyline.query.bind import bind
-from eddyline.query.model import Query
-from eddyline.query.udf import Udf, called
 from eddyline.runtime.options import Options
 from eddyline.runtime.running.handed_over import folder_of
 from eddyline.runtime.running.modules import import_all

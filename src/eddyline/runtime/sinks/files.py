@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
+from eddyline.bound.as_text import as_text
+from eddyline.bound.types import sql_type
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import SettingError
-from eddyline.query.as_text import as_text
-from eddyline.query.types import sql_type
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.json_lines import lines, writable
 from eddyline.runtime.sinks.partition import Partition

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eddyline.query.as_text import as_text
+from eddyline.bound.as_text import as_text
 from eddyline.runtime.sources.json_values import is_bytes
 
 _NO_NUMBERS = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

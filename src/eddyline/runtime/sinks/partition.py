@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eddyline.bound.as_text import as_text
+from eddyline.bound.types import sql_type
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
-from eddyline.query.as_text import as_text
-from eddyline.query.types import sql_type
 from eddyline.runtime.sources.folders import NO_VALUE
 
 _ESCAPED = frozenset([*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^"])

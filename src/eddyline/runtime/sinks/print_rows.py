@@ -10,7 +10,7 @@ from typing import TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eddyline.query.as_text import as_text
+from eddyline.bound.as_text import as_text
 from eddyline.runtime.sinks.json_lines import lines
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eddyline.query.as_text import as_text
-from eddyline.query.types import sql_type
+from eddyline.bound.as_text import as_text
+from eddyline.bound.types import sql_type
 from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows
 from eddyline.runtime.sources.text import Bad, cast_or_null, cast_text, has_zone
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from eddyline.query.types import sql_type
+from eddyline.bound.types import sql_type
 from eddyline.runtime.sources.text import cast_text, is_text
 
 

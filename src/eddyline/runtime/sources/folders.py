@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from eddyline.bound.types import sql_type
 from eddyline.errors import JobError, SettingError
-from eddyline.query.types import sql_type
 from eddyline.runtime.sources.columns import convert
 from eddyline.runtime.sources.file_source import FileFormat
 from eddyline.runtime.sources.paths import files, folder_of, is_hidden

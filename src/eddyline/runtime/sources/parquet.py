@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eddyline.bound.types import sql_type
 from eddyline.errors import CorruptFile, JobError
-from eddyline.query.types import sql_type
 from eddyline.runtime.sources.columns import chunk_of, convert
 from eddyline.runtime.sources.paths import files, no_columns, why
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted

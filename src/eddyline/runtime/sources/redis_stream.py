@@ -28,9 +28,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eddyline.bound.types import sql_type
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import SettingError
-from eddyline.query.types import sql_type
 from eddyline.runtime.options import Options
 from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.json_values import is_bytes

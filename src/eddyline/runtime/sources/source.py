@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from eddyline.query.as_text import as_text
+from eddyline.bound.as_text import as_text
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eddyline.bound.types import sql_type
 from eddyline.errors import SettingError
-from eddyline.query.types import sql_type
 from eddyline.runtime.sources.generate.values import Distribution, Domain, Value
 
 _EXACT_ZIPF = 1 << 20

@@ -1,0 +1,214 @@
+"""From a parsed script to a query: names are resolved, expressions are typed, and meaningless ones are refused.
+
+    >>> from eddyline.cql.script import parse
+    >>> stream = "CREATE STREAM s (x BIGINT, ts TIMESTAMP) USING json TIMESTAMP BY ts"
+    >>> script = parse(f"{stream}; SELECT -x AS y FROM s WHERE x > 0 AND x < 9")
+    >>> query = bind(script, lambda declaration: pa.schema(declaration.columns))
+    >>> query.schema.names, len(query.predicates)
+    (['y'], 2)
+
+The query needs no further checks: `Query` checks itself when it is made, and no later stage looks at the text again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+
+import pyarrow as pa
+from sqlglot import exp
+
+from eddyline.bound.bind_expr import Binder, chain
+from eddyline.bound.bind_hints import Clause
+from eddyline.bound.bind_names import NameScope
+from eddyline.bound.bind_select import aliases_of, bind_items, bind_outputs, items_of
+from eddyline.bound.bind_time import timed
+from eddyline.bound.expr import Expr
+from eddyline.bound.model import Query, Source, Stream, Window, WindowKind
+from eddyline.bound.types import in_one_zone, kept
+from eddyline.cql.names import did_you_mean, same
+from eddyline.cql.places import shown, wrong
+from eddyline.cql.script import Declaration, FromItem, Script
+
+_IN_PYTHON = "streams={{'{}': el.stream(..., time='ts')}}"
+SchemaOf = Callable[[Declaration], pa.Schema]
+
+
+def bind(script: Script, schema_of: SchemaOf, python: bool = False) -> Query:
+    """The query of a script; `schema_of` is called once for each stream and table that the query reads. With `python`,
+    messages say how a Python program declares streams."""
+    declared = _declared(script)
+    _check_sinks(script, declared)
+    scope = NameScope(script.text, _sources(script, declared, schema_of, python))
+    slide = _slide(script)
+    items = items_of(scope, script.select, script.items)
+    binder = Binder(scope, aliases_of(items))
+    exprs = bind_items(binder, items, slide)
+    predicates = _predicates(binder, script)  # after SELECT: the first mistake in the text is reported
+    outputs, group = bind_outputs(binder, script.select, items, exprs, slide)
+    if group is None and slide is not None:
+        window = next(item.window for item in script.sources if item.window and item.window.slide is not None)
+        message = (
+            "SLIDE says how often an aggregate is wanted, and this query has none; "
+            "leave SLIDE out, or add GROUP BY or an aggregate"
+        )
+        raise wrong(script.text, window.place, message)
+    return Query(scope.sources, predicates, outputs, group, scope.in_order())
+
+
+def _declared(script: Script) -> dict[str, Declaration]:
+    """The declarations by lower-case name."""
+    declared: dict[str, Declaration] = {}
+    for declaration in script.declarations:
+        name = declaration.name.lower()
+        if name in declared:
+            kind = declared[name].kind.lower()
+            raise wrong(
+                script.text,
+                declaration.place,
+                f"there is a {kind} {shown(declaration.name)} already; give this one another name",
+            )
+        declared[name] = declaration
+        if declaration.kind == "STREAM" and declaration.time is None:
+            message = (
+                f"stream {shown(declaration.name)} has no time column; add "
+                "TIMESTAMP BY and a column, or write CREATE TABLE"
+            )
+            raise wrong(script.text, declaration.place, message)
+    return declared
+
+
+def _check_sinks(script: Script, declared: Mapping[str, Declaration]) -> None:
+    sinks = [d.name for d in declared.values() if d.kind == "SINK"]
+    wanted = [(script.insert_into, "INSERT INTO", script.insert_place)]
+    for d in declared.values():
+        wanted += [
+            (d.late_into, "LATE INTO", d.places.get("late", d.place)),
+            (d.dead_into, "DEAD INTO", d.places.get("dead", d.place)),
+        ]
+    for name, clause, place in wanted:
+        if name is None:
+            continue
+        target = declared.get(name.lower())
+        if target is None:
+            hint = (
+                did_you_mean(name, sinks)
+                if sinks
+                else f"; declare it, as in CREATE SINK {shown(name)[1:-1]} USING json OPTIONS (path 'out')"
+            )
+            raise wrong(script.text, place, f"there is no sink {shown(name)}{hint}")
+        if target.kind != "SINK":
+            raise wrong(
+                script.text,
+                place,
+                f"{shown(name)} is a {target.kind.lower()}; {clause} needs a sink, declared with CREATE SINK",
+            )
+        if clause != "INSERT INTO" and script.insert_into is not None and same(name, script.insert_into):
+            message = f"sink {shown(name)} takes the results already; {clause} needs a sink of its own"
+            raise wrong(script.text, place, message)
+
+
+def _sources(
+    script: Script, declared: Mapping[str, Declaration], schema_of: SchemaOf, python: bool
+) -> tuple[Source, ...]:
+    streams: dict[str, Stream] = {}
+    sources: list[Source] = []
+    for item in script.sources:
+        declaration = _declaration_of(script, item, declared, python)
+        if any(same(item.alias, source.alias) for source in sources):
+            free = next(name for n in count(2) if not _is_alias(name := f"{item.alias[:30]}{n}", script))
+            message = (
+                f"{shown(item.alias)} is in FROM twice; give each its own alias, "
+                f"as in {shown(item.stream)[1:-1]} AS {shown(free)[1:-1]}"
+            )
+            raise wrong(script.text, item.place, message)
+        if declaration.kind == "TABLE" and item.window is not None:
+            message = (
+                f"{shown(item.stream)} is a table, which has no time and is always read whole; leave its window out"
+            )
+            raise wrong(script.text, item.window.place, message)
+        name = declaration.name.lower()
+        if name not in streams:
+            streams[name] = _stream(script, declaration, schema_of(declaration))
+        clause, time = item.window, streams[name].time
+        if clause is not None and clause.time is not None and time is not None and not same(clause.time, time):
+            message = (
+                f"the windows of {shown(item.stream)} go by its time column, which is {shown(time)}; "
+                f"write the window behind it, as in FROM {shown(item.stream)[1:-1]} [TUMBLE 1 MINUTE]"
+            )
+            raise wrong(script.text, clause.place, message)
+        window = Window(WindowKind(clause.kind), clause.size) if clause is not None else Window()
+        sources.append(Source(item.alias, streams[name], window))
+    if all(source.stream.is_table for source in sources):
+        message = "FROM names only tables; a query needs at least one stream, " + (
+            _IN_PYTHON.format("s") if python else "declared with CREATE STREAM ... TIMESTAMP BY"
+        )
+        raise wrong(script.text, script.sources[0].place, message)
+    return tuple(sources)
+
+
+def _is_alias(name: str, script: Script) -> bool:
+    return any(same(name, item.alias) for item in script.sources)
+
+
+def _declaration_of(script: Script, item: FromItem, declared: Mapping[str, Declaration], python: bool) -> Declaration:
+    declaration = declared.get(item.stream.lower())
+    if declaration is None:
+        readable = [d.name for d in declared.values() if d.kind != "SINK"]
+        name = shown(item.stream)[1:-1]
+        form = f"; declare it, as in CREATE STREAM {name} USING parquet OPTIONS (path 'data') TIMESTAMP BY ts"
+        form = f"; give it to the query: {_IN_PYTHON.format(name)}" if python else form
+        hint = did_you_mean(item.stream, readable) if readable else form
+        raise wrong(script.text, item.place, f"there is no stream or table {shown(item.stream)}{hint}")
+    if declaration.kind == "SINK":
+        raise wrong(
+            script.text,
+            item.place,
+            f"{shown(item.stream)} is a sink, which is only written; read from a stream or a table",
+        )
+    return declaration
+
+
+def _stream(script: Script, declaration: Declaration, schema: pa.Schema) -> Stream:
+    kept_schema = pa.schema([field.with_type(in_one_zone(kept(field.type))) for field in schema])
+    if declaration.time is None:
+        return Stream(declaration.name, kept_schema, None)
+    return timed(script.text, declaration, kept_schema)
+
+
+def _slide(script: Script) -> int | None:
+    """The one SLIDE of the query."""
+    windows = [item.window for item in script.sources if item.window is not None]
+    slides = [window for window in windows if window.slide is not None]
+    if not slides:
+        return None
+    slide = slides[0].slide
+    assert slide is not None
+    for window in slides:
+        if window.slide != slide:
+            raise wrong(
+                script.text,
+                window.place,
+                "a query has one SLIDE, and another window has a different one; write the same SLIDE in both",
+            )
+    for window in windows:
+        if window.kind == "RANGE" and (window.size % slide or not window.size):
+            message = (
+                "the SLIDE must divide every RANGE; write a RANGE that is a multiple "
+                "of it, as in [RANGE 10 MINUTES SLIDE 1 MINUTE]"
+            )
+            raise wrong(script.text, window.place, message)
+    return slide
+
+
+def _predicates(binder: Binder, script: Script) -> tuple[Expr, ...]:
+    """The conditions of every ON and of WHERE, split at AND."""
+    joins = [(join.args.get("on"), Clause("ON")) for join in script.select.args.get("joins") or []]
+    where = script.select.args.get("where")
+    conditions = [*joins, (where.this if where is not None else None, Clause("WHERE"))]
+    return tuple(
+        binder.condition(part, clause)
+        for condition, clause in conditions
+        if condition is not None
+        for part in chain(condition, exp.And)
+    )

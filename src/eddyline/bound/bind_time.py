@@ -1,0 +1,124 @@
+"""The event time of a stream: a TIMESTAMP column, or an expression over its columns.
+
+An expression becomes a column, the last one of the stream, so every stage after the intake sees a time column. The
+query can name it only if the script named it (`TIMESTAMP BY epoch_ms(ms) AS ts`); the same expression in the query also
+means that column.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pyarrow as pa
+from sqlglot import exp
+
+from eddyline.bound import functions
+from eddyline.bound import types as t
+from eddyline.bound.bind_expr import Binder
+from eddyline.bound.bind_hints import Clause
+from eddyline.bound.bind_names import NameScope
+from eddyline.bound.expr import Column, Expr, columns_of, is_expensive
+from eddyline.bound.model import ComputedTime, Source, Stream
+from eddyline.cql.declaration import Declaration
+from eddyline.cql.dialect import parse_expression
+from eddyline.cql.event_time import TimeClause, read_time
+from eddyline.cql.names import did_you_mean, same
+from eddyline.cql.places import Place, shown, wrong
+from eddyline.cql.tokens import tokenize
+from eddyline.errors import ScriptError
+
+_HIDDEN = "event time"
+_CLAUSE = Clause("TIMESTAMP BY", window_end="it is known only for the rows of an aggregate with SLIDE")
+
+
+def timed(text: str, declaration: Declaration, schema: pa.Schema) -> Stream:
+    """The stream of a declaration that has a time."""
+    time, name = declaration.time or "", declaration.name
+    spelling = [n for n in schema.names if n == time] or [n for n in schema.names if same(n, time)]
+    if len(spelling) == 1 and pa.types.is_timestamp(schema.field(spelling[0]).type):
+        return Stream(name, schema, spelling[0], declaration.lateness)
+    if "time" in declaration.places:
+        return _computed(text, declaration.places["time"], declaration, schema)
+    written = f'"{time}"' if spelling or time.isidentifier() else time  # a Python program may name any column
+    try:
+        return _computed(written, Place(1, 1), declaration, schema)
+    except ScriptError as error:
+        message = error.message.replace("TIMESTAMP BY", "time")
+        raise ScriptError(f"stream {name}, time={time!r}: {message}") from error
+
+
+def _quoted(column: str) -> str:
+    """A column as SQL names it: in quotes unless it is a plain name."""
+    try:
+        plain = parse_expression(column, tokenize(column))
+    except (ScriptError, IndexError):  # not SQL, or empty
+        return f'"{column}"'
+    return column if isinstance(plain, exp.Column) and plain.name == column else f'"{column}"'
+
+
+def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Schema) -> Stream:
+    scope = NameScope(text, (Source(declaration.name, Stream(declaration.name, schema, None)),))
+    clause = read_time(text, place, declaration.time or "")
+    if isinstance(clause.expr, exp.Column) and not clause.expr.table and scope.column(clause.expr)[0] is None:
+        missing = clause.expr.name
+        raise wrong(
+            text,
+            place,
+            f"stream {shown(declaration.name)} has no column {shown(missing)} to take the time from"
+            f"{did_you_mean(missing, schema.names)}{_separated(declaration, schema)}",
+        )
+    bound = Binder(scope).bind(clause.expr, _CLAUSE)
+    if is_expensive(bound):
+        raise wrong(text, place, "TIMESTAMP BY cannot call a user function; compute the time before, or from columns")
+    if bound.type == t.DATE:
+        bound = functions.cast(bound, t.TIMESTAMP)
+    if not pa.types.is_timestamp(bound.type):
+        raise wrong(text, place, _not_a_time(bound, clause, "time" not in declaration.places))
+    if not columns_of(bound):
+        raise wrong(text, place, "the event time must depend on a column; every row would have the same one")
+    column = _name(text, place, clause, schema)
+    known = schema.append(pa.field(column, bound.type))
+    computed = ComputedTime(bound, clause.written, clause.name is not None)
+    return Stream(declaration.name, known, column, declaration.lateness, computed)
+
+
+def _separated(declaration: Declaration, schema: pa.Schema) -> str:
+    """A hint for a csv file whose columns were all read as one: name the separator; empty for other files."""
+    if declaration.format != "csv" or len(schema) != 1:
+        return ""
+    sep = next((written for sep, written in ((";", ";"), ("\t", "\\t"), ("|", "|")) if sep in schema.names[0]), "")
+    return f"; if {sep} stands between columns, set sep '{sep}'" if sep else ""
+
+
+def _name(text: str, place: Place, clause: TimeClause, schema: pa.Schema) -> str:
+    """The name of a computed time column: the name from the script, or one that no other column has."""
+    if clause.name is None:
+        return next(n for i in count(1) if (n := f"{_HIDDEN}{i if i > 1 else ''}") not in schema.names)
+    if any(same(clause.name, column) for column in schema.names):
+        raise wrong(text, place, f"there is a column {shown(clause.name)} already; give the event time another name")
+    return clause.name
+
+
+def _not_a_time(bound: Expr, clause: TimeClause, python: bool) -> str:
+    """A hint what to write instead of an expression that is not a time, in a script or in a Python program."""
+
+    def by(expression: str) -> str:
+        return f"time={expression!r}" if python else f"TIMESTAMP BY {expression}"
+
+    type, written = t.logical(bound.type), shown(clause.written)[1:-1]
+    if python and isinstance(bound, Column):
+        written = _quoted(bound.name)
+    if t.is_number(type):
+        whole = t.is_integer(type)
+        seconds = f"{by(f'to_timestamp({written})')} if these are seconds since 1970"
+        how = f"{seconds}, epoch_ms({written}) for milliseconds, make_timestamp({written}) for microseconds"
+        how = how if whole else seconds
+    elif type == t.STRING:
+        how = (
+            by(f"strptime({written}, '%d.%m.%Y %H:%M:%S')")
+            + f", with the format of the text, or CAST({written} AS TIMESTAMP)"
+        )
+    else:
+        how = "a TIMESTAMP column, or an expression that gives a TIMESTAMP"
+    what = "the time column" if isinstance(bound, Column) else "the event time"
+    return f"{what} {shown(written)} is {t.sql_type(bound.type)}, not TIMESTAMP; write {how}"

@@ -1,0 +1,146 @@
+"""A query after binding: frozen, typed, independent of how it will be computed.
+
+Times and durations are integers in microseconds. A query checks itself when it is made, so a wrong one cannot exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from eddyline.bound.expr import Aggregate, Column, Expr, columns_of
+from eddyline.errors import InternalError
+
+
+@dataclass(frozen=True)
+class ComputedTime:
+    """An event time that the intake computes and appends as the last column of its stream."""
+
+    expr: Expr
+    """The expression over the stream's columns, as columns of source 0."""
+    written: str
+    named: bool
+    """Whether the query can name the computed column."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns it is computed from."""
+        return tuple(sorted(column.name for column in columns_of(self.expr)))
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A declared stream, or a static table (`time` is None)."""
+
+    name: str
+    schema: pa.Schema
+    time: str | None
+    lateness: int = 0
+    computed: ComputedTime | None = None
+
+    @property
+    def visible(self) -> pa.Schema:
+        """The columns that a query can name."""
+        return self.schema if self.computed is None or self.computed.named else self.schema.remove(len(self.schema) - 1)
+
+    def read_for(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """The columns that a source must deliver so that the stream has these columns."""
+        wanted = set(columns)
+        if self.computed is not None and self.time in wanted:
+            wanted = wanted - {self.time} | {*self.computed.reads}
+        return tuple(name for name in self.schema.names if name in wanted)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table: read whole before the streams start, without a time, never expiring."""
+        return self.time is None
+
+
+class WindowKind(Enum):
+    """How a window bounds its stream."""
+
+    RANGE = "RANGE"
+    ROWS = "ROWS"
+    UNBOUNDED = "UNBOUNDED"
+
+
+@dataclass(frozen=True)
+class Window:
+    """`[RANGE size]` (microseconds), `[ROWS size]`, or no bound."""
+
+    kind: WindowKind = WindowKind.UNBOUNDED
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """One item of FROM. Its place in `Query.sources` is its number; each alias is a stream of its own."""
+
+    alias: str
+    stream: Stream
+    window: Window = Window()
+
+
+@dataclass(frozen=True)
+class Output:
+    """One item of SELECT."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class GroupBy:
+    """GROUP BY, the aggregates used in SELECT and HAVING, and the slide in microseconds (None: once, at the end)."""
+
+    keys: tuple[Expr, ...]
+    aggregates: tuple[Aggregate, ...]
+    having: Expr | None
+    slide: int | None
+
+
+@dataclass(frozen=True)
+class Query:
+    """SELECT outputs FROM sources WHERE all of predicates [GROUP BY group]. Outputs of an aggregate query read only
+    group keys, aggregates and WINDOW_END."""
+
+    sources: tuple[Source, ...]
+    predicates: tuple[Expr, ...]
+    outputs: tuple[Output, ...]
+    group: GroupBy | None = None
+    named: tuple[Column, ...] = ()
+    """The columns that the text names, in a fixed order. Some do not occur in the expressions, such as x of x +
+    NULL."""
+
+    def __post_init__(self) -> None:
+        if not self.sources or not self.outputs or all(s.stream.is_table for s in self.sources):
+            raise InternalError("a query needs a stream and an output")
+        for column in self.columns:
+            if column.name not in self.sources[column.source].stream.schema.names:
+                raise InternalError(f"no column {column.name} in source {column.source}")
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the result rows."""
+        return pa.schema([pa.field(o.name, o.expr.type) for o in self.outputs])
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """Every expression of the query over source columns."""
+        group = self.group
+        if group is None:
+            return (*self.predicates, *(o.expr for o in self.outputs))
+        return (*self.predicates, *group.keys, *(a.arg for a in group.aggregates if a.arg is not None))
+
+    @property
+    def columns(self) -> frozenset[Column]:
+        """Every source column the query uses, time columns not included unless it names them."""
+        return frozenset((*self.named, *(c for e in self.expressions for c in columns_of(e))))
+
+    def columns_of_source(self, source: int) -> tuple[str, ...]:
+        """The columns the query uses of one source, in the order of its schema: the tie-break of ROWS windows."""
+        used = {c.name for c in self.columns if c.source == source}
+        return tuple(n for n in self.sources[source].stream.schema.names if n in used)
