@@ -41,7 +41,10 @@ QUERIES = {
 COLUMNS = "k x s:string f:float d:decimal w:words"
 
 
+@pytest.fixture(autouse=True)
 def register() -> None:
+    """The user function that queries here call."""
+
     @udf(returns=pa.bool_(), name="route_odd")
     def odd(x: np.ndarray) -> np.ndarray:
         return x % 2 == 1
@@ -66,7 +69,6 @@ def random_rows(rng: random.Random, start: int, n: int) -> list[Row]:
 
 
 def run(select: str, settings: Settings, seed: int, tuning: Tuning = DEFAULT) -> tuple[Job, list[Row]]:
-    register()
     rng = random.Random(seed)
     names = [n for n in "abcd" if f" {n} " in select or f" {n}," in select or f" {n}[" in select]
     job = Job(select, settings, lateness=dict.fromkeys(names, 9), tuning=tuning, **dict.fromkeys(names, COLUMNS))
@@ -192,7 +194,6 @@ def test_packets_are_as_large_as_the_settings_say() -> None:
 
 
 def test_a_reroute_comes_when_as_many_tuples_as_were_told_have_gone() -> None:
-    register()
     for every, packet, wanted in ((1, 10, 30), (100, 10, 3), (15, 10, 15), (1000, 10, 1), (100, 300, 1)):
         job = Job(
             "SELECT a.x FROM a WHERE route_odd(a.x) AND route_odd(a.x + 1)",
