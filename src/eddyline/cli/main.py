@@ -81,7 +81,7 @@ def _cannot_write(error: OSError) -> int:
     if isinstance(error, ConnectionError) and not isinstance(error, BrokenPipeError):
         return _say("Spark's JVM is gone", 1)
     where = f"read or write {error.filename}" if error.filename else "write to standard output"
-    return 1 if isinstance(error, BrokenPipeError) else _say(f"cannot {where}: {error.strerror}", 1)
+    return 1 if isinstance(error, BrokenPipeError) else _say(f"cannot {where}: {error.strerror or error}", 1)
 
 
 def _bug(error: InternalError) -> int:
