@@ -1,11 +1,11 @@
 """One slot: the state of a query, or of a share of its rows, and what runs over it.
 
-    replan() -> feed(stream, rows)* -> advance(watermarks) -> drain() -> commit(version)
+    replan() -> receive(shipment)* -> advance(watermarks) -> drain() -> commit(version)
 
-is a batch; `wind_back` in place of `commit` undoes it. The slot knows nothing of where rows come from or go to, nor of
-other slots: what it is given to build decides which results it makes (see plan/partition.py). Rows fed are readable and
-not late (see intake.py). Between `feed` and `advance` watermarks stand still; `advance` takes in what was fed and
-flushes the eddy: the results of a batch leave with it.
+is a batch; `wind_back` in place of `commit` undoes it. The slot does not know where rows come from or go to, and knows
+no other slot: the rows that it is given to build decide which results it makes (see plan/partition.py). The rows that
+it receives are readable and not late (see intake.py). Watermarks stand still between `receive` and `advance`; `advance`
+builds the rows that were received and flushes the eddy, so the results of a batch leave with the batch.
 
 A slot is made of an executor (the plan at work), a plan source, an input and an output; each has a file of its own, and
 the snapshot that travels to another process is made of theirs (snapshot.py).

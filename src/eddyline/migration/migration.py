@@ -14,7 +14,8 @@ into the SteM of the new plan, where they may be put together (see boxes.py).
   two. When no old row lives any more, the states of the new plan have all there is, and the plan can be changed.
 
 A plan is changed between a commit and the next batch, when nothing is in flight. Until then everything here is
-committed and wound back with the slot, and if it is lost the old plan goes on: nothing depends on a migration.
+committed and wound back with the slot. Results never depend on it: if its state is lost, the slot goes on with the old
+plan, and may begin the migration again.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The live state of a slot, handed from one process to the next on the same host.
 
     slot = open_slot(query, settings, folder)
-    slot.feed(...) ... slot.drain() ...       # and slot.commit(version) or slot.wind_back(), sooner or later
+    slot.receive(...) ... slot.drain() ...       # and slot.commit(version) or slot.wind_back(), sooner or later
     save(slot)
     close(slot)
 
-The columns of a slot are files of its arena, which whoever comes next maps again; nothing of them is read, so attaching
+The columns of a slot are files of its arena, which the next process maps again. It reads nothing of them, so attaching
 takes the same time whatever their size. All else is small: `save` writes it to the *header*, one packed value, and what
 is Arrow data to files beside it (state/shelf.py), both with checksums. A batch may be saved before it is committed, and
 committed or wound back by the next process: both the current state and what it takes to wind back are there.

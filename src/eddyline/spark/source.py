@@ -1,4 +1,4 @@
-"""Files as a Spark source: parquet, csv and json, read by the readers of the local engine and packed in the same task.
+"""Our own formats as a Spark source: the readers of the local engine read them, and the same task packs the rows.
 
 Rows never pass through the JVM: Spark sees only parcels. A stream is read in pieces (row groups, files, blocks of
 generated rows); the next piece is always of the stream that is furthest behind. A source with offsets of its own (a
