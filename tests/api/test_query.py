@@ -342,11 +342,7 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_package_and_the_function_share_a_name() -> None:
-    import eddyline.bound.model as also
-    from eddyline.bound import model
-
-    assert el.query.model is model is also  # type: ignore[attr-defined]
+def test_public_names() -> None:
     assert {"query", "stream", "udf", "errors"} <= set(dir(el))
     with pytest.raises(AttributeError):
         _ = el.nothing  # type: ignore[attr-defined]
