@@ -43,7 +43,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of one plan, in some slots; costs are CPU seconds per second of event time, and bytes."""
+    """The estimate of one plan, in some slots; costs are CPU seconds per second of event time, and bytes."""
 
     plan: str
     children: Sequence[Child]
@@ -56,7 +56,7 @@ class Estimate:
     slots: int = 1
 
     def text(self, plan: Plan) -> str:
-        """For people."""
+        """Format for display."""
         query, slots = plan.query, f", {self.slots} slots" if self.slots > 1 else ""
         lines = [f"estimated, for {self.plan}{slots}:"]
         lines += [f"  {span_text(child.span, query)}: {_child_text(child)}" for child in self.children]

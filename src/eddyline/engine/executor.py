@@ -119,8 +119,8 @@ class Executor:
         return [(source, -(-stem.waiting // slices)) for source, stem in waiting]
 
     def _move_some(self, seconds: float, built: int) -> None:
-        """After a slice of the input, which took so long and had so many rows: the migration goes on for as long, and
-        for twice as many, so it ends."""
+        """After a slice of the input: the migration works for the `seconds` that the slice took, and on at least twice
+        as many rows as were `built`, so that it ends."""
         if self.migration is not None:
             reach("migration: before a step")
             with self._meter.left_out():

@@ -12,7 +12,7 @@ from eddyline.engine.results import Results, Values
 from eddyline.routing.packet import Packet, alike, in_parts, merged
 
 RESULT_ROWS = 65536
-"""Complete tuples are gathered when so many have come together."""
+"""The number of complete tuples that are gathered together."""
 
 
 class Gatherer:

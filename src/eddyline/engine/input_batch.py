@@ -39,7 +39,7 @@ class InputBatch:
         self._fixed = self._waste = 0.0
 
     def observe(self, rows: int, calls: int, passed: int) -> None:
-        """A slice of so many rows took so many calls, which passed over so many rows that were too new."""
+        """A slice of `rows` rows took `calls` calls, which passed over `passed` rows that were too new."""
         if not self._adaptive:
             return
         fixed, waste = calls * CALL, passed * PASS / rows**2
@@ -55,6 +55,6 @@ class InputBatch:
         return InputBatchSnapshot(self.rows, self._fixed, self._waste)
 
     def restore(self, saved: InputBatchSnapshot) -> None:
-        """Go on with that size, unless one is given."""
+        """Restore the size of a snapshot, unless the settings give one."""
         if self._adaptive:
             self.rows, self._fixed, self._waste = saved.rows, saved.fixed, saved.waste

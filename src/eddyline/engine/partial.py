@@ -24,7 +24,7 @@ from eddyline.engine.panes_arrow import from_rows
 from eddyline.errors import InternalError
 
 TEXT = 1 << 29
-"""Results have about so many bytes of text at a time."""
+"""About the most bytes of text in one batch of results."""
 
 
 def group_of(query: Query) -> GroupBy:

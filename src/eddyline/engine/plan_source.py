@@ -61,7 +61,7 @@ class PlanSource(Protocol):
         a migration, that goes on."""
 
     def watch(self, running: Running, watermarks: Mapping[str, int | None], held: int, seconds: float) -> None:
-        """A batch went through; the slot then held so many bytes, and it took so many CPU seconds."""
+        """A batch went through. The slot then held `held` bytes, and the batch took `seconds` CPU seconds."""
 
     def changed(self, running: Running) -> None:
         """The plan was changed, or its state was loaded: what was done last says nothing of the current plan."""
@@ -73,7 +73,7 @@ class PlanSource(Protocol):
         """What was learned, for another process."""
 
     def restore(self, saved: PlannerSnapshot | None) -> None:
-        """Go on with what another process learned; None if its plan source learned nothing."""
+        """Restore what another process learned; None if its plan source learned nothing."""
 
 
 MakePlanSource = Callable[[Plan, Settings, Callable[[], float], OptimizerTuning], PlanSource]

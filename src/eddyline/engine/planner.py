@@ -108,7 +108,7 @@ class Planner:
         return Decision("plan", moment, f"{now} -> {step}{found}", f"{why}; {move.text}", proposal.measured)
 
     def changed(self, running: Running) -> None:
-        """Go on from the current totals: what was done since the last batch was loading, which is no sample of
+        """Begin at the current totals: what was done since the last batch was loading, which is no sample of
         anything."""
         self._rows = [max(now, before) for now, before in zip(self._built(running), self._rows, strict=True)]
         self._probes, self._selections = _probes(running.eddy), _selections(running.eddy)
@@ -169,7 +169,7 @@ class Planner:
         return PlannerSnapshot(self.optimizer.saved(), *counted)
 
     def restore(self, saved: PlannerSnapshot | None) -> None:
-        """Go on from there, if the other process had a planner."""
+        """Restore from a snapshot, if the other process had a planner."""
         if saved is None:
             return
         self._rows, self._slices = list(saved.rows), saved.slices

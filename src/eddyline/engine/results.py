@@ -72,7 +72,7 @@ class Results(Protocol):
         """The next slide boundary, and cells and tuples: what cannot be made again from live rows."""
 
     def restore_small_state(self, next: int | None, batches: Named) -> None:
-        """Go on from the small state of one or several slots."""
+        """Restore from the small state of one or several slots."""
 
     @property
     def rows(self) -> int:

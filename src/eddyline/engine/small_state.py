@@ -10,7 +10,7 @@ from eddyline.routing.rows_windows import RowsCounted
 
 @dataclass(frozen=True)
 class SmallState:
-    """Of one slot; the same in all slots of a job."""
+    """The state of one slot that is the same in all slots of a job."""
 
     results: int | None
     """The next slide boundary; None without aggregates."""

@@ -102,7 +102,7 @@ def prepared(
 
 
 def restore(slot: Slot, saved: SlotSnapshot) -> None:
-    """Go on where another process was, in the same arena, with a slot that is `prepared`."""
+    """Restore, into a `prepared` slot, the state that another process left in the same arena."""
     executor, shelf, committed = slot.executor, slot.arena.shelf, saved.committed
     slot.version, slot.watermark, slot.batch_done = saved.version, saved.watermark, saved.batch_done
     slot.errors.count, slot.errors.first = saved.errors, saved.first_error

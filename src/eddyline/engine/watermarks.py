@@ -55,7 +55,7 @@ class Watermarks:
         return Reached(dict(self._newest), tuple(sorted(self._ended)), tuple(sorted(self._idle)), self._used)
 
     def restore(self, reached: Reached) -> None:
-        """Go on from there."""
+        """Restore from a snapshot."""
         self._newest, self._used = dict(reached.newest), reached.used
         self._ended, self._idle = frozenset(reached.ended), frozenset(reached.idle)
 

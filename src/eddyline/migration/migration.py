@@ -90,7 +90,7 @@ class Migration:
         held = {state_of(t): stem for t, stem in zip(old.materialised, stems[self._sources :], strict=True)}
         held |= {1 << s: stems[s] for s in range(self._sources)}
         self._spans = [*(1 << s for s in range(self._sources)), *map(state_of, self.plan.materialised)]
-        """Of the SteMs of the new plan."""
+        """The number of each SteM of the new plan (`state_of`)."""
         self._views: dict[int, View] = {}
         self._own: dict[int, SteM] = {}
         track: list[SteM | View] = []
@@ -290,7 +290,7 @@ class Migration:
         )
 
     def restore(self, saved: MigrationSnapshot) -> None:
-        """Go on where another process was."""
+        """Restore what another process left."""
         for view, of_view in zip(self._views.values(), saved.views, strict=True):
             view.restore(of_view)
         for stem, of_stem in zip(self._own.values(), saved.stems, strict=True):

@@ -1,6 +1,6 @@
 """What the steps of the engine cost: seconds and bytes, all that a machine contributes to the cost model.
 
-`DEFAULTS` are for tests and for whoever does not measure; calibrate.py measures them where the query runs. `times`
+`DEFAULTS` are for tests and for code that does not measure; calibrate.py measures them where the query runs. `times`
 corrects them by what a running query showed.
 """
 
@@ -60,7 +60,7 @@ class StepCosts:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Of all costs."""
+        """The names of all costs."""
         return tuple(field.name for field in fields(cls))
 
 

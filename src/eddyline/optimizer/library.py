@@ -53,7 +53,7 @@ class Library:
         return len(self._plans)
 
     def has_other(self, tree: Tree) -> bool:
-        """Whether there is anything to recall but the plan of now."""
+        """Whether there is anything to recall but the current plan."""
         return any(known.tree != tree for known in self._plans.values())
 
     def remember(self, figures: Mapping[str, float], tree: Tree, cost: Cost) -> None:

@@ -61,7 +61,7 @@ class Move:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Format for display."""
         how, costs = "parallel track" if self.parallel else "moving state", self.predicted
         takes = f"{costs.seconds:.3g} s of CPU in {costs.duration:.3g} s, {costs.rows:.0f} rows"
         return f"by {how}, {self.why}: {takes}, {size_text(int(costs.bytes))} more"

@@ -93,7 +93,7 @@ class OptimizerSnapshot(Snapshot, frozen=True):
 
 
 class Optimizer:
-    """For one query; the plan of now is told at every call."""
+    """Looks for plans of one query; every call is told the current plan."""
 
     def __init__(
         self,
@@ -126,9 +126,9 @@ class Optimizer:
         self._factor, self._taken = 1.0, 0.0
         self.last: Outcome | None = None
         self.orderings: Orderings = {}
-        """The best ones for the plan of now; none before the first look."""
+        """The best ones for the current plan; none before the first look."""
         self._coming: Orderings = {}
-        """Those for the plan that was taken, until it is the one of now."""
+        """Those for the plan that was taken, until it is the current one."""
 
     def watch(
         self,

@@ -210,7 +210,7 @@ class Timing:
         self._cpu, self._spent, self._over, self._quiet = [], [0.0, 0.0], 0.0, 0.0
 
     def factor(self, predicted: float, known: float) -> float:
-        """What the plan of now takes, without selections, over what was predicted for it."""
+        """What the current plan takes, without selections, over what was predicted for it."""
         taken = self._cpu[0] - self._cpu[1] if self._cpu else 0.0
         return taken / predicted if predicted > 0.0 and taken > 0.0 else known
 

@@ -1,9 +1,9 @@
 """Whether another plan is worth the change, and which way leads there.
 
-A plan is *better* that takes less CPU by a good share, or that is within the limits where the plan of now is not. It is
-taken if what it saves while statistics stay what they are is more than what the change takes (for a limit that is not
-asked), if there is room for both, and if it did not lose a trial. How long statistics stay is not known: as long as
-they have so far, and some windows at least.
+A plan is *better* that takes less CPU by a good share, or that is within the limits where the current plan is not.
+The better plan is taken if it saves more, while statistics stay as they are, than the change takes (a limit does not
+ask for that), if there is room for both plans, and if the plan did not lose a trial. How long statistics stay is not
+known: the model assumes as long as they have stayed so far, and some windows at least.
 """
 
 from __future__ import annotations

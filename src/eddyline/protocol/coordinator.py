@@ -35,7 +35,7 @@ from eddyline.protocol.record import COMBINED, Record
 MERGED = 8
 """So many segments of like size of one slot are merged into one."""
 KEPT = 2
-"""Orphans are collected after so many commits: listing folders costs time."""
+"""Commits between two collections of orphans: listing folders costs time."""
 
 
 class Publisher(Protocol):

@@ -6,7 +6,7 @@ The state is that in the arena, if it is of the history that the decision begins
 and the one before: then it is wound back or committed. Where there is none, or one of any other history, it is made
 again from the log. Files have names of their own for every attempt; the record that is returned
 names them, and only if the driver commits it do they count. The last thing is to leave the state: a turn that fails
-before leaves none, and whoever comes next makes it again.
+before leaves none, and the next attempt rebuilds it.
 """
 
 from __future__ import annotations

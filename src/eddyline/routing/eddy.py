@@ -268,7 +268,7 @@ class Eddy:
         return EddySnapshot(self.work.saved(), self.routes.saved(), self._router.saved())
 
     def restore(self, saved: EddySnapshot) -> None:
-        """Go on with what another process learned."""
+        """Restore what another process learned."""
         self.work.restore(saved.work)
         self.routes.restore(saved.routes, self.work)
         self._router.restore(saved.learned)

@@ -122,7 +122,7 @@ class _Traffic:
         self.packets[new.signature] = new
 
     def steps(self) -> dict[Signature, tuple[StepCount, ...]]:
-        """Of steps that slots disagree on, the one that most of them take is the chosen one."""
+        """Where slots disagree on the step to take, the chosen one is the step that most of them take."""
         steps = {signature: self._counts(signature, totals) for signature, totals in dict(self._steps).items()}
         for signature in [c.after for counts in steps.values() for c in counts]:
             if signature not in steps and not self._arrays.entry(signature).steps:

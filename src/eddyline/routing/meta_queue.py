@@ -73,7 +73,7 @@ class MetaQueue:
         self.occupancy += packet.size
 
     def take(self, most: int) -> Packet:
-        """The oldest tuples, at most so many."""
+        """The oldest tuples, at most `most`."""
         waiting = self._waiting
         if self.occupancy <= most:
             taken, self.occupancy = merged([packet for _, packet in waiting]), 0

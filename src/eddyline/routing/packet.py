@@ -37,7 +37,7 @@ class Packet:
     numbers: NDArray[np.int64]
     size: int
     carried: Carried | None = None
-    """Of tuples that are complete or to be built what they carry, if some stand for several."""
+    """What tuples carry that are complete or to be built, if some stand for several."""
 
     def take(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Packet:
         """Some of the tuples."""

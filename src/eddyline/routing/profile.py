@@ -2,7 +2,7 @@
 
 Sampled tuples take all steps, so the profile knows how steps go together, whatever the route: with the columns of some
 steps multiplied it is a sample of the tuples that came through them. That is what a route changes and no counting of
-tuples on the route of now can tell. Samples fade with age: how fast is up to the reader.
+tuples on the current route can tell. Samples fade with age: how fast is up to the reader.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Profile:
         return moment - int(self.moments[-ENOUGH:][0]) if self.size else 0
 
     def newest(self, moment: int, oldest: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """(counts, ages) of samples that are not older than so many rows."""
+        """(counts, ages) of samples that are at most `oldest` rows old."""
         first = int(np.searchsorted(self.moments, moment - oldest))
         return self.counts[first:], moment - self.moments[first:]
 

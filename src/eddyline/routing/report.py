@@ -173,7 +173,7 @@ class Report:
         return {number: text(predicate, self.query) for number, predicate in met.items()}
 
     def text(self) -> str:
-        """For people; empty before the first tuple."""
+        """The report as text for display; empty before the first tuple."""
         met = {signature: counts for signature, counts in self._met() if any(c.tuples for c in counts)}
         if not met:
             return ""

@@ -28,7 +28,7 @@ FIRST = 256
 """The threshold a queue begins with."""
 
 LARGEST = 32768
-"""A packet is never larger, and a queue that has so many is served at once."""
+"""The most tuples in a packet. A queue that has as many is served at once."""
 
 LIMIT = 8
 """Rounds that a queue may wait before its threshold is halved."""
@@ -49,7 +49,7 @@ class Scheduler:
         self._slice = packet or LARGEST
         self.most = packet or LARGEST
         self.full = max(self.most, LARGEST)
-        """A queue with so many tuples must be served at once: what is in flight stays bounded."""
+        """The number of tuples with which a queue must be served at once: what is in flight stays bounded."""
 
     def queue(self, signature: Signature) -> MetaQueue:
         """The queue of a signature, made now if it is new."""
@@ -92,7 +92,7 @@ class Scheduler:
         return None
 
     def _first_of(self, queue: MetaQueue) -> MetaQueue:
-        """Of all queues of its operator the one with the oldest tuple; it is served later, if that is another."""
+        """The queue of its operator with the oldest tuple; it is served later, if that is another."""
         beside = (q for q in self.queues.values() if q.occupancy and q.entry.operator == queue.entry.operator)
         first = min(beside, key=lambda q: q.oldest)
         if first is not queue:
@@ -101,7 +101,7 @@ class Scheduler:
         return first
 
     def least_done(self) -> MetaQueue | None:
-        """Of those that are not eligible the one with the most to do: what comes of it can join the others."""
+        """The queue with the most steps to go that is not eligible: what comes of it can join the others."""
         if not self._waiting:
             return None
         signature = min(self._waiting, key=lambda s: s[0].bit_count() + s[1].bit_count())

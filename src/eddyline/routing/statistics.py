@@ -4,7 +4,7 @@ Evidence fades in two ways: by newer evidence (after HALF_TUPLES tuples the old 
 HALF_ROWS rows built in the slot, whoever they were for). The first makes a busy step follow drift closely, the second
 makes what was seen long ago by a step that few tuples reach count for little.
 
-A *module* is a step taken by tuples of any signature; its `Level` is its selectivity and cost of now, learned from all
+A *module* is a step taken by tuples of any signature; its `Level` is its current selectivity and cost, learned from all
 of them.
 
 Time is noisy: one call that was interrupted must not look like an expensive operator.

@@ -35,7 +35,7 @@ def part_of(stem: int) -> int:
 
 
 class Weights:
-    """Of the tuples of one plan."""
+    """The weights of the tuples of one plan."""
 
     def __init__(
         self,

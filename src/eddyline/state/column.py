@@ -25,7 +25,7 @@ FIRST_ROWS = 1024
 """Rows mapped at first; each further mapping doubles the live part."""
 
 TURNOVER = 2
-"""Rows move if so many times as many go."""
+"""Rows move if at least this many times as many rows go."""
 
 SMALL = 1 << 18
 """Fewer bytes are not worth moving."""

@@ -27,7 +27,7 @@ FULLEST = 0.75
 """A table fuller than this is rebuilt, with two slots for each key that is alive."""
 
 ROOMIEST = 1.2
-"""A table with at most so many times the slots it should have is kept."""
+"""A table is kept if it has at most this many times the slots that it should have."""
 
 TOGETHER = 512
 """Tuples whose chains are followed side by side."""
@@ -51,7 +51,7 @@ class HashIndex:
         self._arena, self._keys = arena, keys
         self._after = Column(arena, "i8")
         self._regions = arena.region(), arena.region()
-        """That of the table of now, and the other one."""
+        """The region of the current table, and the other one."""
         self._mapping: mmap.mmap | None = None
         self._table = np.full((1, 2), kernels.EMPTY)
         """A table with one slot until the first build, which finds it too small: a region is not written before it is

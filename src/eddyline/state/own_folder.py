@@ -7,7 +7,7 @@ Locks tell that across containers too, where a process number would not.
 
 Invariant: a folder that was held is not swept. Between making a folder and locking it a sweep may take it; the maker
 sees that, since the name then stands for no folder or another one, and makes it again. A folder is renamed before its
-files are deleted: whoever knows the old name finds nothing there, and cannot add to it.
+files are deleted: a process that knows the old name finds nothing there, and cannot add to it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class OwnFolder:
             self._fd = -1
 
     def remove(self) -> None:
-        """Delete the folder, if it is held here; whoever still works in it fails."""
+        """Delete the folder, if it is held here; a process that still works in it fails."""
         if self._fd >= 0:
             delete(self.path)
             self.let_go()

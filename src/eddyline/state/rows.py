@@ -10,7 +10,7 @@ below `floor`, the `min_live` of the last commit, have been given back to the ar
 
 A tuple of a larger span is the row numbers of its components, with copies of the keys by which it is looked up, so a
 probe does not read its components; its time is that of the newest component. The tuple dies with the first of its
-components, whose values may then be gone: whoever reads a tuple first checks that it is alive (`Prober.live`). A tuple
+components, whose values may then be gone: a reader of a tuple first checks that it is alive (`Prober.live`). A tuple
 that stands for several has a weight (carried.py).
 """
 

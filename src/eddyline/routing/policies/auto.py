@@ -2,7 +2,7 @@
 
 Where tuples first have a choice (a *fork*) a few of them are shown to every step, whatever the route: the profile of
 the fork. It knows how steps go together, so correlated predicates do not fool it. What it lacks in size the traffic
-has: the selectivities measured on the route of now are believed, and the profile only says what they do not (see
+has: the selectivities measured on the current route are believed, and the profile only says what they do not (see
 kernels/orders.py). Costs, and the selectivities of steps that become possible only later, are those of the modules.
 The cheapest order is found among all of them, or by rank where they are many. Signatures further on take the profile of
 their fork, as far as tuples of it came through the same steps.
@@ -101,7 +101,7 @@ class Auto(Policy):
         return entry.chosen
 
     def _order(self, entry: Entry, note: Note) -> None:
-        """Take the cheapest order if it is clearly cheaper than the one of now."""
+        """Take the cheapest order if it is clearly cheaper than the current one."""
         modules, fork, moment = note.modules, note.fork, self._work.moment
         for place, key in enumerate(note.keys):
             level = self._work.levels.get(key)
@@ -147,7 +147,7 @@ class Auto(Policy):
         return order
 
     def _route(self, entry: Entry, fork: Fork) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The sampled steps on the route of now, and their selectivities as the traffic has them."""
+        """The sampled steps on the current route, and their selectivities as the traffic has them."""
         route, selectivities = [], []
         at: Entry | None = entry
         while at is not None and at.chosen is not None and (at is entry or not at.whole):

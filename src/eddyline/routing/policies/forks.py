@@ -28,7 +28,7 @@ SHORT, LONG, REMEMBERED = 3000.0, 65536.0, 0.25
 """Rows after which a sample counts half: this share of the time since the last surprise, within limits."""
 
 FADED = 4.0
-"""Samples older than so many half-lives do not count."""
+"""The age, in half-lives, from which samples do not count."""
 
 RESTLESS, CALM = 4096, 32768
 """Rows built after a surprise while it is thought at every packet, and without one until all is calm."""
@@ -70,7 +70,7 @@ class Fork:
         return moment - self.surprised > CALM
 
     def sampling(self, moment: int, now: float, expected: float) -> None:
-        """A sample is taken now, which should take so many seconds."""
+        """A sample is taken now, which should take `expected` seconds."""
         self.sampled, self.sampled_at, self.expected = moment, now, expected
         self.every = min(SLOWER * self.every, SELDOM) if self.profile.size else OFTEN
 

@@ -28,7 +28,7 @@ class Policy:
         return 0
 
     def late(self, entry: Entry) -> frozenset[int]:
-        """The steps that need to see only what the step of now lets through."""
+        """The steps that need to see only what the current step lets through."""
         return frozenset()
 
     def learn(self, entry: Entry, counts: NDArray[np.float64], seconds: NDArray[np.float64]) -> None:

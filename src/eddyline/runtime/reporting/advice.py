@@ -56,7 +56,7 @@ class StreamEnd:
 
     @property
     def late(self) -> str:
-        """Of late rows: by how much, and what would have kept them."""
+        """How late the late rows were, and which LATENESS would have kept them."""
         by = short(max(self.counts.late_by, self.counts.overtaken))
         if self.counts.overtaken:
             more = "for every stream, or a longer idle_timeout,"
@@ -65,7 +65,7 @@ class StreamEnd:
 
     @property
     def dead(self) -> str:
-        """Of dead rows: the share, the first reason, and what would have kept that row, unless a warning says it."""
+        """The share of dead rows, the first reason, and what would have kept that row, unless a warning says it."""
         what = "" if self._nearly_all_dead else remedy(self.counts.reason)
         told = f"{percent(self.counts.dead, self.counts.rows)}; first: {shortened(self.counts.reason)}"
         return f"{told}; {what}" if what else told

@@ -62,7 +62,7 @@ class Metrics:
         return None if self._server is None else int(self._server.server_address[1])
 
     def collect(self) -> Iterator[Metric]:
-        """The values of now; the registry asks for them at each request."""
+        """The current values; the registry asks for them at each request."""
         from prometheus_client.metrics_core import GaugeMetricFamily, UnknownMetricFamily
 
         progress = self._progress()

@@ -13,7 +13,7 @@ _NULL_TIME = re.compile(r"the event time is NULL or out of range: (.*) is NULL")
 _COLUMNS = re.compile(r"1 column where (\d+) were expected: (.*)", re.DOTALL)
 _NO_OBJECT = "not a JSON object of this stream"
 _EPOCHS = ((11, "to_timestamp"), (14, "epoch_ms"))
-"""Functions that make times of numbers with so many digits; of longer ones `make_timestamp` does."""
+"""Functions that turn a number into a time, each with the most digits it is for; `make_timestamp` takes longer ones."""
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NOTHING = ("", "na", "n/a", "nan", "null", "nil", "none", "-", "--", "?", "\\n", "missing", "unknown")

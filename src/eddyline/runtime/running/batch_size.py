@@ -42,7 +42,7 @@ class BatchSize:
         self._weight = self._x = self._y = self._xx = self._xy = 0.0
 
     def observe(self, seconds: float, rows: int) -> None:
-        """A batch of so many rows took so long."""
+        """A batch of `rows` rows took `seconds`."""
         alone, self._slow = not self._slow, seconds > 2 * self._goal
         if not self._auto or rows == 0 or (self._slow and alone):
             return

@@ -23,7 +23,7 @@ class Read:
     """Rows that a source gave. Rows that it could not read are text, and the last column says why."""
 
     name: str
-    """Of the stream or table."""
+    """The name of the stream or table."""
     rows: pa.RecordBatch
     readable: bool = True
 

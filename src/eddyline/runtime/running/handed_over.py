@@ -51,7 +51,7 @@ def hand_over(checkpoint: str, stream: Input, anew: bool) -> None:
 
 
 def _after(stream: Input, written: int) -> Iterator[pa.RecordBatch]:
-    """The rows after so many."""
+    """The rows after the first `written` ones."""
     assert isinstance(stream.source, PythonSource)
     for batch in stream.source.raw(stream.wanted):
         few = min(written, batch.num_rows)

@@ -23,7 +23,7 @@ from eddyline.runtime.running.waiting import Waiting
 from eddyline.state.log.store import Store
 
 _TURNS = 4
-"""A stream gets about so many turns in a batch, so watermarks stay within a fraction of a batch of each other."""
+"""About how many turns a stream gets in a batch, so that watermarks stay within a fraction of a batch of each other."""
 _SMALL = 1024
 _NO_TIME = np.iinfo(np.int64).min
 
@@ -47,7 +47,7 @@ class StreamReader:
         self._dead: list[pa.RecordBatch] = []
 
     def start_at(self, offset: Offset, store: Store) -> None:
-        """Go on where another run was, whose checkpoint is in the store."""
+        """Continue where the run ended whose checkpoint is in the store."""
         self._offset = offset
         self.feed.start_at(offset, store)
 

@@ -63,7 +63,7 @@ class Spec:
     """The id of the job in the names of its files (runtime/sinks/folder.py)."""
 
     def as_json(self) -> str:
-        """To travel."""
+        """Serialise for another process."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @property
