@@ -102,9 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--progress", action="store_true", help="show a progress line even if stderr is not a terminal")
     run.add_argument("--checkpoint", metavar="DIR", help="a folder; if the job is run again, it continues from there")
     run.add_argument("--follow", action="store_true", help="wait for more rows, for ever")
-    run.add_argument(
-        "--final", action="store_true", help="the streams have ended: give what waits, and finish the job"
-    )
+    run.add_argument("--final", action="store_true", help="the streams have ended: give what waits, and finish the job")
     run.add_argument("--live", action="store_true", help="show rates, routes and decisions while it runs, on stderr")
 
     validate = commands.add_parser(

@@ -224,9 +224,7 @@ class Executor:
         self.give_up()
         reach("migration: before it begins")
         state = self._arena, self.eddy, self.stems
-        self.migration = Migration(
-            *state, tree, parallel, self._settings, self.clocks, first, self._tuning.migration
-        )
+        self.migration = Migration(*state, tree, parallel, self._settings, self.clocks, first, self._tuning.migration)
         self.migration.predicted = predicted or {}
         reach("migration: it has begun")
         return self.migration

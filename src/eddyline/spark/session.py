@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -26,6 +25,7 @@ DEFAULTS = {
     "spark.app.name": "eddyline",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "eddyline.spark.daemon",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
     "spark.sql.adaptive.enabled": "false",
@@ -39,9 +39,6 @@ LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.
 """Settings for a local master: nothing listens on the network."""
 ALONE = {"spark.authenticate": "true"}
 """Settings for a master without separate executors: Spark makes a secret, and every connection must present it."""
-_LONGEST_FOLDER = 64
-"""Bytes of the longest temporary folder that PySpark can put Unix sockets into: a path has room for 107, of which the
-name of a socket takes 43. With a longer folder PySpark's processes use ports of the loopback address and a secret."""
 _COLLECTOR = "-XX:+UseParallelGC"
 """The garbage collector without separate executors: the JVM shares its cores with Python, and keeps little data. The
 default collector runs concurrently all the time, which made some batches much slower than others."""
@@ -126,9 +123,5 @@ def _settings(conf: Mapping[str, str]) -> dict[str, str]:
     if master.startswith("local[") and (home := spark_home()) is not None:
         os.environ["SPARK_HOME"] = home
         java = f"{java} {archive_options(home)}".strip()
-    sockets = len(os.fsencode(tempfile.gettempdir())) <= _LONGEST_FOLDER
-    options = {
-        "spark.driver.extraJavaOptions": java,
-        "spark.python.unix.domain.socket.enabled": str(sockets).lower(),
-    }
+    options = {"spark.driver.extraJavaOptions": java}
     return {**options, **(LOCAL if local else {}), **(ALONE if alone else {}), **DEFAULTS, **conf}

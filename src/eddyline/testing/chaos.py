@@ -128,6 +128,8 @@ class ChaosRun:
         self._job, self.settings = job, settings
         self._tmp = job.folder / "tmp"
         self._tmp.mkdir(exist_ok=True)
+        # The path of a Unix socket has at most 106 bytes, and the folder of a test may be too long for one.
+        self._sockets = tempfile.TemporaryDirectory(prefix="eddyline-", dir="/tmp")
         script = job.folder / "job.sql"
         script.write_text(job.script)
         on_spark = "local" if engine == "local" else "spark"
@@ -143,7 +145,8 @@ class ChaosRun:
         if on_spark == "spark":
             command += ["--set", f"arena_dir={ARENAS if engine == 'cluster' else job.arenas}"]
             java = f"spark.driver.extraJavaOptions=-Djava.io.tmpdir={self._tmp} {SHORT_LIVED}"
-            command += ["--conf", java, "--conf", "spark.log.level=OFF", "--conf", "spark.driver.memory=1g"]
+            command += ["--conf", java, "--conf", f"spark.python.unix.domain.socket.dir={self._sockets.name}"]
+            command += ["--conf", "spark.log.level=OFF", "--conf", "spark.driver.memory=1g"]
         self._errors = (self._tmp / "stderr").open("w+b")
         self._process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=self._errors, env=environment, start_new_session=True
@@ -224,6 +227,7 @@ class ChaosRun:
                 os.kill(process.pid, signal.SIGKILL)
         self._process.wait()
         self._errors.close()
+        self._sockets.cleanup()
 
     @property
     def said(self) -> str:
