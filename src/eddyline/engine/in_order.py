@@ -21,7 +21,7 @@ from eddyline.state.shelf import Shelf
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _WaitingRows:
     batch: pa.RecordBatch
     times: NDArray[np.int64]
     oldest: int
@@ -48,14 +48,14 @@ class InOrder:
         stream = query.sources[source].stream
         assert stream.time is not None
         self._time, self._used = stream.time, query.columns_of_source(source)
-        self._waiting: tuple[_Waiting, ...] = ()
-        self._committed: tuple[_Waiting, ...] = ()
+        self._waiting: tuple[_WaitingRows, ...] = ()
+        self._committed: tuple[_WaitingRows, ...] = ()
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Rows that came."""
         times = event_times(batch.column(self._time))
         if times.size:
-            self._waiting = (*self._waiting, _Waiting(batch, times, int(times.min())))
+            self._waiting = (*self._waiting, _WaitingRows(batch, times, int(times.min())))
 
     def release(self, watermark: int) -> pa.RecordBatch | None:
         """The rows below the watermark, in order."""
@@ -85,7 +85,7 @@ class InOrder:
     def saved(self, shelf: Shelf) -> InOrderSnapshot:
         """A snapshot for another process; the rows are put on the shelf."""
 
-        def shelved(waiting: tuple[_Waiting, ...]) -> tuple[Shelved, ...]:
+        def shelved(waiting: tuple[_WaitingRows, ...]) -> tuple[Shelved, ...]:
             return tuple(Shelved(shelf.put(w, lambda w: [w.batch]), w.oldest) for w in waiting)
 
         return InOrderSnapshot(shelved(self._waiting), shelved(self._committed))
@@ -93,8 +93,8 @@ class InOrder:
     def restore(self, saved: InOrderSnapshot, shelf: Shelf) -> None:
         """Hold the same rows."""
 
-        def held(rows: Shelved) -> _Waiting:
-            return shelf.get(rows.name, lambda b: _Waiting(b[0], event_times(b[0].column(self._time)), rows.oldest))
+        def held(rows: Shelved) -> _WaitingRows:
+            return shelf.get(rows.name, lambda b: _WaitingRows(b[0], event_times(b[0].column(self._time)), rows.oldest))
 
         self._waiting, self._committed = tuple(map(held, saved.waiting)), tuple(map(held, saved.committed))
 

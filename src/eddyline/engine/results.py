@@ -148,8 +148,8 @@ class Groups:
         self._query, self._slide, self._stems, self._clocks = query, group.slide, stems, clocks
         self._grouping = Grouping(query, errors, partial)
         self._out: list[pa.RecordBatch] = []
-        self._waiting: tuple[_Waiting, ...] = ()
-        self._committed: tuple[_Waiting, ...] = ()
+        self._waiting: tuple[_WaitingTuples, ...] = ()
+        self._committed: tuple[_WaitingTuples, ...] = ()
 
     def add(self, packet: Packet, values: Values) -> None:
         if self._slide is None:
@@ -161,7 +161,7 @@ class Groups:
             self._grouping.add(values, packet.size, first, last, packet.carried)
             return
         places = {s: self._stems[s].rows.ordinals(packet.rows[s]) for s in self._clocks}
-        self._waiting = (*self._waiting, _Waiting(dict(values), first, last, places))
+        self._waiting = (*self._waiting, _WaitingTuples(dict(values), first, last, places))
 
     def advance(self, watermark: int) -> None:
         if self._slide is not None:
@@ -178,7 +178,7 @@ class Groups:
             self._waiting = tuple(w for w in (self._count(w, at) for w in self._waiting) if w is not None)
         self._out += self._grouping.emit(upto)
 
-    def _count(self, waiting: _Waiting, at: int) -> _Waiting | None:
+    def _count(self, waiting: _WaitingTuples, at: int) -> _WaitingTuples | None:
         """Count the tuples that are in their windows at this boundary, keep those that may be so at the next."""
         assert self._slide is not None
         now = np.array([at])
@@ -194,7 +194,7 @@ class Groups:
         if not alive.any():
             return None
         rest = waiting if alive.all() else waiting.only(alive)
-        return _Waiting(rest.values, np.maximum(rest.first, at + self._slide), rest.last, rest.places)
+        return _WaitingTuples(rest.values, np.maximum(rest.first, at + self._slide), rest.last, rest.places)
 
     def drain(self) -> list[pa.RecordBatch]:
         out, self._out = self._out, []
@@ -211,13 +211,13 @@ class Groups:
     def saved(self, shelf: Shelf) -> GroupsSnapshot:
         _check_drained(self._out)
 
-        def names(waiting: tuple[_Waiting, ...]) -> tuple[str, ...]:
+        def names(waiting: tuple[_WaitingTuples, ...]) -> tuple[str, ...]:
             return tuple(shelf.put(w, lambda w: [w.batch]) for w in waiting)
 
         return GroupsSnapshot(self._grouping.saved(shelf), names(self._waiting), names(self._committed))
 
     def restore(self, saved: GroupsSnapshot | None, shelf: Shelf) -> None:
-        def found(names: tuple[str, ...]) -> tuple[_Waiting, ...]:
+        def found(names: tuple[str, ...]) -> tuple[_WaitingTuples, ...]:
             return tuple(shelf.get(name, lambda batches: self._from_batch(batches[0])) for name in names)
 
         assert saved is not None
@@ -237,7 +237,7 @@ class Groups:
         self._waiting = tuple(self._from_batch(batch) for name, batch in batches if name == "waiting")
         self._committed = self._waiting
 
-    def _from_batch(self, batch: pa.RecordBatch) -> _Waiting:
+    def _from_batch(self, batch: pa.RecordBatch) -> _WaitingTuples:
         values: dict[Expr, pa.Array] = {}
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
             if name.startswith("value "):
@@ -246,7 +246,7 @@ class Groups:
                 values[Column(int(source), column, type)] = array
         first, last = batch.column("first").to_numpy(), batch.column("last").to_numpy()
         places = {source: batch.column(f"place {source}").to_numpy() for source in self._clocks}
-        return _Waiting(values, first, last, places)
+        return _WaitingTuples(values, first, last, places)
 
     @property
     def rows(self) -> int:
@@ -257,16 +257,18 @@ class Groups:
         return self._grouping.memory_bytes + sum(w.nbytes for w in self._waiting)
 
 
-class _Waiting:
+class _WaitingTuples:
     """Complete tuples of a query with ROWS windows, until they have left them; immutable."""
 
     def __init__(self, values: dict[Expr, pa.Array], first: Times, last: Times, places: dict[int, Times]) -> None:
         self.values, self.first, self.last, self.places = values, first, last, places
 
-    def only(self, which: NDArray[np.bool_]) -> _Waiting:
+    def only(self, which: NDArray[np.bool_]) -> _WaitingTuples:
         kept = pa.array(which)
         values = {expr: array.filter(kept) for expr, array in self.values.items()}
-        return _Waiting(values, self.first[which], self.last[which], {s: p[which] for s, p in self.places.items()})
+        return _WaitingTuples(
+            values, self.first[which], self.last[which], {s: p[which] for s, p in self.places.items()}
+        )
 
     @property
     def batch(self) -> pa.RecordBatch:
