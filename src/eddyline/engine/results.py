@@ -83,7 +83,7 @@ class Results(Protocol):
         """Bytes of state held."""
 
 
-class Rows:
+class RowResults:
     """SELECT without aggregates: each complete tuple is a row."""
 
     rows = nbytes = 0
@@ -128,7 +128,7 @@ class Rows:
         pass
 
 
-class Groups:
+class GroupResults:
     """SELECT with aggregates: each complete tuple counts at the slide boundaries whose windows hold all its components.
 
     With RANGE and UNBOUNDED windows these are known at once: from the first boundary at or after its newest time to the
@@ -291,8 +291,8 @@ def results_of(
 ) -> Results:
     """Those of a query; with `partial` aggregates are given as cells, for `partial.combine`."""
     if query.group is None:
-        return Rows(query, errors)
-    return Groups(query, query.group, stems, clocks, errors, partial)
+        return RowResults(query, errors)
+    return GroupResults(query, query.group, stems, clocks, errors, partial)
 
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
