@@ -26,7 +26,7 @@ from eddyline.engine.slot import Slot
 from eddyline.engine.tuning import Tuning
 from eddyline.migration.migration import Migration
 from eddyline.optimizer.costs import DEFAULTS
-from eddyline.optimizer.optimizer import Held
+from eddyline.optimizer.optimizer import StemContents
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.tree import parse_tree
 from eddyline.protocol.attach import close, open_slot, save
@@ -228,7 +228,7 @@ def test_selectivities_and_rates_are_those_of_the_data() -> None:
         assert isinstance(engine.slot.plans, Planner)
         found = engine.slot.plans.optimizer
         stems = engine.slot.executor.stems[:3]
-        held = [Held(s.held, s.rows.row_bytes) for s in stems]
+        held = [StemContents(s.held, s.rows.row_bytes) for s in stems]
         ab, bc = [share for _, share in found.selectivities(held)]
         assert ab == pytest.approx(1 / MATCH, rel=0.35) and bc == pytest.approx(1 / KEYS, rel=0.35)
         assert [found.observed.rate(i) for i in range(3)] == [pytest.approx(r, rel=0.01) for r in RATES.values()]
@@ -261,7 +261,7 @@ def test_tables_have_no_rate_and_what_they_met_when_loaded_is_no_evidence() -> N
     assert isinstance(engine.slot.plans, Planner)
     found = engine.slot.plans.optimizer
     assert found.observed.rate(2) == 0.0 and not [span for span, _ in found.observed.probes if span == 0b100]
-    held = [Held(s.held, s.rows.row_bytes) for s in engine.slot.executor.stems[:3]]
+    held = [StemContents(s.held, s.rows.row_bytes) for s in engine.slot.executor.stems[:3]]
     by_span = {condition.span: share for condition, share in found.selectivities(held)}
     assert by_span[0b110] == pytest.approx(1 / KEYS, rel=0.2)
 

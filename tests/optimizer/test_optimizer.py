@@ -17,7 +17,7 @@ from eddyline.codec import packed, unpacked
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.move import Move
-from eddyline.optimizer.optimizer import STEP, TRIED, Held, Optimizer, OptimizerSnapshot, Outcome
+from eddyline.optimizer.optimizer import STEP, TRIED, Optimizer, OptimizerSnapshot, Outcome, StemContents
 from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.rules import RULES, Rule, next_step, recall, undo
 from eddyline.optimizer.situation import Proposal, Situation
@@ -81,8 +81,8 @@ class Watched:
         return self.optimizer.timing.due()
 
     @property
-    def held(self) -> list[Held]:
-        return [Held(rate, 30.0) for rate in RATES]
+    def held(self) -> list[StemContents]:
+        return [StemContents(rate, 30.0) for rate in RATES]
 
 
 def proposed(watched: Watched) -> tuple[str, bool]:
@@ -188,7 +188,7 @@ def workload_of(where: str, shares: dict[tuple[int, int], float], streams: str =
     probes = {key: (10_000, round(10_000 * fan_out)) for key, fan_out in shares.items()}
     for at in range(30):
         watched.optimizer.watch(at * 100_000, [10] * len(streams), probes, Usage(0.0, 0))
-    return watched.optimizer.workload([Held(100, 30.0)] * len(streams))
+    return watched.optimizer.workload([StemContents(100, 30.0)] * len(streams))
 
 
 def test_a_class_is_an_edge_for_each_pair_that_counts_once_between_spans() -> None:
@@ -530,7 +530,7 @@ def six(old: str, new: str, held: int = 0, **settings: object) -> Watched:
 
 def test_without_room_for_all_boxes_they_are_moved_one_by_one() -> None:
     old, new = "((a b c) (d e f))", "(((a b) c) ((d e) f))"
-    held = [Held(1000, 30.0)] * 6
+    held = [StemContents(1000, 30.0)] * 6
     watched = six(old, new)
     whole = watched.optimizer.propose(watched.plan, held)
     assert whole is not None and whole.move is not None and whole.move.tree == whole.tree

@@ -8,7 +8,7 @@ import pytest
 
 from eddyline.counts import Counts, StreamCounts
 from eddyline.engine.plan_course import PlanCourse, Toward
-from eddyline.engine.standing import Held
+from eddyline.engine.standing import StateSize
 from eddyline.engine.tally import FilePlace, Span
 from eddyline.engine.watermarks import Reached, Silence
 from eddyline.errors import JobError
@@ -129,7 +129,7 @@ def test_records_travel_as_bytes() -> None:
         small="small/x",
         counted={0: None, 1: 5},
         course=PlanCourse("(a b)", Toward("(b a)", True, 5)),
-        held=Held(1, 2),
+        held=StateSize(1, 2),
         waiting=3,
         spans=({"a": (Span(FilePlace((b"\xff",), 1), 2, 3),)},),
     )

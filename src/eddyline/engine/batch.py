@@ -24,7 +24,7 @@ from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
-from eddyline.engine.standing import Held, Standing
+from eddyline.engine.standing import Standing, StateSize
 from eddyline.engine.tally import Tally
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Silence, Watermarks
@@ -72,7 +72,7 @@ class LocalEngine:
         self._silence = Silence([s.name for s in streams], settings.idle_timeout, clock)
         self.counts = Counts()
         """Since the start, of all finished batches."""
-        self.held = self.peak = Held()
+        self.held = self.peak = StateSize()
         """The state at the end of the last batch, and the most that was held at the end of a batch."""
         self._note_commit()
 
@@ -186,7 +186,9 @@ class LocalEngine:
             expression_errors=sum(one.count for one in errors) - self.counts.expression_errors,
             first_error=next((one.first for one in errors if one.first), ""),
         )
-        self.peak = self.peak.most(Held(sum(s.peak_rows for s in self.slots), sum(s.peak_bytes for s in self.slots)))
+        self.peak = self.peak.most(
+            StateSize(sum(s.peak_rows for s in self.slots), sum(s.peak_bytes for s in self.slots))
+        )
         if commit:
             self.commit()
         else:
@@ -200,9 +202,9 @@ class LocalEngine:
         self.held = self._state()
         self._note_commit()
 
-    def _state(self) -> Held:
+    def _state(self) -> StateSize:
         """What the slots hold now."""
-        return Held(sum(slot.state_rows for slot in self.slots), sum(slot.state_bytes for slot in self.slots))
+        return StateSize(sum(slot.state_rows for slot in self.slots), sum(slot.state_bytes for slot in self.slots))
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""

@@ -14,7 +14,7 @@ from eddyline.engine.estimate import Child, Estimate, Share, cost_text
 from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running, how_asked
 from eddyline.engine.planner_snapshot import PlannerSnapshot, Probes, Selections
 from eddyline.engine.sampled import combinations, distinct, mean_weights
-from eddyline.optimizer.optimizer import Held, Optimizer, Outcome
+from eddyline.optimizer.optimizer import Optimizer, Outcome, StemContents
 from eddyline.optimizer.timing import Usage
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.bounds import FOREVER
@@ -120,7 +120,7 @@ class Planner:
         """Rows of the sources."""
         return [stem.built for stem in running.stems[: len(self._rows)]]
 
-    def _held(self, running: Running) -> list[Held]:
+    def _held(self, running: Running) -> list[StemContents]:
         """What the SteMs of the sources hold."""
         return held(running.stems[: len(self._rows)])
 
@@ -197,9 +197,9 @@ def plan_source(
     return Planner(plan, settings, clock, tuning)
 
 
-def held(stems: Sequence[SteM]) -> list[Held]:
+def held(stems: Sequence[SteM]) -> list[StemContents]:
     """What SteMs of sources hold, as the optimizer takes it."""
-    return [Held(s.held, s.rows.row_bytes, partial(distinct, s)) for s in stems]
+    return [StemContents(s.held, s.rows.row_bytes, partial(distinct, s)) for s in stems]
 
 
 def _size(stem: SteM | None) -> tuple[int, int]:

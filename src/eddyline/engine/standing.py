@@ -8,22 +8,22 @@ from eddyline.counts import Counts
 
 
 @dataclass(frozen=True)
-class Held:
+class StateSize:
     """Rows and bytes of state.
 
-    >>> Held(2, 50) + Held(3, 10), Held(2, 50).most(Held(3, 10))
+    >>> StateSize(2, 50) + StateSize(3, 10), StateSize(2, 50).most(StateSize(3, 10))
     (Held(rows=5, bytes=60), Held(rows=3, bytes=50))
     """
 
     rows: int = 0
     bytes: int = 0
 
-    def __add__(self, other: Held) -> Held:
-        return Held(self.rows + other.rows, self.bytes + other.bytes)
+    def __add__(self, other: StateSize) -> StateSize:
+        return StateSize(self.rows + other.rows, self.bytes + other.bytes)
 
-    def most(self, other: Held) -> Held:
+    def most(self, other: StateSize) -> StateSize:
         """The larger number of rows, and the larger number of bytes."""
-        return Held(max(self.rows, other.rows), max(self.bytes, other.bytes))
+        return StateSize(max(self.rows, other.rows), max(self.bytes, other.bytes))
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Standing:
     """Since the job began: with a checkpoint over all its runs."""
     run: Counts = field(default_factory=Counts)
     """Since this run began."""
-    held: Held = field(default_factory=Held)
-    peak: Held = field(default_factory=Held)
+    held: StateSize = field(default_factory=StateSize)
+    peak: StateSize = field(default_factory=StateSize)
     """The most that was held at the end of a batch of this run, before expired rows were given back."""
     watermark: int | None = None
     """The query's watermark, in microseconds since 1970; None: not known yet."""

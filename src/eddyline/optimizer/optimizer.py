@@ -56,7 +56,7 @@ _calibrated: list[StepCosts] = []
 
 
 @dataclass(frozen=True)
-class Held:
+class StemContents:
     """What the SteM of a source holds; `distinct` tells how many different values its rows have, None if nobody
     does."""
 
@@ -153,7 +153,7 @@ class Optimizer:
             return TRIED
         return STEP if self._goal is not None else self.timing.due(self.library.has_other(plan.tree))
 
-    def propose(self, plan: Plan, held: Sequence[Held]) -> Outcome | None:
+    def propose(self, plan: Plan, held: Sequence[StemContents]) -> Outcome | None:
         """Another tree, if it is time to look for one; `taken` says whether it is worth it."""
         situation = self._situation(plan, held)
         if situation is None:
@@ -170,7 +170,7 @@ class Optimizer:
             self.library.remember(situation.pricing.model.workload.figures(), best.plan.tree, best.plan.cost)
         return self._outcome(situation, best)
 
-    def _situation(self, plan: Plan, held: Sequence[Held]) -> Situation | None:
+    def _situation(self, plan: Plan, held: Sequence[StemContents]) -> Situation | None:
         """What rules are told; None if there is nothing to be told."""
         why = self.due(plan)
         if why is None:
@@ -270,15 +270,15 @@ class Optimizer:
     def _costs(self) -> StepCosts:
         return self._calibrated().times(self._factor)
 
-    def model(self, held: Sequence[Held]) -> Model:
+    def model(self, held: Sequence[StemContents]) -> Model:
         """Prices for what was observed."""
         return Model(self.workload(held), self._costs())
 
-    def predicted(self, held: Sequence[Held], plan: Plan) -> PricedTree:
+    def predicted(self, held: Sequence[StemContents], plan: Plan) -> PricedTree:
         """What a plan is believed to cost."""
         return Pricing(self.model(held)).tree(plan.tree)
 
-    def selectivities(self, held: Sequence[Held]) -> list[tuple[Condition, float]]:
+    def selectivities(self, held: Sequence[StemContents]) -> list[tuple[Condition, float]]:
         """Of the conditions of the query."""
         rows = [source.rows for source in self._sources(held)]
         shares = self.observed.selectivities(self._conditions, rows, self.selections())
@@ -296,7 +296,7 @@ class Optimizer:
         """The numbers in the query of the selections that tuples were seen to take."""
         return [number for number, seen in sorted(self.observed.selections.items()) if seen.tuples >= self._tuning.few]
 
-    def _sources(self, held: Sequence[Held]) -> list[SourceLoad]:
+    def _sources(self, held: Sequence[StemContents]) -> list[SourceLoad]:
         sources = []
         for number, (window, have) in enumerate(zip(self._windows, held, strict=True)):
             rate = self.observed.rate(number)
@@ -304,7 +304,7 @@ class Optimizer:
             sources.append(SourceLoad(rate, rows, have.row_bytes))
         return sources
 
-    def workload(self, held: Sequence[Held]) -> Workload:
+    def workload(self, held: Sequence[StemContents]) -> Workload:
         """What was observed, as the algorithms take it."""
         shares, sources = [share for _, share in self.selectivities(held)], self._sources(held)
         distinct = [have.distinct for have in held if have.distinct is not None]

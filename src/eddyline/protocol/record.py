@@ -9,7 +9,7 @@ from eddyline.codec import packed, unpacked
 from eddyline.counts import Counts
 from eddyline.engine.estimate import Estimate
 from eddyline.engine.plan_course import PlanCourse
-from eddyline.engine.standing import Held
+from eddyline.engine.standing import StateSize
 from eddyline.engine.tally import Spans
 from eddyline.protocol.commit import LogFile
 from eddyline.protocol.outlet import Outlet
@@ -46,7 +46,7 @@ class Record:
     """By source with a ROWS window the time before which its rows are in no window any more, if it is known."""
     course: PlanCourse = field(default_factory=PlanCourse)
     """The plan of the slot."""
-    held: Held = field(default_factory=Held)
+    held: StateSize = field(default_factory=StateSize)
     """The state at the end of the turn, before expired rows are given back."""
     waiting: int = 0
     """Rows, and cells of groups, that wait for the watermark."""

@@ -26,7 +26,7 @@ from eddyline.engine.slot import Slot
 from eddyline.engine.small_state import SmallState
 from eddyline.engine.snapshot import counted, restore_small_state, small_state
 from eddyline.engine.split import Shipment, Split
-from eddyline.engine.standing import Held
+from eddyline.engine.standing import StateSize
 from eddyline.engine.tally import Spans
 from eddyline.errors import InternalError
 from eddyline.faults import reach
@@ -136,7 +136,7 @@ def _work(home: Home, decision: Decision, number: int, name: str, parcels: Itera
         small=small,
         counted=counted(slot),
         course=slot.executor.course,
-        held=Held(slot.peak_rows, slot.peak_bytes),
+        held=StateSize(slot.peak_rows, slot.peak_bytes),
         waiting=0 if decision.kind == "end" else slot.waiting,
         spans=tuple(some for some in spans if some),
         report=report,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from eddyline.counts import Counts
 from eddyline.engine.estimate import Estimate, put_together
-from eddyline.engine.standing import Held, Standing
+from eddyline.engine.standing import Standing, StateSize
 from eddyline.plan.explain import explain
 from eddyline.plan.tree import parse_tree
 from eddyline.protocol.commit import Commit
@@ -32,7 +32,7 @@ class Account:
 
     def begin(self, commit: Commit) -> None:
         """The run goes on from this commit."""
-        self._stand(commit, Counts(), Held())
+        self._stand(commit, Counts(), StateSize())
 
     def add(self, commit: Commit, counts: Counts, records: Sequence[Record]) -> None:
         """A batch with these counts was committed; its slots gave these records."""
@@ -41,9 +41,9 @@ class Account:
                 self._gathered.add(record.slot, record.report)
             if record.estimate is not None:
                 self._estimates[record.slot] = record.estimate
-        self._stand(commit, counts, sum((record.held for record in records), Held()))
+        self._stand(commit, counts, sum((record.held for record in records), StateSize()))
 
-    def _stand(self, commit: Commit, counts: Counts, held: Held) -> None:
+    def _stand(self, commit: Commit, counts: Counts, held: StateSize) -> None:
         before = self._standing
         self._standing = Standing(
             commit.counts,
