@@ -16,7 +16,7 @@ from eddyline.runtime.reporting.advice import of_streams, summed_up
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
 
 
-class Observed(Protocol):
+class ObservedEngine(Protocol):
     """An engine as its reporter sees it."""
 
     @property
@@ -37,7 +37,7 @@ class Observed(Protocol):
 class Reporter:
     """Tells of one run of a query."""
 
-    def __init__(self, query: Query, engine: Observed, course: Course) -> None:
+    def __init__(self, query: Query, engine: ObservedEngine, course: Course) -> None:
         self._engine, self._course = engine, course
         self._lateness = {s.stream.name: s.stream.lateness for s in query.sources if not s.stream.is_table}
         self.schema = query.schema

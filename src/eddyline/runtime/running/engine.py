@@ -13,7 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline.errors import JobError
-from eddyline.runtime.reporting.reporter import Observed
+from eddyline.runtime.reporting.reporter import ObservedEngine
 from eddyline.runtime.running.reading import StreamReader
 from eddyline.settings import size_text
 
@@ -28,7 +28,7 @@ class Read:
     readable: bool = True
 
 
-class Engine(Observed, Protocol):
+class Engine(ObservedEngine, Protocol):
     """Takes the rows of one run, and gives the results to the job's sinks."""
 
     def open(self, readers: Sequence[StreamReader]) -> bool:
