@@ -14,7 +14,7 @@ from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.costs import DEFAULTS, StepCosts
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
-from eddyline.optimizer.operator_price import Given, OperatorPrice
+from eddyline.optimizer.operator_price import ChildTuples, OperatorPrice
 from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.shapes import shape_of
 from eddyline.optimizer.workload import GroupingLoad, JoinEdge, Selection, SourceLoad, Workload
@@ -27,10 +27,10 @@ PROBE, MATCH, GROUP, PACKET = 1e4, 1e7, 1e3, 1e2
 UNIT = StepCosts(1, 10, 20, 100, 1000, PROBE, 1e5, 1e6, MATCH, 4, group_tuple=GROUP, group_packet=PACKET)
 SOURCES = (SourceLoad.stream(10, 2, 30), SourceLoad.stream(5, 2, 40), SourceLoad.stream(2, 10, 50))
 CHAIN = Workload(SOURCES, (JoinEdge(0, 1, 0.1), JoinEdge(1, 2, 0.5)))
-A, B, C = Given(1), Given(2), Given(4)
+A, B, C = ChildTuples(1), ChildTuples(2), ChildTuples(4)
 
 
-def priced(*children: Given, selection: Selection | None = None, late: bool = False) -> OperatorPrice:
+def priced(*children: ChildTuples, selection: Selection | None = None, late: bool = False) -> OperatorPrice:
     workload = CHAIN if selection is None else replace(CHAIN, selections=(selection,))
     return OperatorPrice(Model(workload, UNIT), children, late)
 
@@ -49,11 +49,11 @@ def test_a_selection_is_evaluated_where_that_adds_least() -> None:
 
 def test_what_was_passed_below_is_not_evaluated_again() -> None:
     below = priced(A, B, selection=Selection(0b011, 0.5, 3.0))
-    assert below.given == Given(0b011, True, 1) and below.selecting({1: (2,), 2: (1,)}) > 0.0
+    assert below.given == ChildTuples(0b011, True, 1) and below.selecting({1: (2,), 2: (1,)}) > 0.0
     above = priced(below.given, C, selection=Selection(0b011, 0.5, 3.0))
     assert above.size(below.given) == pytest.approx(10) and above.selecting({3: (4,), 4: (3,)}) == 0.0
     held = priced(A, B, selection=Selection(0b011, 0.5, 3.0), late=True)
-    assert held.given == Given(0b011, True, 0) and held.selecting({1: (2,), 2: (1,)}) == 0.0
+    assert held.given == ChildTuples(0b011, True, 0) and held.selecting({1: (2,), 2: (1,)}) == 0.0
     above = priced(held.given, C, selection=Selection(0b011, 0.5, 3.0))
     assert above.size(held.given) == pytest.approx(20) and above.selecting({3: (4,), 4: (3,)}) > 0.0
 

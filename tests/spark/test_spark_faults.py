@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from eddyline import faults
 from eddyline.errors import EddylineError, JobError
-from eddyline.runtime.running.job import Given, prepare
+from eddyline.runtime.running.job import GivenInput, prepare
 from eddyline.settings import from_mapping
 from eddyline.spark.frames import FrameSource
 from eddyline.spark.runner import SparkRunner
@@ -59,7 +59,7 @@ WHERE a.k = b.k GROUP BY a.v % 2"""
         self.starts += 1
         columns = self.spark.read.parquet(f"{self.folder}/b").schema
         frame = self.spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(f"{self.folder}/b")
-        given, checkpoint = {"b": Given(FrameSource(frame), "ts")}, str(self.checkpoint)
+        given, checkpoint = {"b": GivenInput(FrameSource(frame), "ts")}, str(self.checkpoint)
         job = prepare(self.text, given, out=io.StringIO(), checkpoint=checkpoint)
         settings = from_mapping({"slots": 2, "batch_rows": ROWS // FILES, "at_end": "flush"})
         modules = (module(self.faults, self.checkpoint),)

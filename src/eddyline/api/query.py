@@ -28,7 +28,7 @@ from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
 from eddyline.runtime.formats import open_source
-from eddyline.runtime.running.job import Given, prepare
+from eddyline.runtime.running.job import GivenInput, prepare
 from eddyline.runtime.running.job import explain as bind_only
 from eddyline.runtime.running.runner import LocalRunner, Runner
 from eddyline.runtime.sinks.callback import CallbackSink
@@ -55,7 +55,7 @@ class Query:
                 raise SettingError(f"stream {name} is made with el.stream(batches, time=...), not of {shown(given)}")
         self._sql = sql
         self._given = {name: given.given for name, given in streams.items()}
-        self._given |= {name: Given(source_of(batches)) for name, batches in tables.items()}
+        self._given |= {name: GivenInput(source_of(batches)) for name, batches in tables.items()}
 
     def __repr__(self) -> str:
         over = ", ".join(self._given) or "what the script declares"

@@ -11,7 +11,7 @@ import pyarrow as pa
 from eddyline.bound.types import sql_type
 from eddyline.errors import SettingError, shown
 from eddyline.runtime.options import duration
-from eddyline.runtime.running.job import Given
+from eddyline.runtime.running.job import GivenInput
 from eddyline.runtime.sources.batches import Batches
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.runtime.sources.source import Source
@@ -21,13 +21,13 @@ from eddyline.runtime.sources.source import Source
 class Stream:
     """Record batches with a time column; made by `el.stream`."""
 
-    given: Given
+    given: GivenInput
 
     def __repr__(self) -> str:
         return f"<Stream {described(self.given)}>"
 
 
-def described(given: Given) -> str:
+def described(given: GivenInput) -> str:
     """A line about a stream or table: its columns, its time column and its lateness."""
     columns = ", ".join(f"{field.name} {sql_type(field.type)}" for field in given.source.schema)
     if given.time is None:
@@ -62,7 +62,7 @@ def stream(
         raise SettingError(f"time is the name of the column of event times, not {shown(time)}")
     if not (schema is None or isinstance(schema, pa.Schema)):
         raise SettingError(f"schema is a pyarrow schema, not {shown(schema)}")
-    return Stream(Given(source_of(batches, schema), time, _lateness(lateness)))
+    return Stream(GivenInput(source_of(batches, schema), time, _lateness(lateness)))
 
 
 def _lateness(value: object) -> int:

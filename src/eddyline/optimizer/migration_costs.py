@@ -26,7 +26,7 @@ from math import inf
 
 from eddyline.migration.boxes import Box, boxes
 from eddyline.optimizer.cost_model import HASH, Model, bits
-from eddyline.optimizer.operator_price import Given, OperatorPrice
+from eddyline.optimizer.operator_price import ChildTuples, OperatorPrice
 from eddyline.optimizer.pricing import PricedTree, Pricing
 from eddyline.plan.tree import Tree
 
@@ -87,7 +87,7 @@ class PlanChange:
         return [state for box in self.boxes for state in box.filtered]
 
     @property
-    def leaves(self) -> list[tuple[OperatorPrice, Given]]:
+    def leaves(self) -> list[tuple[OperatorPrice, ChildTuples]]:
         """What the track is fed with: states of the old plan, with the operator above each."""
         return [self.before.above[leaf] for leaf in {leaf for box in self.boxes for leaf in box.leaves}]
 
@@ -96,7 +96,7 @@ class PlanChange:
         """The sources that are involved."""
         return sum({1 << source for box in self.boxes for source in bits(span_of_state(box.top))})
 
-    def new_indexes(self) -> Iterator[tuple[OperatorPrice, Given, float, int]]:
+    def new_indexes(self) -> Iterator[tuple[OperatorPrice, ChildTuples, float, int]]:
         """Of the SteMs that both plans have: the operator above, what is in them, the seconds for a row in the indexes
         that only the new plan has, and how many these are."""
         made, before = {*self.fresh, *self.filtered}, self.before.above

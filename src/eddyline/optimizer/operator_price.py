@@ -31,7 +31,7 @@ from eddyline.optimizer.workload import Selection
 
 
 @dataclass(frozen=True)
-class Given:
+class ChildTuples:
     """What a child gives to the operator above it."""
 
     span: int
@@ -55,7 +55,9 @@ class Spent(NamedTuple):
 class OperatorPrice:
     """One operator over what its children give."""
 
-    def __init__(self, model: Model, children: Sequence[Given], late: bool = False, grouped: bool = False) -> None:
+    def __init__(
+        self, model: Model, children: Sequence[ChildTuples], late: bool = False, grouped: bool = False
+    ) -> None:
         self.model, self.children, self._grouped = model, children, grouped
         self.span = sum(child.span for child in children)
         below = 0
@@ -68,7 +70,7 @@ class OperatorPrice:
 
     # Sizes
 
-    def alive(self, children: Sequence[Given], here: int = 0) -> float:
+    def alive(self, children: Sequence[ChildTuples], here: int = 0) -> float:
         """Tuples of some children that are alive, of those that passed the selections `here`."""
         passed, share = here, 1.0
         for child in children:
@@ -76,15 +78,15 @@ class OperatorPrice:
             share *= child.share
         return self.model.bare(sum(child.span for child in children)) * self.model.passing(passed) * share
 
-    def size(self, child: Given) -> float:
+    def size(self, child: ChildTuples) -> float:
         """Tuples of a child that are alive."""
         return self.alive((child,))
 
-    def rate(self, child: Given) -> float:
+    def rate(self, child: ChildTuples) -> float:
         """Tuples of a child per second."""
         return self.size(child) * self.model.turnover(child.span)
 
-    def held(self, child: Given) -> float:
+    def held(self, child: ChildTuples) -> float:
         """Tuples in the SteM of a child."""
         return self.size(child) * self.model.kept(child.span) if child.built else self.size(child)
 
@@ -94,14 +96,14 @@ class OperatorPrice:
         return self.alive(self.children, self._here)
 
     @cached_property
-    def given(self) -> Given:
+    def given(self) -> ChildTuples:
         """What it gives itself."""
         share = prod(child.share for child in self.children)
         weighted = self._grouped or any(child.weighted for child in self.children)
         if self._grouped:
             tuples, _ = self._packets
             share *= _left(tuples, self._groups, self._made) / tuples if tuples else 1.0
-        return Given(self.span, True, self._done, share, weighted)
+        return ChildTuples(self.span, True, self._done, share, weighted)
 
     @cached_property
     def _groups(self) -> float:
@@ -119,17 +121,17 @@ class OperatorPrice:
 
     # SteMs
 
-    def insert(self, child: Given) -> float:
+    def insert(self, child: ChildTuples) -> float:
         """Seconds to build a tuple of a child."""
         costs, columns = self.model.costs, child.span.bit_count() + self._carried(child) if child.built else 0
         indexes = self.model.insert_indexes(*self.model.indexes(child.span, self.span))
         return costs.insert_row + indexes + columns * costs.insert_component
 
-    def stem_cpu(self, child: Given) -> float:
+    def stem_cpu(self, child: ChildTuples) -> float:
         """Seconds per second to build what comes from a child, and to forget it."""
         return self.rate(child) * (self.insert(child) + self.model.costs.delete_row)
 
-    def tuple_bytes(self, child: Given) -> float:
+    def tuple_bytes(self, child: ChildTuples) -> float:
         """Bytes of a tuple of a child in its SteM."""
         costs, indexes = self.model.costs, sum(self.model.indexes(child.span, self.span))
         if child.built:
@@ -137,7 +139,7 @@ class OperatorPrice:
             return costs.component_bytes * columns + costs.index_bytes * indexes
         return self.model.tuple_bytes(child.span, self.span)
 
-    def _carried(self, child: Given) -> int:
+    def _carried(self, child: ChildTuples) -> int:
         load = self.model.workload.grouping
         return load.columns if child.weighted and load is not None else 0
 

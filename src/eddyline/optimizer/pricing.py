@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from eddyline.optimizer.cost_model import Model
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
-from eddyline.optimizer.operator_price import Given, OperatorPrice
+from eddyline.optimizer.operator_price import ChildTuples, OperatorPrice
 from eddyline.optimizer.plans import Considered, Cost, Ordered, Orderings, PricedPlan
 from eddyline.optimizer.shapes import Shape, canonical, tree_of
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
@@ -71,7 +71,7 @@ class PricedTree:
         return sum(node.price.selecting(node.orders) for node in self.nodes.values())
 
     @cached_property
-    def above(self) -> dict[int, tuple[OperatorPrice, Given]]:
+    def above(self) -> dict[int, tuple[OperatorPrice, ChildTuples]]:
         """By state of a child: the operator above it, and what the child gives there."""
         return {
             state_of(child): (node.price, given)
@@ -86,7 +86,7 @@ class Pricing:
     def __init__(self, model: Model, order: Order = mjoin_ordering, tuning: OptimizerTuning = DEFAULT) -> None:
         self.model, self._order, self.tuning = model, order, tuning
         self._known: dict[tuple[int, ...], PricedOperator] = {}
-        self._marked: dict[tuple[tuple[Given, ...], bool, bool], Node] = {}
+        self._marked: dict[tuple[tuple[ChildTuples, ...], bool, bool], Node] = {}
         self._is_plain = not model.workload.selections and model.workload.grouping is None
         self.effort = 0
         """Squares of the numbers of children of all operators priced: about what ordering them took."""
@@ -115,9 +115,9 @@ class Pricing:
             known = self._known[children] = PricedOperator(cpu, memory, ordered)
         return known
 
-    def _given(self, span: int) -> Given:
+    def _given(self, span: int) -> ChildTuples:
         """What gives all tuples of a span, without marks."""
-        return Given(span, True, self.model.inside(span)) if span & (span - 1) else Given(span)
+        return ChildTuples(span, True, self.model.inside(span)) if span & (span - 1) else ChildTuples(span)
 
     def cost(self, shape: Shape) -> Cost:
         """Of a whole tree without marks, the same to the last bit in whichever order its operators are listed."""
@@ -151,12 +151,13 @@ class Pricing:
         nodes: dict[int, Node] = {}
         for operator in (*tree.below(), tree):
             given = [
-                nodes[state_of(c)].price.given if isinstance(c, Tree) else Given(1 << c) for c in operator.children
+                nodes[state_of(c)].price.given if isinstance(c, Tree) else ChildTuples(1 << c)
+                for c in operator.children
             ]
             nodes[state_of(operator)] = self._node(operator, given)
         return PricedTree(tree, nodes)
 
-    def _node(self, tree: Tree, given: Sequence[Given]) -> Node:
+    def _node(self, tree: Tree, given: Sequence[ChildTuples]) -> Node:
         key = tuple(given), tree.late, tree.grouped
         known = self._marked.get(key)
         if known is None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import InternalError, SettingError
 from eddyline.runtime.formats import SOURCES, open_sink, open_source
-from eddyline.runtime.running.job import ColumnsUnknown, Given, Job, Opener, check_without_columns, prepare
+from eddyline.runtime.running.job import ColumnsUnknown, GivenInput, Job, Opener, check_without_columns, prepare
 from eddyline.runtime.sinks.files import writes_files
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.paths import is_elsewhere
@@ -114,7 +114,7 @@ def check(
     follow: bool,
     out: TextIO | None = None,
     checkpoint: str | None = None,
-    given: Mapping[str, Given] | None = None,
+    given: Mapping[str, GivenInput] | None = None,
 ) -> tuple[Job | None, tuple[str, ...]]:
     """Check a script for Spark; ScriptError if it is wrong. Returns the job, some of whose sources only Spark can read;
     or None and the names of the sources whose columns only Spark knows. `given` are streams and tables from Python."""

@@ -37,7 +37,7 @@ from eddyline.runtime.running.batch_size import BatchSize
 from eddyline.runtime.running.check import flushes
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
 from eddyline.runtime.running.handed_over import hand_over
-from eddyline.runtime.running.job import Input, Job
+from eddyline.runtime.running.job import Job, JobInput
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings
 from eddyline.spark.failures import told_by_spark
@@ -209,7 +209,7 @@ class SparkRunner:
             query.processAllAvailable()
             self._ended = query.isActive or self._ended
 
-    def _packed(self, inputs: Sequence[Input], stream: bool) -> DataFrame:
+    def _packed(self, inputs: Sequence[JobInput], stream: bool) -> DataFrame:
         """The parcels of these inputs: one Spark source for all inputs that we read ourselves, and one for each
         DataFrame."""
         native = {i.name: i.time for i in inputs if not isinstance(i.source, FrameSource)}

@@ -9,7 +9,7 @@ from typing import TextIO
 from pyspark.sql import DataFrame
 
 from eddyline.errors import SettingError
-from eddyline.runtime.running.job import Given, Job, prepare
+from eddyline.runtime.running.job import GivenInput, Job, prepare
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings
@@ -23,7 +23,7 @@ from eddyline.spark.workers import check_workers
 
 def runner_of(
     text: str,
-    given: Mapping[str, Given],
+    given: Mapping[str, GivenInput],
     sink: Sink | None,
     foreach_batch: Callable[[DataFrame, int], object] | None,
     settings: Settings,

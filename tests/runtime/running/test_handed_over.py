@@ -11,10 +11,10 @@ import pytest
 
 import eddyline as el
 from eddyline.runtime.running.handed_over import folder_of, hand_over
-from eddyline.runtime.running.job import Input, prepare
+from eddyline.runtime.running.job import JobInput, prepare
 
 
-def _input(rows: pa.Table) -> Input:
+def _input(rows: pa.Table) -> JobInput:
     return prepare("SELECT k FROM s", {"s": el.stream(rows, "ts").given}).inputs[0]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from eddyline.errors import InternalError, JobError, ScriptError
 from eddyline.runtime.reporting.summary import Progress
-from eddyline.runtime.running.job import Given, prepare
+from eddyline.runtime.running.job import GivenInput, prepare
 from eddyline.runtime.running.reading import StreamReader, gather
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.running.waiting import Waiting
@@ -55,7 +55,7 @@ def test_a_stream_that_is_ahead_of_the_others_is_not_idle(table: Table) -> None:
     """Batches of a alone come while b, which was read up to a pair of rows and no further, waits for it."""
     a = BatchSource(table("k", *((i, 0) for i in range(200))))
     b = BatchSource(table("k", *((i + more, 0) for i in range(5, 200, 10) for more in (0.5, 0.6))))
-    given = {"a": Given(a, "ts"), "b": Given(b, "ts")}
+    given = {"a": GivenInput(a, "ts"), "b": GivenInput(b, "ts")}
     text = "SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
     settings = from_mapping({"batch_rows": 7, "idle_timeout": 0.0001})
     summary = LocalRunner(prepare(text, given, CallbackSink(id)), settings).run()
@@ -75,7 +75,7 @@ def test_watermarks_stay_close() -> None:
 
 def test_pieces_of_a_chunk_are_handed_over_as_one(table: Table) -> None:
     source = BatchSource(table("k", *((i, i) for i in range(100))))
-    job = prepare("SELECT k FROM s", {"s": Given(source, "ts")}, CallbackSink(id))
+    job = prepare("SELECT k FROM s", {"s": GivenInput(source, "ts")}, CallbackSink(id))
     reader = StreamReader(job.inputs[0])
     assert [reader.take(30), reader.take(30)] == [30, 30]
     batches, _ = reader.hand_over()
@@ -85,7 +85,7 @@ def test_pieces_of_a_chunk_are_handed_over_as_one(table: Table) -> None:
 
 def test_small_chunks_are_handed_over_as_one(table: Table) -> None:
     batch = table("k", (1, 1), (2, 2)).to_batches()[0]
-    job = prepare("SELECT k FROM s", {"s": Given(BatchSource([batch] * 50), "ts")}, CallbackSink(id))
+    job = prepare("SELECT k FROM s", {"s": GivenInput(BatchSource([batch] * 50), "ts")}, CallbackSink(id))
     reader = StreamReader(job.inputs[0])
     gather([reader], 1000, Waiting())
     batches, _ = reader.hand_over()
@@ -158,7 +158,7 @@ def test_endless_sources(run_script: Run) -> None:
 
 
 def _run(batches: Any, sink: Any = id, sql: str = "SELECT k FROM s", settings: Settings | None = None) -> Any:
-    job = prepare(sql, {"s": Given(BatchSource(batches), "ts")}, CallbackSink(sink))
+    job = prepare(sql, {"s": GivenInput(BatchSource(batches), "ts")}, CallbackSink(sink))
     return LocalRunner(job, settings or Settings()).run()
 
 
@@ -240,7 +240,7 @@ def test_a_stream_that_is_waited_for_in_vain_becomes_idle(table: Table) -> None:
         if progress.watermark is not None and progress.watermark > at(0).replace(tzinfo=UTC):
             over.set()
 
-    given = {"a": Given(PythonSource(going()), "ts"), "b": Given(PythonSource(silent()), "ts")}
+    given = {"a": GivenInput(PythonSource(going()), "ts"), "b": GivenInput(PythonSource(silent()), "ts")}
     text = "SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
     settings = from_mapping({"batch_rows": 7, "idle_timeout": 0.0001, "batch_seconds": 0.01})
     summary = LocalRunner(prepare(text, given, CallbackSink(id)), settings).run(watch=watch)

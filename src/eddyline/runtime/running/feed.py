@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from eddyline.errors import EddylineError, JobError, said
-from eddyline.runtime.running.job import Input
+from eddyline.runtime.running.job import JobInput
 from eddyline.runtime.running.reader_thread import ReaderThread
 from eddyline.runtime.sources.file_chunks import FileChunks
 from eddyline.runtime.sources.register import Register
@@ -30,7 +30,7 @@ stream that is not of files is one file."""
 class Feed:
     """Gives chunk after chunk, then None; with `follow`, a stream of files does not end."""
 
-    def __init__(self, input_: Input, follow: bool = False) -> None:
+    def __init__(self, input_: JobInput, follow: bool = False) -> None:
         self._input, source = input_, input_.source
         self._files: FileChunks | None = None
         if isinstance(source, Files):

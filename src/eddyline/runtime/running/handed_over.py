@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eddyline.errors import JobError
-from eddyline.runtime.running.job import Input
+from eddyline.runtime.running.job import JobInput
 from eddyline.runtime.sources.paths import why
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.state.log.store import as_name
@@ -30,7 +30,7 @@ def folder_of(checkpoint: str, name: str) -> str:
     return f"{checkpoint}/given/{as_name(name)}"
 
 
-def hand_over(checkpoint: str, stream: Input, anew: bool) -> None:
+def hand_over(checkpoint: str, stream: JobInput, anew: bool) -> None:
     """Writes the rows that are not there yet; all of them if the job begins `anew`."""
     assert isinstance(stream.source, PythonSource)
     folder = Path(folder_of(checkpoint, stream.name))
@@ -50,7 +50,7 @@ def hand_over(checkpoint: str, stream: Input, anew: bool) -> None:
         raise JobError(f"the rows of {stream.name} cannot be handed over to Spark: {why(error)}") from None
 
 
-def _after(stream: Input, written: int) -> Iterator[pa.RecordBatch]:
+def _after(stream: JobInput, written: int) -> Iterator[pa.RecordBatch]:
     """The rows after the first `written` ones."""
     assert isinstance(stream.source, PythonSource)
     for batch in stream.source.raw(stream.wanted):

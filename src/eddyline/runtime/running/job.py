@@ -39,7 +39,7 @@ class ColumnsUnknown(EddylineError):
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenInput:
     """A stream or table that a Python program hands over beside the script."""
 
     source: Source
@@ -48,7 +48,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Input:
+class JobInput:
     """A stream or table of the query, with what is to be read of it and where its late and dead rows go."""
 
     name: str
@@ -69,7 +69,7 @@ class Job:
     text: str
     """The script."""
     query: Query
-    inputs: tuple[Input, ...]
+    inputs: tuple[JobInput, ...]
     sink: Sink
 
     @property
@@ -80,7 +80,7 @@ class Job:
 
 def prepare(
     text: str,
-    given: Mapping[str, Given] | None = None,
+    given: Mapping[str, GivenInput] | None = None,
     sink: Sink | None = None,
     seed: int = 0,
     out: TextIO | None = None,
@@ -117,7 +117,7 @@ def prepare(
         needed |= set() if stream.time is None else {stream.time}
         wanted = Wanted.of(source.schema, stream.read_for(needed), late is not None or dead is not None)
         time = stream.time if stream.computed is None else declaration.time
-        inputs.append(Input(stream.name, source, time, stream.lateness, wanted, stream, late, dead))
+        inputs.append(JobInput(stream.name, source, time, stream.lateness, wanted, stream, late, dead))
     into = catalog.script.insert_into
     if into is not None and sink is not None:
         raise SettingError(f"the rows go INTO {into}; leave out either INSERT INTO or the sink")
@@ -125,7 +125,9 @@ def prepare(
     return Job(text, query, tuple(inputs), result)
 
 
-def explain(text: str, given: Mapping[str, Given] | None = None, seed: int = 0, opener: Opener = open_source) -> Query:
+def explain(
+    text: str, given: Mapping[str, GivenInput] | None = None, seed: int = 0, opener: Opener = open_source
+) -> Query:
     """The bound query of a script; its sinks are not looked at."""
     return _Catalog(text, given, seed, opener).bind()
 
@@ -156,7 +158,7 @@ def check_without_columns(
 class _Catalog:
     """The declared sources by name (any case); each is opened once, when the binder first asks for its columns."""
 
-    def __init__(self, text: str, given: Mapping[str, Given] | None, seed: int, opener: Opener) -> None:
+    def __init__(self, text: str, given: Mapping[str, GivenInput] | None, seed: int, opener: Opener) -> None:
         """`given` is None if no Python program gives streams."""
         self.script, self._seed, self._opener = _with_given(parse(text), given or {}), seed, opener
         self._python = given is not None
@@ -245,7 +247,7 @@ def _placed(text: str, declaration: Declaration, error: SettingError) -> ScriptE
     return wrong(text, declaration.places.get(error.at, declaration.place), str(error))
 
 
-def _with_given(script: Script, given: Mapping[str, Given]) -> Script:
+def _with_given(script: Script, given: Mapping[str, GivenInput]) -> Script:
     """The script as if it declared what Python hands over."""
     declared = {d.name.lower() for d in script.declarations}
     for name in given:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from eddyline.engine.intake import LARGEST_TIME, event_times, with_time
 from eddyline.runtime.running.feed import Feed, Offset
-from eddyline.runtime.running.job import Input
+from eddyline.runtime.running.job import JobInput
 from eddyline.runtime.running.waiting import Waiting
 from eddyline.state.log.store import Store
 
@@ -31,7 +31,7 @@ _NO_TIME = np.iinfo(np.int64).min
 class StreamReader:
     """One stream: rows are taken (in turns) and then handed over (once per batch)."""
 
-    def __init__(self, stream: Input, follow: bool = False) -> None:
+    def __init__(self, stream: JobInput, follow: bool = False) -> None:
         """With `follow` new files are waited for."""
         self.stream = stream
         self.ended = False
