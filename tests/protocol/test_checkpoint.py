@@ -14,7 +14,7 @@ from eddyline.errors import JobError, SettingError
 from eddyline.protocol import checkpoint as module
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
-from eddyline.protocol.decision import Decision
+from eddyline.protocol.decision import BatchDecision
 from eddyline.state.log.store import Store
 
 ABOUT = {"stream": {"s": '{"k": "int64"}'}, "query": "SELECT k FROM s", "groups": 256}
@@ -29,7 +29,7 @@ COMMIT = Commit(
     False,
     "abc",
 )
-DECISION = Decision(4, "rows", [7], Reached({"s": 5}, used=5), 2, {0: ("log/00000003-0-x",), 1: ()})
+DECISION = BatchDecision(4, "rows", [7], Reached({"s": 5}, used=5), 2, {0: ("log/00000003-0-x",), 1: ()})
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from eddyline.codec import schema
 from eddyline.errors import JobError
 from eddyline.protocol.checkpoint import FORMAT
 from eddyline.protocol.commit import Commit
-from eddyline.protocol.decision import Decision
+from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.turn import LogMeta, SmallMeta
 from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.testing.simulation import MemorySink
@@ -39,7 +39,7 @@ BATCHES: list[dict[str, list[Row]]] = [
 
 
 def test_a_changed_type_is_noticed() -> None:
-    now = schema(Commit, Decision, LogMeta, SmallMeta)
+    now = schema(Commit, BatchDecision, LogMeta, SmallMeta)
     assert now == RECORDED[FORMAT], (
         f"the types in a checkpoint have changed: record {now} here. If a job could misread what was written before,"
         " or the other way round, raise FORMAT too; if not, every field that is new has a default"

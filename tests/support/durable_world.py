@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eddyline.engine.watermarks import Silence
 from eddyline.protocol.coordinator import Coordinator
-from eddyline.protocol.decision import BatchKind, Decision
+from eddyline.protocol.decision import BatchDecision, BatchKind
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import RESULTS
 from eddyline.protocol.packing import Packer
@@ -58,14 +58,14 @@ class World:
         home = self.home
         self.coordinator = Coordinator(self.checkpoint, home.watermarks, home.horizon, self.sink, slots, silence)
 
-    def begin(self, kind: BatchKind = "rows", ended: Sequence[str] = (), offsets: object = None) -> Decision:
+    def begin(self, kind: BatchKind = "rows", ended: Sequence[str] = (), offsets: object = None) -> BatchDecision:
         """The next batch."""
         batch = self.coordinator.commit.batch + 1
         decision = self.coordinator.begin(batch, kind, [batch] if offsets is None else offsets, ended)
         assert decision is not None
         return decision
 
-    def parcels(self, decision: Decision, **streams: Sequence[Row]) -> dict[int, list[Parcel]]:
+    def parcels(self, decision: BatchDecision, **streams: Sequence[Row]) -> dict[int, list[Parcel]]:
         """What the split gives to each slot."""
         packer = Packer(self.home, decision, 0)
         found: dict[int, list[Parcel]] = {slot: [] for slot in range(decision.slots)}
@@ -76,12 +76,12 @@ class World:
             found[slot].append(counts)
         return found
 
-    def turn(self, decision: Decision, slot: int = 0, **streams: Sequence[Row]) -> Turn:
+    def turn(self, decision: BatchDecision, slot: int = 0, **streams: Sequence[Row]) -> Turn:
         """The turn of one slot."""
         parcels = self.parcels(decision, **streams)[slot]
         return take_turn(self.home, decision, slot, f"try{next(self.attempts)}", parcels)
 
-    def batch(self, kind: BatchKind = "rows", ended: Sequence[str] = (), **streams: Sequence[Row]) -> Decision:
+    def batch(self, kind: BatchKind = "rows", ended: Sequence[str] = (), **streams: Sequence[Row]) -> BatchDecision:
         """A whole batch."""
         decision = self.begin(kind, ended)
         turns = [self.turn(decision, slot, **streams) for slot in range(decision.slots)]

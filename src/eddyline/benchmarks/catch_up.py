@@ -19,7 +19,7 @@ import pyarrow as pa
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.streams import Streams, query_over, streams
 from eddyline.protocol.coordinator import Coordinator
-from eddyline.protocol.decision import Decision
+from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.packing import Packer
@@ -104,7 +104,7 @@ def _batch(home: Home, coordinator: Coordinator, number: int, data: Streams, row
     coordinator.finish(decision, records)
 
 
-def _turn(home: Home, decision: Decision, attempt: str) -> float:
+def _turn(home: Home, decision: BatchDecision, attempt: str) -> float:
     begin = perf_counter()
     take_turn(home, decision, 0, attempt, ())
     return perf_counter() - begin

@@ -29,7 +29,7 @@ from eddyline.codec import Unreadable, as_json, of_json
 from eddyline.cql.units import duration_text
 from eddyline.errors import JobError, SettingError
 from eddyline.protocol.commit import Commit
-from eddyline.protocol.decision import Decision
+from eddyline.protocol.decision import BatchDecision
 from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import UNFINISHED, Store
@@ -111,14 +111,14 @@ class Checkpoint:
         """The commit of a batch."""
         return self._read(f"{COMMITS}/{batch:08}", Commit)
 
-    def decide(self, decision: Decision) -> None:
+    def decide(self, decision: BatchDecision) -> None:
         """Write the decision for a batch. It is durable before the batch begins."""
         self.store.write(f"{DECIDED}/{decision.batch:08}", sealed(as_json(decision)))
 
-    def decided(self, batch: int) -> Decision | None:
+    def decided(self, batch: int) -> BatchDecision | None:
         """The decision for a batch, None if there is none."""
         name = f"{DECIDED}/{batch:08}"
-        return self._read(name, Decision) if self.store.exists(name) else None
+        return self._read(name, BatchDecision) if self.store.exists(name) else None
 
     def commit(self, commit: Commit) -> None:
         """Commit a batch: it counts from this one write on. A commit is never overwritten."""

@@ -28,7 +28,7 @@ from eddyline.faults import reach
 from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
-from eddyline.protocol.decision import BatchKind, Decision
+from eddyline.protocol.decision import BatchDecision, BatchKind
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.record import COMBINED, Record
 
@@ -70,7 +70,7 @@ class Coordinator:
 
     def begin(
         self, batch: int, kind: BatchKind, offsets: Any, ended: Sequence[str] = (), unread: Iterable[str] = ()
-    ) -> Decision | None:
+    ) -> BatchDecision | None:
         """What the batch is to do; None if it is committed already. `ended` are the streams that it is the last batch
         of; `unread` those that may have rows that it leaves for later."""
         last, offsets = self.commit, json.loads(json.dumps(offsets))
@@ -86,7 +86,7 @@ class Coordinator:
         merge = {slot: to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
         what = json.dumps([last.history, batch, kind, offsets, sorted(ended), quiet], sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
-        decision = Decision(
+        decision = BatchDecision(
             batch=batch,
             kind=kind,
             offsets=offsets,
@@ -103,7 +103,7 @@ class Coordinator:
         reach("after decide")
         return decision
 
-    def finish(self, decision: Decision, records: Sequence[Record]) -> Counts:
+    def finish(self, decision: BatchDecision, records: Sequence[Record]) -> Counts:
         """Every slot took its turn: publish and commit. Returns the counts of the batch."""
         if sorted(r.slot for r in records if r.slot != COMBINED) != list(range(decision.slots)):
             raise JobError(f"batch {decision.batch}: not every slot told what it did")

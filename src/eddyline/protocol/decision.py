@@ -13,7 +13,7 @@ BatchKind = Literal["load", "rows", "end"]
 
 
 @dataclass(frozen=True)
-class Decision:
+class BatchDecision:
     """What one batch is to do."""
 
     batch: int

@@ -25,7 +25,7 @@ from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
 from eddyline.protocol import attach
 from eddyline.protocol.checkpoint import Checkpoint
-from eddyline.protocol.decision import Decision
+from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.outlet import Outlet
 from eddyline.settings import Settings, size_text
 from eddyline.state.arena import placed, remove
@@ -164,7 +164,7 @@ class Home:
         `advanced`)."""
         return horizon(self.plan, self.watermarks(advanced), advanced.counted)
 
-    def after(self, decision: Decision, newest: Mapping[str, int]) -> Watermarks:
+    def after(self, decision: BatchDecision, newest: Mapping[str, int]) -> Watermarks:
         """The watermarks after a batch whose readable rows have these newest times."""
         watermarks = self.watermarks(decision.watermarks)
         watermarks.finish_batch(newest, decision.ended, decision.quiet)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from eddyline.counts import Counts
 from eddyline.engine.tally import FilePlace, Tally
 from eddyline.faults import reach
-from eddyline.protocol.decision import Decision
+from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.home import Home
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, of_shipment
@@ -29,7 +29,7 @@ Packed = tuple[int, Parcel]
 class Packer:
     """Packs the rows of one task; `finish` has the counts."""
 
-    def __init__(self, home: Home, decision: Decision, task: int) -> None:
+    def __init__(self, home: Home, decision: BatchDecision, task: int) -> None:
         self._home, self._decision, self._slot = home, decision, task % decision.slots
         self._watermarks = home.watermarks(decision.watermarks)
         self._newest: dict[str, int] = {}

@@ -32,7 +32,7 @@ from eddyline.errors import InternalError
 from eddyline.faults import reach
 from eddyline.protocol.checkpoint import LOG, SMALL
 from eddyline.protocol.commit import LogFile
-from eddyline.protocol.decision import Decision
+from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.home import Home, horizon
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, RowsHead, as_shipment
@@ -65,7 +65,7 @@ class Turn:
     partial: list[pa.RecordBatch]
 
 
-def take_turn(home: Home, decision: Decision, number: int, attempt: str, parcels: Iterable[Parcel]) -> Turn:
+def take_turn(home: Home, decision: BatchDecision, number: int, attempt: str, parcels: Iterable[Parcel]) -> Turn:
     """The turn of slot `number`; `attempt` is a name that no other attempt has."""
     slot = _slot(home, decision, number)
     try:
@@ -79,7 +79,7 @@ def take_turn(home: Home, decision: Decision, number: int, attempt: str, parcels
     return turn
 
 
-def _work(home: Home, decision: Decision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
+def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
     before, counts, newest = slot.errors.count, Counts(), dict[str, int]()
     begun, spans = _seen(slot), list[Spans]()
     slot.replan()
@@ -161,7 +161,7 @@ def _seen(slot: Slot) -> Report:
     return look(slot.query, slot.executor.eddy, slot.executor.built, 0.0, slot.executor.input_batch.rows)
 
 
-def put_together(home: Home, decision: Decision, name: str, partial: Sequence[pa.RecordBatch]) -> Record:
+def put_together(home: Home, decision: BatchDecision, name: str, partial: Sequence[pa.RecordBatch]) -> Record:
     """Finish the partial results of all slots for some groups."""
     errors = ErrorCount()
     reach("together: before cells are combined")
@@ -172,7 +172,7 @@ def put_together(home: Home, decision: Decision, name: str, partial: Sequence[pa
     return Record(COMBINED, counts, (Staged(RESULTS, tuple(files)),) if results else ())
 
 
-def _slot(home: Home, decision: Decision, number: int) -> Slot:
+def _slot(home: Home, decision: BatchDecision, number: int) -> Slot:
     """The slot as of the commit before the batch: what was left there is between two histories (of the commits before
     and after some batch). Version n is the state after batches 0..n-1."""
     slot = home.keeper.open(number)
@@ -231,7 +231,7 @@ def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) ->
 
 def _log(
     home: Home,
-    decision: Decision,
+    decision: BatchDecision,
     number: int,
     name: str,
     logged: dict[str, list[pa.RecordBatch]],

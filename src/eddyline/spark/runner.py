@@ -28,7 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from eddyline.counts import Counts
 from eddyline.errors import EddylineError, SettingError
 from eddyline.faults import reach
-from eddyline.protocol.decision import BatchKind, Decision
+from eddyline.protocol.decision import BatchDecision, BatchKind
 from eddyline.protocol.record import Record
 from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.reporter import Reporter
@@ -278,7 +278,7 @@ class SparkRunner:
         reach("spark: records are there")
         return records
 
-    def _finish(self, decision: Decision, records: Sequence[Record]) -> Counts:
+    def _finish(self, decision: BatchDecision, records: Sequence[Record]) -> Counts:
         counts = self._checkpointed.finish(decision, records)
         self._course.batches += 1
         self._course.look()

@@ -20,7 +20,7 @@ from eddyline.counts import Counts
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.plan.partition import row_groups
-from eddyline.protocol.decision import Decision
+from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.home import Home
 from eddyline.protocol.packing import Packed, Packer
 from eddyline.protocol.parcel import CellsHead, CountsHead, Parcel, RecordHead, packed, unpacked
@@ -38,7 +38,7 @@ _BLOBS = 16
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def decision_of(home: Home, batch: int) -> Decision:
+def decision_of(home: Home, batch: int) -> BatchDecision:
     """The decision for a batch."""
     read = home.checkpoint.decided(batch)
     assert read is not None, f"nothing was decided for batch {batch}"

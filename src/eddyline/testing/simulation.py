@@ -33,7 +33,7 @@ from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import EddylineError, InternalError, JobError
 from eddyline.plan.plan import Plan
 from eddyline.protocol.coordinator import Coordinator, Publisher
-from eddyline.protocol.decision import BatchKind, Decision
+from eddyline.protocol.decision import BatchDecision, BatchKind
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.packing import Packed, Packer
@@ -211,7 +211,7 @@ class Simulation:
         for slot in self._rng.sample(range(decision.slots), self._rng.randint(1, decision.slots)):
             self._turn(homes, decision, slot, parcels)
 
-    def _turns(self, homes: Sequence[Home], decision: Decision, parcels: Parcels) -> list[Record]:
+    def _turns(self, homes: Sequence[Home], decision: BatchDecision, parcels: Parcels) -> list[Record]:
         records, partial = [], []
         for slot in parcels:
             turns = [self._turn(homes, decision, slot, parcels)]
@@ -224,7 +224,7 @@ class Simulation:
             records.append(put_together(homes[0], decision, self._attempt(), partial))
         return [Record.unpacked(record.packed()) for record in records]
 
-    def _turn(self, homes: Sequence[Home], decision: Decision, slot: int, parcels: Parcels) -> Turn:
+    def _turn(self, homes: Sequence[Home], decision: BatchDecision, slot: int, parcels: Parcels) -> Turn:
         while True:
             try:
                 home = self._rng.choice(homes)
@@ -237,7 +237,7 @@ class Simulation:
         self._attempts += 1
         return str(self._attempts)
 
-    def _packed(self, home: Home, decision: Decision, rows: Rows) -> Parcels:
+    def _packed(self, home: Home, decision: BatchDecision, rows: Rows) -> Parcels:
         """The parcels of all splits: one task packs each record batch, in any order."""
         found: list[Packed] = []
         for task, (stream, batch) in enumerate(self._rng.sample(rows, len(rows))):

@@ -19,7 +19,7 @@ from eddyline.errors import JobError, SettingError
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit
 from eddyline.protocol.coordinator import Coordinator
-from eddyline.protocol.decision import Decision
+from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.home import Home
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.record import Record
@@ -115,7 +115,7 @@ class CheckpointedJob:
             return self.coordinator.commit
         return Commit(-1, None, self.home.watermarks().reached)
 
-    def finish(self, decision: Decision, records: Sequence[Record]) -> Counts:
+    def finish(self, decision: BatchDecision, records: Sequence[Record]) -> Counts:
         """Every slot took its turn: the batch is published and committed. Returns its counts."""
         assert self.coordinator is not None
         counts = self.coordinator.finish(decision, records)
