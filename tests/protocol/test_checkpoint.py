@@ -12,9 +12,9 @@ from eddyline.counts import Counts, StreamCounts
 from eddyline.engine.watermarks import Advanced, Reached
 from eddyline.errors import JobError, SettingError
 from eddyline.protocol import checkpoint as module
+from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
-from eddyline.protocol.decision import BatchDecision
 from eddyline.state.log.store import Store
 
 ABOUT = {"stream": {"s": '{"k": "int64"}'}, "query": "SELECT k FROM s", "groups": 256}

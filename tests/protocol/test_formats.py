@@ -11,15 +11,15 @@ import pytest
 
 from eddyline.codec import schema
 from eddyline.errors import JobError
+from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import FORMAT
 from eddyline.protocol.commit import Commit
-from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.turn import LogMeta, SmallMeta
 from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.testing.simulation import MemorySink
 from tests.support.durable_world import Row, World
 
-RECORDED = {5: "70f5a5dba463cf1b"}
+RECORDED = {5: "1f963563f33c7408"}
 """By format of the checkpoint the schema of all types that are in one."""
 
 WRITTEN = Path(__file__).parent / "format-5.zip"

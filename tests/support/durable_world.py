@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from eddyline.engine.watermarks import Silence
+from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.coordinator import Coordinator
-from eddyline.protocol.decision import BatchDecision, BatchKind
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import RESULTS
 from eddyline.protocol.packing import Packer

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.streams import Streams, query_over, streams
+from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.coordinator import Coordinator
-from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.packing import Packer

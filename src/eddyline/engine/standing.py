@@ -12,7 +12,7 @@ class StateSize:
     """Rows and bytes of state.
 
     >>> StateSize(2, 50) + StateSize(3, 10), StateSize(2, 50).most(StateSize(3, 10))
-    (Held(rows=5, bytes=60), Held(rows=3, bytes=50))
+    (StateSize(rows=5, bytes=60), StateSize(rows=3, bytes=50))
     """
 
     rows: int = 0

@@ -28,8 +28,8 @@ from eddyline.bound.types import SQL_NAMES
 from eddyline.codec import Unreadable, as_json, of_json
 from eddyline.cql.units import duration_text
 from eddyline.errors import JobError, SettingError
+from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.commit import Commit
-from eddyline.protocol.decision import BatchDecision
 from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import UNFINISHED, Store

@@ -26,9 +26,9 @@ from eddyline.engine.watermarks import Advanced, Silence, Watermarks
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.plan.bounds import FOREVER
+from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
-from eddyline.protocol.decision import BatchDecision, BatchKind
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.record import COMBINED, Record
 

@@ -24,8 +24,8 @@ from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
 from eddyline.protocol import attach
+from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import Checkpoint
-from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.outlet import Outlet
 from eddyline.settings import Settings, size_text
 from eddyline.state.arena import placed, remove

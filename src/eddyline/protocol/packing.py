@@ -14,7 +14,7 @@ import pyarrow as pa
 from eddyline.counts import Counts
 from eddyline.engine.tally import FilePlace, Tally
 from eddyline.faults import reach
-from eddyline.protocol.decision import BatchDecision
+from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.home import Home
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, of_shipment

@@ -30,9 +30,9 @@ from eddyline.engine.standing import StateSize
 from eddyline.engine.tally import Spans
 from eddyline.errors import InternalError
 from eddyline.faults import reach
+from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import LOG, SMALL
 from eddyline.protocol.commit import LogFile
-from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.home import Home, horizon
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, RowsHead, as_shipment

@@ -28,7 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from eddyline.counts import Counts
 from eddyline.errors import EddylineError, SettingError
 from eddyline.faults import reach
-from eddyline.protocol.decision import BatchDecision, BatchKind
+from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.record import Record
 from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.reporter import Reporter

@@ -20,7 +20,7 @@ from eddyline.counts import Counts
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.plan.partition import row_groups
-from eddyline.protocol.decision import BatchDecision
+from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.home import Home
 from eddyline.protocol.packing import Packed, Packer
 from eddyline.protocol.parcel import CellsHead, CountsHead, Parcel, RecordHead, packed, unpacked

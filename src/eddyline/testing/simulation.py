@@ -32,8 +32,8 @@ from eddyline.engine.planner import plan_source
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import EddylineError, InternalError, JobError
 from eddyline.plan.plan import Plan
+from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.coordinator import Coordinator, Publisher
-from eddyline.protocol.decision import BatchDecision, BatchKind
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.packing import Packed, Packer

@@ -16,10 +16,10 @@ from eddyline.counts import Counts
 from eddyline.cql.script import parse
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError, SettingError
+from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit
 from eddyline.protocol.coordinator import Coordinator
-from eddyline.protocol.decision import BatchDecision
 from eddyline.protocol.home import Home
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.record import Record

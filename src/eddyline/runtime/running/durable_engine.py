@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from eddyline.engine.standing import Standing
 from eddyline.errors import SettingError
-from eddyline.protocol.decision import BatchKind
+from eddyline.protocol.batch_decision import BatchKind
 from eddyline.protocol.packing import Packed, Packer
 from eddyline.protocol.parcel import Parcel
 from eddyline.protocol.turn import put_together, take_turn

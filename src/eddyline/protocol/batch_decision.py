@@ -1,4 +1,4 @@
-"""A decision: what a batch is to do. It is durable before any slot begins, and tasks read it from the checkpoint."""
+"""A batch decision: what a batch is to do. It is durable before any slot begins; tasks read it from the checkpoint."""
 
 from __future__ import annotations
 
