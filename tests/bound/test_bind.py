@@ -7,7 +7,7 @@ import pytest
 
 from eddyline.bound.bind import bind
 from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal, sources_of, walk
-from eddyline.bound.model import Query, Window, WindowKind
+from eddyline.bound.model import BoundQuery, Window, WindowKind
 from eddyline.cql.script import Declaration, parse
 from eddyline.errors import ScriptError
 
@@ -29,7 +29,7 @@ CREATE STREAM s USING json TIMESTAMP BY ts LATENESS 2 SECONDS; CREATE STREAM t U
 CREATE TABLE r USING json; CREATE SINK out USING json"""
 
 
-def query(text: str) -> Query:
+def query(text: str) -> BoundQuery:
     return bind(parse(text + DECLARED), lambda declaration: SCHEMAS[declaration.name])
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.bound.bind import bind
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
 from eddyline.cql.tokens import tokenize
 from eddyline.errors import ScriptError
@@ -147,7 +147,7 @@ def check(text: str) -> None:
         assert "\n" not in str(error) and len(error.pretty().split("\n")) == 3
         assert error.column <= len(error.source_line) + 1
     else:
-        assert isinstance(query, Query) and query.schema is not None and hash(query.outputs) is not None
+        assert isinstance(query, BoundQuery) and query.schema is not None and hash(query.outputs) is not None
 
 
 @examples(300)

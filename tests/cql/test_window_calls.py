@@ -5,7 +5,7 @@ import pytest
 
 import eddyline as el
 from eddyline.bound.bind import bind
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64())])
@@ -14,7 +14,7 @@ TUMBLE = f"{SELECT} FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k"
 HOP = f"{SELECT} FROM s [RANGE 10 MINUTES SLIDE 1 MINUTE] GROUP BY k"
 
 
-def bound(select: str) -> Query:
+def bound(select: str) -> BoundQuery:
     return bind(parse(select + "; CREATE STREAM s USING json TIMESTAMP BY ts"), lambda _: SCHEMA)
 
 

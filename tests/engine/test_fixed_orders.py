@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.tuning import Tuning
 from eddyline.optimizer.costs import DEFAULTS
@@ -23,7 +23,7 @@ C, B, A = 1, 2, 4
 
 
 @cache
-def written() -> Query:
+def written() -> BoundQuery:
     select = f"SELECT a.v AS p, b.v AS q, c.v AS r FROM c {W}, b {W}, a {W} WHERE a.x = b.x AND b.k = c.k"
     return bound(select, None, (), **COLUMNS)
 

@@ -18,7 +18,7 @@ import pytest
 
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal
-from eddyline.bound.model import GroupBy, Output, Query, Source, Stream
+from eddyline.bound.model import BoundQuery, BoundSource, BoundStream, GroupBy, Output
 from eddyline.engine import group_by, panes
 from eddyline.engine.group_by import Grouping
 
@@ -66,14 +66,14 @@ def aggregate(name: str, of: str | None = None, distinct: bool = False) -> Aggre
 
 def query_of(
     keys: tuple[str, ...], aggregates: list[Aggregate], slide: int | None, having: Expr | None = None
-) -> Query:
+) -> BoundQuery:
     schema = pa.schema([("ts", pa.timestamp("us")), *((n, t) for n, (t, _) in VALUES.items())])
     outputs = [Output(f"k{i}", column_of(k)) for i, k in enumerate(keys)]
     outputs += [Output(f"a{i}", a) for i, a in enumerate(aggregates)]
     if slide is not None:
         outputs.insert(0, Output("t", WINDOW_END))
     group = GroupBy(tuple(column_of(k) for k in keys), tuple(aggregates), having, slide)
-    return Query((Source("s", Stream("s", schema, "ts")),), (), tuple(outputs), group)
+    return BoundQuery((BoundSource("s", BoundStream("s", schema, "ts")),), (), tuple(outputs), group)
 
 
 def random_rows(rng: random.Random, names: set[str], rows: int) -> dict[str, pa.Array]:
@@ -86,7 +86,12 @@ def sql_of(aggregate: Aggregate) -> str:
 
 
 def expected(
-    query: Query, columns: dict[str, pa.Array], first: np.ndarray, last: np.ndarray, upto: int, having: str = "true"
+    query: BoundQuery,
+    columns: dict[str, pa.Array],
+    first: np.ndarray,
+    last: np.ndarray,
+    upto: int,
+    having: str = "true",
 ) -> list[dict[str, Any]]:
     """What DuckDB says, from T = 0 on."""
     assert query.group is not None
@@ -131,7 +136,9 @@ def env_of(columns: dict[str, pa.Array], start: int, stop: int) -> dict[Expr, pa
     return {column_of(n): c.slice(start, stop - start) for n, c in columns.items()}
 
 
-def run_whole(query: Query, columns: dict[str, pa.Array], first: np.ndarray, last: np.ndarray, upto: int) -> list[Any]:
+def run_whole(
+    query: BoundQuery, columns: dict[str, pa.Array], first: np.ndarray, last: np.ndarray, upto: int
+) -> list[Any]:
     grouping = Grouping(query, ErrorCount())
     grouping.add(env_of(columns, 0, len(first)), len(first), first, last)
     return [row for batch in grouping.emit(upto) for row in batch.to_pylist()]
@@ -143,7 +150,7 @@ def cuts(rng: random.Random, rows: int, parts: int) -> Iterator[tuple[int, int]]
 
 
 def run_streaming(
-    query: Query, columns: dict[str, pa.Array], first: np.ndarray, last: np.ndarray, upto: int, rng: random.Random
+    query: BoundQuery, columns: dict[str, pa.Array], first: np.ndarray, last: np.ndarray, upto: int, rng: random.Random
 ) -> list[dict[str, Any]]:
     """In batches by `first`, emitting all that is complete, with batches that are undone and done again."""
     grouping = Grouping(query, ErrorCount())

@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.bound.model import Stream
+from eddyline.bound.model import BoundStream
 from eddyline.engine.intake import LARGEST_TIME, columns_for, event_times, take_in
 from eddyline.errors import JobError
 from tests.support.properties import examples
 
 MICROS = pa.timestamp("us")
 SCHEMA = pa.schema([("ts", MICROS), ("k", pa.int64())])
-STREAM = Stream("s", SCHEMA, "ts")
+STREAM = BoundStream("s", SCHEMA, "ts")
 
 
 def batch_of(times: list[int | None], type_: pa.DataType = MICROS) -> pa.RecordBatch:
     return pa.record_batch({"ts": pa.array(times, type_), "k": pa.array(range(len(times)), pa.int64())})
 
 
-def doors(batch: pa.RecordBatch, late_before: int | None, stream: Stream = STREAM) -> tuple[list[int], ...]:
+def doors(batch: pa.RecordBatch, late_before: int | None, stream: BoundStream = STREAM) -> tuple[list[int], ...]:
     found = take_in(stream, batch, late_before)
     return tuple(part.column("k").to_pylist() for part in (found.used, found.late, found.dead))
 
@@ -73,7 +73,7 @@ def test_event_times_are_microseconds_rounded_to_the_past(
 @pytest.mark.parametrize("unit", ["s", "ms"])
 @pytest.mark.parametrize("value", [2**62, -(2**62), 2**63 - 1, -(2**63), 2**58])
 def test_a_time_that_does_not_fit_is_dead_and_does_not_wrap_round(unit: str, value: int) -> None:
-    stream = Stream("s", pa.schema([("ts", pa.timestamp(unit)), ("k", pa.int64())]), "ts")
+    stream = BoundStream("s", pa.schema([("ts", pa.timestamp(unit)), ("k", pa.int64())]), "ts")
     assert doors(batch_of([value, 1], pa.timestamp(unit)), None, stream) == ([1], [], [0])
 
 
@@ -89,6 +89,6 @@ def test_columns_are_chosen_and_cast_to_what_was_declared() -> None:
     found = columns_for(STREAM, wide, ["ts", "k"])
     assert found.schema == SCHEMA and found.to_pydict()["k"] == [7]
     with pytest.raises(JobError, match="no column 'y'"):
-        columns_for(Stream("s", pa.schema([("y", pa.int64())]), None), wide, ["y"])
+        columns_for(BoundStream("s", pa.schema([("y", pa.int64())]), None), wide, ["y"])
     with pytest.raises(JobError, match="'x' is VARCHAR, not BIGINT"):
-        columns_for(Stream("s", pa.schema([("x", pa.int64())]), None), wide, ["x"])
+        columns_for(BoundStream("s", pa.schema([("x", pa.int64())]), None), wide, ["x"])

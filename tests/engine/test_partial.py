@@ -11,7 +11,7 @@ import pytest
 
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Column
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.engine.group_by import Grouping
 from eddyline.engine.partial import combine
 from tests.support.jobs import Row, bound, tuples
@@ -22,11 +22,11 @@ AGGREGATES = (
 )
 
 
-def query_of(select: str) -> Query:
+def query_of(select: str) -> BoundQuery:
     return bound(select, a="k:words x y:float s:string")
 
 
-def fed(grouping: Grouping, query: Query, rows: list[Row]) -> None:
+def fed(grouping: Grouping, query: BoundQuery, rows: list[Row]) -> None:
     """Rows (first, last, k, x, y, s)."""
     columns = [Column(0, n, query.sources[0].stream.schema.field(n).type) for n in ("k", "x", "y", "s")]
     env = {c: pa.array([r[i + 2] for r in rows], c.type) for i, c in enumerate(columns)}

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.bound.udf import udf
 from eddyline.codec import packed, unpacked
 from eddyline.engine.batch import LocalEngine
@@ -68,11 +68,11 @@ def batches() -> Iterator[list[tuple[str, pa.RecordBatch]]]:
 
 
 @cache
-def query() -> Query:
+def query() -> BoundQuery:
     return bound(SELECT, None, (), **COLUMNS)
 
 
-def engine_of(select: Query | None = None, **settings: object) -> LocalEngine:
+def engine_of(select: BoundQuery | None = None, **settings: object) -> LocalEngine:
     """Time is counted in looks at the clock, so that nothing depends on the machine."""
     ticks = count()
     return LocalEngine(select or query(), Settings(**settings), lambda: next(ticks) * 1e-6, tuning=FIXED)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eddyline.bound.evaluate import ErrorCount, mask
 from eddyline.bound.expr import Column, Expr
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Shipment, Split
 from eddyline.plan.partition import partition
@@ -67,7 +67,7 @@ def built(found: list[Shipment], source: int, stream: str, slots: int) -> list[l
     return by_slot
 
 
-def results(query: Query, rows: list[list[Row]]) -> list[tuple[int, ...]]:
+def results(query: BoundQuery, rows: list[list[Row]]) -> list[tuple[int, ...]]:
     """The combinations of one row of each source, by number, for which WHERE holds."""
     numbers = list(product(*(range(len(r)) for r in rows)))
     env: dict[Expr, pa.Array] = {}

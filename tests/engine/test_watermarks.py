@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from eddyline.bound.model import Stream
+from eddyline.bound.model import BoundStream
 from eddyline.codec import as_json, of_json
 from eddyline.engine.watermarks import Reached, Silence, Watermarks
 from eddyline.plan.bounds import FOREVER
@@ -17,7 +17,7 @@ SCHEMA = pa.schema([("ts", TIME)])
 
 
 def streams(**lateness: int) -> Watermarks:
-    return Watermarks([Stream(name, SCHEMA, "ts", late) for name, late in lateness.items()])
+    return Watermarks([BoundStream(name, SCHEMA, "ts", late) for name, late in lateness.items()])
 
 
 def test_a_watermark_is_the_newest_time_less_the_lateness() -> None:

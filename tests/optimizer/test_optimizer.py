@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.bound.udf import udf
 from eddyline.codec import packed, unpacked
 from eddyline.optimizer.cost_model import Model
@@ -45,7 +45,7 @@ class Watched:
     def __init__(
         self,
         tree: str = "(a b c)",
-        query: Query = CHAIN,
+        query: BoundQuery = CHAIN,
         rules: Sequence[Rule] = RULES,
         tuning: OptimizerTuning = FIXED,
         **settings: object,

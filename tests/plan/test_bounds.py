@@ -10,7 +10,7 @@ import pytest
 
 from eddyline.bound.evaluate import ErrorCount, mask
 from eddyline.bound.expr import Column
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.plan.bounds import FOREVER, UNBOUND, Bounds, differences_in, time_bounds
 from eddyline.plan.graph import join_graph
 from tests.support.jobs import TIME, bound
@@ -53,11 +53,11 @@ OTHERS = [
 TIMES = np.arange(-12, 13)
 
 
-def two(where: str) -> Query:
+def two(where: str) -> BoundQuery:
     return bound(f"SELECT a.k FROM a, b WHERE {where}", a="k other:time", b="k other:time")
 
 
-def held(query: Query, times: list[np.ndarray]) -> np.ndarray:
+def held(query: BoundQuery, times: list[np.ndarray]) -> np.ndarray:
     """Where the predicates of a query hold, evaluated."""
     env = {Column(i, "ts", TIME): pa.array(t, TIME) for i, t in enumerate(times)}
     result = np.ones(times[0].size, bool)
@@ -138,7 +138,7 @@ def test_a_slide_makes_a_window_one_microsecond_shorter() -> None:
     assert graph.bounds.most == ((0, 9_999_999), (9_999_999, 0))
 
 
-def random_query(rng: np.random.Generator, n: int) -> tuple[Query, list[tuple[int, int, int]]]:
+def random_query(rng: np.random.Generator, n: int) -> tuple[BoundQuery, list[tuple[int, int, int]]]:
     names = "abcd"[:n]
     windows = [f" [RANGE {rng.integers(0, 6)} MICROSECONDS]" if rng.random() < 0.4 else "" for _ in names]
     pairs = [(i, j) for i in range(n) for j in range(n) if i != j]

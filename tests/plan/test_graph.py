@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from eddyline.bound.expr import Call
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.bound.udf import udf
 from eddyline.plan.explain import text
 from eddyline.plan.graph import JoinGraph, join_graph
 from tests.support.jobs import bound
 
 
-def three(where: str) -> tuple[Query, JoinGraph]:
+def three(where: str) -> tuple[BoundQuery, JoinGraph]:
     columns = "k x y:float s:string"
     query = bound(f"SELECT a.k FROM a, b, c WHERE {where}", a=columns, b=columns, c=columns)
     return query, join_graph(query)

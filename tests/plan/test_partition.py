@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.plan.explain import describe, explain, text
 from eddyline.plan.graph import join_graph
 from eddyline.plan.partition import Partitioning, key_classes, key_groups, partition, row_groups
@@ -18,16 +18,16 @@ from tests.support.jobs import bound
 COLUMNS = "k x y:float s:string f:bool"
 
 
-def query_of(where: str, sources: str = "a, b, c", select: str = "a.k", tail: str = "") -> Query:
+def query_of(where: str, sources: str = "a, b, c", select: str = "a.k", tail: str = "") -> BoundQuery:
     where = f" WHERE {where}" if where else ""
     return bound(f"SELECT {select} FROM {sources}{where}{tail}", **dict.fromkeys("abc", COLUMNS))
 
 
-def chosen(query: Query, slots: int, **rows: float) -> Partitioning:
+def chosen(query: BoundQuery, slots: int, **rows: float) -> Partitioning:
     return partition(Plan(query), slots, rows=rows)
 
 
-def said(query: Query, slots: int, **rows: float) -> str:
+def said(query: BoundQuery, slots: int, **rows: float) -> str:
     return describe(chosen(query, slots, **rows), query).partition(": ")[2]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.bound.udf import udf
 from eddyline.plan.explain import text
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
@@ -215,7 +215,7 @@ def test_indexes_are_there_for_every_access_of_every_route(where: str) -> None:
             span |= 1 << nearest.target  # type: ignore[union-attr]
 
 
-def query_columns(query: Query, expr):
+def query_columns(query: BoundQuery, expr):
     from eddyline.bound.expr import columns_of
 
     return columns_of(expr)

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.codec import as_json, of_json, packed, unpacked
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.slot import Slot
@@ -91,7 +91,7 @@ def columns(name: str) -> dict[str, pa.Schema]:
 
 
 @cache
-def query(name: str) -> Query:
+def query(name: str) -> BoundQuery:
     return bound(QUERIES[name], dict.fromkeys(streams(name), LATENESS), ["t"], **columns(name))
 
 
@@ -513,7 +513,7 @@ def test_a_query_without_aggregates_has_no_small_state() -> None:
 class Travelling(LocalEngine):
     """Its slots are saved and opened again whenever a batch was run or settled."""
 
-    def __init__(self, query: Query, settings: Settings, folder: Path, tuning: Tuning) -> None:
+    def __init__(self, query: BoundQuery, settings: Settings, folder: Path, tuning: Tuning) -> None:
         super().__init__(query, settings, tuning=tuning)
         self._folder, self._settings, self._tuning = folder, settings, tuning
         self.slots = [self._opened(number) for number in range(len(self.slots))]

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from eddyline.bound.bind import bind
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
 from eddyline.engine.batch import BatchResult, LocalEngine
 from eddyline.engine.intake import columns_for
@@ -54,7 +54,7 @@ def batch_of(columns: pa.Schema, rows: Sequence[Row]) -> pa.RecordBatch:
 
 def bound(
     select: str, lateness: Mapping[str, int] | None = None, tables: Collection[str] = (), **columns: Columns
-) -> Query:
+) -> BoundQuery:
     """The query of a SELECT over streams (and tables) with these columns; lateness in microseconds."""
     schemas = {name: schema(text, name not in tables) for name, text in columns.items()}
     lines = []

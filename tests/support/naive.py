@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from eddyline.bound.evaluate import ErrorCount, evaluate, mask
 from eddyline.bound.expr import WINDOW_END, Aggregate, Column, sources_of
-from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.testing.case import Case
 
 
-def naive(case: Case, query: Query) -> pa.Table:
+def naive(case: Case, query: BoundQuery) -> pa.Table:
     """The result rows of a case."""
     streams, newest = _used_rows(case, query)
     rows = [case.tables[s.stream.name] if s.stream.is_table else streams[s.stream.name] for s in query.sources]
@@ -42,7 +42,7 @@ def naive(case: Case, query: Query) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def _used_rows(case: Case, query: Query) -> tuple[dict[str, pa.Table], int]:
+def _used_rows(case: Case, query: BoundQuery) -> tuple[dict[str, pa.Table], int]:
     """The rows of each stream that are neither dead nor late, and the newest time of any stream."""
     declared = {s.stream.name: s.stream for s in query.sources if not s.stream.is_table}
     used: dict[str, list[pa.RecordBatch]] = {name: [] for name in declared}
@@ -67,7 +67,7 @@ def _times(rows: pa.Table | pa.RecordBatch, column: str) -> np.ndarray:
     return np.asarray(values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()))
 
 
-def _combinations(query: Query, rows: list[pa.Table]) -> list[np.ndarray]:
+def _combinations(query: BoundQuery, rows: list[pa.Table]) -> list[np.ndarray]:
     """Row numbers of every combination for which WHERE holds: one source more at a time, filtered early."""
     at = [np.zeros(1, np.int64)[:0]] * 0
     count, done = 1, set()
@@ -82,7 +82,7 @@ def _combinations(query: Query, rows: list[pa.Table]) -> list[np.ndarray]:
     return at
 
 
-def _env(query: Query, rows: list[pa.Table], at: list[np.ndarray]) -> dict[Column, pa.Array]:
+def _env(query: BoundQuery, rows: list[pa.Table], at: list[np.ndarray]) -> dict[Column, pa.Array]:
     env = {}
     for column in query.columns:
         if column.source < len(at):
@@ -92,7 +92,7 @@ def _env(query: Query, rows: list[pa.Table], at: list[np.ndarray]) -> dict[Colum
     return env
 
 
-def _in_windows(query: Query, rows, times, at, instant: np.ndarray, slides: bool) -> np.ndarray:
+def _in_windows(query: BoundQuery, rows, times, at, instant: np.ndarray, slides: bool) -> np.ndarray:
     """Which combinations have every component in its window at their instant."""
     fits = np.ones(len(instant), bool)
     for source, s in enumerate(query.sources):
@@ -122,7 +122,7 @@ def _order(rows: pa.Table, times: np.ndarray, used: tuple[str, ...]) -> np.ndarr
     return np.array(sorted(range(len(times)), key=lambda i: (times[i], *(key(c[i]) for c in columns))), dtype=np.int64)
 
 
-def _finish(query: Query, env: dict, count: int, end: int | None) -> pa.Table:
+def _finish(query: BoundQuery, env: dict, count: int, end: int | None) -> pa.Table:
     """Outputs of combinations, or of the groups they form."""
     errors = ErrorCount()
     if query.group is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.bound.udf import udf
 from eddyline.engine.slot import Slot
 from eddyline.plan.tree import Tree
@@ -95,7 +95,7 @@ def columns(name: str) -> dict[str, pa.Schema]:
 
 
 @cache
-def query(name: str) -> Query:
+def query(name: str) -> BoundQuery:
     return bound(_TEXTS[name], dict.fromkeys(streams(name), LATENESS), ["t"], **columns(name))
 
 

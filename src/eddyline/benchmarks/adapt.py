@@ -20,7 +20,7 @@ from eddyline.benchmarks import Result
 from eddyline.benchmarks.migration_phases import Phase, phased_join
 from eddyline.benchmarks.streams import query_over
 from eddyline.benchmarks.timed_joins import TimedJoin
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.engine.batch import LocalEngine
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
@@ -121,7 +121,7 @@ def _round(join: TimedJoin, chosen: Mapping[str, Side], number: int) -> NDArray[
     return times
 
 
-def _query(join: TimedJoin, reverse: bool) -> Query:
+def _query(join: TimedJoin, reverse: bool) -> BoundQuery:
     """The join with its sources from the first to the last, or the other way round."""
     names = sorted(join.data, reverse=reverse)
     windows = ", ".join(f"{name} [RANGE {int(WINDOW * 1e6)} MICROSECONDS]" for name in names)

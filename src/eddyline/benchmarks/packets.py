@@ -25,7 +25,7 @@ import pyarrow as pa
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.rounds import quickest, ratio
 from eddyline.benchmarks.streams import START, Streams, query_over
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.engine.batch import LocalEngine
 from eddyline.errors import InternalError, SettingError
 from eddyline.settings import Settings
@@ -93,7 +93,7 @@ CELLS = tuple(Cell(w, s) for w in WINDOWS for s in SELECTIVITIES if w / s >= 2)
 class _FilledEngine:
     """One engine with filled windows."""
 
-    def __init__(self, query: Query, cell: Cell, packet: int | None) -> None:
+    def __init__(self, query: BoundQuery, cell: Cell, packet: int | None) -> None:
         self.engine = LocalEngine(query, Settings(router="fixed", packet=packet, plan="mjoin"))
         fill = cell.rows(0, cell.window)
         for part in [{name: fill[name]} for name in "rts"] if cell.quiet else [fill]:
@@ -156,7 +156,7 @@ def _take_turns(
         raise InternalError(f"the sides disagree: {found}")
 
 
-def _chunk_rows(query: Query, cell: Cell) -> int:
+def _chunk_rows(query: BoundQuery, cell: Cell) -> int:
     """The rows of each stream with which a chunk takes about SECONDS, found with a medium packet size."""
     side, rows, first = _FilledEngine(query, cell, 4096), 512, cell.window
     while True:

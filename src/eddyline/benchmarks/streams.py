@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.bound.bind import bind
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
 from eddyline.engine.batch import LocalEngine
 from eddyline.settings import Settings
@@ -29,7 +29,7 @@ def streams(columns: Mapping[str, Sequence[str]], rows: int, domain: int, every:
     }
 
 
-def query_over(data: Streams, select: str, lateness: str = "0 SECONDS") -> Query:
+def query_over(data: Streams, select: str, lateness: str = "0 SECONDS") -> BoundQuery:
     """Bind a SELECT over these streams."""
     types = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.timestamp("us"): "TIMESTAMP"}
     declared = [
@@ -41,7 +41,7 @@ def query_over(data: Streams, select: str, lateness: str = "0 SECONDS") -> Query
 
 
 def run_engine(
-    query: Query,
+    query: BoundQuery,
     data: Streams,
     batch_rows: int,
     settings: Settings | None = None,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.benchmarks.streams import START, Streams, query_over
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 
 Edges = tuple[tuple[int, int], ...]
 
@@ -18,7 +18,7 @@ Edges = tuple[tuple[int, int], ...]
 class TimedJoin:
     """A join of streams s0, s1, ... over the edges of a tree, and `seconds` of their rows."""
 
-    query: Query
+    query: BoundQuery
     edges: Edges
     data: Streams
     seconds: float

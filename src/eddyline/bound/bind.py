@@ -7,7 +7,7 @@
     >>> query.schema.names, len(query.predicates)
     (['y'], 2)
 
-The query needs no further checks: `Query` checks itself when it is made, and no later stage looks at the text again.
+The query needs no further checks: `BoundQuery` checks itself when it is made, and no later stage looks at the text again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from eddyline.bound.bind_names import NameScope
 from eddyline.bound.bind_select import aliases_of, bind_items, bind_outputs, items_of
 from eddyline.bound.bind_time import timed
 from eddyline.bound.expr import Expr
-from eddyline.bound.model import Query, Source, Stream, Window, WindowKind
+from eddyline.bound.model import BoundQuery, BoundSource, BoundStream, Window, WindowKind
 from eddyline.bound.types import in_one_zone, kept
 from eddyline.cql.names import did_you_mean, same
 from eddyline.cql.places import shown, wrong
@@ -34,7 +34,7 @@ _IN_PYTHON = "streams={{'{}': el.stream(..., time='ts')}}"
 SchemaOf = Callable[[Declaration], pa.Schema]
 
 
-def bind(script: Script, schema_of: SchemaOf, python: bool = False) -> Query:
+def bind(script: Script, schema_of: SchemaOf, python: bool = False) -> BoundQuery:
     """The query of a script; `schema_of` is called once for each stream and table that the query reads. With `python`,
     messages say how a Python program declares streams."""
     declared = _declared(script)
@@ -53,7 +53,7 @@ def bind(script: Script, schema_of: SchemaOf, python: bool = False) -> Query:
             "leave SLIDE out, or add GROUP BY or an aggregate"
         )
         raise wrong(script.text, window.place, message)
-    return Query(scope.sources, predicates, outputs, group, scope.in_order())
+    return BoundQuery(scope.sources, predicates, outputs, group, scope.in_order())
 
 
 def _declared(script: Script) -> dict[str, Declaration]:
@@ -110,9 +110,9 @@ def _check_sinks(script: Script, declared: Mapping[str, Declaration]) -> None:
 
 def _sources(
     script: Script, declared: Mapping[str, Declaration], schema_of: SchemaOf, python: bool
-) -> tuple[Source, ...]:
-    streams: dict[str, Stream] = {}
-    sources: list[Source] = []
+) -> tuple[BoundSource, ...]:
+    streams: dict[str, BoundStream] = {}
+    sources: list[BoundSource] = []
     for item in script.sources:
         declaration = _declaration_of(script, item, declared, python)
         if any(same(item.alias, source.alias) for source in sources):
@@ -138,7 +138,7 @@ def _sources(
             )
             raise wrong(script.text, clause.place, message)
         window = Window(WindowKind(clause.kind), clause.size) if clause is not None else Window()
-        sources.append(Source(item.alias, streams[name], window))
+        sources.append(BoundSource(item.alias, streams[name], window))
     if all(source.stream.is_table for source in sources):
         message = "FROM names only tables; a query needs at least one stream, " + (
             _IN_PYTHON.format("s") if python else "declared with CREATE STREAM ... TIMESTAMP BY"
@@ -169,10 +169,10 @@ def _declaration_of(script: Script, item: FromItem, declared: Mapping[str, Decla
     return declaration
 
 
-def _stream(script: Script, declaration: Declaration, schema: pa.Schema) -> Stream:
+def _stream(script: Script, declaration: Declaration, schema: pa.Schema) -> BoundStream:
     kept_schema = pa.schema([field.with_type(in_one_zone(kept(field.type))) for field in schema])
     if declaration.time is None:
-        return Stream(declaration.name, kept_schema, None)
+        return BoundStream(declaration.name, kept_schema, None)
     return timed(script.text, declaration, kept_schema)
 
 

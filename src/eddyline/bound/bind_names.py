@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from eddyline.bound.bind_hints import UNSTEADY
 from eddyline.bound.expr import Column, Expr, of_source
-from eddyline.bound.model import Source
+from eddyline.bound.model import BoundSource
 from eddyline.cql.names import did_you_mean, same
 from eddyline.cql.places import Place, place_at, shown, start_of, wrong
 from eddyline.errors import ScriptError
@@ -20,7 +20,7 @@ class NameScope:
     """The sources of a query, and its script for error messages."""
 
     text: str
-    sources: tuple[Source, ...]
+    sources: tuple[BoundSource, ...]
     named: set[Column] = field(default_factory=set)
     """The columns that the query has named so far."""
 

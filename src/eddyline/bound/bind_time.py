@@ -18,7 +18,7 @@ from eddyline.bound.bind_expr import Binder
 from eddyline.bound.bind_hints import Clause
 from eddyline.bound.bind_names import NameScope
 from eddyline.bound.expr import Column, Expr, columns_of, is_expensive
-from eddyline.bound.model import ComputedTime, Source, Stream
+from eddyline.bound.model import BoundSource, BoundStream, ComputedTime
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.dialect import parse_expression
 from eddyline.cql.event_time import TimeClause, read_time
@@ -31,12 +31,12 @@ _HIDDEN = "event time"
 _CLAUSE = Clause("TIMESTAMP BY", window_end="it is known only for the rows of an aggregate with SLIDE")
 
 
-def timed(text: str, declaration: Declaration, schema: pa.Schema) -> Stream:
+def timed(text: str, declaration: Declaration, schema: pa.Schema) -> BoundStream:
     """The stream of a declaration that has a time."""
     time, name = declaration.time or "", declaration.name
     spelling = [n for n in schema.names if n == time] or [n for n in schema.names if same(n, time)]
     if len(spelling) == 1 and pa.types.is_timestamp(schema.field(spelling[0]).type):
-        return Stream(name, schema, spelling[0], declaration.lateness)
+        return BoundStream(name, schema, spelling[0], declaration.lateness)
     if "time" in declaration.places:
         return _computed(text, declaration.places["time"], declaration, schema)
     written = f'"{time}"' if spelling or time.isidentifier() else time  # a Python program may name any column
@@ -56,8 +56,8 @@ def _quoted(column: str) -> str:
     return column if isinstance(plain, exp.Column) and plain.name == column else f'"{column}"'
 
 
-def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Schema) -> Stream:
-    scope = NameScope(text, (Source(declaration.name, Stream(declaration.name, schema, None)),))
+def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Schema) -> BoundStream:
+    scope = NameScope(text, (BoundSource(declaration.name, BoundStream(declaration.name, schema, None)),))
     clause = read_time(text, place, declaration.time or "")
     if isinstance(clause.expr, exp.Column) and not clause.expr.table and scope.column(clause.expr)[0] is None:
         missing = clause.expr.name
@@ -79,7 +79,7 @@ def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Sche
     column = _name(text, place, clause, schema)
     known = schema.append(pa.field(column, bound.type))
     computed = ComputedTime(bound, clause.written, clause.name is not None)
-    return Stream(declaration.name, known, column, declaration.lateness, computed)
+    return BoundStream(declaration.name, known, column, declaration.lateness, computed)
 
 
 def _separated(declaration: Declaration, schema: pa.Schema) -> str:

@@ -32,7 +32,7 @@ class ComputedTime:
 
 
 @dataclass(frozen=True)
-class Stream:
+class BoundStream:
     """A declared stream, or a static table (`time` is None)."""
 
     name: str
@@ -76,11 +76,11 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Source:
-    """One item of FROM. Its place in `Query.sources` is its number; each alias is a stream of its own."""
+class BoundSource:
+    """One item of FROM. Its place in `BoundQuery.sources` is its number; each alias is a stream of its own."""
 
     alias: str
-    stream: Stream
+    stream: BoundStream
     window: Window = Window()
 
 
@@ -103,11 +103,11 @@ class GroupBy:
 
 
 @dataclass(frozen=True)
-class Query:
+class BoundQuery:
     """SELECT outputs FROM sources WHERE all of predicates [GROUP BY group]. Outputs of an aggregate query read only
     group keys, aggregates and WINDOW_END."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[BoundSource, ...]
     predicates: tuple[Expr, ...]
     outputs: tuple[Output, ...]
     group: GroupBy | None = None

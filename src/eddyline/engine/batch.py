@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.counts import Counts, StreamCounts
 from eddyline.engine.partial import combine
 from eddyline.engine.plan_source import MakePlanSource
@@ -51,7 +51,7 @@ class LocalEngine:
 
     def __init__(
         self,
-        query: Query,
+        query: BoundQuery,
         settings: Settings,
         clock: Callable[[], float] = time.perf_counter,
         plans: MakePlanSource = plan_source,

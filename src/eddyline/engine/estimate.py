@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.optimizer.conditions import Condition, conditions
 from eddyline.plan.explain import span_text, text
 from eddyline.plan.plan import Plan
@@ -121,7 +121,7 @@ def _child_text(child: Child) -> str:
     return f"{estimated}; measured {rate}{number(child.measured_held)} held in {size_text(int(child.measured_bytes))}"
 
 
-def condition_text(condition: Condition, query: Query) -> str:
+def condition_text(condition: Condition, query: BoundQuery) -> str:
     """A condition as the query has it; columns of a class with = between all of them."""
     if condition.predicate is not None:
         return text(condition.predicate, query)

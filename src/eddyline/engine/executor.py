@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
-from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.plan_course import PlanCourse, Toward
@@ -44,7 +44,7 @@ class Executor:
 
     def __init__(
         self,
-        query: Query,
+        query: BoundQuery,
         tree: Tree,
         settings: Settings,
         arena: Arena,

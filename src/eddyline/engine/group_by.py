@@ -19,7 +19,7 @@ from eddyline.bound.aggregates import State, accumulator, weighed
 from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Expr
 from eddyline.bound.group_ids import decoded, group_ids, plain, representatives
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.codec import Snapshot
 from eddyline.engine.panes import Panes, at_boundaries, joined, merged, trimmed
 from eddyline.engine.panes_arrow import as_batches, as_rows, from_batches, from_rows
@@ -63,7 +63,7 @@ class GroupingSnapshot(Snapshot, frozen=True):
 class Grouping:
     """The group-by of one slot. Boundaries are numbered: number b is at b * SLIDE; without SLIDE there is only 0."""
 
-    def __init__(self, query: Query, errors: ErrorCount, partial: bool = False) -> None:
+    def __init__(self, query: BoundQuery, errors: ErrorCount, partial: bool = False) -> None:
         self._query, self._group, self._errors, self._partial = query, group_of(query), errors, partial
         self._slide = self._group.slide or 1
         self._accumulators = tuple(accumulator(a) for a in self._group.aggregates)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.bound.types import decode, is_opaque
 from eddyline.codec import Snapshot
 from eddyline.engine.intake import event_times
@@ -44,7 +44,7 @@ class InOrderSnapshot(Snapshot, frozen=True):
 class InOrder:
     """The rows of one source that wait for the watermark."""
 
-    def __init__(self, query: Query, source: int) -> None:
+    def __init__(self, query: BoundQuery, source: int) -> None:
         stream = query.sources[source].stream
         assert stream.time is not None
         self._time, self._used = stream.time, query.columns_of_source(source)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.engine.executor import Executor
 from eddyline.engine.in_order import InOrder
 from eddyline.engine.intake import event_times
@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 class Input:
     """Stores the rows of a slot in its SteMs as soon as they may be joined."""
 
-    def __init__(self, query: Query, executor: Executor, errors: ErrorCount) -> None:
+    def __init__(self, query: BoundQuery, executor: Executor, errors: ErrorCount) -> None:
         self._query, self._executor, self._clocks, self._errors = query, executor, executor.clocks, errors
         streams = [i for i, s in enumerate(query.sources) if not s.stream.is_table]
         self.waiting = {i: InOrder(query, i) for i in streams} if self._clocks else {}

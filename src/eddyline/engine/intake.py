@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from eddyline.bound.as_text import as_text
 from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Column, Expr
-from eddyline.bound.model import Stream
+from eddyline.bound.model import BoundStream
 from eddyline.bound.types import STRING, as_kept, logical, sql_type
 from eddyline.errors import JobError
 from eddyline.kernels.disorder import behind
@@ -48,7 +48,7 @@ class Intake:
     """The most that one of them is behind the newest before it."""
 
 
-def take_in(stream: Stream, batch: pa.RecordBatch, late_before: int | None, newest: int | None = None) -> Intake:
+def take_in(stream: BoundStream, batch: pa.RecordBatch, late_before: int | None, newest: int | None = None) -> Intake:
     """Sort the rows of a batch: those without a usable time are dead, those older than `late_before` are late. Before
     them came rows up to the time `newest`."""
     assert stream.time is not None
@@ -95,7 +95,7 @@ def _disorder(times: NDArray[np.int64], newest: int | None) -> int:
     return int(behind(fixed, first))
 
 
-def with_time(stream: Stream, batch: pa.RecordBatch) -> pa.RecordBatch:
+def with_time(stream: BoundStream, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows with their event times; NULL where a time cannot be computed. Rows that have times already keep them."""
     if stream.computed is None or stream.time in batch.schema.names:
         return batch
@@ -107,19 +107,19 @@ def with_time(stream: Stream, batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.append_column(pa.field(str(stream.time), times.type), times)
 
 
-def _present(stream: Stream, batch: pa.RecordBatch) -> list[str]:
+def _present(stream: BoundStream, batch: pa.RecordBatch) -> list[str]:
     """What there is of the columns that a time is computed from; `columns_for` complains of what is missing."""
     return [n for n in batch.schema.names if stream.computed is not None and n in stream.computed.reads]
 
 
-def _without_time(stream: Stream, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _without_time(stream: BoundStream, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows as they were read."""
     if stream.computed is None or stream.time not in batch.schema.names:
         return batch
     return batch.drop_columns([stream.time])
 
 
-def _reasons(stream: Stream, dead: pa.RecordBatch) -> pa.Array:
+def _reasons(stream: BoundStream, dead: pa.RecordBatch) -> pa.Array:
     """Why rows without a usable time are dead, with the values of the time, or of what it is computed from."""
     if not dead.num_rows:
         return pa.array([], pa.string())
@@ -165,7 +165,7 @@ def as_it_travels(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def columns_for(stream: Stream, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
+def columns_for(stream: BoundStream, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
     """Only the columns that are needed, in the types that were declared."""
     arrays, fields = [], []
     for name in names:

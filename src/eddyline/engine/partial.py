@@ -18,7 +18,7 @@ from eddyline.bound.aggregates import Accumulator, accumulator
 from eddyline.bound.evaluate import ErrorCount, evaluate, mask
 from eddyline.bound.expr import WINDOW_END, Expr
 from eddyline.bound.group_ids import plain_type
-from eddyline.bound.model import GroupBy, Query
+from eddyline.bound.model import BoundQuery, GroupBy
 from eddyline.engine.panes import Panes, merged
 from eddyline.engine.panes_arrow import from_rows
 from eddyline.errors import InternalError
@@ -27,14 +27,14 @@ TEXT = 1 << 29
 """About the most bytes of text in one batch of results."""
 
 
-def group_of(query: Query) -> GroupBy:
+def group_of(query: BoundQuery) -> GroupBy:
     """The GROUP BY of an aggregate query."""
     if query.group is None:
         raise InternalError("a query without aggregates has no groups")
     return query.group
 
 
-def combine(query: Query, batches: Sequence[pa.RecordBatch], errors: ErrorCount) -> list[pa.RecordBatch]:
+def combine(query: BoundQuery, batches: Sequence[pa.RecordBatch], errors: ErrorCount) -> list[pa.RecordBatch]:
     """The result rows of the partial results of all slots."""
     found = [batch for batch in batches if batch.num_rows]
     if not found:
@@ -46,7 +46,7 @@ def combine(query: Query, batches: Sequence[pa.RecordBatch], errors: ErrorCount)
 
 
 def finished(
-    query: Query, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount
+    query: BoundQuery, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount
 ) -> list[pa.RecordBatch]:
     """HAVING and the outputs for cells that are one group at one boundary each; in parts if there is much text."""
     if len(cells) < 2 or cells.text_bytes <= TEXT:
@@ -55,7 +55,9 @@ def finished(
     return [part for half in halves for part in finished(query, cells.take(half), accumulators, errors)]
 
 
-def _finished(query: Query, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount) -> pa.RecordBatch:
+def _finished(
+    query: BoundQuery, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount
+) -> pa.RecordBatch:
     by, rows, group = group_of(query), len(cells), pa.array(cells.group)
     end = pa.array(cells.first * (by.slide or 1)).cast(WINDOW_END.type)
     env: dict[Expr, pa.Array] = {WINDOW_END: end}

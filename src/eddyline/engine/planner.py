@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.engine.estimate import Child, Estimate, Share, cost_text
 from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running, how_asked
 from eddyline.engine.planner_snapshot import PlannerSnapshot, Probes, Selections
@@ -177,7 +177,7 @@ class Planner:
         self.optimizer.restore(saved.optimizer)
 
 
-def asked_plan(query: Query, settings: Settings) -> Tree:
+def asked_plan(query: BoundQuery, settings: Settings) -> Tree:
     """The plan that the settings ask for, if the query can have it; with plan=auto the one to begin with."""
     tree = shape(settings.plan, [s.alias for s in query.sources])
     check(query, tree)

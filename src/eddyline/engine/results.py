@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Column, Expr
-from eddyline.bound.model import GroupBy, Query
+from eddyline.bound.model import BoundQuery, GroupBy
 from eddyline.codec import Snapshot
 from eddyline.engine.group_by import Grouping, GroupingSnapshot
 from eddyline.errors import InternalError
@@ -88,7 +88,7 @@ class RowResults:
 
     rows = nbytes = 0
 
-    def __init__(self, query: Query, errors: ErrorCount) -> None:
+    def __init__(self, query: BoundQuery, errors: ErrorCount) -> None:
         self._outputs, self._schema, self._errors = query.outputs, query.schema, errors
         self._out: list[pa.RecordBatch] = []
 
@@ -138,7 +138,7 @@ class GroupResults:
 
     def __init__(
         self,
-        query: Query,
+        query: BoundQuery,
         group: GroupBy,
         stems: Sequence[SteM],
         clocks: Mapping[int, Clock],
@@ -287,7 +287,7 @@ class _WaitingTuples:
 
 
 def results_of(
-    query: Query, stems: Sequence[SteM], clocks: Mapping[int, Clock], errors: ErrorCount, partial: bool
+    query: BoundQuery, stems: Sequence[SteM], clocks: Mapping[int, Clock], errors: ErrorCount, partial: bool
 ) -> Results:
     """Those of a query; with `partial` aggregates are given as cells, for `partial.combine`."""
     if query.group is None:

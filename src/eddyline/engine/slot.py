@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.executor import Executor
 from eddyline.engine.gatherer import Gatherer
@@ -42,7 +42,7 @@ class Slot:
 
     def __init__(
         self,
-        query: Query,
+        query: BoundQuery,
         settings: Settings,
         arena: Arena | None = None,
         clock: Callable[[], float] = time.perf_counter,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.codec import Snapshot
 from eddyline.engine.in_order import InOrderSnapshot
 from eddyline.engine.input_batch import InputBatchSnapshot
@@ -84,7 +84,7 @@ def saved(slot: Slot) -> SlotSnapshot:
 
 def prepared(
     saved: SlotSnapshot,
-    query: Query,
+    query: BoundQuery,
     settings: Settings,
     arena: Arena,
     clock: Callable[[], float],

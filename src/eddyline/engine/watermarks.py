@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from eddyline.bound.model import Stream
+from eddyline.bound.model import BoundStream
 from eddyline.plan.bounds import FOREVER
 
 Clock = Callable[[], float]
@@ -42,7 +42,7 @@ class Advanced(Reached):
 class Watermarks:
     """The watermarks of the streams of one query."""
 
-    def __init__(self, streams: Collection[Stream]) -> None:
+    def __init__(self, streams: Collection[BoundStream]) -> None:
         self._lateness = {s.name: s.lateness for s in streams}
         self._newest: dict[str, int] = {}
         self._ended: frozenset[str] = frozenset()

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from eddyline.benchmarks.streams import Streams
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.engine.batch import LocalEngine
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
@@ -36,7 +36,7 @@ Turns = Generator[None, None, tuple[Answer, LocalEngine]]
 class Replay:
     """A query, its rows, and the number of rows of each stream in a micro-batch; tables are loaded first."""
 
-    def __init__(self, query: Query, data: Streams, batch_rows: int) -> None:
+    def __init__(self, query: BoundQuery, data: Streams, batch_rows: int) -> None:
         self.query, self.data, self.batch_rows = query, data, batch_rows
         tables = {s.stream.name for s in query.sources if s.stream.is_table}
         self._tables = {name: batch for name, batch in data.items() if name in tables}

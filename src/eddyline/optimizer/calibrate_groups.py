@@ -16,7 +16,7 @@ import pyarrow as pa
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Aggregate, Column, Expr, columns_of
 from eddyline.bound.functions import call
-from eddyline.bound.model import GroupBy, Output, Query, Source, Stream, Window, WindowKind
+from eddyline.bound.model import BoundQuery, BoundSource, BoundStream, GroupBy, Output, Window, WindowKind
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
 from eddyline.routing.packet import Packet, started
@@ -59,12 +59,12 @@ def calibrate_groups(clock: Callable[[], float]) -> Mapping[str, float]:
     return {"group_tuple": each, "group_packet": small - SMALL * each}
 
 
-def _query() -> Query:
+def _query() -> BoundQuery:
     schema = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("v", pa.int64())])
-    stream = Stream("s", schema, "ts")
+    stream = BoundStream("s", schema, "ts")
     window = Window(WindowKind.RANGE, _SECOND)
     keys = [Column(source, "k", pa.int64()) for source in (0, 1)]
     added = Aggregate("SUM", Column(0, "v", pa.int64()), False, pa.int64())
     group = GroupBy((Column(1, "v", pa.int64()),), (added,), None, _SECOND)
-    sources = tuple(Source(alias, stream, window) for alias in ("a", "b"))
-    return Query(sources, (call("=", keys),), (Output("s", added),), group)
+    sources = tuple(BoundSource(alias, stream, window) for alias in ("a", "b"))
+    return BoundQuery(sources, (call("=", keys),), (Output("s", added),), group)

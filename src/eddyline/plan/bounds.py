@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from eddyline.bound.expr import Call, Column, Expr, Literal
-from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.model import BoundQuery, WindowKind
 
 UNBOUND = 1 << 61
 """No limit. Event times lie within ±2**60, so no difference of two exceeds it and no sum with it overflows."""
@@ -55,7 +55,7 @@ class Bounds:
         return any(other != source and self.most[other][source] >= UNBOUND for other in streams)
 
 
-def time_bounds(query: Query, differences: Iterable[Difference]) -> Bounds:
+def time_bounds(query: BoundQuery, differences: Iterable[Difference]) -> Bounds:
     """The closure over the windows of a query and the pairwise bounds found in its WHERE."""
     n = len(query.sources)
     streams = [i for i, s in enumerate(query.sources) if not s.stream.is_table]
@@ -78,7 +78,7 @@ def time_bounds(query: Query, differences: Iterable[Difference]) -> Bounds:
     return Bounds(tuple(tuple(row) for row in most))
 
 
-def differences_in(predicate: Expr, query: Query) -> list[Difference] | None:
+def differences_in(predicate: Expr, query: BoundQuery) -> list[Difference] | None:
     """The pairwise time bounds to which a conjunct is equivalent; None if it is another predicate and has to be
     evaluated."""
     if not isinstance(predicate, Call):
@@ -105,12 +105,12 @@ Linear = tuple[dict[int, int], int]
 """Coefficients of source times, and a constant."""
 
 
-def _at_most(left: Expr, right: Expr, slack: int, query: Query) -> list[Difference]:
+def _at_most(left: Expr, right: Expr, slack: int, query: BoundQuery) -> list[Difference]:
     """The time bounds that left <= right + slack means, none if it is not a comparison of times."""
     return _at_most_sum(left, right, slack, query, negate=False)
 
 
-def _at_most_sum(left: Expr, right: Expr, slack: int, query: Query, negate: bool) -> list[Difference]:
+def _at_most_sum(left: Expr, right: Expr, slack: int, query: BoundQuery, negate: bool) -> list[Difference]:
     a, b = _linear(left, query), _linear(right, query)
     if a is None or b is None:
         return []
@@ -122,7 +122,7 @@ def _at_most_sum(left: Expr, right: Expr, slack: int, query: Query, negate: bool
     return [(plus[0], minus[0], max(min(slack - constant, UNBOUND), -UNBOUND))]
 
 
-def _linear(expr: Expr, query: Query) -> Linear | None:
+def _linear(expr: Expr, query: BoundQuery) -> Linear | None:
     if isinstance(expr, Column) and expr.source >= 0:
         stream = query.sources[expr.source].stream
         exact = pa.types.is_timestamp(expr.type) and expr.type.unit != "ns"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from eddyline.bound.expr import Aggregate, Call, Column, Expr, Literal
-from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.cql.units import duration_text
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.partition import Partitioning
@@ -15,7 +15,7 @@ from eddyline.plan.tree import Tree
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||", "like", "ilike"}
 
 
-def explain(query: Query, partitioning: Partitioning | None = None, tree: Tree | None = None) -> str:
+def explain(query: BoundQuery, partitioning: Partitioning | None = None, tree: Tree | None = None) -> str:
     """The plan of a query as text: what Eddyline is going to do."""
     plan = Plan(query, tree)
     lines = [_shape(plan)]
@@ -41,7 +41,7 @@ def explain(query: Query, partitioning: Partitioning | None = None, tree: Tree |
     return "\n".join(lines)
 
 
-def describe(partitioning: Partitioning, query: Query) -> str:
+def describe(partitioning: Partitioning, query: BoundQuery) -> str:
     """Which rows go to which slots, in one line."""
     axes, slots, ways = partitioning.axes, partitioning.slots, dict[str, list[str]]()
     for source, item in enumerate(query.sources):
@@ -64,12 +64,12 @@ def describe(partitioning: Partitioning, query: Query) -> str:
     return f"{slots} slots{grid}, {partitioning.groups} groups: {'; '.join(parts)}"
 
 
-def _key_text(key: Expr | None, query: Query) -> str:
+def _key_text(key: Expr | None, query: BoundQuery) -> str:
     assert key is not None
     return key.name if isinstance(key, Column) else text(key, query)
 
 
-def warnings(query: Query) -> list[str]:
+def warnings(query: BoundQuery) -> list[str]:
     """Sources whose state can never expire."""
     plan = Plan(query)
     return [
@@ -87,7 +87,7 @@ def _endless(plan: Plan, source: int) -> bool:
     return plan.graph.bounds.endless(source, streams)
 
 
-def _source(query: Query, number: int) -> str:
+def _source(query: BoundQuery, number: int) -> str:
     source = query.sources[number]
     window = {
         WindowKind.RANGE: f"RANGE {duration_text(source.window.size)}",
@@ -185,7 +185,7 @@ def route(plan: Plan, source: int) -> str:
     return " -> ".join(words) + (f"   ({', '.join(counted)})" if counted else "")
 
 
-def step_text(step: Probe | Select, query: Query) -> str:
+def step_text(step: Probe | Select, query: BoundQuery) -> str:
     """One step, as a route shows it."""
     if isinstance(step, Select):
         return f"[{text(step.predicate, query)}]"
@@ -200,7 +200,7 @@ def step_text(step: Probe | Select, query: Query) -> str:
     return f"{target} by list"
 
 
-def span_text(span: int, query: Query) -> str:
+def span_text(span: int, query: BoundQuery) -> str:
     """The alias of a single source, or the aliases of a larger span in parentheses."""
     aliases = [source.alias for number, source in enumerate(query.sources) if span >> number & 1]
     return aliases[0] if len(aliases) == 1 else f"({' '.join(aliases)})"
@@ -210,7 +210,7 @@ def _plus(offset: int) -> str:
     return f" {'+' if offset > 0 else '-'} {abs(offset)}" if offset else ""
 
 
-def _grouping(query: Query) -> str:
+def _grouping(query: BoundQuery) -> str:
     group = query.group
     assert group is not None
     keys = ", ".join(text(k, query) for k in group.keys) or "one group"
@@ -218,7 +218,7 @@ def _grouping(query: Query) -> str:
     return f"group by {keys}: {', '.join(text(a, query) for a in group.aggregates) or 'no aggregate'}, {when}"
 
 
-def text(expr: Expr, query: Query) -> str:
+def text(expr: Expr, query: BoundQuery) -> str:
     """An expression, near enough to SQL to be recognised."""
     if isinstance(expr, Column):
         return f"{query.sources[expr.source].alias}.{expr.name}" if expr.source >= 0 else f"{expr.name}()"
@@ -233,7 +233,7 @@ def text(expr: Expr, query: Query) -> str:
     return _call_text(expr, query)
 
 
-def _call_text(expr: Call, query: Query) -> str:
+def _call_text(expr: Call, query: BoundQuery) -> str:
     args = [text(a, query) for a in expr.args]
     if expr.name in _INFIX and len(args) == 2:
         sides = [

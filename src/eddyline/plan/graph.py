@@ -18,7 +18,7 @@ import pyarrow as pa
 from eddyline.bound.evaluate import ErrorCount, mask
 from eddyline.bound.expr import Call, Expr, Literal, is_expensive, sources_of
 from eddyline.bound.functions import TypeMismatch, call
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.bound.types import physical
 from eddyline.plan.bounds import Bounds, Difference, differences_in, time_bounds
 from eddyline.state.keys import has_order
@@ -94,7 +94,7 @@ class JoinGraph:
     """A constant conjunct is not true: no row can result."""
 
 
-def join_graph(query: Query) -> JoinGraph:
+def join_graph(query: BoundQuery) -> JoinGraph:
     """Sort the conjuncts of a query."""
     filters: list[list[Expr]] = [[] for _ in query.sources]
     equalities: list[Equality] = []
@@ -143,7 +143,7 @@ def join_graph(query: Query) -> JoinGraph:
     )
 
 
-def _conjuncts(query: Query) -> list[Expr]:
+def _conjuncts(query: BoundQuery) -> list[Expr]:
     """The predicates; a BETWEEN over several sources that is no time bound becomes its two comparisons."""
     conjuncts: list[Expr] = []
     for predicate in query.predicates:

@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from eddyline.bound.collected import NAMES as COLLECTED
 from eddyline.bound.expr import Column, Expr, columns_of, sources_of
-from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import is_opaque
 from eddyline.errors import SettingError
 from eddyline.plan.graph import JoinGraph
@@ -58,7 +58,7 @@ class Grouped:
     """Numbers of the aggregates that have a state for each tuple."""
 
 
-def refusal(query: Query) -> str | None:
+def refusal(query: BoundQuery) -> str | None:
     """Why operators cannot group in this query; None if they can."""
     if query.group is None or query.group.slide is None:
         return "+ needs aggregates with a SLIDE"
@@ -67,14 +67,14 @@ def refusal(query: Query) -> str | None:
     return None
 
 
-def check(query: Query, tree: Tree) -> None:
+def check(query: BoundQuery, tree: Tree) -> None:
     """Refuse a tree with operators that cannot group."""
     why = refusal(query) if any(t.grouped for t in tree.below()) else None
     if why is not None:
         raise SettingError(f"plan={tree.text([s.alias for s in query.sources])}: {why}")
 
 
-def grouped(query: Query, graph: JoinGraph, tree: Tree, done: int) -> Grouped:
+def grouped(query: BoundQuery, graph: JoinGraph, tree: Tree, done: int) -> Grouped:
     """The grouping of an operator's results, which have passed the selections `done`."""
     group, span = query.group, tree.span
     assert group is not None

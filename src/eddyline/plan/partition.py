@@ -30,7 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.expr import Call, Column, Expr, Literal
-from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import is_number, physical
 from eddyline.kernels import groups as kernels
 from eddyline.plan.graph import JoinGraph
@@ -97,7 +97,7 @@ class Partitioning:
         groups = np.arange(self.groups)
         return tuple(groups * axis.size // self.groups for axis in self.axes)
 
-    def keeps_groups_whole(self, query: Query) -> bool:
+    def keeps_groups_whole(self, query: BoundQuery) -> bool:
         """Whether all combinations of one group of GROUP BY are made in one slot, because along each axis the keys of
         GROUP BY determine the place. (True as long as no partition group moves while aggregates are held.)"""
         keys = query.group.keys if query.group is not None else ()
@@ -131,7 +131,7 @@ def choices(plan: Plan, slots: int) -> Iterator[tuple[Axis, ...]]:
                 yield replace(first, size=size), replace(second, size=slots // size)
 
 
-def _estimate(query: Query, axes: tuple[Axis, ...], slots: int, rows: Mapping[str, float]) -> PartitionEstimate:
+def _estimate(query: BoundQuery, axes: tuple[Axis, ...], slots: int, rows: Mapping[str, float]) -> PartitionEstimate:
     shipped = stored = 0.0
     for stream, count in rows.items():
         mine = [s for s, item in enumerate(query.sources) if item.stream.name == stream]

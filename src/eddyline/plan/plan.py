@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from eddyline.bound.aggregates import state_types
 from eddyline.bound.expr import Column, Expr, columns_of, sources_of
-from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import physical
 from eddyline.plan.graph import Equality, JoinGraph, join_graph
 from eddyline.plan.grouped import Grouped, check, grouped
@@ -109,7 +109,7 @@ class Plan:
     """The steps and SteMs of a query for a tree of join operators, by default one multi-way join over all sources. A
     plan caches what it computes; `plan_of` shares plans."""
 
-    def __init__(self, query: Query, tree: Tree | None = None) -> None:
+    def __init__(self, query: BoundQuery, tree: Tree | None = None) -> None:
         self.query = query
         self.tree = tree or mjoin(len(query.sources))
         assert not self.tree.late, "some selections would never be applied"
@@ -358,7 +358,7 @@ def _covers(span: int, predicate: Expr) -> bool:
     return all(span >> s & 1 for s in sources_of(predicate))
 
 
-def plan_of(query: Query, tree: Tree | None = None) -> Plan:
+def plan_of(query: BoundQuery, tree: Tree | None = None) -> Plan:
     """The plan of a query object for a tree, made once and shared: every turn of a slot asks for it. Plans are not
     shared between equal queries, because a user function of one may differ from that of the same name in the other."""
     return _plan_of(_This(query), tree)
@@ -367,7 +367,7 @@ def plan_of(query: Query, tree: Tree | None = None) -> Plan:
 class _This:
     """A cache key: a query compared by identity."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: BoundQuery) -> None:
         self.query = query
 
     def __eq__(self, other: object) -> bool:

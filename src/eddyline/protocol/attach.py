@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.codec import Snapshot, packed, schema, unpacked
 from eddyline.engine import snapshot
 from eddyline.engine.plan_source import MakePlanSource
@@ -65,7 +65,7 @@ def arena_format() -> str:
     return f"{LAYOUT}-{schema(Header)}"
 
 
-def fingerprint(query: Query, identity: str = "") -> str:
+def fingerprint(query: BoundQuery, identity: str = "") -> str:
     """Whose state it is: the bound query, whose types and expressions decide what is kept of each row, and what else
     the caller says must be the same, such as the job, the slot and how rows are given to slots. Not the settings: they
     only decide how the state is used."""
@@ -73,7 +73,7 @@ def fingerprint(query: Query, identity: str = "") -> str:
 
 
 def open_slot(
-    query: Query,
+    query: BoundQuery,
     settings: Settings,
     folder: str,
     clock: Callable[[], float] = time.perf_counter,

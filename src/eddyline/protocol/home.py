@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from eddyline.bound.model import Query, Stream, WindowKind
+from eddyline.bound.model import BoundQuery, BoundStream, WindowKind
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
@@ -104,7 +104,7 @@ class Home:
 
     def __init__(
         self,
-        query: Query,
+        query: BoundQuery,
         settings: Settings,
         slots: int,
         checkpoint: Checkpoint,
@@ -148,7 +148,7 @@ class Home:
         return self.query.group is not None or counts_rows(self.query)
 
     @property
-    def streams(self) -> dict[str, Stream]:
+    def streams(self) -> dict[str, BoundStream]:
         """The query's streams, by name."""
         return {s.stream.name: s.stream for s in self.query.sources if not s.stream.is_table}
 
@@ -171,7 +171,7 @@ class Home:
         return watermarks
 
 
-def counts_rows(query: Query) -> bool:
+def counts_rows(query: BoundQuery) -> bool:
     """Whether a source has a ROWS window: then all rows wait for the watermark, to be counted in order."""
     return any(s.window.kind is WindowKind.ROWS for s in query.sources)
 

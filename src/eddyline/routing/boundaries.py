@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.state.column import RowNumbers
 from eddyline.state.rows import Rows, newest
 
@@ -17,7 +17,7 @@ NEVER_ENDS = np.iinfo(np.int64).max
 
 
 def boundaries(
-    query: Query, slide: int, bases: Sequence[Rows], rows: Mapping[int, RowNumbers], size: int
+    query: BoundQuery, slide: int, bases: Sequence[Rows], rows: Mapping[int, RowNumbers], size: int
 ) -> tuple[RowNumbers, RowNumbers]:
     """The first and the last one of each tuple, as times; ROWS windows are not looked at. A first one behind the last
     says that there are none."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.plan.explain import span_text, step_text, text
 from eddyline.plan.plan import Probe, Select, Signature, Step
 from eddyline.routing.decisions import Decision
@@ -101,7 +101,7 @@ class Report:
     """Everything, `seconds` after the start; `rows[i]` are the rows of source i that were built, `input_batch` is how
     many are taken in at a time now."""
 
-    query: Query
+    query: BoundQuery
     seconds: float
     rows: tuple[int, ...]
     steps: Mapping[Signature, tuple[StepCount, ...]]
@@ -261,7 +261,7 @@ class Report:
         }
 
 
-def look(query: Query, eddy: Eddy, rows: Sequence[int] = (), seconds: float = 0.0, input_batch: int = 0) -> Report:
+def look(query: BoundQuery, eddy: Eddy, rows: Sequence[int] = (), seconds: float = 0.0, input_batch: int = 0) -> Report:
     """The totals of an eddy now."""
     entries = list(dict(eddy.routes.entries).values())
     steps = {
@@ -279,7 +279,7 @@ def look(query: Query, eddy: Eddy, rows: Sequence[int] = (), seconds: float = 0.
     return Report(query, seconds, tuple(rows), steps, packets, counts, tuple(log.recent), input_batch, tree)
 
 
-def measured(query: Query, eddy: Eddy) -> str:
+def measured(query: BoundQuery, eddy: Eddy) -> str:
     """What an eddy did so far, as text."""
     return look(query, eddy).text()
 
@@ -290,7 +290,7 @@ def share_of(count: StepCount, among: Sequence[StepCount]) -> float | None:
     return count.tuples / total if total else None
 
 
-def short_step(step: Step, query: Query) -> str:
+def short_step(step: Step, query: BoundQuery) -> str:
     """A step in as few words as tell it from the others."""
     return span_text(step.span, query) if isinstance(step, Probe) else step_text(step, query)
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from eddyline.bound.expr import Aggregate, Call, walk
 from eddyline.bound.functions import table as function_table
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
 from eddyline.testing import random_plans
 from eddyline.testing.case import Case
@@ -38,7 +38,7 @@ from eddyline.testing.reproduce import reproduce
 from eddyline.testing.run import bound, expected_of, run, wrong
 from eddyline.testing.shrink import shrink
 
-TieBreaker = Callable[[Case, Query], pa.Table]
+TieBreaker = Callable[[Case, BoundQuery], pa.Table]
 _CHUNK = 50
 _MOST_FAILURES = 5
 
@@ -168,7 +168,7 @@ class Fuzzer:
         return f"the naive engine agrees with {agrees[with_oracle, with_engine]}"
 
 
-def _functions(query: Query) -> Iterator[str]:
+def _functions(query: BoundQuery) -> Iterator[str]:
     outputs = [*query.expressions, *(o.expr for o in query.outputs)]
     outputs += [query.group.having] if query.group and query.group.having is not None else []
     for expr in outputs:

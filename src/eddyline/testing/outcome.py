@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eddyline.bound.model import Query, WindowKind
+from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.counts import Counts
 
 
@@ -25,7 +25,7 @@ def counted(counts: Counts) -> dict[str, int]:
     return {name: total for name, total in counts.totals.items() if name != "expression_errors"}
 
 
-def held_back(query: Query, last: Sequence[pa.RecordBatch]) -> int:
+def held_back(query: BoundQuery, last: Sequence[pa.RecordBatch]) -> int:
     """How many of the rows that came only at the end should have come before."""
     waits = query.group is not None or any(s.window.kind is WindowKind.ROWS for s in query.sources)
     return 0 if waits else sum(batch.num_rows for batch in last)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from eddyline.bound.bind import bind
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, parse
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.plan_source import MakePlanSource
@@ -33,13 +33,13 @@ CRASHES = (0.0, 0.01, 0.03, 0.1)
 """The shares of fault points at which a task or the job dies; a simulation draws one of them."""
 
 
-def bound(case: Case, script: Script | None = None) -> Query:
+def bound(case: Case, script: Script | None = None) -> BoundQuery:
     """The query of a case; `script` is its script if that is already parsed."""
     udfs.register()
     return bind(script or parse(case.script), lambda declaration: case.schema(declaration.name))
 
 
-def run(case: Case, query: Query | None = None) -> CaseOutcome:
+def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     """Run a case on the engine: the tables, the batches, each after the rows that are wound back before it, and the
     end."""
     settings: dict[str, Any] = dict(case.settings)
@@ -55,7 +55,7 @@ def run(case: Case, query: Query | None = None) -> CaseOutcome:
             ).run()
 
 
-def _run(case: Case, query: Query, settings: Settings, plans: MakePlanSource, tuning: Tuning) -> CaseOutcome:
+def _run(case: Case, query: BoundQuery, settings: Settings, plans: MakePlanSource, tuning: Tuning) -> CaseOutcome:
     engine = LocalEngine(query, settings, plans=plans, tuning=tuning)
     for name, table in case.tables.items():
         engine.load_table(name, table)

@@ -26,7 +26,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline import faults
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.tuning import DEFAULT, Tuning
@@ -99,7 +99,7 @@ class Simulation:
     def __init__(
         self,
         case: Case,
-        query: Query,
+        query: BoundQuery,
         settings: Settings,
         folder: str,
         seed: int,

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.sinks.callback import CallbackSink
@@ -95,7 +95,7 @@ def write(case: Case, folder: Path) -> str:
     return "\n".join([*declared, case.select.text])
 
 
-def holds(query: Query) -> bool:
+def holds(query: BoundQuery) -> bool:
     """Whether parquet can hold the results of a query."""
     return not any(pa.types.is_interval(field.type) for field in query.schema)
 

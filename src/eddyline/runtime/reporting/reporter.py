@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.engine.standing import Standing
 from eddyline.plan.explain import warnings
 from eddyline.routing.report import Report
@@ -37,7 +37,7 @@ class ObservedEngine(Protocol):
 class Reporter:
     """Tells of one run of a query."""
 
-    def __init__(self, query: Query, engine: ObservedEngine, course: Course) -> None:
+    def __init__(self, query: BoundQuery, engine: ObservedEngine, course: Course) -> None:
         self._engine, self._course = engine, course
         self._lateness = {s.stream.name: s.stream.lateness for s in query.sources if not s.stream.is_table}
         self.schema = query.schema

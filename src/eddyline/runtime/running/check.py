@@ -10,7 +10,7 @@ import json
 import os
 from typing import Any
 
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, WindowClause, parse
 from eddyline.errors import SettingError
 from eddyline.plan.tree import shape
@@ -27,13 +27,13 @@ def flushes(settings: Settings, keeps: bool) -> bool:
     return settings.at_end == "flush" or (settings.at_end is None and not keeps)
 
 
-def check_settings(query: Query, settings: Settings, checkpoint: str | None) -> None:
+def check_settings(query: BoundQuery, settings: Settings, checkpoint: str | None) -> None:
     """Refuses (SettingError) settings that cannot work for this query."""
     shape(settings.plan, [source.alias for source in query.sources])
     flushes(settings, checkpoint is not None)
 
 
-def check_checkpoint(text: str, query: Query, settings: Settings, checkpoint: str) -> None:
+def check_checkpoint(text: str, query: BoundQuery, settings: Settings, checkpoint: str) -> None:
     """Refuses (SettingError) a checkpoint of another job; writes nothing."""
     _at(checkpoint).check(about(parse(text), query, settings.groups))
 
@@ -48,7 +48,7 @@ def _at(checkpoint: str) -> Checkpoint:
     return Checkpoint(Store(checkpoint if "://" in checkpoint else os.path.abspath(checkpoint)))
 
 
-def about(script: Script, query: Query, groups: int) -> dict[str, Any]:
+def about(script: Script, query: BoundQuery, groups: int) -> dict[str, Any]:
     """What a checkpoint is of: the streams with the columns that are read, the query with its windows, the groups."""
     streams: dict[str, dict[str, Any]] = {}
     for number, source in enumerate(query.sources):

@@ -14,7 +14,7 @@ from typing import TextIO
 import pyarrow as pa
 
 from eddyline.bound.bind import bind
-from eddyline.bound.model import Query, Stream
+from eddyline.bound.model import BoundQuery, BoundStream
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, wrong
@@ -57,7 +57,7 @@ class JobInput:
     """The time column, or the expression as it was declared; None for a table."""
     lateness: int
     wanted: Wanted
-    stream: Stream
+    stream: BoundStream
     late: Sink | None = None
     dead: Sink | None = None
 
@@ -68,7 +68,7 @@ class Job:
 
     text: str
     """The script."""
-    query: Query
+    query: BoundQuery
     inputs: tuple[JobInput, ...]
     sink: Sink
 
@@ -127,7 +127,7 @@ def prepare(
 
 def explain(
     text: str, given: Mapping[str, GivenInput] | None = None, seed: int = 0, opener: Opener = open_source
-) -> Query:
+) -> BoundQuery:
     """The bound query of a script; its sinks are not looked at."""
     return _Catalog(text, given, seed, opener).bind()
 
@@ -164,7 +164,7 @@ class _Catalog:
         self._python = given is not None
         self._open: dict[str, Source] = {name.lower(): g.source for name, g in (given or {}).items()}
 
-    def bind(self) -> Query:
+    def bind(self) -> BoundQuery:
         return bind(self.script, self._schema_of, self._python)
 
     def declaration(self, name: str) -> Declaration:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from eddyline.bound.bind import bind
-from eddyline.bound.model import Query
+from eddyline.bound.model import BoundQuery
 from eddyline.bound.udf import Udf, called
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.places import Place
@@ -82,11 +82,11 @@ class Spec:
         return schema_of(self.schemas[name.lower()])
 
     @property
-    def query(self) -> Query:
+    def query(self) -> BoundQuery:
         """The bound query."""
         return bind(self.script, lambda declaration: self.schema(declaration.name))
 
-    def sinks(self, query: Query, give: Give | None = None) -> dict[Outlet, AnySink]:
+    def sinks(self, query: BoundQuery, give: Give | None = None) -> dict[Outlet, AnySink]:
         """By outlet, for those that have one. `give` gets the rows that go to no file."""
         script = self.script
         declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
