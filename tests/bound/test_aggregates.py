@@ -17,7 +17,7 @@ import pytest
 from eddyline.bound import exact_sum
 from eddyline.bound.aggregates import State, accumulator, state_types, weighed
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.bound.expr import Aggregate, Column
+from eddyline.bound.expr import Aggregate, SourceColumn
 from eddyline.bound.group_ids import decoded
 from eddyline.errors import InternalError
 
@@ -26,7 +26,7 @@ def of(name: str, type_: pa.DataType, distinct: bool = False) -> Aggregate:
     results = {"count": pa.int64(), "min": type_, "max": type_}
     exact = pa.decimal128(38, getattr(type_, "scale", 0)) if not pa.types.is_floating(type_) else pa.float64()
     result = exact if name == "sum" else results.get(name, pa.float64())
-    return Aggregate(name, Column(0, "x", type_), distinct, result)
+    return Aggregate(name, SourceColumn(0, "x", type_), distinct, result)
 
 
 def one(aggregate: Aggregate, values: pa.Array, errors: ErrorCount | None = None, parts: int = 1) -> Any:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.bound.bind import bind
-from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal, sources_of, walk
+from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Expr, Literal, SourceColumn, sources_of, walk
 from eddyline.bound.model import BoundQuery, Window, WindowKind
 from eddyline.cql.script import Declaration, parse
 from eddyline.errors import ScriptError
@@ -69,14 +69,17 @@ def test_the_schema_is_asked_for_once_and_only_if_needed() -> None:
 
 def test_names_are_found_whatever_their_case() -> None:
     assert exprs('SELECT A.ID, ts, "NAME" FROM s a') == [
-        Column(0, "id", pa.int64()),
-        Column(0, "Ts", pa.timestamp("us")),
-        Column(0, "name", pa.string()),
+        SourceColumn(0, "id", pa.int64()),
+        SourceColumn(0, "Ts", pa.timestamp("us")),
+        SourceColumn(0, "name", pa.string()),
     ]
 
 
 def test_bare_columns_of_several_sources() -> None:
-    assert exprs("SELECT x, s_id FROM s, t") == [Column(0, "x", pa.float64()), Column(1, "s_id", pa.int64())]
+    assert exprs("SELECT x, s_id FROM s, t") == [
+        SourceColumn(0, "x", pa.float64()),
+        SourceColumn(1, "s_id", pa.int64()),
+    ]
     assert refused("SELECT id FROM s, t") == "column 'id' is in s and t; write s.id or t.id"
 
 
@@ -164,7 +167,7 @@ def test_aliases_can_be_used_elsewhere() -> None:
     assert bound.outputs[0].expr in list(walk(bound.predicates[0]))
     assert refused("SELECT y + 1 AS y FROM s") == "there is no column 'y'; there is id, Ts, x, name, flag"
     assert refused("SELECT b AS a, a AS b FROM s").startswith("there is no column 'b'")
-    assert query("SELECT -x AS x FROM s WHERE x > 3").columns == {Column(0, "x", pa.float64())}
+    assert query("SELECT -x AS x FROM s WHERE x > 3").columns == {SourceColumn(0, "x", pa.float64())}
 
 
 def test_grouping() -> None:
@@ -179,9 +182,9 @@ def test_grouping() -> None:
     assert group.slide == 2_000_000
     assert group.having is not None
     assert bound.outputs[4].expr == WINDOW_END
-    assert bound.columns == {c for e in (*group.keys, *bound.predicates) for c in walk(e) if isinstance(c, Column)} | {
-        Column(0, "x", pa.float64())
-    }
+    assert bound.columns == {
+        c for e in (*group.keys, *bound.predicates) for c in walk(e) if isinstance(c, SourceColumn)
+    } | {SourceColumn(0, "x", pa.float64())}
 
 
 def test_a_key_may_be_an_expression_and_is_found_inside_outputs() -> None:
@@ -192,7 +195,7 @@ def test_a_key_may_be_an_expression_and_is_found_inside_outputs() -> None:
 
 def test_a_column_is_preferred_to_an_alias_in_group_by() -> None:
     bound = query("SELECT COUNT(*) AS x FROM s GROUP BY x")
-    assert bound.group is not None and bound.group.keys == (Column(0, "x", pa.float64()),)
+    assert bound.group is not None and bound.group.keys == (SourceColumn(0, "x", pa.float64()),)
 
 
 def test_aggregates() -> None:

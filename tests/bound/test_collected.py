@@ -16,7 +16,7 @@ import pytest
 import eddyline as el
 from eddyline.bound.aggregates import State, accumulator, weighed
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.bound.expr import Column, Literal
+from eddyline.bound.expr import Literal, SourceColumn
 from eddyline.bound.functions import aggregate
 from eddyline.bound.types import sql_type
 from eddyline.errors import ScriptError
@@ -47,7 +47,7 @@ def draw(type_: pa.DataType, rng: random.Random) -> tuple[pa.Array, np.ndarray]:
 
 
 def ours(name: str, values: pa.Array, ids: np.ndarray, parameter: Literal | None, parts: int, weights: Any) -> pa.Array:
-    made = aggregate(name, Column(0, "x", values.type), False, parameter)
+    made = aggregate(name, SourceColumn(0, "x", values.type), False, parameter)
     how = accumulator(made)
     states, cells = [], []
     for part in range(parts):

@@ -9,11 +9,11 @@ import pytest
 
 from eddyline.bound import types as t
 from eddyline.bound.evaluate import ErrorCount, evaluate, mask
-from eddyline.bound.expr import Call, Column, Expr, Literal, Value
+from eddyline.bound.expr import Call, Expr, Literal, SourceColumn, Value
 from eddyline.bound.functions import TypeMismatch, aggregate, call, cast
 from eddyline.errors import InternalError, JobError
 
-X, Y, S = Column(0, "x", t.INT64), Column(0, "y", t.DOUBLE), Column(0, "s", t.STRING)
+X, Y, S = SourceColumn(0, "x", t.INT64), SourceColumn(0, "y", t.DOUBLE), SourceColumn(0, "s", t.STRING)
 
 
 def number(value: int) -> Literal:
@@ -22,7 +22,7 @@ def number(value: int) -> Literal:
 
 def run(expr: Expr, **columns: pa.Array) -> tuple[list[object], int]:
     errors = ErrorCount()
-    env = {Column(0, name, array.type): array for name, array in columns.items()}
+    env = {SourceColumn(0, name, array.type): array for name, array in columns.items()}
     rows = len(next(iter(columns.values())))
     return evaluate(expr, env, rows, errors).to_pylist(), errors.count
 
@@ -95,13 +95,13 @@ def test_constants_that_make_strings_too_long_are_refused() -> None:
     ],
 )
 def test_nul_is_a_character(name: str, expected: list[object]) -> None:
-    part = Column(0, "p", t.STRING)
+    part = SourceColumn(0, "p", t.STRING)
     result = run(call(name, [S, part]), s=pa.array(["a", "a\0", "\0", "a\0b"]), p=pa.array(["\0"] * 4))
     assert result == (expected, 0)
 
 
 def test_characters_that_do_not_exist() -> None:
-    code = Column(0, "c", t.INT32)
+    code = SourceColumn(0, "c", t.INT32)
     codes = pa.array([65, None, -1, 0xD800, 0x10FFFF, 0x110000], t.INT32)
     assert run(call("chr", [code]), c=codes) == (["A", None, None, None, "\U0010ffff", None], 3)
 
@@ -113,7 +113,7 @@ def test_mask_is_false_for_null() -> None:
     assert mask(call(">", [X, number(2)]), {X: data[1:4]}, 3, errors).tolist() == [False, True, True]
     assert mask(Literal(None, t.BOOL), {}, 2, errors).tolist() == [False, False]
     assert mask(Literal(True, t.BOOL), {}, 2, errors).dtype == np.bool_
-    flag = Column(0, "f", t.BOOL)
+    flag = SourceColumn(0, "f", t.BOOL)
     assert mask(flag, {flag: pa.array([True, None, False, True])[1:]}, 3, errors).tolist() == [False, False, True]
 
 
@@ -130,7 +130,7 @@ def test_any_node_may_be_known_already() -> None:
 
 def test_zones_live_in_the_type_only() -> None:
     berlin = pa.timestamp("us", "Europe/Berlin")
-    a, b = Column(0, "a", berlin), Column(0, "b", pa.timestamp("ns"))
+    a, b = SourceColumn(0, "a", berlin), SourceColumn(0, "b", pa.timestamp("ns"))
     env = {a: pa.array([0, 10**6], berlin), b: pa.array([999, 10**9], pa.timestamp("ns"))}
     assert evaluate(call("=", [a, b]), env, 2, ErrorCount()).to_pylist() == [True, True]
     day = call("date_trunc", [a], "day")
@@ -141,7 +141,7 @@ def test_zones_live_in_the_type_only() -> None:
 
 @pytest.mark.parametrize("kind", [pa.dictionary(pa.int8(), pa.string()), pa.large_string(), pa.string_view()])
 def test_other_layouts_of_strings(kind: pa.DataType) -> None:
-    column = Column(0, "s", kind)
+    column = SourceColumn(0, "s", kind)
     values = ["b", None, "a", "b", "b", "a", "7"]
     data = pa.array(values).dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else pa.array(values, kind)
     for expr in (
@@ -161,7 +161,7 @@ def test_other_layouts_of_strings(kind: pa.DataType) -> None:
 
 
 def test_nested_types_are_opaque() -> None:
-    nested = Column(0, "l", pa.list_(pa.int64()))
+    nested = SourceColumn(0, "l", pa.list_(pa.int64()))
     data = pa.array([[1], None], nested.type)
     assert evaluate(call("is null", [nested]), {nested: data}, 2, ErrorCount()).to_pylist() == [False, True]
     assert aggregate("count", nested, False).type == t.INT64
@@ -175,7 +175,7 @@ def test_nested_types_are_opaque() -> None:
 
 
 def test_wide_decimals_compare_by_value() -> None:
-    wide = Column(0, "w", pa.decimal128(38, 0))
+    wide = SourceColumn(0, "w", pa.decimal128(38, 0))
     exact = call(">", [wide, Literal("1.5", t.STRING)])
     assert exact.type == t.BOOL
     from decimal import Decimal
@@ -195,9 +195,9 @@ def test_wide_decimals_compare_by_value() -> None:
         ("upper", [X], "write a CAST"),
         ("abs", [X, X], "abs takes 1 argument, not 2"),
         ("and", [X, X], "conditions (BOOLEAN)"),
-        ("date_trunc", [Literal("eon", t.STRING), Column(0, "t", t.TIMESTAMP)], "no unit eon"),
+        ("date_trunc", [Literal("eon", t.STRING), SourceColumn(0, "t", t.TIMESTAMP)], "no unit eon"),
         ("like", [S, S], "must be a constant"),
-        ("coalesce", [X, Column(0, "u", t.UINT64)], "cast one to DECIMAL(20,0)"),
+        ("coalesce", [X, SourceColumn(0, "u", t.UINT64)], "cast one to DECIMAL(20,0)"),
     ],
 )
 def test_refusals_say_what_would_be_right(name: str, args: list[Expr], message: str) -> None:
@@ -207,7 +207,7 @@ def test_refusals_say_what_would_be_right(name: str, args: list[Expr], message: 
 
 
 def test_aggregate_types() -> None:
-    price = Column(0, "p", pa.decimal128(10, 2))
+    price = SourceColumn(0, "p", pa.decimal128(10, 2))
     assert aggregate("SUM", price, False).type == pa.decimal128(38, 2)
     assert (
         aggregate("avg", X, False).type
@@ -230,7 +230,7 @@ def test_aggregate_types() -> None:
 def test_bytes_are_cast_as_utf_8_and_what_is_none_is_counted(type: pa.DataType) -> None:
     texts = ['{"name": "Zoë \\ 日本"}', "plain", None, '{"name": "Zoë \\ 日本"}']
     data = pa.array([None if text is None else text.encode() for text in texts], pa.binary()).cast(type)
-    column = Column(0, "b", type)
+    column = SourceColumn(0, "b", type)
     assert run(cast(column, t.STRING), b=data) == (texts, 0)
     assert run(call("decode", [column]), b=data) == (texts, 0)
     broken = pa.array([b"ok", b"\xff", None, b"\xff"], pa.binary()).cast(type)

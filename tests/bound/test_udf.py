@@ -12,13 +12,13 @@ import pytest
 from eddyline.bound import types as t
 from eddyline.bound import udf as module
 from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.expr import Column, Literal, is_expensive
+from eddyline.bound.expr import Literal, SourceColumn, is_expensive
 from eddyline.bound.functions import TypeMismatch, call, names
 from eddyline.bound.functions.table import USER
 from eddyline.bound.udf import registered, udf
 from eddyline.errors import JobError, SettingError
 
-X, S = Column(0, "x", t.INT64), Column(0, "s", t.STRING)
+X, S = SourceColumn(0, "x", t.INT64), SourceColumn(0, "s", t.STRING)
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def forget() -> Iterator[None]:
 
 def run(name: str, *args: object, **columns: pa.Array) -> tuple[pa.Array, int]:
     errors = ErrorCount()
-    env = {Column(0, key, array.type): array for key, array in columns.items()}
+    env = {SourceColumn(0, key, array.type): array for key, array in columns.items()}
     expr = call(name, args)  # type: ignore[arg-type]
     return evaluate(expr, env, len(next(iter(columns.values()))), errors), errors.count
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal
+from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Expr, Literal, SourceColumn
 from eddyline.bound.model import BoundQuery, BoundSource, BoundStream, GroupBy, Output
 from eddyline.engine import group_by, panes
 from eddyline.engine.group_by import Grouping
@@ -48,8 +48,8 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
 NUMERIC = ("i8", "i64", "u64", "finite", "money", "wide")
 
 
-def column_of(name: str) -> Column:
-    return Column(0, name, VALUES[name][0])
+def column_of(name: str) -> SourceColumn:
+    return SourceColumn(0, name, VALUES[name][0])
 
 
 def aggregate(name: str, of: str | None = None, distinct: bool = False) -> Aggregate:
@@ -81,7 +81,7 @@ def random_rows(rng: random.Random, names: set[str], rows: int) -> dict[str, pa.
 
 
 def sql_of(aggregate: Aggregate) -> str:
-    arg = aggregate.arg.name if isinstance(aggregate.arg, Column) else "*"
+    arg = aggregate.arg.name if isinstance(aggregate.arg, SourceColumn) else "*"
     return f"{aggregate.name}({'DISTINCT ' if aggregate.distinct else ''}{arg})"
 
 
@@ -96,9 +96,9 @@ def expected(
     """What DuckDB says, from T = 0 on."""
     assert query.group is not None
     slide = query.group.slide
-    keys = [f"{k.name} AS k{i}" for i, k in enumerate(query.group.keys) if isinstance(k, Column)]
+    keys = [f"{k.name} AS k{i}" for i, k in enumerate(query.group.keys) if isinstance(k, SourceColumn)]
     select = ", ".join(keys + [f"{sql_of(a)} AS a{i}" for i, a in enumerate(query.group.aggregates)])
-    groups = ", ".join(["boundary", *(k.name for k in query.group.keys if isinstance(k, Column))])
+    groups = ", ".join(["boundary", *(k.name for k in query.group.keys if isinstance(k, SourceColumn))])
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("combos", pa.table({**columns, "first": first, "last": last}))

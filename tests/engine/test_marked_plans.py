@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.bound.expr import Column
+from eddyline.bound.expr import SourceColumn
 from eddyline.bound.udf import udf
 from eddyline.engine.batch import LocalEngine
 from eddyline.engine.planner import Planner, held
@@ -175,7 +175,7 @@ def test_a_plan_with_marks_is_left_when_the_query_starts_with_it_and_it_does_not
 
 def test_distinct_values_are_estimated_of_a_sample() -> None:
     _, _, slot = World(GROUPED, {"a": 9000, "b": 100, "c": 100}, grouped(9, 9).values).run(plan="mjoin")
-    x, v = Column(0, "x", pa.int64()), Column(0, "v", pa.int64())
+    x, v = SourceColumn(0, "x", pa.int64()), SourceColumn(0, "v", pa.int64())
     stem = slot.executor.stems[0]
     assert stem.held > 8000
     assert distinct(stem, []) == 1.0 and distinct(stem, [x]) == 9.0

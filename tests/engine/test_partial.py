@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.bound.expr import Column
+from eddyline.bound.expr import SourceColumn
 from eddyline.bound.model import BoundQuery
 from eddyline.engine.group_by import Grouping
 from eddyline.engine.partial import combine
@@ -28,7 +28,7 @@ def query_of(select: str) -> BoundQuery:
 
 def fed(grouping: Grouping, query: BoundQuery, rows: list[Row]) -> None:
     """Rows (first, last, k, x, y, s)."""
-    columns = [Column(0, n, query.sources[0].stream.schema.field(n).type) for n in ("k", "x", "y", "s")]
+    columns = [SourceColumn(0, n, query.sources[0].stream.schema.field(n).type) for n in ("k", "x", "y", "s")]
     env = {c: pa.array([r[i + 2] for r in rows], c.type) for i, c in enumerate(columns)}
     grouping.add(env, len(rows), *(np.array([r[i] for r in rows], np.int64) for i in (0, 1)))  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.bound.evaluate import ErrorCount, mask
-from eddyline.bound.expr import Column, Expr
+from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundQuery
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Shipment, Split
@@ -73,7 +73,7 @@ def results(query: BoundQuery, rows: list[list[Row]]) -> list[tuple[int, ...]]:
     env: dict[Expr, pa.Array] = {}
     for source, item in enumerate(query.sources):
         batch = batch_of(item.stream.schema, [rows[source][n[source]] for n in numbers])
-        env |= {Column(source, f.name, f.type): batch.column(f.name) for f in item.stream.schema}
+        env |= {SourceColumn(source, f.name, f.type): batch.column(f.name) for f in item.stream.schema}
     masks = [mask(p, env, len(numbers), ErrorCount()) for p in query.predicates]
     return [n for at, n in enumerate(numbers) if all(m[at] for m in masks)]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.bound.evaluate import ErrorCount, mask
-from eddyline.bound.expr import Column
+from eddyline.bound.expr import SourceColumn
 from eddyline.bound.model import BoundQuery
 from eddyline.plan.bounds import FOREVER, UNBOUND, Bounds, differences_in, time_bounds
 from eddyline.plan.graph import join_graph
@@ -59,7 +59,7 @@ def two(where: str) -> BoundQuery:
 
 def held(query: BoundQuery, times: list[np.ndarray]) -> np.ndarray:
     """Where the predicates of a query hold, evaluated."""
-    env = {Column(i, "ts", TIME): pa.array(t, TIME) for i, t in enumerate(times)}
+    env = {SourceColumn(i, "ts", TIME): pa.array(t, TIME) for i, t in enumerate(times)}
     result = np.ones(times[0].size, bool)
     for predicate in query.predicates:
         result &= mask(predicate, env, times[0].size, ErrorCount())

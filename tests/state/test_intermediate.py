@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from eddyline.bound.expr import Column as Name
 from eddyline.bound.expr import Expr
+from eddyline.bound.expr import SourceColumn as Name
 from eddyline.state.arena import Arena
-from eddyline.state.column import Column
+from eddyline.state.column import SourceColumn
 from eddyline.state.layout import Layout
 from eddyline.state.prober import Prober
 from eddyline.state.probing import NO_BOUND, Limits
@@ -336,10 +336,10 @@ def test_what_is_freed_is_given_back_and_comes_zeroed(where: str, tmp_path: Path
     assert sorted(arena.freed) == sorted(given) and not base_regions & set(given)
     assert arena.bytes <= before + 2**16
     for _ in given:
-        column = Column(arena, "u1")
+        column = SourceColumn(arena, "u1")
         column.reserve(1 << 20)
         assert column._region in given and not column.values[: 1 << 20].any()
-    assert arena.freed == [] and Column(arena, "i8")._region == arena.regions - 1
+    assert arena.freed == [] and SourceColumn(arena, "i8")._region == arena.regions - 1
 
 
 def index_by(arena: Arena, stem: SteM, indexes: Sequence[tuple[Expr, ...]]) -> None:

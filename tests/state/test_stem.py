@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from eddyline.bound.expr import Column
+from eddyline.bound.expr import SourceColumn
 from eddyline.state.arena import Arena
 from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND, Limits
@@ -18,11 +18,11 @@ from eddyline.state.sorted_index import TINY, SortedIndex
 from eddyline.state.stem import SteM
 
 K, S, D, X, L = (
-    Column(0, "k", pa.int64()),
-    Column(0, "s", pa.string()),
-    Column(0, "d", pa.decimal128(38, 0)),
-    Column(0, "x", pa.float64()),
-    Column(0, "l", pa.list_(pa.string())),
+    SourceColumn(0, "k", pa.int64()),
+    SourceColumn(0, "s", pa.string()),
+    SourceColumn(0, "d", pa.decimal128(38, 0)),
+    SourceColumn(0, "x", pa.float64()),
+    SourceColumn(0, "l", pa.list_(pa.string())),
 )
 NAMES = {K: "k", S: "s", D: "d", X: "x", L: "l"}
 LAYOUT = Layout(

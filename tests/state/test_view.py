@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eddyline.bound.expr import Column as Name
+from eddyline.bound.expr import SourceColumn as Name
 from eddyline.state.arena import Arena
 from eddyline.state.layout import Layout
 from eddyline.state.stem import SteM

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from eddyline.bound import types as t
 from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.expr import Column, Expr, Literal
+from eddyline.bound.expr import Expr, Literal, SourceColumn
 from eddyline.bound.functions import call, cast
 
 NAN, INF = math.nan, math.inf
@@ -148,9 +148,9 @@ class Case:
         return call(self.name, self.args, self.variant)
 
 
-def col(type: pa.DataType, at: int = 0) -> Column:
+def col(type: pa.DataType, at: int = 0) -> SourceColumn:
     """Column a, b or c of the grid."""
-    return Column(0, "abc"[at], type)
+    return SourceColumn(0, "abc"[at], type)
 
 
 def lit(value: object, type: pa.DataType | None = None) -> Literal:
@@ -180,7 +180,7 @@ CONNECTION = duckdb.connect()
 
 def ours(expr: Expr, data: pa.Table) -> tuple[pa.Array, int]:
     """What we make of an expression, and how many values could not be computed."""
-    env = {Column(0, n, data[n].type): data[n].combine_chunks() for n in data.column_names}
+    env = {SourceColumn(0, n, data[n].type): data[n].combine_chunks() for n in data.column_names}
     errors = ErrorCount()
     return evaluate(expr, env, data.num_rows, errors), errors.count
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.bound.evaluate import ErrorCount, evaluate, mask
-from eddyline.bound.expr import WINDOW_END, Aggregate, Column, sources_of
+from eddyline.bound.expr import WINDOW_END, Aggregate, SourceColumn, sources_of
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.testing.case import Case
 
@@ -82,7 +82,7 @@ def _combinations(query: BoundQuery, rows: list[pa.Table]) -> list[np.ndarray]:
     return at
 
 
-def _env(query: BoundQuery, rows: list[pa.Table], at: list[np.ndarray]) -> dict[Column, pa.Array]:
+def _env(query: BoundQuery, rows: list[pa.Table], at: list[np.ndarray]) -> dict[SourceColumn, pa.Array]:
     env = {}
     for column in query.columns:
         if column.source < len(at):

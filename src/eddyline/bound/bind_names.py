@@ -8,7 +8,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from eddyline.bound.bind_hints import UNSTEADY
-from eddyline.bound.expr import Column, Expr, of_source
+from eddyline.bound.expr import Expr, SourceColumn, of_source
 from eddyline.bound.model import BoundSource
 from eddyline.cql.names import did_you_mean, same
 from eddyline.cql.places import Place, place_at, shown, start_of, wrong
@@ -21,21 +21,21 @@ class NameScope:
 
     text: str
     sources: tuple[BoundSource, ...]
-    named: set[Column] = field(default_factory=set)
+    named: set[SourceColumn] = field(default_factory=set)
     """The columns that the query has named so far."""
 
     @cached_property
-    def times(self) -> dict[Expr, Column]:
+    def times(self) -> dict[Expr, SourceColumn]:
         """The column of each computed event time, by the expression that computes it."""
         return {
-            of_source(source.stream.computed.expr, number): Column(
+            of_source(source.stream.computed.expr, number): SourceColumn(
                 number, str(source.stream.time), source.stream.computed.expr.type
             )
             for number, source in enumerate(self.sources)
             if source.stream.computed is not None
         }
 
-    def in_order(self) -> tuple[Column, ...]:
+    def in_order(self) -> tuple[SourceColumn, ...]:
         """The columns that the query names, in the same order in every process."""
         return tuple(sorted(self.named, key=lambda column: (column.source, column.name)))
 
@@ -51,7 +51,7 @@ class NameScope:
         """The error for a message about a node."""
         return wrong(self.text, self.place(node), message)
 
-    def column(self, node: exp.Column) -> tuple[Column | None, list[str]]:
+    def column(self, node: exp.Column) -> tuple[SourceColumn | None, list[str]]:
         """The column that a node means, None for a name that no source has, and the names of the fields to take from it
         (`alias.column.field` or `column.field`). A name that can be read as `alias.column` is read so."""
         first, *rest = node.parts
@@ -64,7 +64,7 @@ class NameScope:
             return self._in_source(node, number, fields[0]), fields[1:]
         return found, fields
 
-    def _bare(self, node: exp.Column, name: str) -> Column | None:
+    def _bare(self, node: exp.Column, name: str) -> SourceColumn | None:
         """The column that a name without an alias means; None if no source has it."""
         found = [number for number in range(len(self.sources)) if self._spelling(node, number, name)]
         if len(found) > 1:
@@ -88,9 +88,9 @@ class NameScope:
         hint = did_you_mean(name, (s.alias for s in self.sources))
         raise self.wrong(qualifier, f"there is no {shown(name)} in FROM{hint}")
 
-    def columns_of(self, number: int) -> list[Column]:
+    def columns_of(self, number: int) -> list[SourceColumn]:
         """All columns of a source."""
-        return [Column(number, field.name, field.type) for field in self.sources[number].stream.visible]
+        return [SourceColumn(number, field.name, field.type) for field in self.sources[number].stream.visible]
 
     def unknown(self, node: exp.Column) -> ScriptError:
         """The error for an unknown name."""
@@ -109,13 +109,13 @@ class NameScope:
         hint = "; a string is written in single quotes" if quoted else did_you_mean(name, known)
         return self.wrong(node, f"there is no column {shown(name)}{hint}")
 
-    def _in_source(self, node: exp.Column, number: int, name: str) -> Column:
+    def _in_source(self, node: exp.Column, number: int, name: str) -> SourceColumn:
         spelling = self._spelling(node, number, name)
         source = self.sources[number]
         if spelling is None:
             hint = did_you_mean(name, source.stream.visible.names)
             raise self.wrong(node, f"{shown(source.alias)[1:-1]} has no column {shown(name)}{hint}")
-        column = Column(number, spelling, source.stream.schema.field(spelling).type)
+        column = SourceColumn(number, spelling, source.stream.schema.field(spelling).type)
         self.named.add(column)
         return column
 

@@ -16,7 +16,7 @@ from eddyline.bound import functions
 from eddyline.bound.bind_expr import Binder
 from eddyline.bound.bind_hints import AGGREGATES, Clause
 from eddyline.bound.bind_names import NameScope
-from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Column, Expr, Literal, sources_of, walk
+from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Expr, Literal, SourceColumn, sources_of, walk
 from eddyline.bound.model import GroupBy, Output
 from eddyline.cql.places import Place, shown, wrong
 
@@ -30,7 +30,7 @@ class Item:
     name: str
     named: bool
     node: exp.Expr
-    column: Column | None = None
+    column: SourceColumn | None = None
 
 
 def items_of(scope: NameScope, select: exp.Select, texts: Sequence[str]) -> list[Item]:
@@ -158,7 +158,7 @@ def _check_grouped(scope: NameScope, node: exp.Expr, expr: Expr, keys: Sequence[
     raise wrong(scope.text, place, message)
 
 
-def _ungrouped(expr: Expr, keys: Sequence[Expr]) -> Column | None:
+def _ungrouped(expr: Expr, keys: Sequence[Expr]) -> SourceColumn | None:
     """A column that an output reads although it has no single value per group; None if there is none."""
     if expr in keys or isinstance(expr, Aggregate | Literal) or expr == WINDOW_END:
         return None
@@ -167,7 +167,7 @@ def _ungrouped(expr: Expr, keys: Sequence[Expr]) -> Column | None:
     return expr
 
 
-def _place_of_column(scope: NameScope, node: exp.Expr, column: Column) -> Place:
+def _place_of_column(scope: NameScope, node: exp.Expr, column: SourceColumn) -> Place:
     """The place where a node first mentions a column, outside aggregates if possible; the place of the node if it does
     not."""
     named = [n for n in node.find_all(exp.Column) if scope.column(n)[0] == column]

@@ -17,7 +17,7 @@ from eddyline.bound import types as t
 from eddyline.bound.bind_expr import Binder
 from eddyline.bound.bind_hints import Clause
 from eddyline.bound.bind_names import NameScope
-from eddyline.bound.expr import Column, Expr, columns_of, is_expensive
+from eddyline.bound.expr import Expr, SourceColumn, columns_of, is_expensive
 from eddyline.bound.model import BoundSource, BoundStream, ComputedTime
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.dialect import parse_expression
@@ -106,7 +106,7 @@ def _not_a_time(bound: Expr, clause: TimeClause, python: bool) -> str:
         return f"time={expression!r}" if python else f"TIMESTAMP BY {expression}"
 
     type, written = t.logical(bound.type), shown(clause.written)[1:-1]
-    if python and isinstance(bound, Column):
+    if python and isinstance(bound, SourceColumn):
         written = _quoted(bound.name)
     if t.is_number(type):
         whole = t.is_integer(type)
@@ -120,5 +120,5 @@ def _not_a_time(bound: Expr, clause: TimeClause, python: bool) -> str:
         )
     else:
         how = "a TIMESTAMP column, or an expression that gives a TIMESTAMP"
-    what = "the time column" if isinstance(bound, Column) else "the event time"
+    what = "the time column" if isinstance(bound, SourceColumn) else "the event time"
     return f"{what} {shown(written)} is {t.sql_type(bound.type)}, not TIMESTAMP; write {how}"

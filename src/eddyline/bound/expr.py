@@ -35,7 +35,7 @@ the evaluator finds these rows and makes them NULL. The error of a user function
 
 
 @dataclass(frozen=True)
-class Column:
+class SourceColumn:
     """A column of the query's source number `source` (its place in FROM)."""
 
     source: int
@@ -80,9 +80,9 @@ class Aggregate:
     """The share of a quantile, the separator of string_agg."""
 
 
-Expr = Column | Literal | Call | Aggregate
+Expr = SourceColumn | Literal | Call | Aggregate
 
-WINDOW_END = Column(-1, "window_end", pa.timestamp("us"))
+WINDOW_END = SourceColumn(-1, "window_end", pa.timestamp("us"))
 """`window_end()`: the slide boundary of an aggregate's row. Not a column of any source."""
 
 
@@ -97,9 +97,9 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 @lru_cache(maxsize=1 << 16)
-def columns_of(expr: Expr) -> frozenset[Column]:
+def columns_of(expr: Expr) -> frozenset[SourceColumn]:
     """The source columns an expression reads."""
-    return frozenset(e for e in walk(expr) if isinstance(e, Column) and e.source >= 0)
+    return frozenset(e for e in walk(expr) if isinstance(e, SourceColumn) and e.source >= 0)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -110,7 +110,7 @@ def sources_of(expr: Expr) -> frozenset[int]:
 
 def of_source(expr: Expr, source: int) -> Expr:
     """The same expression over the columns of another source."""
-    if isinstance(expr, Column):
+    if isinstance(expr, SourceColumn):
         return replace(expr, source=source)
     return replace(expr, args=tuple(of_source(a, source) for a in expr.args)) if isinstance(expr, Call) else expr
 

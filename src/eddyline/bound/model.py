@@ -11,7 +11,7 @@ from enum import Enum
 
 import pyarrow as pa
 
-from eddyline.bound.expr import Aggregate, Column, Expr, columns_of
+from eddyline.bound.expr import Aggregate, Expr, SourceColumn, columns_of
 from eddyline.errors import InternalError
 
 
@@ -111,7 +111,7 @@ class BoundQuery:
     predicates: tuple[Expr, ...]
     outputs: tuple[Output, ...]
     group: GroupBy | None = None
-    named: tuple[Column, ...] = ()
+    named: tuple[SourceColumn, ...] = ()
     """The columns that the text names, in a fixed order. Some do not occur in the expressions, such as x of x +
     NULL."""
 
@@ -136,7 +136,7 @@ class BoundQuery:
         return (*self.predicates, *group.keys, *(a.arg for a in group.aggregates if a.arg is not None))
 
     @property
-    def columns(self) -> frozenset[Column]:
+    def columns(self) -> frozenset[SourceColumn]:
         """Every source column the query uses, time columns not included unless it names them."""
         return frozenset((*self.named, *(c for e in self.expressions for c in columns_of(e))))
 

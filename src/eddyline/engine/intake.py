@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.as_text import as_text
 from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.expr import Column, Expr
+from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundStream
 from eddyline.bound.types import STRING, as_kept, logical, sql_type
 from eddyline.errors import JobError
@@ -101,7 +101,7 @@ def with_time(stream: BoundStream, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
     inputs = columns_for(stream, as_it_travels(batch.select(_present(stream, batch))), stream.computed.reads)
     columns: dict[Expr, pa.Array] = {
-        Column(0, field.name, field.type): inputs.column(field.name) for field in inputs.schema
+        SourceColumn(0, field.name, field.type): inputs.column(field.name) for field in inputs.schema
     }
     times = evaluate(stream.computed.expr, columns, batch.num_rows, ErrorCount())
     return batch.append_column(pa.field(str(stream.time), times.type), times)

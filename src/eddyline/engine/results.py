@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.expr import Column, Expr
+from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundQuery, GroupBy
 from eddyline.codec import Snapshot
 from eddyline.engine.group_by import Grouping, GroupingSnapshot
@@ -243,7 +243,7 @@ class GroupResults:
             if name.startswith("value "):
                 source, column = name.removeprefix("value ").split(" ", 1)
                 type = self._query.sources[int(source)].stream.schema.field(column).type
-                values[Column(int(source), column, type)] = array
+                values[SourceColumn(int(source), column, type)] = array
         first, last = batch.column("first").to_numpy(), batch.column("last").to_numpy()
         places = {source: batch.column(f"place {source}").to_numpy() for source in self._clocks}
         return _WaitingTuples(values, first, last, places)
@@ -276,7 +276,7 @@ class _WaitingTuples:
         columns = {"first": pa.array(self.first), "last": pa.array(self.last)}
         columns |= {f"place {source}": pa.array(places) for source, places in self.places.items()}
         for expr, array in self.values.items():
-            assert isinstance(expr, Column)
+            assert isinstance(expr, SourceColumn)
             columns[f"value {expr.source} {expr.name}"] = array
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 

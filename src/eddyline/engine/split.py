@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount, evaluate, mask
-from eddyline.bound.expr import Column, Expr
+from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import WindowKind
 from eddyline.bound.types import decode
 from eddyline.engine.intake import as_it_travels, columns_for, event_times, take_in
@@ -210,7 +210,7 @@ def _kept(needed: Sequence[Expr], values: dict[Expr, pa.Array], rows: int, error
 
 def _columns(plan: Plan, source: int, batch: pa.RecordBatch) -> dict[Expr, pa.Array]:
     fields = plan.query.sources[source].stream.schema
-    return {Column(source, n, fields.field(n).type): batch.column(i) for i, n in enumerate(batch.schema.names)}
+    return {SourceColumn(source, n, fields.field(n).type): batch.column(i) for i, n in enumerate(batch.schema.names)}
 
 
 def _plain(array: pa.Array) -> pa.Array:

@@ -16,13 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount, mask
-from eddyline.bound.expr import Column as ColumnExpr
 from eddyline.bound.expr import Expr, Literal
+from eddyline.bound.expr import SourceColumn as ColumnExpr
 from eddyline.bound.functions import call
 from eddyline.optimizer.costs import StepCosts
 from eddyline.routing.scheduler import LARGEST
 from eddyline.state.arena import Arena
-from eddyline.state.column import Column
+from eddyline.state.column import SourceColumn
 from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND, Limits
 from eddyline.state.stem import SteM
@@ -66,7 +66,7 @@ def _round(arena: Arena, clock: Callable[[], float]) -> Mapping[str, float]:
     row = watch(lambda: _fill(plain)) / _ROWS
     in_hash = watch(lambda: _fill(hashed)) / _ROWS
     in_order = watch(lambda: _fill(ordered)) / _ROWS
-    component = watch(lambda: _fill_column(Column(arena, "i8"))) / _ROWS
+    component = watch(lambda: _fill_column(SourceColumn(arena, "i8"))) / _ROWS
     rows = np.arange(_ROWS, _ROWS + PACKET)
     here, missing = hashed.rows.key_values((_KEY,)), np.full(2 * _ROWS, -1)
     miss = watch(lambda: _drain_hash(hashed, missing, rows)) / PACKET
@@ -124,7 +124,7 @@ def _fill(stem: SteM, fan_out: int = FAN_OUT) -> None:
         stem.build(stem.built, PACKET)
 
 
-def _fill_column(column: Column) -> None:
+def _fill_column(column: SourceColumn) -> None:
     values = np.arange(PACKET)
     for _ in range(PACKETS):
         column.append(values)

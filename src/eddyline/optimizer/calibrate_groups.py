@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.bound.expr import Aggregate, Column, Expr, columns_of
+from eddyline.bound.expr import Aggregate, Expr, SourceColumn, columns_of
 from eddyline.bound.functions import call
 from eddyline.bound.model import BoundQuery, BoundSource, BoundStream, GroupBy, Output, Window, WindowKind
 from eddyline.plan.plan import Plan
@@ -63,8 +63,8 @@ def _query() -> BoundQuery:
     schema = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("v", pa.int64())])
     stream = BoundStream("s", schema, "ts")
     window = Window(WindowKind.RANGE, _SECOND)
-    keys = [Column(source, "k", pa.int64()) for source in (0, 1)]
-    added = Aggregate("SUM", Column(0, "v", pa.int64()), False, pa.int64())
-    group = GroupBy((Column(1, "v", pa.int64()),), (added,), None, _SECOND)
+    keys = [SourceColumn(source, "k", pa.int64()) for source in (0, 1)]
+    added = Aggregate("SUM", SourceColumn(0, "v", pa.int64()), False, pa.int64())
+    group = GroupBy((SourceColumn(1, "v", pa.int64()),), (added,), None, _SECOND)
     sources = tuple(BoundSource(alias, stream, window) for alias in ("a", "b"))
     return BoundQuery(sources, (call("=", keys),), (Output("s", added),), group)

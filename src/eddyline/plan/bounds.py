@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eddyline.bound.expr import Call, Column, Expr, Literal
+from eddyline.bound.expr import Call, Expr, Literal, SourceColumn
 from eddyline.bound.model import BoundQuery, WindowKind
 
 UNBOUND = 1 << 61
@@ -123,7 +123,7 @@ def _at_most_sum(left: Expr, right: Expr, slack: int, query: BoundQuery, negate:
 
 
 def _linear(expr: Expr, query: BoundQuery) -> Linear | None:
-    if isinstance(expr, Column) and expr.source >= 0:
+    if isinstance(expr, SourceColumn) and expr.source >= 0:
         stream = query.sources[expr.source].stream
         exact = pa.types.is_timestamp(expr.type) and expr.type.unit != "ns"
         return ({expr.source: 1}, 0) if exact and expr.name == stream.time else None

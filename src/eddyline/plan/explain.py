@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from eddyline.bound.expr import Aggregate, Call, Column, Expr, Literal
+from eddyline.bound.expr import Aggregate, Call, Expr, Literal, SourceColumn
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.cql.units import duration_text
 from eddyline.plan.bounds import UNBOUND
@@ -66,7 +66,7 @@ def describe(partitioning: Partitioning, query: BoundQuery) -> str:
 
 def _key_text(key: Expr | None, query: BoundQuery) -> str:
     assert key is not None
-    return key.name if isinstance(key, Column) else text(key, query)
+    return key.name if isinstance(key, SourceColumn) else text(key, query)
 
 
 def warnings(query: BoundQuery) -> list[str]:
@@ -220,7 +220,7 @@ def _grouping(query: BoundQuery) -> str:
 
 def text(expr: Expr, query: BoundQuery) -> str:
     """An expression, near enough to SQL to be recognised."""
-    if isinstance(expr, Column):
+    if isinstance(expr, SourceColumn):
         return f"{query.sources[expr.source].alias}.{expr.name}" if expr.source >= 0 else f"{expr.name}()"
     if isinstance(expr, Literal):
         if pa.types.is_duration(expr.type) and isinstance(expr.value, int):

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from eddyline.bound.collected import NAMES as COLLECTED
-from eddyline.bound.expr import Column, Expr, columns_of, sources_of
+from eddyline.bound.expr import Expr, SourceColumn, columns_of, sources_of
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import is_opaque
 from eddyline.errors import SettingError
@@ -49,7 +49,7 @@ class Grouped:
     """False for an operator above one that groups: its tuples have weights, but are not grouped again."""
     keys: tuple[Expr, ...]
     """Keys that are compared with keys of sources outside the span; each reads one source."""
-    columns: tuple[Column, ...]
+    columns: tuple[SourceColumn, ...]
     values: tuple[Expr, ...]
     rows: tuple[int, ...]
     """Sources whose rows are all kept apart, because a needed column cannot be compared."""
@@ -111,5 +111,5 @@ def _within(expr: Expr, span: int) -> bool:
     return bool(sources_of(expr)) and all(span >> s & 1 for s in sources_of(expr))
 
 
-def _columns(exprs: Iterable[Expr]) -> list[Column]:
+def _columns(exprs: Iterable[Expr]) -> list[SourceColumn]:
     return list(dict.fromkeys(c for e in exprs for c in sorted(columns_of(e), key=lambda c: (c.source, c.name))))

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.bound.expr import Call, Column, Expr, Literal
+from eddyline.bound.expr import Call, Expr, Literal, SourceColumn
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import is_number, physical
 from eddyline.kernels import groups as kernels
@@ -158,7 +158,7 @@ def _way(axis: Axis, source: int) -> object:
 def _of_stream(expr: Expr) -> Expr:
     if isinstance(expr, Call):
         return replace(expr, args=tuple(_of_stream(arg) for arg in expr.args))
-    return replace(expr, source=0) if isinstance(expr, Column) else expr
+    return replace(expr, source=0) if isinstance(expr, SourceColumn) else expr
 
 
 # Key classes

@@ -24,7 +24,7 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 
 from eddyline.bound.aggregates import state_types
-from eddyline.bound.expr import Column, Expr, columns_of, sources_of
+from eddyline.bound.expr import Expr, SourceColumn, columns_of, sources_of
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import physical
 from eddyline.plan.graph import Equality, JoinGraph, join_graph
@@ -304,7 +304,7 @@ class Plan:
         predicates = [p for p in self._checks if self._completes(span, target, p) and p not in decided_ranges]
         return Probe(stem, target, access, tuple(equalities), tuple(predicates))
 
-    def _gathered(self) -> tuple[Column, ...]:
+    def _gathered(self) -> tuple[SourceColumn, ...]:
         group, outputs = self.query.group, self.query.outputs
         exprs: list[Expr] = [o.expr for o in outputs] if group is None else [*group.keys]
         if group is not None:

@@ -11,7 +11,7 @@ from eddyline.bound import functions
 from eddyline.bound import types as t
 from eddyline.bound.bind import bind
 from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.expr import Call, Column, Expr, walk
+from eddyline.bound.expr import Call, Expr, SourceColumn, walk
 from eddyline.cql.script import parse
 from eddyline.testing.expressions import TEMPLATES, random_expr
 from eddyline.testing.rewrite import attempt
@@ -68,7 +68,9 @@ def test_random_expressions_as_duckdb() -> None:
         columns = columns_of(table)
         texts = [random_expr(rng, rng.choice(WANTED), columns, rng.randint(1, 3)) for _ in range(25)]
         CONNECTION.register("s", table)
-        env: dict[Expr, pa.Array] = {Column(0, n, table[n].type): table[n].combine_chunks() for n in table.column_names}
+        env: dict[Expr, pa.Array] = {
+            SourceColumn(0, n, table[n].type): table[n].combine_chunks() for n in table.column_names
+        }
         for text, expr in zip(texts, bound(texts, table.schema), strict=True):
             drawn |= {e.name for e in walk(expr) if isinstance(e, Call)}
             mine = evaluate(expr, env, ROWS, ErrorCount())

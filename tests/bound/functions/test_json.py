@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import eddyline as el
 from eddyline.bound import types as t
 from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.expr import Column, Literal
+from eddyline.bound.expr import Literal, SourceColumn
 from eddyline.bound.functions import TypeMismatch, call
 from tests.support.properties import examples
 
@@ -36,7 +36,7 @@ PATHS: list[object] = [
     "", 0, -1, 9, '$."a.b"', "a.b", "$.a[1]", "$.a.a[0]", "n", "$.t", None,
 ]  # fmt: skip
 DB = duckdb.connect()
-COLUMN = Column(0, "a", t.STRING)
+COLUMN = SourceColumn(0, "a", t.STRING)
 
 
 def ours(name: str, texts: list[str | None], *paths: object) -> tuple[list[Any], int]:

@@ -10,11 +10,11 @@ import pytest
 
 from eddyline.bound import types as t
 from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.expr import Column, Literal
+from eddyline.bound.expr import Literal, SourceColumn
 from eddyline.bound.functions import call
 from eddyline.bound.types import TypeMismatch
 
-TEXT = Column(0, "x", t.STRING)
+TEXT = SourceColumn(0, "x", t.STRING)
 FORMATS = [
     "%d.%m.%Y %H:%M:%S", "%d.%m.%Y", "%Y-%m-%dT%H:%M:%S.%f", "%m/%d/%y %I:%M %p", "%d%m%Y", "%Y%m%d%H%M%S", "%d1%m",
     "%-d %b %Y", "%A %d %B %Y", "%a, %d %b %Y %T %z", "%Y-%m-%d %H:%M:%S%z", "%H %p", "%g", "%n", "%S.%n", "%f%%",

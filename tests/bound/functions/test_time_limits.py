@@ -9,7 +9,7 @@ import pytest
 
 from eddyline.bound import types as t
 from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.expr import Column, Literal
+from eddyline.bound.expr import Literal, SourceColumn
 from eddyline.bound.functions import call, cast
 from tests.support.grid import Case, col, differences, lit, ours
 
@@ -93,7 +93,7 @@ def test_make_timestamp() -> None:
 
 def test_coarse_columns() -> None:
     """What microseconds cannot hold is NULL."""
-    seconds = Column(0, "a", pa.timestamp("s"))
+    seconds = SourceColumn(0, "a", pa.timestamp("s"))
     given = [t.EARLIEST // 10**6 - 1, t.EARLIEST // 10**6, t.LATEST // 10**6, t.LATEST // 10**6 + 1]
     result = evaluate(call("epoch_us", [seconds]), {seconds: pa.array(given, seconds.type)}, 4, ErrorCount())
     assert result.to_pylist() == [None, t.EARLIEST, t.LATEST // 10**6 * 10**6, None]

@@ -11,7 +11,7 @@ import pytest
 
 from eddyline.bound import types as t
 from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.expr import Column, Literal
+from eddyline.bound.expr import Literal, SourceColumn
 from eddyline.bound.functions import call
 from eddyline.bound.types import TypeMismatch
 
@@ -38,7 +38,7 @@ def test_as_duckdb(zone: str, type: pa.DataType) -> None:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     theirs = connection.execute(f"SELECT epoch_us(timezone('{zone}', x)) FROM data").fetchall()
-    column = Column(0, "x", type)
+    column = SourceColumn(0, "x", type)
     expr = call("timezone", [Literal(zone, t.STRING), column])
     assert expr.type == (t.TIMESTAMP if type == t.TIMESTAMPTZ else t.TIMESTAMPTZ) and data.num_rows
     ours = evaluate(expr, {column: array}, len(array), ErrorCount()).cast(pa.int64()).to_pylist()
@@ -47,11 +47,11 @@ def test_as_duckdb(zone: str, type: pa.DataType) -> None:
 
 
 def test_no_such_zone_and_no_such_time() -> None:
-    column = Column(0, "x", t.TIMESTAMP)
+    column = SourceColumn(0, "x", t.TIMESTAMP)
     with pytest.raises(TypeMismatch, match="there is no time zone 'Europe/Berln'; did you mean 'Europe/Berlin'"):
         call("timezone", [Literal("Europe/Berln", t.STRING), column])
     with pytest.raises(TypeMismatch, match="AT TIME ZONE does not take"):
-        call("timezone", [Literal("UTC", t.STRING), Column(0, "x", t.INT64)])
+        call("timezone", [Literal("UTC", t.STRING), SourceColumn(0, "x", t.INT64)])
     errors = ErrorCount()
     expr = call("timezone", [Literal("Asia/Tokyo", t.STRING), column])
     far = pa.array([t.EARLIEST, t.LATEST, 0], pa.int64()).view(t.TIMESTAMP)
