@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from eddyline.bound.expr import Expr
-from eddyline.bound.expr import SourceColumn as Name
+from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.state.arena import Arena
-from eddyline.state.column import SourceColumn
+from eddyline.state.column import Column
 from eddyline.state.layout import Layout
 from eddyline.state.prober import Prober
 from eddyline.state.probing import NO_BOUND, Limits
@@ -24,9 +23,9 @@ from eddyline.state.view import View
 from tests.support.properties import examples
 from tests.support.regions import check_regions, taken
 
-K0, S0, X0 = Name(0, "k", pa.int64()), Name(0, "s", pa.string()), Name(0, "x", pa.int64())
-K1, X1 = Name(1, "k", pa.int64()), Name(1, "x", pa.int64())
-K2 = Name(2, "k", pa.int64())
+K0, S0, X0 = SourceColumn(0, "k", pa.int64()), SourceColumn(0, "s", pa.string()), SourceColumn(0, "x", pa.int64())
+K1, X1 = SourceColumn(1, "k", pa.int64()), SourceColumn(1, "x", pa.int64())
+K2 = SourceColumn(2, "k", pa.int64())
 BASES = (
     Layout(True, False, (X0,), (K0, S0), ((K0,),), (X0,), edges=((K0,), (K0, S0))),
     Layout(True, False, (), (K1,), ((K1,),), (X1,)),
@@ -336,10 +335,10 @@ def test_what_is_freed_is_given_back_and_comes_zeroed(where: str, tmp_path: Path
     assert sorted(arena.freed) == sorted(given) and not base_regions & set(given)
     assert arena.bytes <= before + 2**16
     for _ in given:
-        column = SourceColumn(arena, "u1")
+        column = Column(arena, "u1")
         column.reserve(1 << 20)
         assert column._region in given and not column.values[: 1 << 20].any()
-    assert arena.freed == [] and SourceColumn(arena, "i8")._region == arena.regions - 1
+    assert arena.freed == [] and Column(arena, "i8")._region == arena.regions - 1
 
 
 def index_by(arena: Arena, stem: SteM, indexes: Sequence[tuple[Expr, ...]]) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eddyline.bound.expr import SourceColumn as Name
+from eddyline.bound.expr import SourceColumn
 from eddyline.state.arena import Arena
 from eddyline.state.layout import Layout
 from eddyline.state.stem import SteM
 from eddyline.state.view import View
 
-K = Name(0, "k", pa.int64())
+K = SourceColumn(0, "k", pa.int64())
 LAYOUT = Layout(True, False, (K,), (K,), (), (), edges=((K,),))
 
 

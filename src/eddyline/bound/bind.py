@@ -7,7 +7,7 @@
     >>> query.schema.names, len(query.predicates)
     (['y'], 2)
 
-The query needs no further checks: `BoundQuery` checks itself when it is made, and no later stage looks at the text again.
+The query needs no further checks: `BoundQuery` checks itself when it is made; no later stage looks at the text again.
 """
 
 from __future__ import annotations

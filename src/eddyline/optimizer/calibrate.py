@@ -16,13 +16,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount, mask
-from eddyline.bound.expr import Expr, Literal
-from eddyline.bound.expr import SourceColumn as ColumnExpr
+from eddyline.bound.expr import Expr, Literal, SourceColumn
 from eddyline.bound.functions import call
 from eddyline.optimizer.costs import StepCosts
 from eddyline.routing.scheduler import LARGEST
 from eddyline.state.arena import Arena
-from eddyline.state.column import SourceColumn
+from eddyline.state.column import Column
 from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND, Limits
 from eddyline.state.stem import SteM
@@ -33,8 +32,8 @@ FAN_OUT = 4
 LEAST = 1e-11
 """Seconds that anything costs, where the clock shows no difference."""
 
-_KEY: Expr = ColumnExpr(0, "k", pa.int64())
-_OTHER: Expr = ColumnExpr(1, "k", pa.int64())
+_KEY: Expr = SourceColumn(0, "k", pa.int64())
+_OTHER: Expr = SourceColumn(1, "k", pa.int64())
 _CONDITION = call("<", [call("+", [_KEY, _OTHER]), Literal(0, pa.int64())])
 """Of a pair that no index finds, and that does not match."""
 _ROWS = PACKET * PACKETS
@@ -66,7 +65,7 @@ def _round(arena: Arena, clock: Callable[[], float]) -> Mapping[str, float]:
     row = watch(lambda: _fill(plain)) / _ROWS
     in_hash = watch(lambda: _fill(hashed)) / _ROWS
     in_order = watch(lambda: _fill(ordered)) / _ROWS
-    component = watch(lambda: _fill_column(SourceColumn(arena, "i8"))) / _ROWS
+    component = watch(lambda: _fill_column(Column(arena, "i8"))) / _ROWS
     rows = np.arange(_ROWS, _ROWS + PACKET)
     here, missing = hashed.rows.key_values((_KEY,)), np.full(2 * _ROWS, -1)
     miss = watch(lambda: _drain_hash(hashed, missing, rows)) / PACKET
@@ -124,7 +123,7 @@ def _fill(stem: SteM, fan_out: int = FAN_OUT) -> None:
         stem.build(stem.built, PACKET)
 
 
-def _fill_column(column: SourceColumn) -> None:
+def _fill_column(column: Column) -> None:
     values = np.arange(PACKET)
     for _ in range(PACKETS):
         column.append(values)
