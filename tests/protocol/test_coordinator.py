@@ -40,7 +40,7 @@ def test_every_slot_has_to_tell_once(tmp_path: Path) -> None:
     decision = world.begin()
     records = [world.turn(decision, slot, a=[(1, 1)], b=[(1, 1)]).record for slot in (0, 1)]
     for some in ([], records[:1], [*records, records[0]]):
-        with pytest.raises(JobError, match="not every slot told what it did"):
+        with pytest.raises(JobError, match="not every slot returned its record"):
             world.coordinator.finish(decision, some)
     assert world.coordinator.finish(decision, records).rows_in == 2 and world.coordinator.commit.batch == 0
 

@@ -1,1 +1,1 @@
-"""Changing the plan of a slot while it runs."""
+"""Migration: the change of a slot's plan while the slot runs."""

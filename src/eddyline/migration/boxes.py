@@ -1,23 +1,25 @@
 """Migration boxes: the smallest parts in which two plans differ.
 
-What an intermediate SteM holds is told by its signature alone, its span and the selections that its tuples have passed
-(the bit map of applied predicates of the dissertation, 13.3.2), whichever way it was computed. So states match by that.
-A box has at its top an operator that both plans have, with other children: what it gives is the same before and after.
-At its bottom are states that both plans keep; between them are those that only the old or only the new plan has.
+The signature of an intermediate SteM alone tells its content: its span and the selections that its tuples have passed
+(the bit map of applied predicates of the dissertation, 13.3.2). The way in which it was computed does not matter. So
+states with the same signature match.
+At the top of a box is an operator that both plans have, with different children: its output is the same before and
+after. At its bottom are states that both plans keep; between them are the states that only one of the plans has.
 
-Selections that move between operators change states of the same span. One that is *pushed down* makes a state of the
-old one by applying to it what is missing: it is *filtered*, and there is no need to join anything again. So it is at
-the bottom of the box above and, if the plans differ below it, at the top of another, in which the new plan joins
-nothing: what it would give comes of the old state. One that is *pulled up* makes a state with tuples that the old one
-lacks: it is as new as one of another span, and computed from what is below it.
+Selections that move between operators change states of the same span. If a selection is *pushed down*, the new state is
+made from the old one: the missing selections are applied to its tuples, and no join is repeated. Such a state is
+*filtered*. It is at the bottom of the box above it. If the plans differ below it too, it is also at the top of another
+box; the new plan joins nothing there, because its output comes from the old state. If a selection is *pulled up*, the
+new state has tuples that the old one lacks. It counts as a fresh state, like one of another span, and is computed from
+the states below it.
 
-With a group-by that is pushed below a join, or merged back, it is the same. A state whose tuples have weights stands
-for all combinations of its span, whichever of them were put together; so two such states match, and one is made of a
-state without weights by putting its tuples together. Its tuples cannot be taken apart again: without weights it is new.
+The same holds for a group-by that is pushed below a join or merged back. A state whose tuples have weights stands for
+all combinations of its span, however they were grouped; so two such states match. A state with weights is made from one
+without by grouping its tuples. Grouped tuples cannot be taken apart again, so the reverse is a fresh state.
 
-States are told by their spans, but for one: what an operator over a single source gives (tree.state_of).
+A span identifies a state, with one exception: the output of an operator over a single source (tree.state_of).
 
-Projections change no state wherever they are: tuples are row numbers, and the payload is gathered for results alone.
+Projections never change a state: tuples are row numbers, and the payload is gathered for results only.
 """
 
 from __future__ import annotations
@@ -30,21 +32,22 @@ from eddyline.plan.tree import Tree, passed, state_of, weighted
 
 @dataclass(frozen=True)
 class Box:
-    """One place in which two plans differ, by states."""
+    """One place in which two plans differ. All fields hold states (`state_of`)."""
 
     top: int
     leaves: tuple[int, ...]
     dropped: tuple[int, ...]
-    """States of the old plan that the new one has not."""
+    """States that only the old plan has."""
     fresh: tuple[int, ...]
     """States that only the new plan has, each after those below it."""
     filtered: tuple[int, ...] = ()
-    """Leaves that have passed more selections in the new plan than in the old one, or have weights there alone."""
+    """Leaves that have passed more selections in the new plan than in the old one, or have weights only in the new
+    plan."""
 
 
 def boxes(old: Tree, new: Tree, selections: Sequence[int] = ()) -> list[Box]:
-    """Where two plans of the same sources differ; disjoint but for what is at the top of one and the bottom of another.
-    Selections are given by the sources that they need.
+    """Find the boxes in which two plans of the same sources differ. Boxes are disjoint, except that the top of one may
+    be at the bottom of another. `selections` holds, for each selection, the sources that it needs.
 
     >>> boxes(Tree((Tree((0, 1)), 2)), Tree((0, Tree((1, 2)))))
     [Box(top=7, leaves=(1, 2, 4), dropped=(3,), fresh=(6,), filtered=())]
@@ -69,8 +72,8 @@ def boxes(old: Tree, new: Tree, selections: Sequence[int] = ()) -> list[Box]:
 
 
 def _told(tree: Tree, selections: Sequence[int]) -> dict[int, int]:
-    """By operator what tells its state from others of the span: selections that were passed and, one bit more, whether
-    tuples have weights."""
+    """By operator, what distinguishes its state from others of the span: the selections that its tuples have passed
+    and, in one more bit, whether its tuples have weights."""
     heavy, done = weighted(tree), passed(tree, selections)
     return {state: done[t.span] | (t.span in heavy) << len(selections) for state, t in operators(tree).items()}
 
@@ -85,7 +88,7 @@ def _children(tree: Tree, done: Mapping[int, int]) -> set[tuple[int, int]]:
 
 
 def _inside(tree: Tree, bottom: Collection[int]) -> tuple[list[int], list[int]]:
-    """The spans below an operator down to those at the bottom, and these."""
+    """The states below an operator, down to those at the bottom; and the states at the bottom."""
     inside, leaves = [], []
     for child in tree.children:
         if state_of(child) in bottom:

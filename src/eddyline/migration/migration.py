@@ -1,20 +1,20 @@
-"""A migration: the states of a new plan come to be beside the running one, until that can be left.
+"""A migration: builds the states of a new plan beside those of the running plan, until the running plan can be dropped.
 
-Both strategies run the operators in which the plans differ on a second eddy, the *track*, over the same rows: it has
-views of the SteMs that both plans keep, and SteMs of its own for states that only the new one has. What is old and what
-is new is a comparison of row numbers. A state of the same span whose tuples passed fewer selections in the old plan is
-looked at in the same way: its tuples start with the signature that they have there, pass what is missing, and are built
-into the SteM of the new plan, where they may be put together (see boxes.py).
+Both strategies run the operators in which the plans differ on a second eddy, the *track*, over the same rows. The track
+has views of the SteMs that both plans keep, and SteMs of its own for the states that only the new plan has. Old and new
+rows are told apart by their row numbers. If the tuples of a state have passed fewer selections in the old plan, the
+track has a view of that state too: its tuples start with their old signature, pass the missing selections, and are
+built into the SteM of the new plan, where they may be grouped (see boxes.py).
 
-- *Moving state* builds the live rows of the views, some at a time between packets of the running plan, so that the
-  states of the new plan are made of what is there, and then of what has come meanwhile. Its results are known, so
-  nothing leaves the track. When it has caught up, the plan can be changed.
-- *Parallel track* builds only rows that come from now on. What it joins of them, tuples of new rows alone, goes out,
-  and the running plan leaves them out of what it gives (`Scope.own`): so every result is made once, by one of the
-  two. When no old row lives any more, the states of the new plan have all there is, and the plan can be changed.
+- *Moving state* builds the live rows of the views in the track, a slice at a time between packets of the running plan:
+  first the rows that are there, then those that have arrived meanwhile. The running plan makes all results, so nothing
+  leaves the track. When the track has caught up, the plan can be changed.
+- *Parallel track* builds only rows that arrive after its start. Its results, tuples of new rows only, go to the running
+  plan, which drops the same tuples from its own output (`Scope.own`). So each result is made exactly once, by one of
+  the two. When no old row is live any more, the states of the new plan are complete, and the plan can be changed.
 
-A plan is changed between a commit and the next batch, when nothing is in flight. Until then everything here is
-committed and wound back with the slot. Results never depend on it: if its state is lost, the slot goes on with the old
+A plan is changed between a commit and the next batch, when nothing is in flight. Until then the migration is committed
+and wound back together with the slot. Results never depend on it: if its state is lost, the slot continues with the old
 plan, and may begin the migration again.
 """
 
@@ -42,12 +42,12 @@ from eddyline.state.view import View, ViewSnapshot
 
 
 class MigrationSnapshot(Snapshot, frozen=True):
-    """A migration that goes on: to which plan, how far it has come, and what it has beside the running plan."""
+    """A migration under way: its target plan, its progress, and its state beside that of the running plan."""
 
     plan: str
     parallel: bool
     first: tuple[int, ...]
-    """By source the first new row."""
+    """The first new row of each source."""
     views: tuple[ViewSnapshot, ...]
     stems: tuple[StemSnapshot, ...]
     moved: int
@@ -58,7 +58,7 @@ class MigrationSnapshot(Snapshot, frozen=True):
 
 
 class Migration:
-    """From the plan that an eddy runs to another."""
+    """The change from the plan that an eddy runs to another plan."""
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class Migration:
         first: Sequence[int] | None = None,
         tuning: MigrationTuning = DEFAULT,
     ) -> None:
-        """`stems` are those of the running plan; `first` says, by source, where new rows begin in a parallel track that
-        another process began."""
+        """`stems` are those of the running plan. `first` is set if another process began the parallel track: the first
+        new row of each source."""
         query, old = eddy.plan.query, eddy.plan
         self.plan, self.parallel, self._eddy, self._stems = plan_of(query, tree), parallel, eddy, stems
         self.boxes = boxes(old.tree, tree, old.selections)
@@ -81,16 +81,16 @@ class Migration:
         self._streams = [s for s in range(self._sources) if not query.sources[s].stream.is_table]
         new = (stem.built for stem in stems[: self._sources])
         self.first = list(first or new)
-        """By source the first new row."""
+        """The first new row of each source."""
         filtered = {span for b in self.boxes for span in b.filtered}
         streams = sum(1 << s for s in self._streams)
-        tops = {b.top for b in self.boxes if b.top & streams} - filtered  # tables give nothing new
+        tops = {b.top for b in self.boxes if b.top & streams} - filtered  # a table has no new rows
         leaves = {leaf for b in self.boxes for leaf in b.leaves}
         fresh = {span for b in self.boxes for span in b.fresh}
         held = {state_of(t): stem for t, stem in zip(old.materialised, stems[self._sources :], strict=True)}
         held |= {1 << s: stems[s] for s in range(self._sources)}
         self._spans = [*(1 << s for s in range(self._sources)), *map(state_of, self.plan.materialised)]
-        """The number of each SteM of the new plan (`state_of`)."""
+        """The state of each SteM of the new plan (`state_of`)."""
         self._views: dict[int, View] = {}
         self._own: dict[int, SteM] = {}
         track: list[SteM | View] = []
@@ -107,7 +107,7 @@ class Migration:
                 track.append(self._views.get(span, stem))
         track += [view for view in self._views.values() if view.rows.carried is not None and view not in track]
         self._order = sorted(leaves, key=lambda leaf: -held[leaf].held)
-        """The leaves, the largest first: what is built first finds nothing to match."""
+        """The leaves, the largest first: tuples of the leaf that is built first find no matches."""
         self._handed: list[Packet] = []
         give = self._handed.append if parallel else _forget
         scope = Scope(
@@ -123,26 +123,25 @@ class Migration:
         self._came = self._came_before = self._there
         """Rows and tuples that the leaves had at the last step, and at the last commit."""
         self.predicted: Mapping[str, float] = {}
-        """What the optimizer believed of it when it proposed it (optimizer/migration_costs.py)."""
+        """The costs that the optimizer estimated when it proposed the migration (optimizer/migration_costs.py)."""
         self.duration = 0.0
-        """Seconds of event time, if somebody knows."""
+        """How long the migration has taken, in seconds of event time; 0 if unknown."""
         self._chunk = tuning.chunk
         self.moved, self.batches, self.seconds, self.longest = 0, 0, 0.0, 0.0
-        """Rows and tuples that were built in views, batches that went by, the time all this took, and the most at
-        once."""
+        """Rows and tuples built in views, batches gone by, the total time, and the longest time of one step."""
 
     def _begin(self, span: int, stem: SteM) -> int:
-        """The first row that the track is to see."""
+        """The first row of a stem that the track sees."""
         if not self.parallel or not stem.layout.timed:  # tables are neither old nor new
             return stem.rows.min_live
         return stem.built if stem.layout.components else self.first[span.bit_length() - 1]
 
-    # Going on
+    # Progress
 
     def step(self, seconds: float, least: int = 0) -> None:
-        """Go on for so long, or until there is nothing more to do; but for so many rows at least, and for twice what
-        the leaves got since the last step, or what comes would be more than what is moved. A parallel track keeps up
-        with the running plan."""
+        """Work for `seconds`, or until nothing is left to do. In any case move at least `least` rows, and at least
+        twice as many as the leaves got since the last step: otherwise rows could arrive faster than they are moved. A
+        parallel track does not stop before it has caught up with the running plan."""
         begin = self._eddy.clock()
         until = math.inf if self.parallel else begin + seconds
         came = self._there
@@ -164,8 +163,9 @@ class Migration:
         self.longest = max(self.longest, took)
 
     def flush(self) -> bool:
-        """At the end of a batch nothing is in flight; whether the running plan has something to do with what came. What
-        that made since the last step is moved too, or there would always be something left."""
+        """Finish all tuples in flight at the end of a batch; returns whether the running plan has work to do as a
+        result. Rows that the running plan has made since the last step are moved too: otherwise some would always be
+        left."""
         if self.parallel:
             self.step(math.inf)
         else:
@@ -177,14 +177,14 @@ class Migration:
         return not self._eddy.is_idle
 
     def _hand_over(self) -> None:
-        """What was joined here goes on in the running plan, which probes nothing now: it may build on what it gets."""
+        """Pass the track's results to the running plan. It is not probing at this moment, so it may build them."""
         for packet in self._handed:
             self._eddy.take_over(packet)
         self._handed.clear()
 
     @property
     def _behind(self) -> int | None:
-        """A leaf of which not all rows are built here."""
+        """A leaf with rows that are not built here yet; None if there is no such leaf."""
         return next((leaf for leaf in self._order if self._views[leaf].behind), None)
 
     @property
@@ -194,7 +194,7 @@ class Migration:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the plan can be changed, when nothing is in flight and all is committed."""
+        """Whether the plan can be changed as soon as nothing is in flight and everything is committed."""
         if self._behind is not None:
             return False
         return not self.parallel or all(self._stems[s].rows.min_live >= self.first[s] for s in self._involved)
@@ -208,7 +208,7 @@ class Migration:
 
     @property
     def decision(self) -> Decision:
-        """What came of it, when it is ready."""
+        """The outcome of a migration that is ready, for the report."""
         how, took = "parallel track" if self.parallel else "moving state", f"{self.seconds:.3g} s"
         what = f"{self._eddy.plan.text} -> {self.plan.text} by {how}"
         why = f"{self.moved} rows in {self.batches} batches and {took}, at most {1000 * self.longest:.3g} ms at once"
@@ -221,7 +221,8 @@ class Migration:
     # Ends
 
     def adopt(self, stems: list[SteM]) -> None:
-        """`stems`, those of the slot, become those of the new plan, which its eddy is to change to now."""
+        """Replace `stems`, those of the slot, by those of the new plan. The caller then changes its eddy to the new
+        plan."""
         old = dict(zip(map(state_of, self._eddy.plan.materialised), stems[self._sources :], strict=True))
         old |= {1 << s: stems[s] for s in range(self._sources)}
         for span, layout in zip(self._spans, self.plan.layouts, strict=True):
@@ -232,7 +233,7 @@ class Migration:
             stem.free()
 
     def free(self) -> None:
-        """The old plan goes on."""
+        """Give the migration up: the old plan continues."""
         for part in self._parts:
             part.free()
         self._eddy.enter(whole(self._eddy.plan))
@@ -241,23 +242,23 @@ class Migration:
 
     @property
     def _parts(self) -> list[SteM | View]:
-        """What is here beside the SteMs of the running plan."""
+        """Views and SteMs of the migration, beside the SteMs of the running plan."""
         return [*self._views.values(), *self._own.values()]
 
     def expire(self) -> None:
-        """After its SteMs."""
+        """Expire tuples. Call it after the slot's SteMs have expired theirs."""
         for stem in self._own.values():
             stem.expire_tuples(self._stems)
 
     def commit(self) -> None:
-        """After its SteMs."""
+        """Commit. Call it after the slot's SteMs are committed."""
         self.batches += 1
         self._came_before = self._came
         for part in self._parts:
             part.commit()
 
     def wind_back(self) -> None:
-        """Before its SteMs."""
+        """Wind back to the last commit. Call it before the slot's SteMs are wound back."""
         for part in self._parts:
             part.wind_back()
         self._came = self._came_before
@@ -266,12 +267,12 @@ class Migration:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held beside what the running plan has."""
+        """Bytes held beside those of the running plan."""
         return sum(part.nbytes for part in self._parts)
 
     @property
     def rows(self) -> int:
-        """Tuples held beside what the running plan has."""
+        """Tuples held beside those of the running plan."""
         return sum(stem.held for stem in self._own.values())
 
     def saved(self) -> MigrationSnapshot:
@@ -290,7 +291,7 @@ class Migration:
         )
 
     def restore(self, saved: MigrationSnapshot) -> None:
-        """Restore what another process left."""
+        """Restore from a snapshot."""
         for view, of_view in zip(self._views.values(), saved.views, strict=True):
             view.restore(of_view)
         for stem, of_stem in zip(self._own.values(), saved.stems, strict=True):
@@ -301,4 +302,4 @@ class Migration:
 
 
 def _forget(packet: Packet) -> None:
-    """What is known already."""
+    """Drop a packet whose results the running plan has already made."""

@@ -1,4 +1,4 @@
-"""The numbers that migrations can be tuned by. None of them changes a result."""
+"""The numbers that tune migrations. None of them changes a result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class MigrationTuning:
     """How finely the work of a migration is divided."""
 
     chunk: int = 4096
-    """Rows that are moved at a time, between two looks at the clock."""
+    """Rows that are moved at a time; the clock is read after each such chunk."""
 
 
 DEFAULT = MigrationTuning()

@@ -1,1 +1,1 @@
-"""The batch protocol: a decision, parcels for slots, a turn of every slot, one commit. Nothing here knows Spark."""
+"""The batch protocol: a decision, parcels for slots, a turn of every slot, one commit. No file here imports Spark."""

@@ -5,17 +5,18 @@
     save(slot)
     close(slot)
 
-The columns of a slot are files of its arena, which the next process maps again. It reads nothing of them, so attaching
-takes the same time whatever their size. All else is small: `save` writes it to the *header*, one packed value, and what
-is Arrow data to files beside it (state/shelf.py), both with checksums. A batch may be saved before it is committed, and
-committed or wound back by the next process: both the current state and what it takes to wind back are there.
+The columns of a slot are files of its arena. The next process maps them again and reads none of their contents, so the
+time to attach does not depend on their size. The rest of the state is small: `save` writes it to the *header*, one
+packed value, and writes Arrow data to files beside the header (state/shelf.py). Both have checksums. A slot may be
+saved after a batch that is not committed yet. The next process then commits the batch or winds it back: the files hold
+the current state and everything that is needed to wind it back.
 
-Invariant: a header says the truth about the files beside it. It is removed, under the arena's lock, before anything in
-the arena can change, and comes back, whole, only when nothing will change any more: after `save` a slot may only be
-closed. So a process that was killed in between leaves no header, and the state is *lost*; so it is when the header was
-written before the host was started again (pages may not have reached the disk), by another format, or for another
-query, and when anything in it cannot be read. Then the files are removed and the slot is new, at version 0: an arena is
-a copy of what is in the log, and never the only one.
+Invariant: a header describes the files beside it correctly. `open_slot` removes it, under the arena's lock, before
+anything in the arena can change, and `save` writes it, in one step, when nothing will change any more: after `save` a
+slot may only be closed. So a process that is killed in between leaves no header, and the state is *lost*. The state is
+also lost if the header was written before the last start of the host (pages may not have reached the disk), in another
+format or for another query, or if it cannot be read. Then the files are removed, and the slot is new, at version 0. No
+row is lost with the state: an arena is only a copy of what the log holds.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from eddyline.state.arena import Arena
 from eddyline.state.log.sealed import sealed, unsealed
 
 LAYOUT = 8
-"""Of columns, tables and files in the arena: to be raised when their layout or the meaning of a number changes."""
+"""The version of columns, tables and files in the arena. Raise it when their layout or the meaning of a number
+changes."""
 
 HEADER = "header"
 
@@ -47,7 +49,7 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 class Header(Snapshot, frozen=True):
-    """What the next process must know of an arena."""
+    """Everything that the next process must know about an arena."""
 
     format: str
     boot: str
@@ -61,14 +63,14 @@ class Header(Snapshot, frozen=True):
 
 @cache
 def arena_format() -> str:
-    """The format of arenas. It changes by itself with the types in the header."""
+    """The format of arenas: LAYOUT, and a digest of the types in the header."""
     return f"{LAYOUT}-{schema(Header)}"
 
 
 def fingerprint(query: BoundQuery, identity: str = "") -> str:
-    """Whose state it is: the bound query, whose types and expressions decide what is kept of each row, and what else
-    the caller says must be the same, such as the job, the slot and how rows are given to slots. Not the settings: they
-    only decide how the state is used."""
+    """A digest that says which slot of which query a state belongs to. The types and expressions of the bound query
+    decide what is kept of each row; `identity` holds whatever else must be the same, such as the number of the slot and
+    the number of slots. Settings are not part of it: they only decide how the state is used."""
     return hashlib.sha256(repr((query, identity)).encode()).hexdigest()
 
 
@@ -96,7 +98,7 @@ def open_slot(
                     snapshot.restore(slot, known.slot)
                     arena.regions, arena.freed = known.regions, list(known.freed)
                     return slot
-            except Exception:  # whatever is wrong with it: this is only a copy, and there is another way
+            except Exception:  # any error: the arena is only a copy, and the log can replace it
                 pass
         arena.clear()
         return Slot(query, settings, arena, clock, partial, plans=plans, tuning=tuning)
@@ -106,8 +108,8 @@ def open_slot(
 
 
 def save(slot: Slot) -> bool:
-    """Leave the state of a slot, whose batch is done and drained, to the next process; afterwards it may only be
-    closed. False if it cannot be written: then it is lost."""
+    """Leave the state of a slot, whose batch is done and drained, to the next process; afterwards the slot may only be
+    closed. Returns False if the state cannot be written: then it is lost."""
     arena = slot.arena
     try:
         state = snapshot.saved(slot)
@@ -134,12 +136,12 @@ def save(slot: Slot) -> bool:
 
 
 def close(slot: Slot) -> None:
-    """Let go of the arena: another process may open it. What was not saved is lost."""
+    """Unlock the arena, so that another process may open it. A state that was not saved is lost."""
     slot.close()
 
 
 def _take_header(arena: Arena) -> Header | None:
-    """What the header says, which is not there any more afterwards; None if the state is lost."""
+    """Read the header and remove it; None if the state is lost."""
     try:
         path = arena.path(HEADER)
         with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""A batch decision: what a batch is to do. It is durable before any slot begins; tasks read it from the checkpoint."""
+"""A batch decision: the work of one batch. It is durable before any slot begins, and tasks read it from the checkpoint."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ BatchKind = Literal["load", "rows", "end"]
 
 @dataclass(frozen=True)
 class BatchDecision:
-    """What one batch is to do."""
+    """The work of one batch."""
 
     batch: int
     kind: BatchKind
     offsets: Any
-    """Which rows, in the words of the sources."""
+    """Which rows the batch reads, in each source's own form."""
     watermarks: Reached
-    """Those of the commit that the batch begins at."""
+    """The watermarks of the commit before the batch."""
     slots: int
     merge: Mapping[int, tuple[str, ...]]
-    """By slot the segments of the log that it should merge."""
+    """The segments of the log that each slot should merge."""
     ended: tuple[str, ...] = ()
-    """Streams that this is the last batch of."""
+    """Streams that end with this batch."""
     before: str = ""
-    """The history of the commit that the batch begins at."""
+    """The history of the commit before the batch."""
     after: str = ""
-    """The history that the batch's commit ends."""
+    """The history of the commit of the batch."""
     quiet: tuple[str, ...] = ()
-    """Streams that were silent for too long when the batch began: those without a row in it are idle after it."""
+    """Streams that had been silent for too long when the batch began. Those without a row in the batch are idle after
+    it."""

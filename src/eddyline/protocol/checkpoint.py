@@ -1,13 +1,13 @@
 """The checkpoint of a job: decisions and commits, each a small JSON file, and the segments that commits name.
 
-    checkpoint.json      what the checkpoint is of, and what never changes: written once
-    decided/00000042     what was decided for batch 42, before it ran
+    checkpoint.json      describes the job that the checkpoint belongs to: written once
+    decided/00000042     the decision for batch 42, written before the batch runs
     commits/00000042     batch 42 is done
-    log/00000042-...     rows that came with batch 42 (segments)
-    small/00000042-...   state that rows cannot tell (aggregates), as of batch 42 (segments)
+    log/00000042-...     rows of batch 42 (segments)
+    small/00000042-...   state that cannot be rebuilt from rows (aggregates), as of batch 42 (segments)
 
-A commit has a *history*: a checksum over the batches up to it, so that two commits have the same one only if the same
-batches of the same checkpoint led to them. It tells copies of state on hosts apart (protocol/turn.py).
+A commit has a *history*: a checksum over the batches up to it. Two commits have the same history only if the same
+batches of the same checkpoint led to them. So a history identifies a copy of the state on a host (protocol/turn.py).
 
 A file under log/ or small/ counts if the newest commit names it; the others are orphans of failed attempts and are
 deleted. A commit names all segments whose rows may still be needed. Their number stays small because segments of
@@ -35,7 +35,7 @@ from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import UNFINISHED, Store
 
 FORMAT = 5
-"""Is raised when a job could misread what another version wrote. tests/protocol/test_formats.py watches the types."""
+"""Raise it when a job could misread the files of another version. tests/protocol/test_formats.py watches the types."""
 LOG, SMALL, COMMITS, DECIDED, ABOUT = "log", "small", "commits", "decided", "checkpoint.json"
 
 
@@ -173,7 +173,7 @@ def _compare(root: str, known: Mapping[str, Any], about: Mapping[str, Any]) -> N
 
 
 def _column_that_differs(was: str, is_now: str, what: str) -> tuple[Any, Any, str]:
-    """The first part in which two descriptions of a stream differ: its value in each, and its name."""
+    """The first field in which two descriptions of a stream differ: its value in each, and its name."""
     old, new = json.loads(was), json.loads(is_now)
     name = next(k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k))
     if name == "lateness":

@@ -28,17 +28,17 @@ class Commit:
 
     batch: int
     offsets: Any
-    """How far the sources were read, in their own words."""
+    """How far the sources were read, in each source's own form."""
     watermarks: Reached
     counts: Counts = field(default_factory=Counts)
     """The sum over all batches of the job; results do not depend on it."""
     log: tuple[LogFile, ...] = ()
     small: tuple[str, ...] = ()
     advanced: Advanced = field(default_factory=Advanced)
-    """How far slots have given results and forgotten rows: the watermarks after the batch, and what ROWS windows have
-    counted (protocol/turn.py)."""
+    """How far slots have emitted results and released rows: the watermarks after the batch, and how far ROWS windows
+    have counted (protocol/turn.py)."""
     finished: bool = False
-    """The streams have ended, and everything was flushed."""
+    """Whether the streams have ended and everything was flushed."""
     history: str = ""
     plans: Mapping[int, PlanCourse] = field(default_factory=dict)
     """The plan of each slot; results do not depend on it."""

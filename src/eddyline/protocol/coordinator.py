@@ -1,16 +1,16 @@
 """The driver's side of the batch protocol (docs/design/batch-protocol.md): decide, run, publish, commit.
 
-    begin(batch, offsets) -> what to do, or None if it is done already
-    ... the slots take their turns and each gives one record (protocol/turn.py) ...
+    begin(batch, kind, offsets) -> the decision, or None if the batch is committed already
+    ... every slot takes its turn and returns one record (protocol/turn.py) ...
     finish(decision, records)
 
-What is decided is durable before a slot begins, what a slot wrote counts only when the commit names it, and the commit
-is one write. So whatever dies, and whenever, the job goes on from the newest commit: a batch that was run again writes
-files of other names, and its results take the place of those that were published and never committed.
+The decision is durable before a slot begins, a file that a slot wrote counts only when the commit names it, and the
+commit is one write. So a job continues from the newest commit, whichever process fails at whichever moment: a batch
+that runs again writes files with other names, and its results replace those that were published but not committed.
 
-Each commit ends a *history*: a digest of everything that was decided since the checkpoint was made. State that a slot
-left on a host says between which two histories it lies, so it is used only where it belongs, whatever happened to
-other attempts in between.
+Each commit ends a *history*: a digest of all decisions since the checkpoint was made. The state that a slot leaves on a
+host names the histories before and after its batch, so it is used only where it belongs, whatever other attempts did in
+between.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.record import COMBINED, Record
 
 MERGED = 8
-"""So many segments of like size of one slot are merged into one."""
+"""When a slot has this many segments of similar size, they are merged into one."""
 KEPT = 2
-"""Commits between two collections of orphans: listing folders costs time."""
+"""Orphans are collected at every KEPT-th commit, because listing folders takes time."""
 
 
 class Publisher(Protocol):
-    """Gives results to the world."""
+    """Makes staged results visible to readers."""
 
     def publish(self, batch: int, staged: Mapping[Outlet, Sequence[str]]) -> None:
-        """These files are the results of the batch, by outlet, in place of any that it had."""
+        """Publish these files, by outlet, as the results of the batch; they replace earlier results of the batch."""
 
     def forget_after(self, batch: int) -> None:
-        """Results of later batches were never committed: they go."""
+        """Remove the results of later batches: they were never committed."""
 
 
 class Coordinator:
-    """Goes from commit to commit."""
+    """Decides and commits the batches of one job, one after the other."""
 
     def __init__(
         self,
@@ -60,8 +60,8 @@ class Coordinator:
         slots: int,
         silence: Silence | None = None,
     ) -> None:
-        """`streams` makes fresh watermarks; `horizon` says how old rows of each stream may be that are still needed,
-        when slots have advanced to these watermarks; `silence` which streams are idle, if any may be."""
+        """`streams` makes fresh watermarks. `horizon` returns, for each stream, the time before which no row is needed
+        once slots have advanced so far. `silence` says which streams are idle; None if no stream can become idle."""
         self._checkpoint, self._fresh, self._horizon, self._publisher = checkpoint, streams, horizon, publisher
         self._slots, self._silence = slots, silence or Silence((), None)
         self.commit = checkpoint.last() or Commit(-1, None, streams().reached, history=checkpoint.history)
@@ -71,8 +71,8 @@ class Coordinator:
     def begin(
         self, batch: int, kind: BatchKind, offsets: Any, ended: Sequence[str] = (), unread: Iterable[str] = ()
     ) -> BatchDecision | None:
-        """What the batch is to do; None if it is committed already. `ended` are the streams that it is the last batch
-        of; `unread` those that may have rows that it leaves for later."""
+        """Decide a batch; None if it is committed already. `ended` are the streams that end with this batch; `unread`
+        are the streams that may have rows that this batch does not read."""
         last, offsets = self.commit, json.loads(json.dumps(offsets))
         if batch == last.batch and offsets == last.offsets:
             return None
@@ -104,9 +104,9 @@ class Coordinator:
         return decision
 
     def finish(self, decision: BatchDecision, records: Sequence[Record]) -> Counts:
-        """Every slot took its turn: publish and commit. Returns the counts of the batch."""
+        """Publish and commit a batch in which every slot took its turn. Returns the counts of the batch."""
         if sorted(r.slot for r in records if r.slot != COMBINED) != list(range(decision.slots)):
-            raise JobError(f"batch {decision.batch}: not every slot told what it did")
+            raise JobError(f"batch {decision.batch}: not every slot returned its record")
         last, watermarks = self.commit, self._fresh()
         watermarks.restore(decision.watermarks)
         newest: dict[str, int] = {}
@@ -129,7 +129,7 @@ class Coordinator:
             used=reached.used,
             counted=least_counted([r.counted for r in records]),
         )
-        finished = decision.kind == "end"  # then nobody needs any state
+        finished = decision.kind == "end"  # a finished job needs no state
         commit = Commit(
             batch=decision.batch,
             offsets=decision.offsets,
@@ -167,7 +167,7 @@ def _needed(file: LogFile, horizon: Mapping[str, int]) -> bool:
 
 
 def least_counted(told: Iterable[Mapping[int, int | None]]) -> dict[int, int | None]:
-    """What all slots agree on: they count the same rows."""
+    """By source, the least time that any slot has counted up to; None if a slot does not know its time."""
     found: dict[int, int | None] = {}
     for counted in told:
         for source, time in counted.items():
@@ -177,8 +177,8 @@ def least_counted(told: Iterable[Mapping[int, int | None]]) -> dict[int, int | N
 
 
 def to_merge(files: Sequence[LogFile], slot: int, slots: int) -> tuple[str, ...]:
-    """Segments that a slot should make one of: MERGED or more of like size. It has its own, and those of slots that are
-    not there any more."""
+    """The segments that a slot should merge into one: at least MERGED, of similar size. If the job has fewer slots than
+    before, the segments of the missing slots are shared out to the others."""
     sizes: dict[int, list[str]] = {}
     for file in files:
         if file.slot % slots == slot:

@@ -1,6 +1,6 @@
-"""Where slots take their turns: the query, the checkpoint, and where their state is kept between turns.
+"""The home of slots: the query, the checkpoint, and the keeper of their state between turns.
 
-Also which rows will still be needed (`horizon`): the log keeps those, and what is older may go.
+`horizon` says which rows will still be needed: the log keeps them, and older rows may be deleted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from eddyline.state.log.store import Store
 from eddyline.state.own_folder import OwnFolder
 
 Stage = Callable[[Outlet, str, Sequence[pa.RecordBatch]], list[str]]
-"""(outlet, name, rows) -> the files that have them; none if the outlet has no sink."""
+"""(outlet, name, rows) -> the files that hold the rows; an empty list if the outlet has no sink."""
 
 
 class Keeper(Protocol):
@@ -43,15 +43,16 @@ class Keeper(Protocol):
         """The slot as it was left, or an empty one at version 0."""
 
     def leave(self, number: int, slot: Slot) -> None:
-        """The turn is over."""
+        """Keep the state of the slot: its turn is over."""
 
     def drop(self, number: int, slot: Slot) -> None:
-        """The turn failed: the state is not to be used."""
+        """Discard the state of the slot: its turn failed."""
 
 
 class Arenas:
-    """In arenas on the host, none larger than `limit`: the next turn may be taken by another process. The folder of the
-    arenas is there, or (`anywhere`) is made and held by each process that takes a turn on the host."""
+    """Keeps slots in arenas on the host, so that another process may take the next turn. An arena larger than `limit`
+    bytes is refused (JobError). With `anywhere`, each process that takes a turn on the host makes and holds the folder
+    of the arenas; otherwise the folder exists already."""
 
     def __init__(self, folder: str, make: Callable[[str, int], Slot], limit: int | None, anywhere: bool) -> None:
         self._folder, self._make, self._limit, self._anywhere = folder, make, limit, anywhere
@@ -72,7 +73,7 @@ class Arenas:
                     " a larger limit, more slots or smaller windows would do"
                 )
             attach.save(slot)
-        finally:  # without its lock nobody could come next
+        finally:  # unlock the arena, so that the next turn can open it
             attach.close(slot)
 
     def drop(self, number: int, slot: Slot) -> None:
@@ -82,7 +83,7 @@ class Arenas:
 
 
 class InMemory:
-    """In this process."""
+    """Keeps slots in the memory of this process."""
 
     def __init__(self, make: Callable[[], Slot]) -> None:
         self._slots: dict[int, Slot] = {}
@@ -99,8 +100,8 @@ class InMemory:
 
 
 class Home:
-    """What is the same in every turn. `arenas` is the folder of the arenas of this job on this host, None to keep slots
-    in this process; with `anywhere` it is made where it is not."""
+    """Everything that is the same in every turn. `arenas` is the folder of this job's arenas on this host; None keeps
+    slots in this process. With `anywhere` the folder is made if it does not exist."""
 
     def __init__(
         self,
@@ -139,12 +140,12 @@ class Home:
 
     @property
     def partial(self) -> bool:
-        """Whether slots give partial aggregates: always where there are several, so that cells may be in any."""
+        """Whether slots return partial aggregates: if there are several slots, each may hold cells of any group."""
         return self.query.group is not None and self.slots > 1
 
     @property
     def has_small_state(self) -> bool:
-        """Whether there is state that rows cannot tell."""
+        """Whether slots have state that cannot be rebuilt from rows."""
         return self.query.group is not None or counts_rows(self.query)
 
     @property
@@ -160,8 +161,7 @@ class Home:
         return made
 
     def horizon(self, advanced: Advanced) -> dict[str, int]:
-        """By stream the time before which no row is needed any more, when slots have advanced so far (a commit's
-        `advanced`)."""
+        """By stream, the time before which no row is needed once slots have advanced so far (a commit's `advanced`)."""
         return horizon(self.plan, self.watermarks(advanced), advanced.counted)
 
     def after(self, decision: BatchDecision, newest: Mapping[str, int]) -> Watermarks:
@@ -172,14 +172,14 @@ class Home:
 
 
 def counts_rows(query: BoundQuery) -> bool:
-    """Whether a source has a ROWS window: then all rows wait for the watermark, to be counted in order."""
+    """Whether a source has a ROWS window: then all rows wait for the watermark, because ROWS windows count in order."""
     return any(s.window.kind is WindowKind.ROWS for s in query.sources)
 
 
 def horizon(plan: Plan, watermarks: Watermarks, counted: Mapping[int, int | None]) -> dict[str, int]:
-    """By stream the time before which no row is needed any more, when slots have advanced to these watermarks. A row is
-    needed while it waits for the watermark, and then as long as a row to come may join with it: what time bounds say
-    and, for a source with a ROWS window, what it has `counted`."""
+    """By stream, the time before which no row is needed once slots have advanced to these watermarks. A row is needed
+    while it waits for the watermark, and after that as long as a future row may join with it. The time bounds tell how
+    long that is and, for a source with a ROWS window, the time up to which it has `counted`."""
     sources, by_stream = plan.query.sources, watermarks.by_stream
     in_order = counts_rows(plan.query)
     by_source = [
@@ -198,5 +198,5 @@ def horizon(plan: Plan, watermarks: Watermarks, counted: Mapping[int, int | None
 
 
 def checkpoint_at(root: str) -> Checkpoint:
-    """The checkpoint in a folder, for those who only read and add."""
+    """The checkpoint in a folder."""
     return Checkpoint(Store(root))

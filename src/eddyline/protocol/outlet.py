@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Outlet:
-    """One of them.
+    """One kind of rows that leave a job.
 
     >>> RESULTS.name, Outlet("late", "orders").name
     ('results', 'late-orders')

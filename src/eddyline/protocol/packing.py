@@ -1,8 +1,8 @@
-"""The split as a process of its own does it: chunks of a stream in, parcels for slots out.
+"""The packer, which does the split in a task: chunks of a stream in, parcels for slots out.
 
-Counts go to one slot, which tells them on; late and dead rows go to the slot whose turn it is, which stages them. So a
-task needs no way to the driver but its rows. The newest time of each stream goes to every slot: together they say what
-the watermarks are after the batch, so every slot gives what these release in the batch itself, and all agree.
+A task sends its counts and its late and dead rows to one slot. That slot adds the counts to its record and stages the
+rows, so a task needs no other way to the driver. A task sends the newest time of each stream to every slot. So all
+slots compute the same watermarks after the batch, and emit the results that these release in the same batch.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, of_shipment
 
 REASON = "reason of death"
-"""The last column of rows that the split found dead; those that a source could not read have one of their own."""
+"""The last column of rows that the split found dead. Rows that a source could not read bring a column of their own."""
 
 Packed = tuple[int, Parcel]
 """A slot, and a parcel for it."""
 
 
 class Packer:
-    """Packs the rows of one task; `finish` has the counts."""
+    """Packs the rows of one task; `finish` packs the counts."""
 
     def __init__(self, home: Home, decision: BatchDecision, task: int) -> None:
         self._home, self._decision, self._slot = home, decision, task % decision.slots
@@ -37,11 +37,11 @@ class Packer:
         self._errors = home.split.errors.count
 
     def at(self, place: FilePlace | None) -> None:
-        """The next rows are those of a file, which has this place in the order of files."""
+        """Tell that the next rows come from the file with this place in the order of files; None: from no file."""
         self._tally.at(place)
 
     def rows(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
-        """Readable rows of a stream, or of a table."""
+        """Pack readable rows of a stream or of a table."""
         split = self._home.split
         if split.streams[stream].is_table:
             self._tally.loaded(stream, batch.num_rows)
@@ -60,12 +60,12 @@ class Packer:
             yield self._slot, Parcel(RejectedHead(Outlet("dead", stream)), dead)
 
     def dead(self, stream: str, batch: pa.RecordBatch) -> Iterator[Packed]:
-        """Rows that the source could not read, as text with their reasons."""
+        """Pack rows that the source could not read, as text with their reasons."""
         self._tally.unreadable(stream, batch.num_rows, batch.column(-1)[0].as_py())
         yield self._slot, Parcel(RejectedHead(Outlet("dead", stream)), batch)
 
     def finish(self) -> Iterator[Packed]:
-        """What was counted, and the newest times."""
+        """Pack the counts and the newest times."""
         reach("split: everything is packed")
         counts = self._tally.counts + Counts(expression_errors=self._home.split.errors.count - self._errors)
         for slot in range(self._decision.slots):

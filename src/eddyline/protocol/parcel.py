@@ -1,8 +1,8 @@
-"""What travels from a split to a slot: rows of a stream, or what the split counted.
+"""A parcel: rows of a stream, or the counts of a split, on their way from a split to a slot.
 
-As bytes a parcel is one Arrow IPC stream. Rows have beside the columns of the stream a column of truth for each source
-that builds only some of them, and one for those that the slot logs. The head, which says what the parcel is and holds
-everything that is true of all rows, is in the metadata of the schema.
+As bytes, a parcel is one Arrow IPC stream. Beside the columns of the stream it has a Boolean column for each source
+that builds only some of the rows, and one that marks the rows that the slot logs, if it does not log all. The head is
+in the metadata of the schema: it tells the kind of parcel and everything that holds for all rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RowsHead(msgspec.Struct, frozen=True, tag="rows"):
 
     stream: str
     build: Mapping[int, bool] | None
-    """By source whether it builds all rows; otherwise a column says which. None: every source builds all."""
+    """By source, whether it builds all rows; if not, a column marks its rows. None: every source builds all rows."""
 
 
 class RejectedHead(msgspec.Struct, frozen=True, tag="rejected"):
@@ -40,7 +40,7 @@ class RejectedHead(msgspec.Struct, frozen=True, tag="rejected"):
 
 
 class CountsHead(msgspec.Struct, frozen=True, tag="counts"):
-    """What a split counted. All slots are told the newest times, one of them the rest."""
+    """The counts of a split. All slots receive the newest times; one slot receives the rest."""
 
     newest: Mapping[str, int]
     counts: Counts = Counts()
@@ -48,11 +48,11 @@ class CountsHead(msgspec.Struct, frozen=True, tag="counts"):
 
 
 class CellsHead(msgspec.Struct, frozen=True, tag="cells"):
-    """Partial results."""
+    """Partial results of a turn."""
 
 
 class RecordHead(msgspec.Struct, frozen=True, tag="record"):
-    """The record of a turn that gave partial results."""
+    """The record of a turn that returned partial results."""
 
     record: Record
 
@@ -62,14 +62,14 @@ Head = RowsHead | RejectedHead | CountsHead | CellsHead | RecordHead
 
 @dataclass(frozen=True)
 class Parcel:
-    """A head, and the rows that it is about."""
+    """A head, and the rows that it describes."""
 
     head: Head
     batch: pa.RecordBatch = field(default_factory=lambda: NO_ROWS)
 
 
 def packed(parcel: Parcel) -> bytes:
-    """A parcel as bytes."""
+    """Serialise a parcel."""
     metadata = {_HEAD: codec.packed(parcel.head)}
     batch = parcel.batch.replace_schema_metadata({**(parcel.batch.schema.metadata or {}), **metadata})
     sink = pa.BufferOutputStream()
@@ -80,14 +80,14 @@ def packed(parcel: Parcel) -> bytes:
 
 
 def unpacked(data: bytes | pa.Buffer) -> Parcel:
-    """The parcel that `packed` made bytes of."""
+    """Read a parcel that `packed` serialised."""
     batch = pa.ipc.open_stream(data).read_next_batch()
     head: Head = codec.unpacked(batch.schema.metadata[_HEAD], Head)  # type: ignore[arg-type]
     return Parcel(head, batch.replace_schema_metadata(None))
 
 
 def of_shipment(shipment: Shipment) -> Parcel:
-    """The rows of a shipment."""
+    """Pack the rows of a shipment."""
     batch, build = shipment.batch, dict[int, bool]()
     for source, which in (shipment.build or {}).items():
         build[source] = which is None
@@ -99,7 +99,7 @@ def of_shipment(shipment: Shipment) -> Parcel:
 
 
 def as_shipment(head: RowsHead, batch: pa.RecordBatch, slot: int) -> tuple[Shipment, pa.RecordBatch]:
-    """The shipment, and those of its rows that the slot logs."""
+    """Unpack a shipment for a slot, and those of its rows that the slot logs."""
     which = None
     if head.build is not None:
         which = {

@@ -1,4 +1,4 @@
-"""A record: what one slot did in a batch, told to the driver. The files that it names count only if it is committed."""
+"""A record: the report of one slot to the driver about a batch. Files in it count only if the driver commits it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eddyline.protocol.outlet import Outlet
 from eddyline.routing.gathered import TurnReport
 
 COMBINED = -1
-"""The slot of a record of partial results that were put together."""
+"""The slot number in the record of combined partial results."""
 
 
 @dataclass(frozen=True)
@@ -29,39 +29,39 @@ class Staged:
 
 @dataclass(frozen=True)
 class Record:
-    """What one slot did in a batch, by one attempt."""
+    """The work of one attempt of one slot in a batch."""
 
     slot: int
     counts: Counts = field(default_factory=Counts)
-    """What this slot counted, and what tasks counted, as far as this slot was told."""
+    """The counts of this slot and of the tasks that sent their counts to it."""
     staged: tuple[Staged, ...] = ()
     newest: Mapping[str, int] = field(default_factory=dict)
-    """The newest time of a readable row of each stream, as far as this slot was told."""
+    """By stream, the newest time of a readable row that tasks reported to this slot."""
     log: LogFile | None = None
     merged: tuple[str, ...] = ()
-    """Segments whose rows are in `log` now."""
+    """Segments that were merged into `log`."""
     small: str | None = None
     """The segment with the slot's small state."""
     counted: Mapping[int, int | None] = field(default_factory=dict)
-    """By source with a ROWS window the time before which its rows are in no window any more, if it is known."""
+    """For each source with a ROWS window, the time before which its rows are in no window any more; None: unknown."""
     course: PlanCourse = field(default_factory=PlanCourse)
     """The plan of the slot."""
     held: StateSize = field(default_factory=StateSize)
-    """The state at the end of the turn, before expired rows are given back."""
+    """The size of the state at the end of the turn, before expired rows are released."""
     waiting: int = 0
     """Rows, and cells of groups, that wait for the watermark."""
     spans: tuple[Spans, ...] = ()
-    """The times of the files that tasks read, as far as this slot was told."""
+    """The times of the files that tasks read, from the tasks that sent them to this slot."""
     report: TurnReport | None = None
-    """What the eddy did in this turn; None if nothing happened."""
+    """The work of the eddy in this turn; None if it did nothing."""
     estimate: Estimate | None = None
-    """What the slot's optimiser believes."""
+    """The costs that the slot's optimizer estimates."""
 
     def packed(self) -> bytes:
-        """As bytes, for another process."""
+        """Serialise for another process."""
         return packed(self)
 
     @staticmethod
     def unpacked(data: bytes) -> Record:
-        """The record that `packed` gave."""
+        """Read a record that `packed` serialised."""
         return unpacked(data, Record)

@@ -1,12 +1,13 @@
-"""A slot's turn in a batch: the same in a Spark task and in a simulation.
+"""A slot's turn in a batch. It is the same in a Spark task, in one process and in a simulation.
 
     the state as of the last commit -> feed -> advance -> results, log and small state to files -> leave the state
 
-The state is that in the arena, if it is of the history that the decision begins at, or was left by a batch between that
-and the one before: then it is wound back or committed. Where there is none, or one of any other history, it is made
-again from the log. Files have names of their own for every attempt; the record that is returned
-names them, and only if the driver commits it do they count. The last thing is to leave the state: a turn that fails
-before leaves none, and the next attempt rebuilds it.
+The state that the keeper holds names the histories before and after the batch that left it. If the history after that
+batch is the one that the decision begins at, the turn commits the state. If the history before it is, an earlier
+attempt at this batch left the state, and the turn winds it back. Any other state is dropped and rebuilt from the log.
+The files of every attempt have names of their own. The returned record names them, and they count only if the driver
+commits the record. Leaving the state is the last step: a turn that fails earlier leaves none, and the next attempt
+rebuilds it.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ from eddyline.state.log.segment import written
 
 @dataclass(frozen=True)
 class LogMeta:
-    """Beside the rows in a segment of the log: which slot wrote it."""
+    """The metadata of a segment of the log: which slot wrote it."""
 
     slot: int
 
 
 @dataclass(frozen=True)
 class SmallMeta:
-    """Beside the cells in a segment of small state."""
+    """The metadata of a segment of small state."""
 
     slot: int
     numbers: SmallState
@@ -59,14 +60,14 @@ class SmallMeta:
 
 @dataclass(frozen=True)
 class Turn:
-    """What a turn gave: the record, and partial results that others put together."""
+    """The outcome of a turn: the record, and partial results, which `put_together` combines."""
 
     record: Record
     partial: list[pa.RecordBatch]
 
 
 def take_turn(home: Home, decision: BatchDecision, number: int, attempt: str, parcels: Iterable[Parcel]) -> Turn:
-    """The turn of slot `number`; `attempt` is a name that no other attempt has."""
+    """Take the turn of slot `number`. `attempt` is a name that no other attempt has."""
     slot = _slot(home, decision, number)
     try:
         turn = _work(home, decision, number, f"{decision.batch:08}-{number}-{attempt}", parcels, slot)
@@ -102,7 +103,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
                 files = staged.setdefault(outlet, [])
                 files += home.stage(outlet, f"{name}-{outlet.name}-{len(files)}", [parcel.batch])
             case other:
-                raise InternalError(f"a slot was sent {other}")
+                raise InternalError(f"a slot received the parcel {other}")
     reach("turn: everything was received")
     after = home.after(decision, newest)
     _receive(home, slot, shipments)
@@ -146,7 +147,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
 
 
 def _receive(home: Home, slot: Slot, shipments: Sequence[Shipment]) -> None:
-    """The oldest rows of each stream first, whichever task had them: then what is built while they are probed is seldom
+    """Feed the shipments to the slot, the oldest first, whichever task sent them: then probes seldom meet rows that are
     too new for them."""
 
     def oldest(shipment: Shipment) -> int:
@@ -162,7 +163,7 @@ def _seen(slot: Slot) -> Report:
 
 
 def put_together(home: Home, decision: BatchDecision, name: str, partial: Sequence[pa.RecordBatch]) -> Record:
-    """Finish the partial results of all slots for some groups."""
+    """Combine the partial results of all slots for some groups into results."""
     errors = ErrorCount()
     reach("together: before cells are combined")
     results = [batch for batch in combine(home.query, partial, errors) if batch.num_rows] if partial else []
@@ -173,8 +174,8 @@ def put_together(home: Home, decision: BatchDecision, name: str, partial: Sequen
 
 
 def _slot(home: Home, decision: BatchDecision, number: int) -> Slot:
-    """The slot as of the commit before the batch: what was left there is between two histories (of the commits before
-    and after some batch). Version n is the state after batches 0..n-1."""
+    """Open the slot with its state as of the commit before the batch (see the module). Version n is the state after
+    batches 0..n-1."""
     slot = home.keeper.open(number)
     try:
         before, after = slot.batch_done or (None, None)
@@ -195,7 +196,7 @@ def _slot(home: Home, decision: BatchDecision, number: int) -> Slot:
 
 
 def restore(home: Home, slot: Slot, number: int, version: int) -> None:
-    """Make the state of a version from the log."""
+    """Rebuild the state of a version from the log."""
     if version == 0:
         return
     commit = home.checkpoint.commit_of(version - 1)
@@ -217,7 +218,8 @@ def restore(home: Home, slot: Slot, number: int, version: int) -> None:
 
 
 def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:
-    """Each slot its own small state, if there are as many as there were; else the first has the cells of all."""
+    """Restore the slot's own small state if the number of slots is the same as before; otherwise slot 0 gets the cells
+    of all slots."""
     segments = [(segment, segment.meta(SmallMeta)) for segment in map(home.checkpoint.segment, files)]
     if not segments:
         return
@@ -237,13 +239,13 @@ def _log(
     logged: dict[str, list[pa.RecordBatch]],
     least: Mapping[str, int],
 ) -> LogFile | None:
-    """The rows that came, and those of the segments that are made one with them, as far as they are still needed when
-    the batch is committed: from these times on."""
+    """Write one segment with the new rows and those of the segments to merge. Rows older than `least` are left out:
+    they are not needed once the batch is committed. None if no row remains."""
     times = {s.stream.name: s.stream.time for s in home.query.sources}
     for old in decision.merge.get(number, ()):
         segment = home.checkpoint.segment(old)
         for stream in segment.names:
-            columns = home.split.needed[stream]  # they may have been in another order
+            columns = home.split.needed[stream]  # the segment may have them in another order
             before = [columns_for(home.split.streams[stream], batch, columns) for batch in segment.batches(stream)]
             logged[stream] = [*before, *logged.get(stream, ())]
     kept: dict[str, list[pa.RecordBatch]] = {}
@@ -263,13 +265,13 @@ def _log(
 
 
 def _not_before(batch: pa.RecordBatch, time: str, least: int) -> pa.RecordBatch:
-    """The rows that are not older; all, if that spares little: leaving some out is copying the others."""
+    """The rows that are not older than `least`; the whole batch if more than half remain, as filtering copies."""
     keep = event_times(batch.column(time)) >= least
     return batch if 2 * np.count_nonzero(keep) > keep.size else batch.filter(pa.array(keep))
 
 
 def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """With one dictionary: they may differ from batch to batch, which a stream of batches cannot say."""
+    """Give all batches the same dictionaries: a segment cannot hold dictionaries that differ between batches."""
     if any(pa.types.is_dictionary(field.type) for field in batches[0].schema):
         batches = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()
     return batches
