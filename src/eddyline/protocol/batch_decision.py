@@ -1,4 +1,4 @@
-"""A batch decision: the work of one batch. It is durable before any slot begins, and tasks read it from the checkpoint."""
+"""A batch decision: the work of one batch. It is durable before any slot begins; tasks read it from the checkpoint."""
 
 from __future__ import annotations
 
