@@ -55,13 +55,13 @@ def _files(format_: str, path: str, declared: pa.Schema | None, options: Options
         return _csv(path, declared, options, checked)
     options.done()
     if format_ == "parquet":
-        from eddyline.runtime.sources.parquet import ParquetSource
+        from eddyline.runtime.sources.parquet import ParquetFormat
 
-        return ParquetSource(path, declared)
-    from eddyline.runtime.sources.json import JsonSource
+        return ParquetFormat(path, declared)
+    from eddyline.runtime.sources.json import JsonFormat
 
     _check_types(format_, declared)
-    return JsonSource(path, declared)
+    return JsonFormat(path, declared)
 
 
 def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
@@ -97,7 +97,7 @@ def _instead(format_: str, known: Sequence[str]) -> str:
 
 
 def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool) -> FileFormat:
-    from eddyline.runtime.sources.csv import CsvSource
+    from eddyline.runtime.sources.csv import CsvFormat
     from eddyline.runtime.sources.csv_text import CsvOptions
 
     sep = options.char("delimiter", ",")
@@ -114,7 +114,7 @@ def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool)
         raise SettingError("without inferSchema the columns must be declared")
     options.done()
     _check_types("csv", declared)
-    return CsvSource(path, declared, layout, checked)
+    return CsvFormat(path, declared, layout, checked)
 
 
 def _check_types(format_: str, declared: pa.Schema | None) -> None:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from eddyline.errors import JobError, ScriptError
-from eddyline.runtime.sources.csv import CsvSource
+from eddyline.runtime.sources.csv import CsvFormat
 from eddyline.runtime.sources.csv_text import CsvOptions
 from eddyline.runtime.sources.file_source import FileSource
 from eddyline.runtime.sources.source import Wanted
@@ -360,7 +360,7 @@ def test_csv_no_line_vanishes(tmp_path: Path, text: str, escape: str, multi_line
     path.write_bytes(text.encode() + b"\nlast,row")
     schema = pa.schema([("a", pa.string()), ("b", pa.string())])
     layout = CsvOptions(header="false", escape=escape, multi_line=multi_line)
-    source = FileSource(str(path), CsvSource(str(path), schema, layout))
+    source = FileSource(str(path), CsvFormat(str(path), schema, layout))
     chunks = list(source.read(Wanted.of(schema, schema.names, True)))
     lines = [line for line in re.split("[\r\n]", text) if line]
     rows = sum(c.rows.num_rows + (c.dead.num_rows if c.dead is not None else 0) for c in chunks)

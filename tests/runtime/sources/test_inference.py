@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from eddyline.runtime.sources.csv import CsvSource
+from eddyline.runtime.sources.csv import CsvFormat
 from eddyline.runtime.sources.csv_text import CsvOptions
 from eddyline.runtime.sources.file_source import FileSource
-from eddyline.runtime.sources.json import JsonSource
+from eddyline.runtime.sources.json import JsonFormat
 from eddyline.runtime.sources.source import Wanted
 
 TIME, MOMENT = pa.timestamp("us"), pa.timestamp("us", "UTC")
@@ -46,8 +46,8 @@ def test_same_types_and_values(name: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("\n".join(json.dumps({"n": i, "x": v}) for i, v in enumerate(values)))
     csv_path, json_path = str(tmp_path / "a.csv"), str(tmp_path / "a.json")
     sources = [
-        FileSource(csv_path, CsvSource(csv_path, None, CsvOptions())),
-        FileSource(json_path, JsonSource(json_path, None)),
+        FileSource(csv_path, CsvFormat(csv_path, None, CsvOptions())),
+        FileSource(json_path, JsonFormat(json_path, None)),
     ]
     assert [source.schema.field("x").type for source in sources] == [type_, type_]
     read = []

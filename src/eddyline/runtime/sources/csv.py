@@ -24,7 +24,7 @@ from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_ro
 from eddyline.runtime.sources.text import cast_or_null, is_utf8
 
 
-class CsvSource:
+class CsvFormat:
     """Files with one schema: the declared one, or one inferred from the first block of the first file. A declared
     schema is compared with the header of the first file, unless that was done before (`checked`)."""
 

@@ -34,7 +34,7 @@ _HALVINGS = 64
 """After this many refusals in one block the rest of it is read line by line: halving would cost more than it saves."""
 
 
-class JsonSource:
+class JsonFormat:
     """Files with one schema: the declared one, or one inferred from the first block of the first file."""
 
     def __init__(self, path: str, declared: pa.Schema | None) -> None:

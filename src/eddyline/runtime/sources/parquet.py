@@ -22,7 +22,7 @@ from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted
 _BATCH_ROWS = 65536
 
 
-class ParquetSource:
+class ParquetFormat:
     """Files with one schema: the declared one, or that of the first file's metadata."""
 
     def __init__(self, path: str, declared: pa.Schema | None) -> None:
