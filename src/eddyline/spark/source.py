@@ -175,7 +175,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
     def _open(self) -> None:
         """Open the sources, once, in the process that plans batches; tasks do not need them open."""
         from eddyline.runtime.sources.file_progress import FileProgress
-        from eddyline.runtime.sources.source import Log
+        from eddyline.runtime.sources.source import OffsetSource
         from eddyline.state.log.store import Store
 
         if self._files or self._logs:
@@ -183,7 +183,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         store = Store(self._checkpoint)
         for name in sorted(self._known):
             source = self._source(name)
-            if isinstance(source, Log):
+            if isinstance(source, OffsetSource):
                 self._logs[name] = source
             else:
                 self._files[name] = FileProgress(source, store, name, self._known[name][4])

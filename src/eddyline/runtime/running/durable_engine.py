@@ -22,7 +22,7 @@ from eddyline.runtime.running.feed import Offset
 from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.reading import StreamReader
 from eddyline.runtime.sinks.file_sink import FileSink
-from eddyline.runtime.sources.source import Log
+from eddyline.runtime.sources.source import OffsetSource
 from eddyline.settings import Settings
 
 
@@ -42,7 +42,7 @@ class DurableEngine:
         for sink in self._sinks:
             sink.open()
         for reader in readers:
-            if isinstance(reader.stream.source, Log):  # its rows may be trimmed
+            if isinstance(reader.stream.source, OffsetSource):  # its rows may be trimmed
                 raise SettingError(f"--checkpoint with --engine local cannot read {reader.stream.name}: use Spark")
         self._coordinator = self._job.start()
         commit = self._job.commit

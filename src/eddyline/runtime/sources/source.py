@@ -98,7 +98,7 @@ class Files(Source, Protocol):
 
 
 @runtime_checkable
-class Log(Source, Protocol):
+class OffsetSource(Source, Protocol):
     """A source with offsets of its own kind (JSON, {} is the beginning): the rows between two offsets are the same
     whenever they are read."""
 
