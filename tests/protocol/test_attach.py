@@ -488,11 +488,11 @@ def test_the_small_state_of_rows_windows() -> None:
         found += run(old, step)
         run(new, step)
     numbers, batches = small_state(old)
-    assert numbers.clocks[0].rows == old.executor.clocks[0].rows > 4
+    assert numbers.clocks[0].rows == old.executor.rows_windows[0].rows > 4
     (kind, waiting) = batches[0]
     assert len(batches) == 1 and kind == "waiting" and waiting.num_rows == old.results.rows > 0
     restore_small_state(new, *small_state(Slot(query(name), Settings())))
-    assert new.results.rows == 0 and new.executor.clocks[0].rows == 0
+    assert new.results.rows == 0 and new.executor.rows_windows[0].rows == 0
     restore_small_state(new, of_json(as_json(numbers), SmallState), batches)
     new.commit(4)
     for step in steps[4:]:
@@ -536,7 +536,12 @@ def known(slot: Slot) -> list[object]:
     executor, errors = slot.executor, slot.errors
     committed = executor.committed_number, slot.committed_watermark, slot.committed_errors
     now = slot.version, executor.eddy.number, slot.watermark, errors.count, errors.first, slot.state_rows
-    return [now, committed, [stem.nbytes for stem in executor.stems], [c.nbytes for c in executor.clocks.values()]]
+    return [
+        now,
+        committed,
+        [stem.nbytes for stem in executor.stems],
+        [c.nbytes for c in executor.rows_windows.values()],
+    ]
 
 
 def travelled(seed: int, folder: Path) -> str | None:

@@ -9,62 +9,62 @@ import numpy as np
 import pytest
 
 from eddyline.codec import as_json, of_json, packed, unpacked
-from eddyline.routing.rows_windows import MARKS, Clock, ClockSnapshot, RowsCounted
+from eddyline.routing.rows_windows import MARKS, RowsCounted, RowsWindow, RowsWindowSnapshot
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from tests.support.jobs import Job
 
-# The clock
+# The window
 
 
 def test_a_clock_counts_the_rows_up_to_a_time() -> None:
-    clock = Clock(Arena(), 2)
-    assert clock.append(np.array([1, 3, 3])).tolist() == [0, 1, 2]
-    assert clock.append(np.array([3, 7])).tolist() == [3, 4]
-    assert clock.least(np.array([0, 1, 2, 3, 6, 7, 9])).tolist() == [-2, -1, -1, 2, 2, 3, 3]
+    window = RowsWindow(Arena(), 2)
+    assert window.append(np.array([1, 3, 3])).tolist() == [0, 1, 2]
+    assert window.append(np.array([3, 7])).tolist() == [3, 4]
+    assert window.least(np.array([0, 1, 2, 3, 6, 7, 9])).tolist() == [-2, -1, -1, 2, 2, 3, 3]
 
 
 def test_a_clock_forgets_times_but_not_their_number() -> None:
-    clock, times = Clock(Arena(), 3), []
+    window, times = RowsWindow(Arena(), 3), []
     rng = random.Random(1)
     for start in range(0, 20_000, 100):
         new = sorted(rng.randrange(start, start + 100) for _ in range(50))
-        clock.append(np.array(new))
+        window.append(np.array(new))
         times += new
         asked = np.array([start, start + 50, start + 99])
-        assert clock.least(asked).tolist() == [sum(t <= a for t in times) - 3 for a in asked.tolist()]
-        clock.commit(start + 100)
-        assert clock.nbytes <= 8 * 50
-    assert clock.rows == 10_000
+        assert window.least(asked).tolist() == [sum(t <= a for t in times) - 3 for a in asked.tolist()]
+        window.commit(start + 100)
+        assert window.nbytes <= 8 * 50
+    assert window.rows == 10_000
 
 
 def test_a_clock_wound_back() -> None:
-    clock = Clock(Arena(), 1)
-    clock.append(np.array([1, 2]))
-    clock.commit(2)
-    clock.append(np.array([3, 4]))
-    clock.wind_back()
-    assert clock.rows == 2
-    assert clock.append(np.array([2, 9])).tolist() == [2, 3]
-    assert clock.least(np.array([2, 5, 9])).tolist() == [2, 2, 3]
+    window = RowsWindow(Arena(), 1)
+    window.append(np.array([1, 2]))
+    window.commit(2)
+    window.append(np.array([3, 4]))
+    window.wind_back()
+    assert window.rows == 2
+    assert window.append(np.array([2, 9])).tolist() == [2, 3]
+    assert window.least(np.array([2, 5, 9])).tolist() == [2, 2, 3]
 
 
 def test_a_clock_goes_on_in_another_process_or_from_a_number(tmp_path: Path) -> None:
     arena = Arena(str(tmp_path))
-    clock = Clock(arena, 5)
-    clock.append(np.arange(20_000))
-    clock.commit(15_000)
-    clock.append(np.arange(20_000, 20_003))
-    saved = packed(clock.saved())
+    window = RowsWindow(arena, 5)
+    window.append(np.arange(20_000))
+    window.commit(15_000)
+    window.append(np.arange(20_000, 20_003))
+    saved = packed(window.saved())
     arena.close()
-    again = Clock(Arena(str(tmp_path)), 5)
-    again.restore(unpacked(saved, ClockSnapshot))
+    again = RowsWindow(Arena(str(tmp_path)), 5)
+    again.restore(unpacked(saved, RowsWindowSnapshot))
     asked = np.array([15_000, 19_999, 20_001, 30_000])
-    assert again.least(asked).tolist() == clock.least(asked).tolist() == [14_996, 19_995, 19_997, 19_998]
-    assert again.nbytes == clock.nbytes
+    assert again.least(asked).tolist() == window.least(asked).tolist() == [14_996, 19_995, 19_997, 19_998]
+    assert again.nbytes == window.nbytes
     again.wind_back()
     assert again.rows == 20_000
-    new = Clock(Arena(), 5)
+    new = RowsWindow(Arena(), 5)
     new.start_at(RowsCounted(20_000, ()))
     assert new.append(np.array([20_000])).tolist() == again.append(np.array([20_000])).tolist() == [20_000]
     assert new.least(asked[1:]).tolist() == again.least(asked[1:]).tolist()
@@ -75,21 +75,21 @@ def test_a_clock_goes_on_in_another_process_or_from_a_number(tmp_path: Path) -> 
 @pytest.mark.parametrize("size", [1, 2, 7, 40, 400])
 def test_a_clock_knows_how_old_the_rows_of_a_window_are(size: int) -> None:
     """Rows older than the horizon are none of the last ones; and not much more than the window is newer."""
-    rng, clock, times, known = random.Random(size), Clock(Arena(), size), list[int](), False
+    rng, window, times, known = random.Random(size), RowsWindow(Arena(), size), list[int](), False
     for step in range(300):
         release = sorted(rng.randrange(step * 10, step * 10 + 10) for _ in range(rng.randrange(8)))
-        clock.append(np.array(release, np.int64))
+        window.append(np.array(release, np.int64))
         if rng.random() < 0.1:
-            clock.wind_back()
+            window.wind_back()
         else:
             times += release
-            clock.commit(step * 10 + 10)
+            window.commit(step * 10 + 10)
         if rng.random() < 0.1:  # in another slot, from the small state
-            small = clock.counted
-            clock = Clock(Arena(), size)
-            clock.start_at(of_json(as_json(small), RowsCounted))
-        horizon = clock.horizon
-        assert clock.rows == len(times) and len(clock._marks) <= MARKS + 2
+            small = window.counted
+            window = RowsWindow(Arena(), size)
+            window.start_at(of_json(as_json(small), RowsCounted))
+        horizon = window.horizon
+        assert window.rows == len(times) and len(window._marks) <= MARKS + 2
         assert horizon is None or all(time >= horizon for time in times[-size:])
         assert horizon is None or sum(time >= horizon for time in times) < size * (1 + 1 / MARKS) + 16
         assert horizon is not None or len(times) < size * (1 + 1 / MARKS) + 16

@@ -31,7 +31,7 @@ from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet
-from eddyline.routing.rows_windows import Clock
+from eddyline.routing.rows_windows import RowsWindow
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.stem import SteM
@@ -61,9 +61,9 @@ class Executor:
         self.stems = [SteM(arena, layout) for layout in self.plan.layouts]
         """Those of the sources, then the intermediate ones."""
         windows = [s.window for s in query.sources]
-        self.clocks = {i: Clock(arena, w.size) for i, w in enumerate(windows) if w.kind is WindowKind.ROWS}
+        self.rows_windows = {i: RowsWindow(arena, w.size) for i, w in enumerate(windows) if w.kind is WindowKind.ROWS}
         """By source with a ROWS window."""
-        self.eddy = Eddy(self.plan, self.stems, self.clocks, settings, errors, complete, clock)
+        self.eddy = Eddy(self.plan, self.stems, self.rows_windows, settings, errors, complete, clock)
         self.migration: Migration | None = None
         """To another plan, while it goes on."""
         self.input_batch = InputBatch(settings.input_batch or settings.packet)
@@ -140,7 +140,7 @@ class Executor:
     def expire(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
         """Let go of rows that no row to come can join with. With a ROWS window all streams are as far as the query."""
         by_source = [
-            FOREVER if s.stream.is_table else query_watermark if self.clocks else watermarks[s.stream.name]
+            FOREVER if s.stream.is_table else query_watermark if self.rows_windows else watermarks[s.stream.name]
             for s in self._query.sources
         ]
         for source, stem in enumerate(self.stems):
@@ -149,8 +149,8 @@ class Executor:
                 continue
             if stem.layout.timed:
                 stem.expire(self.plan.graph.bounds.horizon(source, by_source))
-            if source in self.clocks:
-                stem.expire_ordinals(self.clocks[source].rows - self.clocks[source].size)
+            if source in self.rows_windows:
+                stem.expire_ordinals(self.rows_windows[source].rows - self.rows_windows[source].size)
         if self.migration is not None:
             self.migration.expire()
 
@@ -160,8 +160,8 @@ class Executor:
             stem.commit()
         if self.migration is not None:
             self.migration.commit()
-        for clock in self.clocks.values():
-            clock.commit(-FOREVER if watermark is None else watermark)
+        for window in self.rows_windows.values():
+            window.commit(-FOREVER if watermark is None else watermark)
         self.committed_number = self.eddy.number
 
     def wind_back(self) -> None:
@@ -170,8 +170,8 @@ class Executor:
             self.migration.wind_back()
         for stem in self.stems:
             stem.wind_back()
-        for clock in self.clocks.values():
-            clock.wind_back()
+        for window in self.rows_windows.values():
+            window.wind_back()
         self.eddy.clear()
         self.eddy.number = self.committed_number
 
@@ -224,7 +224,9 @@ class Executor:
         self.give_up()
         reach("migration: before it begins")
         state = self._arena, self.eddy, self.stems
-        self.migration = Migration(*state, tree, parallel, self._settings, self.clocks, first, self._tuning.migration)
+        self.migration = Migration(
+            *state, tree, parallel, self._settings, self.rows_windows, first, self._tuning.migration
+        )
         self.migration.predicted = predicted or {}
         reach("migration: it has begun")
         return self.migration
@@ -277,5 +279,5 @@ class Executor:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        held = sum(stem.nbytes for stem in self.stems) + sum(clock.nbytes for clock in self.clocks.values())
+        held = sum(stem.nbytes for stem in self.stems) + sum(window.nbytes for window in self.rows_windows.values())
         return held + (0 if self.migration is None else self.migration.nbytes)

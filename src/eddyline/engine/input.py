@@ -30,9 +30,9 @@ class Input:
     """Stores the rows of a slot in its SteMs as soon as they may be joined."""
 
     def __init__(self, query: BoundQuery, executor: Executor, errors: ErrorCount) -> None:
-        self._query, self._executor, self._clocks, self._errors = query, executor, executor.clocks, errors
+        self._query, self._executor, self._rows_windows, self._errors = query, executor, executor.rows_windows, errors
         streams = [i for i, s in enumerate(query.sources) if not s.stream.is_table]
-        self.waiting = {i: InOrder(query, i) for i in streams} if self._clocks else {}
+        self.waiting = {i: InOrder(query, i) for i in streams} if self._rows_windows else {}
         """By source the rows that wait for the watermark."""
 
     def feed(self, stream: str, batch: pa.RecordBatch) -> None:
@@ -56,7 +56,7 @@ class Input:
     def _receive(self, source: int, batch: pa.RecordBatch, build: Which) -> None:
         """Rows that were filtered, of which this slot builds some. Those of a ROWS window are all counted, so which are
         built is kept with them while they wait."""
-        if source in self._clocks:
+        if source in self._rows_windows:
             own = np.ones(batch.num_rows, np.bool_) if build is None else build
             self.waiting[source].add(batch.append_column(_OWN, pa.array(own)))
             return
@@ -68,21 +68,22 @@ class Input:
             self._executor.store(source, values, self._times(source, batch), None)
 
     def release(self, watermark: int | None) -> None:
-        """Store the rows that waited for this watermark. All clocks know the new rows before any of these probes."""
+        """Store the rows that waited for this watermark. All ROWS windows count
+        the new rows before any of them probes."""
         released = [
-            (source, batch, times, self._clocks[source].append(times) if source in self._clocks else None)
+            (source, batch, times, self._rows_windows[source].append(times) if source in self._rows_windows else None)
             for source, batch, times in self._below(watermark)
         ]
         for of_source in released:
             self._store(*of_source)
 
     def release_counted(self, watermark: int | None) -> None:
-        """The same for rows that ROWS windows have counted already: they get the last places that the clocks know.
-        Older rows may be missing, if they are in no window any more (`Clock.horizon`): those that came along then get
+        """The same for rows that ROWS windows have counted already: they get the last places that were counted. Older
+        rows may be missing, if they are in no window any more (`RowsWindow.horizon`): those that came along then get
         places that are too large, but still in no window, since all rows that are not older are there."""
         for source, batch, times in self._below(watermark):
-            clock = self._clocks.get(source)
-            places = None if clock is None else np.arange(clock.rows - batch.num_rows, clock.rows)
+            window = self._rows_windows.get(source)
+            places = None if window is None else np.arange(window.rows - batch.num_rows, window.rows)
             self._store(source, batch, times, places)
 
     def _below(self, watermark: int | None) -> Iterator[tuple[int, pa.RecordBatch, Ints]]:

@@ -21,7 +21,7 @@ from eddyline.engine.group_by import Grouping, GroupingSnapshot
 from eddyline.errors import InternalError
 from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import Packet
-from eddyline.routing.rows_windows import Clock
+from eddyline.routing.rows_windows import RowsWindow
 from eddyline.state.shelf import Shelf
 from eddyline.state.stem import SteM
 
@@ -141,11 +141,11 @@ class GroupResults:
         query: BoundQuery,
         group: GroupBy,
         stems: Sequence[SteM],
-        clocks: Mapping[int, Clock],
+        rows_windows: Mapping[int, RowsWindow],
         errors: ErrorCount,
         partial: bool = False,
     ) -> None:
-        self._query, self._slide, self._stems, self._clocks = query, group.slide, stems, clocks
+        self._query, self._slide, self._stems, self._rows_windows = query, group.slide, stems, rows_windows
         self._grouping = Grouping(query, errors, partial)
         self._out: list[pa.RecordBatch] = []
         self._waiting: tuple[_WaitingTuples, ...] = ()
@@ -157,10 +157,10 @@ class GroupResults:
             self._grouping.add(values, packet.size, nowhere, nowhere)
             return
         first, last = boundaries(self._query, self._slide, [s.rows for s in self._stems], packet.rows, packet.size)
-        if not self._clocks:
+        if not self._rows_windows:
             self._grouping.add(values, packet.size, first, last, packet.carried)
             return
-        places = {s: self._stems[s].rows.ordinals(packet.rows[s]) for s in self._clocks}
+        places = {s: self._stems[s].rows.ordinals(packet.rows[s]) for s in self._rows_windows}
         self._waiting = (*self._waiting, _WaitingTuples(dict(values), first, last, places))
 
     def advance(self, watermark: int) -> None:
@@ -183,8 +183,8 @@ class GroupResults:
         assert self._slide is not None
         now = np.array([at])
         alive = np.ones(waiting.first.size, np.bool_)
-        for source, clock in self._clocks.items():
-            alive &= waiting.places[source] >= clock.least(now)
+        for source, window in self._rows_windows.items():
+            alive &= waiting.places[source] >= window.least(now)
         here = alive & (waiting.first <= at) & (waiting.last >= at)
         if here.any():
             some = waiting.only(here)
@@ -245,7 +245,7 @@ class GroupResults:
                 type = self._query.sources[int(source)].stream.schema.field(column).type
                 values[SourceColumn(int(source), column, type)] = array
         first, last = batch.column("first").to_numpy(), batch.column("last").to_numpy()
-        places = {source: batch.column(f"place {source}").to_numpy() for source in self._clocks}
+        places = {source: batch.column(f"place {source}").to_numpy() for source in self._rows_windows}
         return _WaitingTuples(values, first, last, places)
 
     @property
@@ -287,12 +287,12 @@ class _WaitingTuples:
 
 
 def results_of(
-    query: BoundQuery, stems: Sequence[SteM], clocks: Mapping[int, Clock], errors: ErrorCount, partial: bool
+    query: BoundQuery, stems: Sequence[SteM], rows_windows: Mapping[int, RowsWindow], errors: ErrorCount, partial: bool
 ) -> Results:
     """Those of a query; with `partial` aggregates are given as cells, for `partial.combine`."""
     if query.group is None:
         return RowResults(query, errors)
-    return GroupResults(query, query.group, stems, clocks, errors, partial)
+    return GroupResults(query, query.group, stems, rows_windows, errors, partial)
 
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:

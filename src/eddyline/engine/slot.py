@@ -59,7 +59,7 @@ class Slot:
         self.executor = Executor(query, tree or asked, settings, *parts, self._complete, tuning)
         self.plans = plans(self.executor.plan, settings, self._meter.clock, tuning.optimizer)
         self.input = Input(query, self.executor, self.errors)
-        self.results: Results = results_of(query, self.executor.stems, self.executor.clocks, self.errors, partial)
+        self.results: Results = results_of(query, self.executor.stems, self.executor.rows_windows, self.errors, partial)
         self._gatherer = Gatherer(self.executor.gather, self.results)
         self.version = self.committed_errors = 0
         self.watermark: int | None = None
@@ -159,7 +159,7 @@ class Slot:
     def close(self) -> None:
         """Let go of the arena and, at once, of all that looks into it; the slot cannot be used any more."""
         self.executor.stems.clear()
-        self.executor.clocks.clear()
+        self.executor.rows_windows.clear()
         self.executor.eddy.close()
         self.arena.close()
 

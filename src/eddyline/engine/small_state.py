@@ -15,4 +15,4 @@ class SmallState:
     results: int | None
     """The next slide boundary; None without aggregates."""
     clocks: Mapping[int, RowsCounted]
-    """By source with a ROWS window."""
+    """By source with a ROWS window. Checkpoints have the field by this name."""

@@ -23,7 +23,7 @@ from eddyline.engine.tuning import Tuning
 from eddyline.migration.migration import MigrationSnapshot
 from eddyline.plan.tree import parse_tree
 from eddyline.routing.eddy import EddySnapshot
-from eddyline.routing.rows_windows import ClockSnapshot
+from eddyline.routing.rows_windows import RowsWindowSnapshot
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.stem import StemSnapshot
@@ -50,7 +50,7 @@ class SlotSnapshot(Snapshot, frozen=True):
     batch_done: tuple[str, str] | None
     committed: CommittedNumbers
     stems: tuple[StemSnapshot, ...]
-    clocks: tuple[ClockSnapshot, ...]
+    rows_windows: tuple[RowsWindowSnapshot, ...]
     waiting: tuple[InOrderSnapshot, ...]
     results: GroupsSnapshot | None
     input_batch: InputBatchSnapshot
@@ -72,7 +72,7 @@ def saved(slot: Slot) -> SlotSnapshot:
         batch_done=slot.batch_done,
         committed=CommittedNumbers(executor.committed_number, slot.committed_watermark, slot.committed_errors),
         stems=tuple(stem.saved() for stem in executor.stems),
-        clocks=tuple(clock.saved() for clock in executor.clocks.values()),
+        rows_windows=tuple(window.saved() for window in executor.rows_windows.values()),
         waiting=tuple(waiting.saved(shelf) for waiting in slot.input.waiting.values()),
         results=slot.results.saved(shelf),
         input_batch=executor.input_batch.saved(),
@@ -112,8 +112,8 @@ def restore(slot: Slot, saved: SlotSnapshot) -> None:
         stem.restore(of_stem)
     if executor.migration is not None and saved.migration is not None:
         executor.migration.restore(saved.migration)
-    for clock, of_clock in zip(executor.clocks.values(), saved.clocks, strict=True):
-        clock.restore(of_clock)
+    for window, of_window in zip(executor.rows_windows.values(), saved.rows_windows, strict=True):
+        window.restore(of_window)
     for waiting, of_waiting in zip(slot.input.waiting.values(), saved.waiting, strict=True):
         waiting.restore(of_waiting, shelf)
     slot.results.restore(saved.results, shelf)
@@ -126,7 +126,9 @@ def small_state(slot: Slot) -> tuple[SmallState, Named]:
     """What of the current state cannot be made again from the live rows alone: cells, complete tuples that wait for
     ROWS windows, how many rows these have counted."""
     results, batches = slot.results.small_state()
-    return SmallState(results, {source: clock.counted for source, clock in slot.executor.clocks.items()}), batches
+    return SmallState(
+        results, {source: window.counted for source, window in slot.executor.rows_windows.items()}
+    ), batches
 
 
 def restore_small_state(slot: Slot, numbers: SmallState, batches: Named) -> None:
@@ -134,9 +136,9 @@ def restore_small_state(slot: Slot, numbers: SmallState, batches: Named) -> None
     of them, of any."""
     slot.results.restore_small_state(numbers.results, batches)
     for source, rows in numbers.clocks.items():
-        slot.executor.clocks[source].start_at(rows)
+        slot.executor.rows_windows[source].start_at(rows)
 
 
 def counted(slot: Slot) -> dict[int, int | None]:
     """By source with a ROWS window the time before which rows are in no window any more; None if it is not known."""
-    return {source: clock.horizon for source, clock in slot.executor.clocks.items()}
+    return {source: window.horizon for source, window in slot.executor.rows_windows.items()}

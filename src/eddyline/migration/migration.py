@@ -33,7 +33,7 @@ from eddyline.plan.tree import Tree, state_of
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet
-from eddyline.routing.rows_windows import Clock
+from eddyline.routing.rows_windows import RowsWindow
 from eddyline.routing.scope import OldRows, Scope, whole
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
@@ -68,7 +68,7 @@ class Migration:
         tree: Tree,
         parallel: bool,
         settings: Settings,
-        clocks: Mapping[int, Clock],
+        rows_windows: Mapping[int, RowsWindow],
         first: Sequence[int] | None = None,
         tuning: MigrationTuning = DEFAULT,
     ) -> None:
@@ -116,7 +116,7 @@ class Migration:
             filters=frozenset(filtered),
             past=not parallel,
         )
-        self._track = Eddy(self.plan, track, clocks, settings, ErrorCount(), give, eddy.clock, scope)
+        self._track = Eddy(self.plan, track, rows_windows, settings, ErrorCount(), give, eddy.clock, scope)
         if parallel:
             old_rows = OldRows({s: self.first[s] for s in self._streams})
             eddy.enter(replace(whole(eddy.plan), old=old_rows, shared=scope.given))

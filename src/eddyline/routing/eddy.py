@@ -33,7 +33,7 @@ from eddyline.routing.payload import Payload
 from eddyline.routing.policies.learned import Learned
 from eddyline.routing.router import router
 from eddyline.routing.routing_arrays import Entry, EntrySnapshot, RoutingArrays, Traffic
-from eddyline.routing.rows_windows import Clock
+from eddyline.routing.rows_windows import RowsWindow
 from eddyline.routing.sampling import Sampling
 from eddyline.routing.scheduler import Scheduler
 from eddyline.routing.scope import Scope, whole
@@ -63,7 +63,7 @@ class Eddy:
         self,
         plan: Plan,
         stems: Sequence[SteM | View],
-        clocks: Mapping[int, Clock],
+        rows_windows: Mapping[int, RowsWindow],
         settings: Settings,
         errors: ErrorCount,
         output: Callable[[Packet], None],
@@ -71,7 +71,7 @@ class Eddy:
         scope: Scope | None = None,
     ) -> None:
         """`scope` is the whole plan if it is not given."""
-        self._stems, self._clocks, self._settings, self._errors = stems, clocks, settings, errors
+        self._stems, self._rows_windows, self._settings, self._errors = stems, rows_windows, settings, errors
         self._output, self.clock = output, clock
         self._check, self._reroute_every = settings.check, settings.reroute_every
         self.work, self.decisions = Work(), DecisionLog()
@@ -98,7 +98,9 @@ class Eddy:
         rows = [stem.rows for stem in self._stems]
         self._payload = payload = Payload(rows)
         self._weights = Weights(self.plan, rows, payload.gather, self._errors, scope.old) if self.plan.grouped else None
-        self._windows = windows = WindowStep(self._clocks, rows) if self._clocks and not scope.past else None
+        self._windows = windows = (
+            WindowStep(self._rows_windows, rows) if self._rows_windows and not scope.past else None
+        )
         self._probe = ProbeStep(probers, payload, windows, self.work.passed, self._check)
         self._materialise = MaterialiseStep(self._stems, rows, self._weights)
         self._sampling = Sampling(self._probe, payload, self.clock)

@@ -1,8 +1,8 @@
 """ROWS windows: the last n rows of a stream at a point in event time.
 
 A query with a ROWS window takes its input in event-time order, whole instants at a time, so the times of a stream
-arrive sorted and the place of a row in its stream is how many came before it. `Clock` holds the times of all rows of
-one source, filtered or not; the number of rows with ts <= t is then a binary search. A component is in the window of
+arrive sorted and the place of a row in its stream is how many came before it. `RowsWindow` holds the times of all rows
+of one source, filtered or not; the number of rows with ts <= t is then a binary search. A component is in the window of
 a tuple whose newest time is t if its place is at least count(t) - n. As t grows the count grows, so a tuple that
 fails while it is partial would fail when complete: checking early is only saving work, checking the complete tuple is
 the definition.
@@ -40,8 +40,8 @@ class RowsCounted:
     marks: Marks
 
 
-class ClockSnapshot(Snapshot, frozen=True):
-    """What a clock has counted, now and at the last commit; the times are in their column."""
+class RowsWindowSnapshot(Snapshot, frozen=True):
+    """What a window has counted, now and at the last commit; the times are in their column."""
 
     times: ColumnSnapshot
     base: int
@@ -50,7 +50,7 @@ class ClockSnapshot(Snapshot, frozen=True):
     committed_marks: Marks
 
 
-class Clock:
+class RowsWindow:
     """The times of every row of a source with a ROWS window of `size` rows."""
 
     def __init__(self, arena: Arena, size: int) -> None:
@@ -100,12 +100,12 @@ class Clock:
         self._times.truncate(self._committed_rows)
         self._marks = self._committed_marks
 
-    def saved(self) -> ClockSnapshot:
+    def saved(self) -> RowsWindowSnapshot:
         """A snapshot for another process."""
         marks = self._marks, self._committed_marks
-        return ClockSnapshot(self._times.saved(), self._base, self._committed_rows, *marks)
+        return RowsWindowSnapshot(self._times.saved(), self._base, self._committed_rows, *marks)
 
-    def restore(self, saved: ClockSnapshot) -> None:
+    def restore(self, saved: RowsWindowSnapshot) -> None:
         """Continue from a snapshot."""
         self._times.restore(saved.times)
         self._base, self._committed_rows = saved.base, saved.committed_rows
@@ -117,7 +117,7 @@ class Clock:
         return RowsCounted(self.rows, self._marks)
 
     def start_at(self, counted: RowsCounted) -> None:
-        """Rows that were counted before, all of them below the watermark: a new clock goes on from there."""
+        """Rows that were counted before, all of them below the watermark: a new window goes on from there."""
         self._times.release(counted.rows)
         self._times.rows = self._base = self._committed_rows = counted.rows
         self._marks = self._committed_marks = counted.marks

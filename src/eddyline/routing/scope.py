@@ -44,7 +44,7 @@ class Scope:
     filters: frozenset[int] = frozenset()
     """The operators of which only selections are run, on whole tuples that are started."""
     past: bool = False
-    """Rows are older than the clocks of ROWS windows know, so windows are not checked."""
+    """Rows are older than the ROWS windows know, so windows are not checked."""
     old: OldRows | None = None
     """While another eddy joins the new rows among themselves. Tuples with an old row and tuples without one are then
     put into different groups."""
