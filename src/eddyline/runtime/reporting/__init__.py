@@ -1,1 +1,1 @@
-"""What a run tells people while it runs and when it has ended."""
+"""Reports on a run for users, while it runs and at its end."""

@@ -1,7 +1,6 @@
-"""The account of a run with a checkpoint: what its committed batches told of counts, state and eddies.
+"""The account of a run with a checkpoint: counts, state and the work of eddies, summed over its committed batches.
 
-Rows are counted over all runs of the job, because the commit counts them, and over this run; what slots did is told of
-this run.
+Rows are counted twice: over all runs of the job, as in the commit, and over this run. Everything else is of this run.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from eddyline.routing.report import Report
 
 
 class Account:
-    """Keeps account of one run; observed by its reporter (runtime/reporting/reporter.py)."""
+    """Sums up one run; its reporter (runtime/reporting/reporter.py) reads it."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._gathered = Gathered(home.plan, home.slots)
         self._estimates: dict[int, Estimate] = {}
-        """The newest of each slot."""
+        """The newest estimate of each slot."""
         self._standing = Standing()
 
     def begin(self, commit: Commit) -> None:
-        """The run goes on from this commit."""
+        """Start from this commit."""
         self._stand(commit, Counts(), StateSize())
 
     def add(self, commit: Commit, counts: Counts, records: Sequence[Record]) -> None:
-        """A batch with these counts was committed; its slots gave these records."""
+        """Add a committed batch with these counts and records."""
         for record in records:
             if record.report is not None:
                 self._gathered.add(record.slot, record.report)
@@ -57,7 +56,7 @@ class Account:
 
     @property
     def standing(self) -> Standing:
-        """Where the job stands after its newest commit."""
+        """The counts and the state of the job after its newest commit."""
         return self._standing
 
     @property
@@ -66,12 +65,12 @@ class Account:
         return dict(self._gathered.counts)
 
     def report(self, seconds: float) -> Report:
-        """What the eddies of all slots did so far in this run, `seconds` after its start."""
+        """The work of the eddies of all slots so far in this run, `seconds` after its start."""
         return self._gathered.report(seconds)
 
     def explain(self) -> str:
-        """The plan that most slots have, what was measured on it so far, and what is believed of each plan that slots
-        have."""
+        """The plan that most slots run, the measurements on it so far, and the estimate for each plan that a slot
+        runs."""
         home, report = self._home, self.report(0.0)
         tree = parse_tree(report.tree, [source.alias for source in home.query.sources])
         estimates = [e.text(home.plan) for e in put_together(list(self._estimates.values()))]

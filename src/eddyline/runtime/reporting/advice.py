@@ -1,4 +1,4 @@
-"""What the end of a run says of each stream: rows that were late or dead, and what would have kept them."""
+"""Advice at the end of a run: which rows of each stream were late or dead, and what would have kept them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eddyline.cql.units import UNITS
 from eddyline.runtime.reporting.remedy import remedy
 
 NEARLY_ALL = 0.9
-"""A stream that loses this share of its rows, or more, is told of in a line of its own."""
+"""A stream that loses at least this share of its rows gets a warning line of its own."""
 _ROUND = {
     "MILLISECOND": (1, 2, 5, 10, 20, 50, 100, 200, 500),
     "SECOND": (1, 2, 3, 4, 5, 10, 15, 20, 30, 45),
@@ -25,7 +25,8 @@ _COMPARE = "compare the declared columns with the data, or keep the dead rows wi
 
 @dataclass(frozen=True)
 class StreamEnd:
-    """What was counted of a stream with this lateness; `other_lateness` is the largest of any stream of the query."""
+    """The counts of a stream with this lateness. `other_lateness` is the largest lateness of any stream of the
+    query."""
 
     name: str
     lateness: int
@@ -33,7 +34,7 @@ class StreamEnd:
     counts: StreamCounts
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """As a dictionary for JSON."""
         counts = self.counts
         return {
             "rows_in": counts.rows,
@@ -48,8 +49,8 @@ class StreamEnd:
 
     @property
     def enough(self) -> str:
-        """The LATENESS that would have kept all rows, of this stream, or of every stream if it was overtaken by them;
-        "" if the one it has is enough."""
+        """The LATENESS that would have kept all rows: of this stream, or of every stream if the others overtook this
+        one while it was idle. "" if the declared one is enough."""
         if self.counts.overtaken:
             return as_written(max(self.counts.behind, self.other_lateness + self.counts.overtaken))
         return as_written(self.counts.behind) if self.counts.behind > self.lateness else ""
@@ -65,7 +66,7 @@ class StreamEnd:
 
     @property
     def dead(self) -> str:
-        """The share of dead rows, the first reason, and what would have kept that row, unless a warning says it."""
+        """The share of dead rows, the reason of the first, and the remedy for it, unless a warning has the remedy."""
         what = "" if self._nearly_all_dead else remedy(self.counts.reason)
         told = f"{percent(self.counts.dead, self.counts.rows)}; first: {shortened(self.counts.reason)}"
         return f"{told}; {what}" if what else told
@@ -76,7 +77,7 @@ class StreamEnd:
 
     @property
     def warnings(self) -> list[str]:
-        """What should not be overlooked."""
+        """Warnings about rows that are nearly all dead, or out of order."""
         counts, found = self.counts, []
         if self._nearly_all_dead:
             how_many = f"all {counts.dead:,}" if counts.dead == counts.rows else f"{counts.dead:,} of {counts.rows:,}"
@@ -91,13 +92,13 @@ class StreamEnd:
 
 
 def of_streams(lateness: Mapping[str, int], counts: Mapping[str, StreamCounts]) -> list[StreamEnd]:
-    """The ends of streams and tables (which have no lateness), in the order of their names."""
+    """The end of each stream and table, in the order of their names. Tables have no lateness."""
     most = max(lateness.values(), default=0)
     return [StreamEnd(name, lateness.get(name, 0), most, counts[name]) for name in sorted(counts)]
 
 
 def summed_up(ends: Sequence[StreamEnd]) -> dict[str, Any]:
-    """What the summary has of them."""
+    """The fields of the summary that describe streams and tables."""
     return {
         "streams": {end.name: end.as_dict() for end in ends},
         "late": told(ends, "late"),
@@ -107,8 +108,8 @@ def summed_up(ends: Sequence[StreamEnd]) -> dict[str, Any]:
 
 
 def told(ends: Sequence[StreamEnd], what: str) -> str:
-    """In brackets, of each stream that has such rows (`late` or `dead`): its name and how many, if there are several
-    streams, and what there is to say of them.
+    """Describe the `late` or `dead` rows of each stream that has some, in brackets. If there are several streams, each
+    description begins with the name of the stream and the number of rows.
 
     >>> told([StreamEnd("s", 0, 0, StreamCounts(7, 0, 2, 0, 103_000_000, 98_000_000))], "late")
     ' (up to 1 min 38 s; LATENESS 2 MINUTES would have kept them)'
@@ -121,7 +122,7 @@ def told(ends: Sequence[StreamEnd], what: str) -> str:
 
 
 def as_written(micros: int) -> str:
-    """A length of time that is at least as long, as a person would write it.
+    """Round a length of time up to one that a person would write.
 
     >>> as_written(103_000_000), as_written(3_000_000), as_written(1_000_000_000_000_000)
     ('2 MINUTES', '3 SECONDS', '12000 DAYS')
@@ -136,7 +137,7 @@ def as_written(micros: int) -> str:
 
 
 def short(micros: int) -> str:
-    """A length of time for people, in its two largest units.
+    """Format a length of time for display, in its two largest units.
 
     >>> short(103_000_000), short(3_000_000), short(250_000), short(90_061_000_000), short(7)
     ('1 min 43 s', '3 s', '0.25 s', '1 d 1 h', '0.000007 s')
@@ -151,7 +152,7 @@ def short(micros: int) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """A share for people; 100 % and 0 % only if it is so.
+    """Format a share for display; 100 % only if it is exact.
 
     >>> percent(999, 1000), percent(1, 1), percent(1, 100_000), percent(99_999, 100_000)
     ('99.9 %', '100 %', 'less than 0.1 %', 'more than 99.9 %')
@@ -165,6 +166,6 @@ def percent(part: int, whole: int) -> str:
 
 
 def shortened(reason: str, most: int = 200) -> str:
-    """A reason on one line."""
+    """Put a reason on one line of at most `most` characters."""
     line = " ".join(reason.split())
     return line if len(line) <= most else line[: most - 3] + "..."

@@ -1,7 +1,7 @@
 """Metrics for Prometheus, served over HTTP on the loopback address for as long as a run lasts.
 
-Each run has a registry of its own, so two runs in one process do not mix. A value is read from the run when it is asked
-for: serving metrics costs a batch nothing. prometheus_client is imported only by runs that serve metrics.
+Each run has a registry of its own, so two runs in one process do not mix. Values are read when a request arrives, so
+serving metrics costs a batch nothing. prometheus_client is imported only by runs that serve metrics.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _GAUGES = {
 
 
 class Metrics:
-    """Serves while used as a context; without a port it does nothing. `more` has times that Spark tells, by name."""
+    """Serves metrics while used as a context; without a port it does nothing. `more` returns times from Spark, by
+    name."""
 
     def __init__(
         self, port: int | None, progress: Callable[[], Progress], more: Callable[[], Mapping[str, float]] = dict
@@ -58,7 +59,7 @@ class Metrics:
 
     @property
     def port(self) -> int | None:
-        """Where it listens; for port 0 one that was free."""
+        """The port on which it listens; a free one if port 0 was asked for."""
         return None if self._server is None else int(self._server.server_address[1])
 
     def collect(self) -> Iterator[Metric]:
@@ -74,4 +75,4 @@ class Metrics:
             text = "The query's watermark, seconds since the epoch."
             yield GaugeMetricFamily("eddyline_watermark", text, progress.watermark_us / 1e6)
         for name, number in self._more().items():
-            yield GaugeMetricFamily(f"eddyline_{name}", "As Spark's listener tells it.", number)
+            yield GaugeMetricFamily(f"eddyline_{name}", "A value that Spark's listener reports.", number)

@@ -1,4 +1,4 @@
-"""What to write so that rows can be read, given the reason of a dead row."""
+"""The remedy for a dead row: what to write in the script, or to change in the data, so that such rows can be read."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ _NULL_TIME = re.compile(r"the event time is NULL or out of range: (.*) is NULL")
 _COLUMNS = re.compile(r"1 column where (\d+) were expected: (.*)", re.DOTALL)
 _NO_OBJECT = "not a JSON object of this stream"
 _EPOCHS = ((11, "to_timestamp"), (14, "epoch_ms"))
-"""Functions that turn a number into a time, each with the most digits it is for; `make_timestamp` takes longer ones."""
+"""Functions that turn a number into a time, each with the most digits that it is for; `make_timestamp` is for longer
+numbers."""
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NOTHING = ("", "na", "n/a", "nan", "null", "nil", "none", "-", "--", "?", "\\n", "missing", "unknown")
-"""What people write where there is no value, in lower case."""
+"""Common spellings of a missing value, in lower case."""
 _FALLBACK = "as in '%d.%m.%Y %H:%M:%S'"
 
 
 def remedy(reason: str) -> str:
-    """What to do about a reason, to be put behind it; "" if only the data can tell.
+    """The remedy for a reason; "" if the reason does not tell enough.
 
     >>> remedy("column x: '2.5' is not a value of type BIGINT")
     'declare x DOUBLE'

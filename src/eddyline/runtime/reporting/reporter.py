@@ -1,7 +1,7 @@
-"""The reporter of a run: what the command line, `--live`, metrics and Python read, whichever engine runs the job.
+"""The reporter of a run. The command line, `--live`, metrics and Python read it, whichever engine runs the job.
 
-Any thread may ask at any time. The engine is asked for one frozen `Standing`, so the numbers of a look are of one
-moment; what the eddy did (`report`) may be a packet newer.
+Any thread may call it at any time. The engine returns one frozen `Standing`, so all its numbers are of one moment; the
+work of the eddy (`report`) may be one packet newer.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from eddyline.runtime.reporting.summary import Course, Progress, Summary
 
 
 class ObservedEngine(Protocol):
-    """An engine as its reporter sees it."""
+    """The part of an engine that its reporter reads."""
 
     @property
     def standing(self) -> Standing:
-        """Where the run stands after the last batch."""
+        """The counts and the state of the run after the last batch."""
 
     @property
     def decisions(self) -> dict[str, int]:
-        """Decisions that this run took so far, by kind."""
+        """Decisions taken so far in this run, by kind."""
 
     def report(self, seconds: float) -> Report:
-        """What the eddy did so far in this run, `seconds` after its start."""
+        """The work of the eddy so far in this run, `seconds` after its start."""
 
     def explain(self) -> str:
-        """The plan, and what was measured on it so far."""
+        """The plan, and the measurements on it so far."""
 
 
 class Reporter:
-    """Tells of one run of a query."""
+    """Reports on one run of a query."""
 
     def __init__(self, query: BoundQuery, engine: ObservedEngine, course: Course) -> None:
         self._engine, self._course = engine, course
@@ -43,7 +43,7 @@ class Reporter:
         self.schema = query.schema
         """The columns of the results."""
         self.warnings = warnings(query)
-        """Sources whose state can never expire."""
+        """Warnings about sources whose state can never expire."""
 
     @property
     def decisions(self) -> dict[str, int]:
@@ -51,15 +51,15 @@ class Reporter:
         return self._engine.decisions
 
     def explain(self) -> str:
-        """The plan, and what was measured on it so far."""
+        """The plan, and the measurements on it so far."""
         return self._engine.explain()
 
     def report(self) -> Report:
-        """What the eddy did so far in this run."""
+        """The work of the eddy so far in this run."""
         return self._engine.report(self._course.seconds)
 
     def progress(self) -> Progress:
-        """Where the run is now."""
+        """The progress of the run after the last batch."""
         now, course = self._engine.standing, self._course
         return Progress(
             rows_in=now.job.rows_in,
@@ -79,7 +79,7 @@ class Reporter:
         )
 
     def summary(self, stopped: bool) -> Summary:
-        """What was done up to now."""
+        """The summary of the run so far."""
         now, report = self._engine.standing, self.report()
         ends = summed_up(of_streams(self._lateness, now.job.streams))
         return Summary(

@@ -1,4 +1,4 @@
-"""What a run did, in numbers: while it runs and at its end."""
+"""The numbers of a run: its progress while it runs, and its summary at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Progress:
-    """A look at a run."""
+    """The numbers of a run at one moment."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -23,9 +23,9 @@ class Progress:
     watermark_us: int | None = None
     """The query's watermark, in microseconds since 1970, UTC; None: not known yet."""
     rows_by_stream: Mapping[str, int] = field(default_factory=dict)
-    """Rows that this run read of each stream, dead and late ones too."""
+    """Rows that this run read from each stream, including dead and late ones."""
     run_rows_in: int = 0
-    """Rows that this run read; with a checkpoint, `rows_in` is of all runs."""
+    """Rows that this run read; with a checkpoint, `rows_in` counts all runs."""
     run_rows_out: int = 0
     """Results of this run."""
 
@@ -52,7 +52,7 @@ class Progress:
 @dataclass(frozen=True)
 class Summary:
     """The object that `--json` prints; rows_in = rows_used + rows_late + rows_dead. With a checkpoint, rows are counted
-    over all runs of the job, and all else is of this run."""
+    over all runs of the job; everything else is of this run."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -65,44 +65,44 @@ class Summary:
     """Results of this run."""
     expression_errors: int = 0
     first_error: str = ""
-    """What the first of them said, if a user function said something."""
+    """The message of the first expression error, if a user function raised one."""
     peak_state_rows: int = 0
     peak_memory_bytes: int = 0
     waiting: int = 0
-    """Rows and groups that wait for the watermark, for the next run of a job with a checkpoint."""
+    """Rows and groups that wait for the watermark; the next run of a job with a checkpoint continues with them."""
     spilled_rows: int = 0
     migrations: int = 0
     batches: int = 0
     seconds: float = 0.0
     start_seconds: float = 0.0
     stopped: bool = False
-    """Whether it was stopped before its streams ended; then nothing that waited for a watermark was flushed."""
+    """Whether the run was stopped before its streams ended; then results that wait for a watermark are not flushed."""
     finished: bool = False
-    """Whether the streams have ended and all results are given; a job that is not finished can go on from its
+    """Whether the streams have ended and all results are emitted. A job that is not finished can continue from its
     checkpoint."""
     decisions: Mapping[str, int] = field(default_factory=dict)
-    """How many were taken, by kind."""
+    """The number of decisions, by kind."""
     plan: str = field(default="", repr=False)
     routes: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     """The route of each source at the end."""
     steps: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
-    """What each step did to the tuples of each signature."""
+    """The work of each step on the tuples of each signature."""
     packets: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
-    """How large packets were, and how long tuples waited, in each meta-queue."""
+    """For each meta-queue: how large packets were, and how long tuples waited."""
     input_batch: int = 0
-    """How many rows were taken in at a time at the end."""
+    """The number of rows in one slice of the input, at the end of the run."""
     decisions_log: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     """The last decisions, oldest first."""
     warnings: tuple[str, ...] = ()
-    """Sources whose state can never expire, and what should not be overlooked at the end: streams that are nearly all
-    dead, or out of order."""
+    """Warnings about sources whose state can never expire, and about streams that are nearly all dead or out of
+    order."""
     streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By stream or table: rows read, late and dead, how far out of order, the LATENESS that would have kept all, and
-    why the first dead row is dead."""
+    """By stream or table: rows read, late and dead, how far out of order, the LATENESS that would have kept all rows,
+    and the reason of the first dead row."""
     late: str = ""
-    """What there is to say of late rows."""
+    """A description of late rows."""
     dead: str = ""
-    """What there is to say of dead rows."""
+    """A description of dead rows."""
 
     @property
     def rows_per_second(self) -> float:
@@ -110,12 +110,13 @@ class Summary:
         return self.run_rows_in / self.seconds if self.seconds > 0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """As a dictionary for JSON."""
         return asdict(self)
 
 
 class Course:
-    """How far a run has come, by its clock: its start-up `began`, then came the `first` batch, then the `last`."""
+    """The times and batches of a run by its clock: its start-up `began`, then the `first` batch began, then the `last`
+    batch ended."""
 
     def __init__(self, clock: Callable[[], float], began: float | None) -> None:
         self._clock = clock
@@ -124,13 +125,13 @@ class Course:
         self._ready = False
 
     def begin(self) -> None:
-        """Everything is ready for rows."""
+        """Record that start-up is over: the first batch begins."""
         self.first = self.last = self._clock()
         self._ready = True
 
     def look(self) -> float:
-        """The run has come to now; the seconds since the last look. A run that ends before it is ready for rows was all
-        start-up."""
+        """Record the current time as the end of the last batch; returns the seconds since the last call. A run that
+        ends before `begin` consists of start-up only."""
         if not self._ready:
             self.begin()
         before, self.last = self.last, self._clock()
@@ -138,11 +139,11 @@ class Course:
 
     @property
     def seconds(self) -> float:
-        """Since the first batch began."""
+        """Seconds since the first batch began."""
         return self.last - self.first
 
     @property
     def told(self) -> dict[str, Any]:
-        """As the summary has it."""
+        """The fields of the summary that describe the course."""
         start = round(self.first - self.began, 6)
         return {"batches": self.batches, "seconds": round(self.seconds, 6), "start_seconds": start}

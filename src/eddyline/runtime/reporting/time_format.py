@@ -1,6 +1,6 @@
-"""The strptime format of a time, guessed from one value as it stands in the data.
+"""Guesses the strptime format of a time from one value of the data.
 
-A guess is a candidate that strptime itself reads, so a format that is proposed does read the value.
+strptime itself tries every candidate, so a proposed format does read the value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DAYS = (
     (r"[A-Za-z]{4,9} \d{1,2}(,? )\d{4}", ("%B %d{0}%Y",)),
     (r"\d{8}()", ("%Y%m%d",)),
 )
-"""What days look like, and what their formats may be; the group is what stands between their parts."""
+"""Patterns of days, and the formats that each may have. The group matches the separator."""
 _WEEKDAY = re.compile(r"(?i:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? ")
 _CLOCK = re.compile(
     r"([ T:]*)(\d{1,2})(:?)(\d{2})(?:\3(\d{2})(?:([.,])(\d{1,9}))?)?( ?)([AaPp][Mm])?( ?)(Z|[+-]\d{2}:?\d{2})?"
@@ -34,7 +34,8 @@ _CLOCK = re.compile(
 
 
 def guessed(value: str) -> tuple[str, ...]:
-    """The formats that read a time; none if it looks like no time, several if day and month cannot be told apart.
+    """The formats that read a time; none if the value does not look like a time, several if day and month are
+    ambiguous.
 
     >>> guessed("16.11.2026 10:00"), guessed("11/16/2026 9:05:00 PM"), guessed("yesterday")
     (('%d.%m.%Y %H:%M',), ('%m/%d/%Y %I:%M:%S %p',), ())
@@ -55,7 +56,7 @@ def guessed(value: str) -> tuple[str, ...]:
 
 
 def _clock(text: str) -> str | None:
-    """The format of what follows a day; None if it is no time of day."""
+    """The format of the text after a day; None if that text is not a time of day."""
     if not text:
         return ""
     found = _CLOCK.fullmatch(text)

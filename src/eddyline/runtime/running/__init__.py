@@ -1,1 +1,1 @@
-"""A job from its script to its end: what it reads and writes, the loop between them, what makes it durable."""
+"""A job from its script to its end: its sources and sinks, the reading loop between them, its checkpoint."""

@@ -1,13 +1,14 @@
-"""How many rows a micro-batch has.
+"""The number of rows in a micro-batch.
 
-A number that was set stays. With `auto` batches are to take about `batch_seconds`. A batch costs something however
-small it is, and something for every row. The fixed cost is estimated by a line through what batches took, newer ones
-counting more; what is left of the newest batch is the cost of its rows. The next size is the one that would come to the
-goal, approached in damped and bounded steps. Where the fixed cost is above half of the goal, smaller batches would only
-do less: then rows get as much time as the fixed cost.
+A number that the user sets stays. With `batch_rows=auto` a batch should take about `batch_seconds`. The time of a batch
+is a fixed cost plus a cost for each row. A line fitted to the times of past batches, in which newer batches weigh more,
+gives the fixed cost; the rest of the newest batch's time is the cost of its rows. The next size is the one that would
+reach the goal, approached in damped and bounded steps. Where the fixed cost is above half of the goal, smaller batches
+would hardly be faster: then the rows get as much time as the fixed cost.
 
-Some batches say nothing about size: one that was not full (there was no more to read) changes the estimate, not the
-size; one that took more than twice the goal counts if it is not the only one (it may have compiled a kernel).
+Some batches tell little about the size. A batch that was not full, because there was no more to read, changes the
+estimate but not the size. A batch that took more than twice the goal counts only if the batch before it did too: a
+single one may have compiled a kernel.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from __future__ import annotations
 from eddyline.settings import Settings
 
 _ROWS = 65536
-"""The rows of the first batch, and of the largest, where the driver does not say otherwise."""
+"""The rows of the first batch, and the most rows of any batch, unless the driver passes other numbers."""
 _LEAST = 256
 _KEPT = 0.8
-"""What a batch still weighs after the next one."""
+"""The weight of a batch is multiplied by this factor at each later batch."""
 _DAMPING = 0.7
-"""The share of a step, on a logarithmic scale, that is taken at once."""
+"""The share of a step, on a logarithmic scale, that one batch may take."""
 _STEP = 2.0
-"""The largest step."""
+"""The largest factor by which the size changes after one batch."""
 _SPREAD = 0.25
-"""How far sizes must differ, as a share of their mean, to tell the fixed cost from that of rows."""
+"""The spread of sizes, as a share of their mean, that is needed to tell the fixed cost from the cost of rows."""
 _OTHER, _ENOUGH = 1.5, 3.0
-"""A batch that takes so many times as long as was expected, or so many times less, is of another time: what was before
-is forgotten. To expect something takes a few batches."""
+"""If a batch takes more than _OTHER times the expected time, or less than 1 / _OTHER of it, costs have changed: older
+batches are forgotten. Batches with a total weight of _ENOUGH are needed to expect anything."""
 
 
 class BatchSize:
-    """The rows of the next batch: `first` to begin with, and never more than `most`."""
+    """The number of rows of the next batch: `first` at the beginning, and never more than `most`."""
 
     def __init__(self, settings: Settings, first: int = _ROWS, most: int = _ROWS) -> None:
         self._auto, self._goal = settings.batch_rows is None, settings.batch_seconds
@@ -42,7 +43,7 @@ class BatchSize:
         self._weight = self._x = self._y = self._xx = self._xy = 0.0
 
     def observe(self, seconds: float, rows: int) -> None:
-        """A batch of `rows` rows took `seconds`."""
+        """Take into account that a batch of `rows` rows took `seconds`."""
         alone, self._slow = not self._slow, seconds > 2 * self._goal
         if not self._auto or rows == 0 or (self._slow and alone):
             return
@@ -56,7 +57,7 @@ class BatchSize:
     def _learn(self, seconds: float, rows: int) -> None:
         if self._weight > _ENOUGH:
             expected = self._fixed + max(self._y - self._fixed, 0.0) / self._x * rows
-            if not expected / _OTHER < seconds < expected * _OTHER:  # rows have become dearer or cheaper
+            if not expected / _OTHER < seconds < expected * _OTHER:  # the cost of a row has changed
                 self._weight, self._least = 0.0, float("inf")
         self._least = min(seconds, self._least / _KEPT)
         self._weight = _KEPT * self._weight + 1

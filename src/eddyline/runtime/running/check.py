@@ -1,7 +1,7 @@
-"""Whether settings and a checkpoint fit a query: known before an engine is there, without reading a row.
+"""Checks whether settings and a checkpoint fit a query, before an engine exists and without reading a row.
 
-A checkpoint says what it is of (`about`); a job that is something else is refused. Nothing here imports the engine or a
-compiled kernel: mistakes are told at once.
+A checkpoint describes its job (`about`); a different job is refused. No file that is imported here needs the engine or
+a compiled kernel, so mistakes are reported at once.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from eddyline.state.log.store import Store
 
 
 def flushes(settings: Settings, keeps: bool) -> bool:
-    """Whether results that wait are given when all sources are read. By default they are not where a later run can go
-    on with them (`keeps`)."""
+    """Whether results that wait for a watermark are emitted when all sources are read. By default they are not if a
+    later run can continue with them (`keeps`)."""
     if settings.at_end == "keep" and not keeps:
         raise SettingError("at_end=keep needs --checkpoint: what is kept must be kept somewhere")
     return settings.at_end == "flush" or (settings.at_end is None and not keeps)
@@ -39,7 +39,7 @@ def check_checkpoint(text: str, query: BoundQuery, settings: Settings, checkpoin
 
 
 def is_finished(checkpoint: str) -> bool:
-    """Whether the streams of the job of a checkpoint have ended, and all its results were given."""
+    """Whether the streams of a checkpoint's job have ended and all its results are emitted."""
     commit = _at(checkpoint).last()
     return commit is not None and commit.finished
 
@@ -49,7 +49,8 @@ def _at(checkpoint: str) -> Checkpoint:
 
 
 def about(script: Script, query: BoundQuery, groups: int) -> dict[str, Any]:
-    """What a checkpoint is of: the streams with the columns that are read, the query with its windows, the groups."""
+    """The description of a job in its checkpoint: streams with the columns that are read, the query with its windows,
+    and the number of partition groups."""
     streams: dict[str, dict[str, Any]] = {}
     for number, source in enumerate(query.sources):
         columns = {name: str(source.stream.schema.field(name).type) for name in query.columns_of_source(number)}
@@ -65,7 +66,7 @@ def about(script: Script, query: BoundQuery, groups: int) -> dict[str, Any]:
 
 
 def _query_text(script: Script) -> str:
-    """The query, however it is laid out."""
+    """The query in a form that does not depend on its layout."""
     windows = ", ".join(f"{s.alias} {_window(s.window)}" for s in script.sources)
     return f"{script.select.sql()} over {windows}"
 

@@ -1,7 +1,8 @@
-"""A job with a checkpoint, here or on Spark: its spec, its coordinator, its sinks, which take results in two steps.
+"""A job with a checkpoint, in one process or on Spark: its spec, its coordinator and its sinks.
 
-The checkpoint says what it is of (streams, columns, query, partition groups); a job that is something else is refused.
-Settings may change from one run to the next: results do not depend on them.
+The checkpoint describes its job (streams, columns, query, partition groups); a different job is refused. Settings may
+change from one run to the next: results do not depend on them. Sinks take results in two steps: slots stage them, and
+the coordinator publishes them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ FINISHED = "the job of this checkpoint is finished: its streams have ended and i
 
 
 class CheckpointedJob:
-    """One job and its checkpoint; without a folder for that, the checkpoint goes with the job."""
+    """One job and its checkpoint. Without a folder for the checkpoint, a temporary one is used and removed at the
+    end."""
 
     def __init__(
         self,
@@ -83,8 +85,8 @@ class CheckpointedJob:
         """Bytes of the largest slot in the last batch."""
 
     def start(self, follow: bool = False) -> Coordinator:
-        """Begin, or go on from the newest commit; nobody else may do so until `close`. What jobs of this user that were
-        killed have left is removed. With `follow` the job has no end."""
+        """Begin, or continue from the newest commit, and lock the checkpoint until `close`. Removes what killed jobs of
+        this user have left on this host. With `follow` the job has no end."""
         files = [sink for sink in self.sinks.values() if isinstance(sink, BatchFiles)]
         for sink in files:
             if sink.path.resolve().is_relative_to(Path(self.checkpoint.store.path("")).resolve()):
@@ -105,7 +107,7 @@ class CheckpointedJob:
         )
         self.account.begin(self.commit)
         if self.commit.finished:
-            self.end()  # a run may have died before it came to that
+            self.end()  # an earlier run may have failed before this step
         return self.coordinator
 
     @property
@@ -116,7 +118,7 @@ class CheckpointedJob:
         return Commit(-1, None, self.home.watermarks().reached)
 
     def finish(self, decision: BatchDecision, records: Sequence[Record]) -> Counts:
-        """Every slot took its turn: the batch is published and committed. Returns its counts."""
+        """Publish and commit a batch in which every slot took its turn. Returns its counts."""
         assert self.coordinator is not None
         counts = self.coordinator.finish(decision, records)
         self.account.add(self.commit, counts, records)
@@ -128,22 +130,22 @@ class CheckpointedJob:
         check_memory(self._memory, self._largest, self.commit.counts.rows_in, of_slot=True)
 
     def end(self) -> None:
-        """The streams have ended and all is flushed."""
+        """Close the sinks: the streams have ended and everything is flushed."""
         for sink in self.sinks.values():
             sink.close(self.commit.batch)
 
     def refused(self, stream: str) -> JobError:
-        """What to raise when there are new rows of a stream that has ended for this job."""
+        """The error for new rows of a stream that has ended for this job."""
         what = FINISHED if self.commit.finished else f"the job took {stream} to be at its end"
         return JobError(f"{what}; {stream} has new rows, which need a new checkpoint")
 
     @property
     def temporary(self) -> bool:
-        """Whether the checkpoint goes with the job: then no later run goes on with it."""
+        """Whether the checkpoint is removed with the job, so that no later run can continue it."""
         return self._temporary is not None
 
     def close(self) -> None:
-        """The run is over."""
+        """End the run: unlock the checkpoint, and remove a temporary one."""
         self.checkpoint.store.let_go()
         if self._temporary is not None:
             for sink in self.sinks.values():
@@ -151,7 +153,7 @@ class CheckpointedJob:
             self._temporary.remove()
 
     def _sink(self, outlet: Outlet) -> Sink:
-        """The sink of an outlet, which has one."""
+        """The sink of an outlet that has one."""
         if outlet == RESULTS:
             return self._job.sink
         stream = next(i for i in self._job.inputs if i.name == outlet.stream)
@@ -160,7 +162,7 @@ class CheckpointedJob:
         return found
 
     def _give(self, outlet: Outlet, batch: int, files: Sequence[str]) -> None:
-        """Rows for a sink that is no files."""
+        """Give published rows to a sink that does not write files itself."""
         sink = self._sink(outlet)
         if isinstance(sink, TakesFiles):
             sink.take_files(batch, [f"{self.root}/{file}" for file in files])

@@ -1,7 +1,8 @@
 """The engine of a local job with a checkpoint: the batch protocol, with its driver, splits and slots in one process.
 
-How far a stream was read is a place in the list of its files that were read (runtime/sources/register.py), and how many
-rows of that file were. A stream that a program hands over is read from its start again, less that many rows.
+The offset of a stream is a place in the list of its files that were read (runtime/sources/register.py), and the number
+of rows of that file that were read. A stream that a Python program hands over is read again from its start, and the
+rows before the offset are skipped.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ from eddyline.settings import Settings
 
 
 class DurableEngine:
-    """Goes from the newest commit of a checkpoint to the next, a batch each."""
+    """Runs batches from the newest commit of a checkpoint on, and commits each."""
 
     def __init__(self, job: Job, settings: Settings, checkpoint: str) -> None:
         self._job = CheckpointedJob(job, settings, settings.slots or 1, checkpoint, arenas=None)
         self._sinks = [sink for sink in job.sinks if not isinstance(sink, FileSink)]
-        """Sinks that rows are given to. Files are published batch by batch (runtime/sinks/batches.py), not here."""
+        """Sinks to which rows are written. Files are published with each commit (runtime/sinks/batches.py), not
+        here."""
         self._readers: Sequence[StreamReader] = ()
 
     def open(self, readers: Sequence[StreamReader]) -> bool:
-        """Readers begin where the newest commit is; SettingError for a source or a checkpoint that only Spark can use,
-        JobError for new rows of a stream that has ended."""
+        """Starts the readers at the newest commit. Raises SettingError for a source or a checkpoint that only Spark can
+        use, JobError for new rows of a stream that has ended."""
         self._readers = readers
         for sink in self._sinks:
             sink.open()
@@ -57,7 +59,7 @@ class DurableEngine:
         return not commit.finished
 
     def load(self, tables: Iterable[Read]) -> None:
-        """Takes all rows of all tables, in a batch of their own, if that was not done before."""
+        """Takes all rows of all tables in one batch, unless an earlier run did."""
         if self._job.commit.batch < 0:
             self._batch("load", tables)
 
@@ -66,7 +68,7 @@ class DurableEngine:
         self._batch("rows", rows, ended, unread)
 
     def end(self) -> None:
-        """Gives the results that wait for a watermark, and finishes the job."""
+        """Emits the results that wait for a watermark, and finishes the job."""
         self._batch("end", ())
         self._job.end()
 
@@ -75,20 +77,20 @@ class DurableEngine:
         self._job.check_memory()
 
     def close(self) -> None:
-        """Closes the sinks, and lets go of the checkpoint."""
+        """Closes the sinks and unlocks the checkpoint."""
         for sink in self._sinks:
             sink.close()
         self._job.close()
 
     def abandon(self) -> None:
-        """Lets go of the sinks and of the checkpoint."""
+        """Abandons the sinks and unlocks the checkpoint."""
         for sink in self._sinks:
             sink.abandon()
         self._job.close()
 
     @property
     def standing(self) -> Standing:
-        """Where the job stands after its newest commit."""
+        """The counts and the state of the job after its newest commit."""
         return self._job.account.standing
 
     @property
@@ -97,16 +99,16 @@ class DurableEngine:
         return self._job.account.decisions
 
     def report(self, seconds: float) -> Report:
-        """What the eddies of all slots did so far in this run."""
+        """The work of the eddies of all slots so far in this run."""
         return self._job.account.report(seconds)
 
     def explain(self) -> str:
-        """The plan, and what was measured on it so far in this run."""
+        """The plan, and the measurements on it so far in this run."""
         return self._job.account.explain()
 
     @property
     def _offsets(self) -> dict[str, Offset]:
-        """How far streams were taken."""
+        """How far each stream was taken."""
         return {reader.stream.name: reader.offset for reader in self._readers}
 
     def _batch(

@@ -1,6 +1,6 @@
-"""What the reading loop (runner.py) asks of an engine.
+"""The interface between the reading loop (runner.py) and an engine.
 
-There are two: in_memory_engine.py, whose state goes with the process, and durable_engine.py, which goes from commit to
+There are two engines. in_memory_engine.py loses its state with the process; durable_engine.py continues from the newest
 commit of a checkpoint.
 """
 
@@ -20,7 +20,7 @@ from eddyline.settings import size_text
 
 @dataclass(frozen=True)
 class Read:
-    """Rows that a source gave. Rows that it could not read are text, and the last column says why."""
+    """Rows from a source. Rows that it could not read are text, and their last column holds the reason."""
 
     name: str
     """The name of the stream or table."""
@@ -29,34 +29,35 @@ class Read:
 
 
 class Engine(ObservedEngine, Protocol):
-    """Takes the rows of one run, and gives the results to the job's sinks."""
+    """Takes the rows of one run, and writes the results to the job's sinks."""
 
     def open(self, readers: Sequence[StreamReader]) -> bool:
-        """Makes sinks ready, and has readers begin where an earlier run was. False: the job is finished, and nothing is
-        to be read."""
+        """Opens the sinks, and starts the readers where an earlier run stopped. Returns False if the job is finished
+        and nothing is to be read."""
 
     def load(self, tables: Iterable[Read]) -> None:
-        """Takes all rows of all tables, before the first batch; an engine that goes on has them already."""
+        """Takes all rows of all tables, before the first batch. An engine that continues a job has them already."""
 
     def batch(self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str]) -> None:
-        """Processes a batch. `ended` are the streams that this is the last batch of, `unread` those that may have rows
-        that it leaves for later."""
+        """Processes a batch. `ended` are the streams that end with this batch; `unread` are the streams that may have
+        rows that this batch does not read."""
 
     def check_memory(self) -> None:
         """Raises JobError if the state takes more than the setting `memory`."""
 
     def end(self) -> None:
-        """All streams have ended: gives the results that wait for a watermark."""
+        """Emits the results that wait for a watermark: all streams have ended."""
 
     def close(self) -> None:
-        """The run is over: sinks are closed."""
+        """Closes the sinks at the end of a run."""
 
     def abandon(self) -> None:
-        """The run failed: sinks are let go of."""
+        """Abandons the sinks after a failure."""
 
 
 def check_memory(limit: int | None, used: int, rows: int, of_slot: bool = False) -> None:
-    """Raises JobError if more bytes are used than the limit, after this many rows; `of_slot`: by the largest slot."""
+    """Raises JobError if `used` bytes are more than the limit, after this many rows. `of_slot`: `used` is of the
+    largest slot."""
     if limit is not None and used > limit:
         whose, remedy = (" of a slot", ", more slots") if of_slot else ("", "")
         raise JobError(

@@ -1,4 +1,4 @@
-"""What an exception means to the one who started the job: whose fault it was, in one line."""
+"""Turns any exception into an error that tells the user, in one line, whose fault it was."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eddyline.errors import EddylineError, InternalError, JobError, said
 
 
 def told(error: BaseException) -> EddylineError:
-    """The error to raise in place of any other.
+    """The error to raise in place of another exception.
 
     >>> told(OSError(28, "No space left on device"))
     JobError('cannot read or write data: No space left on device')

@@ -1,7 +1,7 @@
-"""The chunks of one stream or table, and whose fault it is when there are none.
+"""The chunks of one stream or table. An error of its source becomes a JobError that names the stream or table.
 
-Python iterables and servers are read in a thread of their own (they may wait for the world); files and generated rows
-are not.
+Python iterables and servers are read in a thread of their own, because they may wait for other programs; files and
+generated rows are not.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _T = TypeVar("_T")
 
 
 Offset = tuple[int, int, int]
-"""How far a stream was read: the place of a file in the register, and how many readable and dead rows of it were. A
-stream that is not of files is one file."""
+"""How far a stream was read: the place of a file in the register, and how many of its readable and dead rows were read.
+A stream that does not consist of files counts as one file."""
 
 
 class Feed:
-    """Gives chunk after chunk, then None; with `follow`, a stream of files does not end."""
+    """Returns one chunk after the other, then None. With `follow`, a stream of files does not end."""
 
     def __init__(self, input_: JobInput, follow: bool = False) -> None:
         self._input, source = input_, input_.source
@@ -41,33 +41,34 @@ class Feed:
         self._skip_rows = self._skip_dead = 0
 
     def start(self, changed: threading.Condition) -> None:
-        """Begins to read, if that needs a thread."""
+        """Starts the thread of a source that needs one."""
         if isinstance(self._input.source, Blocking) and self._input.source.may_block:
             self._chunks = self._thread = ReaderThread(self._chunks, self._input.name, changed)
 
     def close(self) -> None:
-        """No more is wanted."""
+        """Stops the thread: no more chunks are wanted."""
         if self._thread is not None:
             self._thread.close()
 
     def ready(self) -> bool:
-        """Whether `next` answers without waiting for the world."""
+        """Whether `next` returns without waiting for other programs."""
         if self._files is not None:
             return self._asked(self._files.ready)
         return self._thread is None or self._thread.ready()
 
     @property
     def place(self) -> int:
-        """The place of the file that the last chunk is of."""
+        """The place of the file that the last chunk came from."""
         return 0 if self._files is None else self._files.place
 
     @property
     def done(self) -> int:
-        """How many files are read whole."""
+        """The number of files that are completely read."""
         return 0 if self._files is None else self._files.done
 
     def start_at(self, offset: Offset, store: Store) -> None:
-        """What is before the offset was read before. The store is the checkpoint, which knows the files."""
+        """Skips the rows before the offset: an earlier run read them. The store is the checkpoint, which has the list
+        of files."""
         self._start, self._skip_rows, self._skip_dead = place, _, _ = offset
         if self._files is not None:
             register = Register(self._files.source.at, store, self._input.name)
@@ -75,7 +76,7 @@ class Feed:
             self._files.start_at(place, register)
 
     def save(self) -> None:
-        """The checkpoint knows the files of all chunks so far."""
+        """Writes the files of all chunks so far to the list in the checkpoint."""
         if self._files is not None:
             self._files.register.save()
 
@@ -83,7 +84,7 @@ class Feed:
         """The next chunk; JobError if the source raises."""
         chunk = self._next()
         while chunk is not None and (self._skip_rows or self._skip_dead):
-            if self.place > self._start:  # a file that is corrupt now, and skipped, had rows that were used
+            if self.place > self._start:  # the file of these rows has become corrupt and is skipped
                 self._skip_rows = self._skip_dead = 0
                 break
             rows, dead = chunk.rows, chunk.dead
@@ -101,8 +102,8 @@ class Feed:
         return chunk
 
     def more(self) -> bool:
-        """Whether there is a row that was not read before; it is gone then. Of a source that was cleared nothing is.
-        The stream ends here, also if others are followed."""
+        """Whether the stream has a row that no earlier run has read; if so, that row is consumed. False for a source
+        that was cleared. The stream ends here, even if files are followed."""
         if self._files is not None:
             self._files.follow = False
         if (first := self._next()) is None:
@@ -118,7 +119,7 @@ class Feed:
         return self._asked(lambda: next(self._chunks, None))
 
     def _asked(self, question: Callable[[], _T]) -> _T:
-        """The answer of the source; JobError if it raises."""
+        """The result of a call to the source; JobError if it raises."""
         try:
             return question()
         except EddylineError:

@@ -1,8 +1,8 @@
 """Rows that a Python program hands over to a job on Spark: parquet files in its checkpoint, which tasks read.
 
-Files are written before the job reads, keep the types that the rows have, and never change: a job that goes on finds
-the rows it read before under the same names. Of a stream that is handed over again, rows after those that are written
-are new ones, and get files of their own; that is how the local engine goes on with it, too.
+The files are written before the job reads them, keep the types of the rows, and never change: a job that continues
+finds the rows that it read before under the same names. If a stream is handed over again, the rows after those already
+written are new, and get files of their own. The local engine treats such a stream in the same way.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.state.log.store import as_name
 
 _GROUP_ROWS = 1 << 16
-"""Rows of a row group, which is what one task reads."""
+"""Rows of a row group. One task reads one row group."""
 
 
 def folder_of(checkpoint: str, name: str) -> str:
-    """Where the rows of a stream or table are."""
+    """The folder with the rows of a stream or table."""
     return f"{checkpoint}/given/{as_name(name)}"
 
 
 def hand_over(checkpoint: str, stream: JobInput, anew: bool) -> None:
-    """Writes the rows that are not there yet; all of them if the job begins `anew`."""
+    """Writes the rows that are not written yet; all of them if the job begins `anew`."""
     assert isinstance(stream.source, PythonSource)
     folder = Path(folder_of(checkpoint, stream.name))
     try:
@@ -40,7 +40,7 @@ def hand_over(checkpoint: str, stream: JobInput, anew: bool) -> None:
         elif stream.time is None:
             return  # a table was read whole when the job began
         folder.mkdir(parents=True, exist_ok=True)
-        there = sorted(folder.glob("[!.]*.parquet"))  # a run that was killed may have left an unfinished one
+        there = sorted(folder.glob("[!.]*.parquet"))  # a killed run may have left an unfinished file
         rows = _after(stream, sum(pq.read_metadata(file).num_rows for file in there))
         for number, (schema, alike) in enumerate(itertools.groupby(rows, lambda batch: batch.schema), len(there)):
             fresh, file = folder / f".{number:05}.parquet", folder / f"{number:05}.parquet"

@@ -1,4 +1,4 @@
-"""The engine of a job without a checkpoint: its state is in this process, and its results go to sinks as they come."""
+"""The engine of a job without a checkpoint: its state is in this process, and results go to the sinks at once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class InMemoryEngine:
         self._write(self._engine.batch([(r.name, r.rows) for r in rows if r.readable], ended, unread=unread))
 
     def end(self) -> None:
-        """Writes the results that wait for a watermark."""
+        """Writes the results that wait for a watermark: all streams have ended."""
         self._write(self._engine.end())
         self._finished = True
 
@@ -60,13 +60,13 @@ class InMemoryEngine:
             sink.close()
 
     def abandon(self) -> None:
-        """Lets go of the sinks."""
+        """Abandons the sinks."""
         for sink in self._job.sinks:
             sink.abandon()
 
     @property
     def standing(self) -> Standing:
-        """Where the run stands after the last batch."""
+        """The counts and the state of the run after the last batch."""
         return replace(self._engine.standing, finished=self._finished)
 
     @property
@@ -75,11 +75,11 @@ class InMemoryEngine:
         return self._engine.decisions
 
     def report(self, seconds: float) -> Report:
-        """What the eddy did so far."""
+        """The work of the eddy so far."""
         return self._engine.report(seconds)
 
     def explain(self) -> str:
-        """The plan, and what was measured on it so far."""
+        """The plan, and the measurements on it so far."""
         return self._engine.explain()
 
     def _unreadable(self, read: Read) -> None:

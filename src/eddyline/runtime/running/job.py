@@ -1,6 +1,6 @@
-"""A script made ready to run on the local engine: bound query, open sources, checked sinks.
+"""Prepares a script to run on the local engine: binds the query, opens sources and checks sinks.
 
-Everything that can be refused is refused here, before a row is read, with the place in the script where there is one.
+Everything that can be refused is refused here, before a row is read, with the place in the script if there is one.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from eddyline.runtime.sources.source import Source, Wanted, dead_schema
 from eddyline.state.log.store import Store
 
 Opener = Callable[[Declaration, int], Source]
-"""The source of a declaration, with a seed for everything random."""
+"""Opens the source of a declaration. The number is the seed of everything random."""
 SinkOpener = Callable[[Declaration, pa.Schema, TextIO], Sink]
-"""The sink of a declaration, for rows of a schema."""
+"""Opens the sink of a declaration, for rows of a schema."""
 
 
 class ColumnsUnknown(EddylineError):
-    """An opener raises it for a source whose columns it cannot know yet."""
+    """Raised by an opener for a source whose columns it cannot know yet."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class GivenInput:
 
 @dataclass(frozen=True)
 class JobInput:
-    """A stream or table of the query, with what is to be read of it and where its late and dead rows go."""
+    """A stream or table of the query, the columns to read, and the sinks of its late and dead rows."""
 
     name: str
     source: Source
@@ -64,7 +64,7 @@ class JobInput:
 
 @dataclass(frozen=True)
 class Job:
-    """What a runner needs. `inputs` has each stream or table once, however many aliases it has."""
+    """Everything that a runner needs. `inputs` has each stream or table once, however many aliases it has."""
 
     text: str
     """The script."""
@@ -88,11 +88,11 @@ def prepare(
     sink_opener: SinkOpener = open_sink,
     checkpoint: str | None = None,
 ) -> Job:
-    """The job that a script describes; ScriptError when it is wrong.
+    """Makes the job that a script describes; raises ScriptError if the script is wrong.
 
-    `given` are streams and tables from Python; `sink` takes the rows of a bare SELECT (default: they are printed to
-    `out`); `opener` and `sink_opener` make sources and sinks. A job that goes on from its `checkpoint` may find results
-    in its sinks.
+    `given` are streams and tables from Python. `sink` takes the rows of a bare SELECT; by default they are printed to
+    `out`. `opener` and `sink_opener` make sources and sinks. A job that continues from its `checkpoint` may find
+    results in its sinks.
     """
     out = out or sys.stdout
     catalog = _Catalog(text, given, seed, opener)
@@ -128,15 +128,15 @@ def prepare(
 def explain(
     text: str, given: Mapping[str, GivenInput] | None = None, seed: int = 0, opener: Opener = open_source
 ) -> BoundQuery:
-    """The bound query of a script; its sinks are not looked at."""
+    """The bound query of a script; sinks are not checked."""
     return _Catalog(text, given, seed, opener).bind()
 
 
 def check_without_columns(
     text: str, seed: int, opener: Opener, sink_opener: SinkOpener, checkpoint: str | None
 ) -> tuple[str, ...]:
-    """Checks what needs no columns of the sources that `opener` cannot know yet (it raises ColumnsUnknown): the other
-    sources, and the sinks by their options and folders. Returns the names of those sources."""
+    """Checks everything that does not need the columns of the sources for which `opener` raises ColumnsUnknown: the
+    other sources, and the options and folders of sinks. Returns the names of the sources with unknown columns."""
     catalog, unknown = _Catalog(text, None, seed, opener), []
     script = catalog.script
     declared = {d.name.lower(): d for d in script.declarations if d.kind != "SINK"}
@@ -195,10 +195,10 @@ class _Sinks:
         self._declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
         self._used: set[str] = set()
         self._paths: dict[Path, str] = {}
-        """The places of the sinks that are open, as the script names them."""
+        """The paths of the open sinks, as the script writes them."""
 
     def open(self, name: str | None, schema: pa.Schema, place: Place) -> Sink | None:
-        """The sink of that name, checked; None for no name."""
+        """Opens and checks the sink of that name; None for no name."""
         if name is None:
             return None
         declaration = self._declared.get(name.lower())
@@ -243,12 +243,12 @@ class _Sinks:
 
 
 def _placed(text: str, declaration: Declaration, error: SettingError) -> ScriptError:
-    """What is wrong with a declaration, with the place of the part that is wrong."""
+    """The error of a declaration, with the place of its wrong part."""
     return wrong(text, declaration.places.get(error.at, declaration.place), str(error))
 
 
 def _with_given(script: Script, given: Mapping[str, GivenInput]) -> Script:
-    """The script as if it declared what Python hands over."""
+    """The script with declarations for the streams and tables that Python hands over."""
     declared = {d.name.lower() for d in script.declarations}
     for name in given:
         if name.lower() in declared:

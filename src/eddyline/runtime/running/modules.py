@@ -1,7 +1,8 @@
-"""Modules with user functions, by name or by path, made known to a process that runs a part of the job.
+"""Imports modules with user functions, given by name or by path, into a process that runs a part of the job.
 
-A file is imported as a module of its name, from the text that it had when the job was started: so a worker on another
-host, where there is no such file, has the same functions. Where the folder is there, modules beside the file are found.
+A file is imported as a module with the file's name, from the text that it had when the job was started. So a worker on
+another host, which does not have the file, has the same functions. If the file's folder exists there, the modules
+beside the file are found.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 _TEXTS: dict[str, str] = {}
-"""By path, what was imported here."""
+"""By path, the text that was imported here."""
 
 
 def is_path(module: str) -> bool:
@@ -27,13 +28,13 @@ def is_path(module: str) -> bool:
 
 
 def texts(modules: Sequence[str]) -> dict[str, str]:
-    """The files among modules, by path."""
+    """The texts of the files among modules, by path."""
     paths = [Path(module).with_suffix(".py").resolve() for module in modules if is_path(module)]
     return {str(path): path.read_text(encoding="utf-8") for path in paths}
 
 
 def import_all(names: Sequence[str], files: Mapping[str, str]) -> None:
-    """Imports modules by name, and files by path and text; what is there already is not imported again."""
+    """Imports modules by name, and files by path and text, unless they are already imported."""
     for path, text in files.items():
         _import(Path(path), text)
     for name in names:

@@ -1,8 +1,8 @@
-"""An iterator read in a thread of its own, so that one that waits for its rows holds nobody else up.
+"""Reads an iterator in a thread of its own, so that no other stream has to wait while it waits for rows.
 
-Chunks come out in the order they went in, and an error after the chunks before it: what is read does not depend on the
-thread. It reads ahead by a bounded number of rows and chunks. It is a daemon: one that waits for ever ends with the
-interpreter.
+Chunks come out in the order in which they went in, and an error comes after the chunks before it: the rows that are
+read do not depend on the thread. The thread reads ahead by a bounded number of rows and chunks. It is a daemon: a
+thread that waits for ever ends with the interpreter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CHUNKS_AHEAD = 1024
 
 
 class ReaderThread:
-    """Reads from the moment it is made; `changed` is notified of what comes, and may be shared by many."""
+    """Starts to read when it is made. It notifies `changed`, which threads may share, of each chunk and of the end."""
 
     def __init__(self, chunks: Iterator[Chunk], name: str, changed: threading.Condition) -> None:
         self._chunks, self._changed = chunks, changed
@@ -29,7 +29,7 @@ class ReaderThread:
         threading.Thread(target=self._work, name=f"eddyline reads {name}", daemon=True).start()
 
     def ready(self) -> bool:
-        """Whether `next` answers at once: with a chunk, the end or an error."""
+        """Whether `next` returns at once: with a chunk, the end or an error."""
         return bool(self._queue) or self._ended
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -47,7 +47,7 @@ class ReaderThread:
         raise StopIteration if self._error is None else self._error
 
     def close(self) -> None:
-        """No more is wanted: the thread ends when the iterator next gives something."""
+        """Ends the thread when the iterator returns its next chunk: no more chunks are wanted."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

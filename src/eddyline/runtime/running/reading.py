@@ -1,9 +1,9 @@
-"""Streams read side by side: the next rows are always of the stream whose watermark is furthest behind.
+"""Reads streams side by side: the next rows always come from the stream whose watermark is furthest behind.
 
-State is dropped at the minimum of the watermarks, so every second that one stream runs ahead of another is a second
-of state held for nothing. A stream whose rows have not come yet is waited for, as long as the batch may wait; then the
-batch goes on with the others: that costs state, but no result depends on it. A stream is cut where the choice needs it,
-but the pieces of one chunk that follow each other are handed over as one.
+State expires with the least of the watermarks, so each second that one stream runs ahead of another costs a second of
+state for nothing. A batch waits for a stream whose rows have not arrived, as long as it may; then it continues with the
+other streams, which costs state but changes no result. Streams are cut wherever the choice needs it, but consecutive
+pieces of one chunk are handed over as one.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from eddyline.runtime.running.waiting import Waiting
 from eddyline.state.log.store import Store
 
 _TURNS = 4
-"""About how many turns a stream gets in a batch, so that watermarks stay within a fraction of a batch of each other."""
+"""About how many turns a stream gets in a batch. Watermarks then differ by only a fraction of a batch."""
 _SMALL = 1024
 _NO_TIME = np.iinfo(np.int64).min
 
 
 class StreamReader:
-    """One stream: rows are taken (in turns) and then handed over (once per batch)."""
+    """Reads one stream: rows are taken in turns, and handed over once per batch."""
 
     def __init__(self, stream: JobInput, follow: bool = False) -> None:
-        """With `follow` new files are waited for."""
+        """With `follow` the reader waits for new files."""
         self.stream = stream
         self.ended = False
         self.watermark: int | None = None
@@ -47,26 +47,26 @@ class StreamReader:
         self._dead: list[pa.RecordBatch] = []
 
     def start_at(self, offset: Offset, store: Store) -> None:
-        """Continue where the run ended whose checkpoint is in the store."""
+        """Continue where an earlier run ended; the store is its checkpoint."""
         self._offset = offset
         self.feed.start_at(offset, store)
 
     @property
     def offset(self) -> Offset:
-        """How far the stream was taken; behind a file if that has no more rows."""
+        """How far the stream was taken; the start of the next file if the current one has no more rows."""
         if self._began and self._used_up():
-            self.feed.ready()  # looks whether the file has more
+            self.feed.ready()  # finds out whether the file has more rows
             if self.feed.done > self._offset[0]:
                 return self.feed.done, 0, 0
         return self._offset
 
     def ready(self) -> bool:
-        """Whether `take` answers without waiting for the world."""
+        """Whether `take` returns without waiting for other programs."""
         return not self._used_up() or self.feed.ready()
 
     def take(self, most: int) -> int:
-        """Takes up to `most` rows of the chunk in hand, or of the next one; 0 at the end, or when the stream is
-        silent now."""
+        """Takes up to `most` rows of the current chunk or of the next one. Returns how many; 0 at the end, or if the
+        stream is silent now."""
         self._began = True
         if self._used_up():
             self._finish_chunk()
@@ -93,7 +93,7 @@ class StreamReader:
         return taken
 
     def hand_over(self) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
-        """The readable and the dead rows taken since the last time."""
+        """The readable and the dead rows taken since the last call."""
         self._finish_chunk()
         ready, dead = self._ready, self._dead
         self._ready, self._dead = [], []
@@ -115,8 +115,8 @@ class StreamReader:
 
 
 def gather(readers: Sequence[StreamReader], rows: int, waiting: Waiting) -> tuple[int, list[str]]:
-    """Takes about `rows` rows, in turns; how many, and the streams that may have more. One that is silent is not asked
-    again in this batch."""
+    """Takes about `rows` rows, in turns. Returns how many, and the streams that may have more. A silent stream is not
+    asked again in this batch."""
     waiting.begin()
     step = max(1, rows // (_TURNS * len(readers)))
     asked = [r for r in readers if not r.ended]
@@ -132,17 +132,17 @@ def gather(readers: Sequence[StreamReader], rows: int, waiting: Waiting) -> tupl
 
 
 def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Many small batches as one: each costs the engine as much as a thousand rows."""
+    """Combine many small batches into one: each batch costs the engine as much time as a thousand rows."""
     if len(batches) < 2 or sum(batch.num_rows for batch in batches) > _SMALL * len(batches):
         return batches
     try:
         return [pa.concat_batches(batches)]
-    except pa.ArrowException:  # a type that cannot be put together, or too much text for one array
+    except pa.ArrowException:  # a type that cannot be concatenated, or too much text for one array
         return batches
 
 
 def _begun(readers: Sequence[StreamReader], taken: int) -> bool:
-    """Whether a row of the batch has come: it was taken, or it could be."""
+    """Whether the batch has a first row: one that was taken or that can be taken now."""
     return taken > 0 or any(reader.ready() for reader in readers)
 
 
@@ -151,7 +151,7 @@ def _behind(reader: StreamReader) -> int:
 
 
 def _times(rows: pa.RecordBatch, column: str) -> NDArray[np.int64]:
-    """Event times in microseconds; where there is none that the engine would read, the smallest number there is."""
+    """Event times in microseconds; _NO_TIME where the engine could not read the time."""
     times = rows.column(column)
     found = event_times(times)
     readable = pc.is_valid(times).to_numpy(zero_copy_only=False) & (np.abs(found) <= LARGEST_TIME)

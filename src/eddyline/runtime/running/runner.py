@@ -1,7 +1,7 @@
 """The loop of a job in this process: tables, then batches of streams read side by side, then the end.
 
-Results reach the sinks in the batch that made them. A stop asked for from outside takes effect between two batches, and
-ends every wait for rows: what was written is right and complete up to there, and what waits for a watermark is not
+Results reach the sinks in the batch that made them. A stop from outside takes effect between two batches, and ends
+every wait for rows. The results written up to then are correct and complete; results that wait for a watermark are not
 flushed.
 """
 
@@ -31,11 +31,11 @@ class Runner(Protocol):
     reporter: Reporter
 
     def run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> Summary:
-        """Runs to the end of the streams, or until `stop()` says so; `watch` is told after every batch."""
+        """Runs to the end of the streams, or until `stop()` returns True. Calls `watch` after every batch."""
 
 
 class _Stopped(Exception):
-    """A stop was asked for while tables were read: half a table is none."""
+    """A stop was asked for while tables were read: no batch may run with half a table."""
 
 
 class LocalRunner:
@@ -50,8 +50,9 @@ class LocalRunner:
         began: float | None = None,
         follow: bool = False,
     ) -> None:
-        """With a `checkpoint`, a folder, it goes on from the newest commit there. `clock` counts seconds; `began` is
-        its reading when the job's start-up began. With `follow` it waits for more files, for ever."""
+        """With a `checkpoint`, a folder, the run continues from the newest commit there. `clock` counts seconds;
+        `began` is its reading when the start-up of the job began. With `follow` the run waits for more files for
+        ever."""
         self._settings, self._follow, self._keeps = settings, follow, checkpoint is not None
         self._course = Course(clock, began)
         self._engine = _engine(job, settings, checkpoint)
@@ -62,7 +63,7 @@ class LocalRunner:
     def run(
         self, stop: Callable[[], bool] = lambda: False, watch: Callable[[Progress], None] = lambda progress: None
     ) -> Summary:
-        """Runs to the end of the streams, or until `stop()` says so; `watch` is told after every batch."""
+        """Runs to the end of the streams, or until `stop()` returns True. Calls `watch` after every batch."""
         feeds = [*(feed for _, feed in self._tables), *(reader.feed for reader in self._readers)]
         try:
             with Metrics(self._settings.metrics_port, self.reporter.progress):
@@ -82,7 +83,7 @@ class LocalRunner:
         return self.reporter.summary(stopped)
 
     def _run(self, feeds: list[Feed], stop: Callable[[], bool], watch: Callable[[Progress], None]) -> bool:
-        """Reads to the end of the streams; whether it was stopped before."""
+        """Reads to the end of the streams; returns whether the run was stopped before."""
         flush = flushes(self._settings, self._keeps)
         if not self._engine.open(self._readers):
             return False
@@ -107,7 +108,7 @@ class LocalRunner:
             ended |= now_ended
             if taken == 0 and not flush:
                 continue  # there is nothing new
-            # A stream that is not flushed may go on in another run.
+            # A stream that is not flushed may continue in another run.
             self._engine.batch(self._stream_rows(), now_ended if flush else (), unread)
             self._course.batches += 1
             self._engine.check_memory()
@@ -118,7 +119,7 @@ class LocalRunner:
         return False
 
     def _table_rows(self, waiting: Waiting) -> Iterator[Read]:
-        """All rows of all tables; raises _Stopped at a stop before that."""
+        """All rows of all tables; raises _Stopped if a stop is asked for before the end."""
         for name, feed in self._tables:
             while waiting.until_ready(feed):
                 if (chunk := feed.next()) is None:
@@ -130,7 +131,7 @@ class LocalRunner:
                 raise _Stopped
 
     def _stream_rows(self) -> list[Read]:
-        """What the readers have taken for this batch."""
+        """The rows that the readers have taken for this batch."""
         rows = []
         for reader in self._readers:
             ready, dead = reader.hand_over()
@@ -140,7 +141,7 @@ class LocalRunner:
 
 
 def _engine(job: Job, settings: Settings, checkpoint: str | None) -> Engine:
-    """Each is imported when it is needed: a short job should start quickly."""
+    """Make the engine. Each kind is imported only when it is needed, so that a short job starts quickly."""
     if checkpoint is None:
         from eddyline.runtime.running.in_memory_engine import InMemoryEngine
 

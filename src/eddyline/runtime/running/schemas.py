@@ -1,4 +1,4 @@
-"""Schemas as text, so that they can travel with a job."""
+"""Schemas as text, as part of a job's spec."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def schema_text(schema: pa.Schema) -> str:
 
 
 def schema_of(text: str) -> pa.Schema:
-    """What `schema_text` was given.
+    """The schema that `schema_text` serialised.
 
     >>> schema_of(schema_text(pa.schema([("id", pa.int64())]))).names
     ['id']

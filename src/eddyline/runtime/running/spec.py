@@ -1,7 +1,7 @@
-"""A job as text, so that other processes can work on it: the script, the columns of its sources, settings, folders.
+"""The spec of a job: text from which other processes can work on it. It has the script, columns, settings and folders.
 
-Every process that has a spec makes the same query of it, the same split and the same sinks. The columns come along
-because looking for them (in files, in a DataFrame) is for the driver to do, once.
+Every process with the same spec makes the same query, the same split and the same sinks. The spec includes the columns
+of the sources, because only the driver looks them up (in files, in a DataFrame), once.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from eddyline.state.log.store import Store
 AnySink = BatchFiles | HandOver
 
 Give = Callable[[Outlet, int, Sequence[str]], None]
-"""Takes (outlet, batch, files): rows for a sink that is no files."""
+"""Takes (outlet, batch, files): rows for a sink that does not write files itself."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """All that a process needs to know of a job."""
+    """Everything that a process needs to know about a job."""
 
     text: str
     schemas: Mapping[str, str]
@@ -52,12 +52,12 @@ class Spec:
     modules: Sequence[str]
     """Modules with user functions, by name."""
     files: Mapping[str, str]
-    """Files with user functions: by path, what is in them."""
+    """Files with user functions: their texts, by path."""
     checkpoint: str
     arenas: str | None
-    """Where the state of slots lives between turns; None: in the process."""
+    """The folder that holds the state of slots between turns; None: slots stay in the process."""
     anywhere: bool
-    """Whether slots may be on other hosts than the driver; they make the folder of arenas there."""
+    """Whether slots may be on other hosts than the driver; they then make the folder of arenas there."""
     slots: int
     job: str
     """The id of the job in the names of its files (runtime/sinks/folder.py)."""
@@ -68,7 +68,7 @@ class Spec:
 
     @property
     def script(self) -> Script:
-        """The script, with what is given from outside declared."""
+        """The script, with declarations for the streams and tables that Python hands over."""
         script = parse(self.text)
         start = Place(1, 1)
         extra = []
@@ -87,7 +87,7 @@ class Spec:
         return bind(self.script, lambda declaration: self.schema(declaration.name))
 
     def sinks(self, query: BoundQuery, give: Give | None = None) -> dict[Outlet, AnySink]:
-        """By outlet, for those that have one. `give` gets the rows that go to no file."""
+        """The sink of each outlet that has one. `give` gets the rows for sinks that do not write files."""
         script = self.script
         declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
         wanted = {RESULTS: (script.insert_into, query.schema)}
@@ -114,8 +114,8 @@ def _giver(give: Give | None, outlet: Outlet) -> Callable[[int, Sequence[str]], 
 
 
 def home_of(text: str) -> tuple[Spec, Home]:
-    """The spec that `as_json` gave, and what its slots need; made once in a process, and again for user functions that
-    were defined anew."""
+    """The spec that `as_json` serialised, and the home of its slots. Both are made once in a process, and again when
+    user functions are redefined."""
     spec = Spec(**json.loads(text))
     import_all(spec.modules, spec.files)
     return _home_of(text, tuple(called(spec.text)))
@@ -140,7 +140,8 @@ def _home_of(text: str, functions: tuple[Udf, ...]) -> tuple[Spec, Home]:
 
 
 def _dead(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Dead rows as their sink takes them: those that the split found come as they were read, and a reason."""
+    """Dead rows in the form of their sink. Rows that the split found dead have the columns of the stream and a
+    reason."""
     if batch.schema.names[-1] != REASON:
         return batch
     return dead_rows(schema, batch, batch.column(REASON))

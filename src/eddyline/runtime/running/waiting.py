@@ -1,9 +1,9 @@
-"""How long a batch waits for rows that are not there yet.
+"""How long a batch waits for rows that have not arrived.
 
-With `batch_rows=auto` a batch is handed over `batch_seconds` after its first row came, full or not. With a number it is
-handed over when it is full: the cut into batches, and with it which rows are late, is then the same every time; but not
-with `idle_timeout`, which would wait in vain for the rows of a silent stream. A stop asked for from outside ends every
-wait.
+With `batch_rows=auto` a batch is complete `batch_seconds` after its first row arrived, full or not. With a number it is
+complete when it is full: then the cut into batches, and with it which rows are late, is the same in every run. With
+`idle_timeout` or `--follow` a silent stream may never fill a batch, so `batch_seconds` bounds the wait there, too. A
+stop from outside ends every wait.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Callable
 from typing import Protocol
 
 _LOOK_EVERY = 0.05
-"""Seconds between two looks at whether a stop was asked for; rows that come are noticed at once."""
+"""Seconds between two checks for a stop. New rows are noticed at once."""
 
 
 class Waited(Protocol):
-    """What can be waited for."""
+    """Something to wait for."""
 
     def ready(self) -> bool:
-        """Whether it is there."""
+        """Whether waiting is over."""
 
 
 class Waiting:
-    """The waiting of one run; `begin` starts a batch, `seconds` is how long it has waited since."""
+    """The waiting of one run. `begin` starts a batch; `seconds` is how long the batch has waited so far."""
 
     def __init__(self, patience: float | None = None, stop: Callable[[], bool] = lambda: False) -> None:
         self.changed = threading.Condition()
@@ -34,11 +34,12 @@ class Waiting:
         self._deadline: float | None = None
 
     def begin(self) -> None:
-        """A new batch."""
+        """Starts a new batch."""
         self.seconds, self._deadline = 0.0, None
 
     def until_ready(self, one: Waited, begun: Callable[[], bool] = lambda: False) -> bool:
-        """Waits for one; False if that takes too long for this batch, counted since it has `begun`, or at a stop."""
+        """Waits for one. Returns False if a stop is asked for, or if the batch has waited too long; that time counts
+        from the moment when it has `begun`."""
         if one.ready():
             return True
         began = now = time.monotonic()
