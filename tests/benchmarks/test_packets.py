@@ -8,7 +8,7 @@ from eddyline.benchmarks import packets
 from eddyline.benchmarks.counted import counts_of
 from eddyline.benchmarks.packets import CELLS, Cell
 from eddyline.benchmarks.streams import query_over
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 
 
 @pytest.mark.parametrize("quiet", [False, True])
@@ -30,7 +30,7 @@ def test_a_probe_of_a_filled_window_finds_what_it_should(quiet: bool, monkeypatc
     assert found / (streams * 400) == pytest.approx(4 * 4, rel=0.2)
 
 
-def _first_steps(engine: LocalEngine) -> list[tuple[int, int]]:
+def _first_steps(engine: BatchEngine) -> list[tuple[int, int]]:
     """For each source the tuples and the matches of its rows' first probe."""
     entries = engine.slot.executor.eddy.routes.entries
     steps = [entries[(1 << source, 0)].steps for source in range(3)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.engine.tuning import Tuning
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.tuning import OptimizerTuning
@@ -31,13 +31,13 @@ def written() -> BoundQuery:
 FIXED = Tuning(optimizer=OptimizerTuning(costs=DEFAULTS))
 
 
-def asked_first(engine: LocalEngine) -> dict[int, int]:
+def asked_first(engine: BatchEngine) -> dict[int, int]:
     """How many rows of b were first shown to c, and to a."""
     entry = engine.slot.executor.eddy.routes.entries[B, 0]
     return {traffic.after[0] ^ B: traffic.tuples for traffic in entry.steps}
 
 
-def run(**settings: object) -> tuple[list[Row], list[dict[int, int]], LocalEngine]:
+def run(**settings: object) -> tuple[list[Row], list[dict[int, int]], BatchEngine]:
     engine, rows, asked = engine_of(written(), router="fixed", **settings), list[Row](), []
     for batch in batches():
         rows += tuples(engine.batch(batch).results)

@@ -12,7 +12,7 @@ import pytest
 
 from eddyline.bound.expr import SourceColumn
 from eddyline.bound.udf import udf
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.engine.planner import Planner, held
 from eddyline.engine.sampled import distinct
 from eddyline.engine.slot import Slot
@@ -57,9 +57,9 @@ class World:
     batch: float = 0.1
     seconds: float = 7.0
 
-    def engine(self, **settings: object) -> LocalEngine:
+    def engine(self, **settings: object) -> BatchEngine:
         columns = {name: " ".join(values) for name, values in self.values.items()}
-        return LocalEngine(bound(self.select, None, (), **columns), Settings(**settings), CLOCK, tuning=FIXED)
+        return BatchEngine(bound(self.select, None, (), **columns), Settings(**settings), CLOCK, tuning=FIXED)
 
     def batches(self) -> Iterator[list[tuple[str, pa.RecordBatch]]]:
         rng = np.random.default_rng(3)

@@ -16,7 +16,7 @@ import pytest
 from eddyline.bound.model import BoundQuery
 from eddyline.bound.udf import udf
 from eddyline.codec import packed, unpacked
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.engine.executor import Executor
 from eddyline.engine.gatherer import Gatherer
 from eddyline.engine.plan_source import FixedPlan
@@ -72,17 +72,17 @@ def query() -> BoundQuery:
     return bound(SELECT, None, (), **COLUMNS)
 
 
-def engine_of(select: BoundQuery | None = None, **settings: object) -> LocalEngine:
+def engine_of(select: BoundQuery | None = None, **settings: object) -> BatchEngine:
     """Time is counted in looks at the clock, so that nothing depends on the machine."""
     ticks = count()
-    return LocalEngine(select or query(), Settings(**settings), lambda: next(ticks) * 1e-6, tuning=FIXED)
+    return BatchEngine(select or query(), Settings(**settings), lambda: next(ticks) * 1e-6, tuning=FIXED)
 
 
 def shape(slot: Slot) -> str:
     return slot.executor.plan.text
 
 
-def run(engine: LocalEngine) -> tuple[list[Row], list[str]]:
+def run(engine: BatchEngine) -> tuple[list[Row], list[str]]:
     """All rows, and the plan after each batch."""
     rows: list[Row] = []
     shapes = []
@@ -150,7 +150,7 @@ def test_what_a_batch_takes_is_all_that_the_slot_does_for_it(
     """A second each time; batches are a tenth of a second of event time."""
     clock, slow = ManualClock(), getattr(part, where)
     monkeypatch.setattr(part, where, lambda *args: (clock.advance(1.0), slow(*args))[1])
-    engine = LocalEngine(query(), Settings(optimizer="mjoin-init"), clock, tuning=FIXED)
+    engine = BatchEngine(query(), Settings(optimizer="mjoin-init"), clock, tuning=FIXED)
     for _, batch in zip(range(15), batches(), strict=False):
         engine.batch(batch)
     assert isinstance(engine.slot.plans, Planner)
@@ -173,7 +173,7 @@ def test_a_migration_is_not_what_the_plan_takes(how: str, monkeypatch: pytest.Mo
             return slow(self, *args, **named)
 
         monkeypatch.setattr(Migration, name, slower)
-    engine = LocalEngine(query(), Settings(migration=how), look, tuning=FIXED)
+    engine = BatchEngine(query(), Settings(migration=how), look, tuning=FIXED)
     rows, shapes = run(engine)
     assert rows == list(expected()) and shapes[-1] == TREE and clock() > 1.0
     assert not [d for d in engine.slot.executor.eddy.decisions.recent if d.why.startswith("undone")]
@@ -196,8 +196,8 @@ def test_a_plan_that_turns_out_worse_is_left_again() -> None:
         clock.advance(1e-5 if engines and shape(engines[0].slot) == TREE else 1e-6)
         return clock()
 
-    engines: list[LocalEngine] = []
-    engines.append(LocalEngine(query(), Settings(), look, tuning=FIXED))
+    engines: list[BatchEngine] = []
+    engines.append(BatchEngine(query(), Settings(), look, tuning=FIXED))
     rows, shapes = run(engines[0])
     assert rows == list(expected())
     assert [s for n, s in enumerate(shapes) if s != shapes[n - 1]] == [TREE, "(a b c)"] and shapes[0] == shapes[-1]

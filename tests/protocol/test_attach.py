@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from eddyline.bound.model import BoundQuery
 from eddyline.codec import as_json, of_json, packed, unpacked
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.engine.slot import Slot
 from eddyline.engine.small_state import SmallState
 from eddyline.engine.snapshot import restore_small_state, small_state
@@ -510,7 +510,7 @@ def test_a_query_without_aggregates_has_no_small_state() -> None:
 # Random queries
 
 
-class Travelling(LocalEngine):
+class Travelling(BatchEngine):
     """Its slots are saved and opened again whenever a batch was run or settled."""
 
     def __init__(self, query: BoundQuery, settings: Settings, folder: Path, tuning: Tuning) -> None:

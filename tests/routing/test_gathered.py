@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from eddyline.codec import packed, unpacked
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.plan.plan import Plan
 from eddyline.routing.decisions import Decision
 from eddyline.routing.gathered import DECISIONS, LETTERS, QUEUES, SIGNATURES, Gathered, TurnReport, snapshot
@@ -18,12 +18,12 @@ _JOIN = """SELECT a.k FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS], c [RANGE 5 
 _QUERY = bound(_JOIN, a="k", b="k", c="k")
 
 
-def _engine() -> LocalEngine:
+def _engine() -> BatchEngine:
     ticks = count()
-    return LocalEngine(_QUERY, Settings(check=True), clock=lambda: next(ticks) * 1e-6)
+    return BatchEngine(_QUERY, Settings(check=True), clock=lambda: next(ticks) * 1e-6)
 
 
-def _feed(engine: LocalEngine, turn: int, slot: int) -> None:
+def _feed(engine: BatchEngine, turn: int, slot: int) -> None:
     """Few keys of c match at first, few of b later."""
     for name in "abc":
         rare = name == ("c" if turn < 3 else "b")

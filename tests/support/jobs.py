@@ -16,7 +16,7 @@ import pyarrow as pa
 from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
-from eddyline.engine.batch import BatchResult, LocalEngine
+from eddyline.engine.batch import BatchEngine, BatchResult
 from eddyline.engine.intake import columns_for
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.settings import Settings
@@ -86,7 +86,7 @@ class Job:
     ) -> None:
         tables = tables or {}
         self.query = bound(select, lateness, tables, **columns)
-        self.engine = LocalEngine(self.query, settings or Settings(check=True), clock, tuning=tuning)
+        self.engine = BatchEngine(self.query, settings or Settings(check=True), clock, tuning=tuning)
         self.schemas = {name: schema(text, name not in tables) for name, text in columns.items()}
         self._tables = {name: batch_of(self.schemas[name], rows) for name, rows in tables.items()}
         for name, batch in self._tables.items():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eddyline.cql.script import parse
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.settings import Settings
 from eddyline.testing import clock, eager, reproduce, sources, timeline
 from eddyline.testing.case import Case
@@ -126,7 +126,7 @@ def test_an_eager_run_adapts_on_a_few_rows_and_changes_no_constant() -> None:
     )
     rows = run(replace(case, settings={"check": True})).table
     with eager.eager(4) as tuning:
-        engine = LocalEngine(bound(case), Settings(check=True), tuning=tuning)
+        engine = BatchEngine(bound(case), Settings(check=True), tuning=tuning)
         for batch in case.batches:
             engine.batch(batch.rows, batch.ended)
         queues = engine.slot.executor.eddy.scheduler.queues.values()

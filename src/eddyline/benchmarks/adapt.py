@@ -21,7 +21,7 @@ from eddyline.benchmarks.migration_phases import Phase, phased_join
 from eddyline.benchmarks.streams import query_over
 from eddyline.benchmarks.timed_joins import TimedJoin
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
 
@@ -106,7 +106,7 @@ def compare(join: TimedJoin, chosen: Mapping[str, Side], phases: int, rounds: in
 def _round(join: TimedJoin, chosen: Mapping[str, Side], number: int) -> NDArray[np.float64]:
     """CPU seconds by side and batch."""
     queries = {reverse: _query(join, reverse) for reverse in (False, True)}
-    engines = [LocalEngine(queries[side.reverse], side.settings, process_time) for side in chosen.values()]
+    engines = [BatchEngine(queries[side.reverse], side.settings, process_time) for side in chosen.values()]
     found, times = [0] * len(engines), np.zeros((len(engines), round(join.seconds / BATCH)))
     for step, rows in enumerate(join.batches(BATCH)):
         for at in range(len(engines)) if step % 2 else range(len(engines) - 1, -1, -1):

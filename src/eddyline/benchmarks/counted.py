@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eddyline.benchmarks.costly import Costly
 from eddyline.benchmarks.streams import query_over, run_engine, streams
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.plan.plan import Probe, Select
 from eddyline.settings import Settings
 
@@ -60,7 +60,7 @@ class ProbeCounts:
         return self.probes * costs.probe + self.matches * costs.match + predicates
 
 
-def counts_of(engine: LocalEngine) -> ProbeCounts:
+def counts_of(engine: BatchEngine) -> ProbeCounts:
     """Everything an engine did since its start."""
     probes = matches = 0
     calls = [0] * len(engine.slot.executor.plan.graph.selections)
@@ -152,7 +152,7 @@ def _fixed() -> Settings:
     return Settings(router="fixed", packet=_PACKET, plan="mjoin")
 
 
-def _seconds(engine: LocalEngine, kind: type[Probe] | type[Select]) -> tuple[float, float]:
+def _seconds(engine: BatchEngine, kind: type[Probe] | type[Select]) -> tuple[float, float]:
     """For all steps of a kind: the tuples that came out and the seconds, both per tuple that went in."""
     steps = [t for e in engine.slot.executor.eddy.routes.entries.values() for t in e.steps if isinstance(t.step, kind)]
     tuples = sum(t.tuples for t in steps)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.streams import START, query_over, run_engine, streams
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 
 ROWS, BATCH, EVERY, WINDOW = 2_000_000, 8192, 100, 10_000_000
 DISORDER = WINDOW // 4
@@ -36,7 +36,7 @@ def run() -> list[Result]:
     run_engine(query, {name: batch.slice(0, 4 * BATCH) for name, batch in data.items()}, BATCH)
     held, bytes_a_row, ends = [], [], [perf_counter()]
 
-    def look(engine: LocalEngine, rows: int) -> None:
+    def look(engine: BatchEngine, rows: int) -> None:
         if rows * 4 // ROWS >= len(ends) and rows < ROWS:
             ends.append(perf_counter())
         if rows % (16 * BATCH) == 0 and START + rows * EVERY > START + 4 * WINDOW:

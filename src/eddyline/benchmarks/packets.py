@@ -26,7 +26,7 @@ from eddyline.benchmarks import Result
 from eddyline.benchmarks.rounds import quickest, ratio
 from eddyline.benchmarks.streams import START, Streams, query_over
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.errors import InternalError, SettingError
 from eddyline.settings import Settings
 
@@ -94,7 +94,7 @@ class _FilledEngine:
     """One engine with filled windows."""
 
     def __init__(self, query: BoundQuery, cell: Cell, packet: int | None) -> None:
-        self.engine = LocalEngine(query, Settings(router="fixed", packet=packet, plan="mjoin"))
+        self.engine = BatchEngine(query, Settings(router="fixed", packet=packet, plan="mjoin"))
         fill = cell.rows(0, cell.window)
         for part in [{name: fill[name]} for name in "rts"] if cell.quiet else [fill]:
             self.take(part)

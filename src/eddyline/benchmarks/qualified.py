@@ -15,7 +15,7 @@ from time import process_time
 
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.timed_joins import TimedJoin, timed_join
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.settings import Settings
 
 SECONDS, WINDOW, BATCH = 12.0, 1.0, 0.1
@@ -65,7 +65,7 @@ def run() -> list[Result]:
 
 def _run(join: TimedJoin, settings: Settings) -> Measured:
     """Run a join; only the second half counts, when windows are full and `plan=auto` has chosen a plan."""
-    engine = LocalEngine(join.query, settings)
+    engine = BatchEngine(join.query, settings)
     results, begin, memory = 0, 0.0, list[int]()
     steps = round(SECONDS / BATCH)
     for number, rows in enumerate(join.batches(BATCH)):

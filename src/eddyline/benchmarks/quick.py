@@ -30,7 +30,7 @@ from eddyline.benchmarks.drift import (
 )
 from eddyline.benchmarks.joins import Join, star
 from eddyline.benchmarks.streams import START, query_over, run_engine
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.settings import Settings
 
 NEAR, INSIDE = 1.10, 50_000
@@ -98,7 +98,7 @@ def selections_behind(
     query = query_over(data, f"SELECT s.ts AS ts FROM s [RANGE 1 SECOND] WHERE {costly.conjuncts('s')}")
     behind, before = [], ProbeCounts(0, 0, (0,) * truth.shape[1])
 
-    def count(engine: LocalEngine, rows: int) -> None:
+    def count(engine: BatchEngine, rows: int) -> None:
         nonlocal before
         now = counts_of(engine)
         a_row = [costs.predicate(passes) for passes in costly.passes]
@@ -128,7 +128,7 @@ def _join_work(
     data = join.data(len(hits), seed=1, hits=hits)
     work, before = [], ProbeCounts(0, 0, ())
 
-    def count(engine: LocalEngine, rows: int) -> None:
+    def count(engine: BatchEngine, rows: int) -> None:
         nonlocal before
         now = counts_of(engine)
         work.append((now - before).work(costs))

@@ -16,7 +16,7 @@ from time import perf_counter, process_time
 
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.timed_joins import TimedJoin, timed_join
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.errors import InternalError
 from eddyline.plan.tree import parse_tree
 from eddyline.settings import Settings
@@ -79,7 +79,7 @@ def gaps(join: TimedJoin, how: str) -> Gaps:
     """Run a join, and change its plan when windows are full."""
     aliases = [s.alias for s in join.query.sources]
     settings = Settings(optimizer="off", pause_ms=None if how == PAUSING else PAUSE)
-    engine, found = LocalEngine(join.query, settings, process_time), 0
+    engine, found = BatchEngine(join.query, settings, process_time), 0
     slot = engine.slot
     slot.set_plan(parse_tree(OLD, aliases))
     before, during = list[Gap](), list[Gap]()

@@ -17,7 +17,7 @@ import numpy as np
 
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.timed_joins import Edges, TimedJoin, timed_join
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.engine.plan_source import NewPlan, Running
 from eddyline.engine.planner import Planner
 from eddyline.errors import InternalError
@@ -87,7 +87,7 @@ def _compare(case: str, seed: int) -> list[Result]:
 
 def _round(join: TimedJoin) -> tuple[np.ndarray[Any, np.dtype[np.float64]], list[list[float]]]:
     """CPU seconds by side and batch, and those of the calls of each part of watching."""
-    engines = [LocalEngine(join.query, Settings(optimizer="off")), LocalEngine(join.query, Settings(), plans=_Timed)]
+    engines = [BatchEngine(join.query, Settings(optimizer="off")), BatchEngine(join.query, Settings(), plans=_Timed)]
     off, on = (engine.slot.executor for engine in engines)
     seconds = np.zeros((2, round(SECONDS / BATCH)))
     for step, rows in enumerate(join.batches(BATCH)):

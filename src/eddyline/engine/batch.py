@@ -46,7 +46,7 @@ class BatchResult:
     dead: list[tuple[str, pa.RecordBatch, pa.Array]]
 
 
-class LocalEngine:
+class BatchEngine:
     """A query on one slot or several, batch by batch."""
 
     def __init__(

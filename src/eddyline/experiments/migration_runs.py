@@ -11,7 +11,7 @@ from math import inf
 from time import process_time
 
 from eddyline.benchmarks.timed_joins import TimedJoin
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.engine.slot import Slot
 from eddyline.errors import InternalError
 from eddyline.experiments.paced import MeasuredBatch
@@ -85,7 +85,7 @@ def change(
     InternalError if the migration is not complete when the rows end."""
     aliases = [s.alias for s in join.query.sources]
     old, new = (parse_tree(text, aliases) for text in plans)
-    engine, done, end = LocalEngine(join.query, SETTINGS, process_time), list[MeasuredBatch](), at
+    engine, done, end = BatchEngine(join.query, SETTINGS, process_time), list[MeasuredBatch](), at
     slot = engine.slot
     slot.set_plan(old)
     for number, rows in enumerate(join.batches(batch)):
@@ -112,7 +112,7 @@ def pauses(join: TimedJoin, at: float, batch: float, rounds: int) -> float:
     back."""
     aliases = [s.alias for s in join.query.sources]
     old, new = (parse_tree(text, aliases) for text in (OLD, NEW))
-    engine, least = LocalEngine(join.query, SETTINGS, process_time), inf
+    engine, least = BatchEngine(join.query, SETTINGS, process_time), inf
     slot = engine.slot
     slot.set_plan(old)
     for number, rows in enumerate(join.batches(batch), 1):

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from eddyline.benchmarks.streams import Streams
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
 
@@ -28,8 +28,8 @@ ROUNDS = 3
 LEAST = 2.0
 """The least seconds of a round."""
 _WARM_UP = 64
-Prepare = Callable[[LocalEngine], None]
-Turns = Generator[None, None, tuple[Answer, LocalEngine]]
+Prepare = Callable[[BatchEngine], None]
+Turns = Generator[None, None, tuple[Answer, BatchEngine]]
 """A run as a generator that yields after every micro-batch."""
 
 
@@ -48,19 +48,19 @@ class Replay:
             self.query, {name: batch.slice(0, _WARM_UP) for name, batch in self.data.items()}, self.batch_rows
         )
 
-    def run(self, settings: Settings, prepare: Prepare | None = None) -> tuple[Answer, LocalEngine]:
+    def run(self, settings: Settings, prepare: Prepare | None = None) -> tuple[Answer, BatchEngine]:
         """Run the query in a new engine, which `prepare` may change before the first row."""
         turns = self.turns(settings, prepare)
         while True:
             try:
                 next(turns)
             except StopIteration as end:
-                ended: tuple[Answer, LocalEngine] = end.value
+                ended: tuple[Answer, BatchEngine] = end.value
                 return ended
 
     def turns(self, settings: Settings, prepare: Prepare | None = None) -> Turns:
         """As `run`, but pausing after every micro-batch."""
-        engine = LocalEngine(self.query, settings)
+        engine = BatchEngine(self.query, settings)
         if prepare is not None:
             prepare(engine)
         results: list[pa.RecordBatch] = []
@@ -77,11 +77,11 @@ class Replay:
 
 def take_turns(
     sides: Mapping[S, Callable[[], Turns]], quick: bool
-) -> tuple[dict[S, list[float]], dict[S, LocalEngine]]:
+) -> tuple[dict[S, list[float]], dict[S, BatchEngine]]:
     """The seconds of each side by round (the mean, if it ran several times in the round), and its engine after the last
     round. With `quick`, there is one round of one run."""
     seconds: dict[S, list[float]] = {name: [] for name in sides}
-    engines: dict[S, LocalEngine] = {}
+    engines: dict[S, BatchEngine] = {}
     for _ in range(1 if quick else ROUNDS):
         passed, runs = dict.fromkeys(sides, 0.0), 0
         while not runs or (sum(passed.values()) < LEAST and not quick):
@@ -95,7 +95,7 @@ def take_turns(
 
 
 def _one_run(
-    sides: Mapping[S, Callable[[], Turns]], passed: dict[S, float], engines: dict[S, LocalEngine]
+    sides: Mapping[S, Callable[[], Turns]], passed: dict[S, float], engines: dict[S, BatchEngine]
 ) -> dict[S, Answer]:
     """Run every side once; adds the seconds of each to `passed`."""
     answers: dict[S, Answer] = {}

@@ -14,7 +14,7 @@ from functools import partial
 from statistics import median
 
 from eddyline.benchmarks.streams import query_over, streams
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
 from eddyline.experiments.rounds import Prepare, Replay, ratio, spread, take_turns
@@ -130,7 +130,7 @@ class Busy(Random):
         return super().decide(entry)
 
 
-def _burden(extra: int, engine: LocalEngine) -> None:
+def _burden(extra: int, engine: BatchEngine) -> None:
     engine.slot.executor.eddy._router = Busy(extra)
 
 
@@ -160,18 +160,18 @@ def _settings(router: str, packet: int | None, input_batch: int) -> Settings:
 
 def _measured(
     job: Replay, sides: dict[str, Settings], quick: bool, prepare: Prepare | None = None
-) -> tuple[dict[str, list[float]], dict[str, LocalEngine]]:
+) -> tuple[dict[str, list[float]], dict[str, BatchEngine]]:
     """The seconds of each side by round, and its engine after the last round."""
     for settings in sides.values():
         job.first_rows().run(settings)
     return take_turns({name: partial(job.turns, settings, prepare) for name, settings in sides.items()}, quick)
 
 
-def _steps(engine: LocalEngine) -> int:
+def _steps(engine: BatchEngine) -> int:
     return sum(traffic.calls for entry in engine.slot.executor.eddy.routes.entries.values() for traffic in entry.steps)
 
 
-def _found(engine: LocalEngine) -> float:
+def _found(engine: BatchEngine) -> float:
     steps = [traffic for entry in engine.slot.executor.eddy.routes.entries.values() for traffic in entry.steps]
     return sum(t.produced for t in steps) / sum(t.tuples for t in steps)
 

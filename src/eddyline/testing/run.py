@@ -15,7 +15,7 @@ import pyarrow as pa
 from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, parse
-from eddyline.engine.batch import LocalEngine
+from eddyline.engine.batch import BatchEngine
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
 from eddyline.settings import Settings
@@ -56,7 +56,7 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
 
 
 def _run(case: Case, query: BoundQuery, settings: Settings, plans: MakePlanSource, tuning: Tuning) -> CaseOutcome:
-    engine = LocalEngine(query, settings, plans=plans, tuning=tuning)
+    engine = BatchEngine(query, settings, plans=plans, tuning=tuning)
     for name, table in case.tables.items():
         engine.load_table(name, table)
     results: list[pa.RecordBatch] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from eddyline.engine.batch import BatchResult, LocalEngine
+from eddyline.engine.batch import BatchEngine, BatchResult
 from eddyline.engine.standing import Standing
 from eddyline.routing.report import Report
 from eddyline.runtime.running.engine import Read, check_memory
@@ -16,11 +16,11 @@ from eddyline.settings import Settings
 
 
 class InMemoryEngine:
-    """A `LocalEngine` between the sources and the sinks of a job."""
+    """A `BatchEngine` between the sources and the sinks of a job."""
 
     def __init__(self, job: Job, settings: Settings) -> None:
         self._job, self._memory = job, settings.memory
-        self._engine = LocalEngine(job.query, settings)
+        self._engine = BatchEngine(job.query, settings)
         self._inputs = {i.name: i for i in job.inputs}
         self._finished = False
 
