@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.optimizer.cost_model import Model, bits
+from eddyline.optimizer.cost_model import CostModel, bits
 from eddyline.optimizer.costs import DEFAULTS, StepCosts
 from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.workload import Access, JoinEdge, Selection, SourceLoad, Workload
@@ -25,7 +25,7 @@ CHAIN = Workload(
 
 
 def test_flows_of_a_chain() -> None:
-    m = Model(CHAIN, UNIT)
+    m = CostModel(CHAIN, UNIT)
     assert [m.live(1 << i) for i in range(3)] == [20, 10, 20]
     assert m.live(0b011) == pytest.approx(20)
     assert m.rate(0b011) == pytest.approx(10 * 10 * 0.1 + 5 * 20 * 0.1)
@@ -38,7 +38,7 @@ def test_flows_of_a_chain() -> None:
 
 
 def test_costs_of_a_chain_by_hand() -> None:
-    m = Model(CHAIN, UNIT)
+    m = CostModel(CHAIN, UNIT)
     tree = Tree((Tree((0, 1)), 2))
     orderings = {(3, 1): (2,), (3, 2): (1,), (7, 3): (4,), (7, 4): (3,)}
     base = 10 * 1011 + 5 * 1011 + 2 * 1011
@@ -61,7 +61,7 @@ def test_an_index_for_each_key_that_siblings_use() -> None:
         JoinEdge(0, 3, 0.1, Access.RANGE, (1, 0)),
         JoinEdge(1, 2, 0.1, Access.LIST),
     )
-    m = Model(Workload(sources, edges), UNIT)
+    m = CostModel(Workload(sources, edges), UNIT)
     assert m.indexes(0b0001, 0b1111) == (1, 1)
     assert m.indexes(0b0001, 0b0111) == (1, 0)
     assert m.indexes(0b0011, 0b1011) == (0, 1)
@@ -71,7 +71,7 @@ def test_an_index_for_each_key_that_siblings_use() -> None:
 
 
 def test_corrections_hold_for_every_span_with_the_sources() -> None:
-    m = Model(Workload(CHAIN.sources, CHAIN.edges, ((0b101, 0.5), (0b011, 3.0))), UNIT)
+    m = CostModel(Workload(CHAIN.sources, CHAIN.edges, ((0b101, 0.5), (0b011, 3.0))), UNIT)
     assert m.live(0b101) == pytest.approx(400 * 0.5)
     assert m.live(0b111) == pytest.approx(200 * 1.5)
     assert m.order_cpu(1, (2, 4)) == pytest.approx(0.5 * (20 * 1e4 + 60 * 1e7 + 60 * 1e4 + 300 * 1e7))
@@ -79,8 +79,8 @@ def test_corrections_hold_for_every_span_with_the_sources() -> None:
 
 def test_a_selection_makes_all_larger_spans_smaller() -> None:
     """On b of the chain a - b - c; half of them pass."""
-    m = Model(Workload(CHAIN.sources, CHAIN.edges, selections=(Selection(0b010, 0.5, 3.0),)), UNIT)
-    plain = Model(CHAIN, UNIT)
+    m = CostModel(Workload(CHAIN.sources, CHAIN.edges, selections=(Selection(0b010, 0.5, 3.0),)), UNIT)
+    plain = CostModel(CHAIN, UNIT)
     assert m.live(0b010) == 10 and m.live(0b101) == plain.live(0b101), "rows are held before they are asked"
     for span in (0b011, 0b110, 0b111):
         assert m.live(span) == pytest.approx(0.5 * plain.live(span))
@@ -95,17 +95,19 @@ def test_a_class_of_equal_columns_counts_once_between_spans() -> None:
         JoinEdge(0, 2, 0.1, classes=((7, 0.1),)),
         JoinEdge(1, 2, 0.1, classes=((7, 0.1),)),
     )
-    m = Model(Workload((SourceLoad.stream(10, 1),) * 3, edges), UNIT)
+    m = CostModel(Workload((SourceLoad.stream(10, 1),) * 3, edges), UNIT)
     assert m.link(0b001, 0b110)[0] == pytest.approx(0.05)
     assert m.link(0b011, 0b100)[0] == pytest.approx(0.1)
     assert m.live(0b111) == pytest.approx(10**3 * 0.1**2 * 0.5)
     for left in range(1, 7):
         assert m.live(left) * m.live(7 ^ left) * m.link(left, 7 ^ left)[0] == pytest.approx(m.live(0b111))
-    assert not m.independent and Model(CHAIN, UNIT).independent
+    assert not m.independent and CostModel(CHAIN, UNIT).independent
     alone = Workload(
         CHAIN.sources, (JoinEdge(0, 1, 0.1, classes=((0, 0.1),)), JoinEdge(1, 2, 0.5, classes=((1, 0.5),)))
     )
-    assert Model(alone, UNIT).independent and Model(alone, UNIT).live(0b111) == Model(CHAIN, UNIT).live(0b111)
+    assert CostModel(alone, UNIT).independent and CostModel(alone, UNIT).live(0b111) == CostModel(CHAIN, UNIT).live(
+        0b111
+    )
 
 
 @examples(100)
@@ -128,7 +130,7 @@ def test_flows_beside_arrivals(seed: int) -> None:
     rng = Random(seed)
     keys, horizon = 3, 60.0
     sources = tuple(SourceLoad.stream(rng.choice((2.0, 4.0)), rng.choice((2.0, 4.0))) for _ in range(3))
-    m = Model(Workload(sources, (JoinEdge(0, 1, 1 / keys), JoinEdge(1, 2, 1 / keys))), DEFAULTS)
+    m = CostModel(Workload(sources, (JoinEdge(0, 1, 1 / keys), JoinEdge(1, 2, 1 / keys))), DEFAULTS)
     arrivals = sorted(
         (k / s.rate + rng.random() / s.rate, i, rng.randrange(keys), rng.randrange(keys))
         for i, s in enumerate(sources)

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.cost_model import Model, bits
+from eddyline.optimizer.cost_model import CostModel, bits
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.min_state import min_state
@@ -41,7 +41,7 @@ def blocks() -> list[tuple[str, str]]:
     return [(workload, answer) for workload, _, answer in (part.partition(f"\n{ANSWER}\n") for part in parts)]
 
 
-def read(text: str) -> tuple[list[str], Model, ResourceLimits]:
+def read(text: str) -> tuple[list[str], CostModel, ResourceLimits]:
     """The aliases, the model and the limits of a workload."""
     sources_line, edges_line, limits_line = (line for line in text.splitlines() if not line.startswith("#"))
     words = [source.split() for source in sources_line.split(", ")]
@@ -55,7 +55,7 @@ def read(text: str) -> tuple[list[str], Model, ResourceLimits]:
         pair, selectivity, *access = edge.split()
         left, right = (aliases.index(alias) for alias in pair.split("-"))
         edges.append(JoinEdge(left, right, float(selectivity), Access[access[0].upper()] if access else Access.HASH))
-    model = Model(Workload(sources, tuple(edges)), DEFAULTS)
+    model = CostModel(Workload(sources, tuple(edges)), DEFAULTS)
     mjoin = Pricing(model).cost(mjoin_shape(model.size))
     _, cpu, _, memory = limits_line.split()
     return aliases, model, ResourceLimits(mjoin.cpu * float(cpu), mjoin.memory * float(memory))

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import StepCosts
 from eddyline.optimizer.migration_costs import PlanChange, moving_state, parallel_track
 from eddyline.optimizer.pricing import Pricing
@@ -34,7 +34,7 @@ UPKEEP = (10 + 5) * PROBE + 20 * MATCH + 20 * (A_TUPLE + DELETE)
 
 
 def change(old: Tree, new: Tree, *selections: Selection) -> PlanChange:
-    return PlanChange(Pricing(Model(Workload(SOURCES, EDGES, (), selections), UNIT)), old, new)
+    return PlanChange(Pricing(CostModel(Workload(SOURCES, EDGES, (), selections), UNIT)), old, new)
 
 
 def test_moving_state_by_hand() -> None:
@@ -97,7 +97,7 @@ def test_parallel_track_by_hand() -> None:
 def test_only_what_is_in_the_box_must_expire() -> None:
     """(a b) is kept, and nothing above it changes; rows of d live long."""
     sources, edges = (*SOURCES, SourceLoad.stream(1, 100)), (*EDGES, JoinEdge(2, 3, 0.1))
-    pricing = Pricing(Model(Workload(sources, edges), UNIT))
+    pricing = Pricing(CostModel(Workload(sources, edges), UNIT))
     old, new = Tree((Tree((0, 1, 2)), 3)), Tree((LEFT, 3))
     assert parallel_track(PlanChange(pricing, old, new), (*LIVES, 100.0), 0.0).duration == 10.0
     assert parallel_track(PlanChange(pricing, mjoin(4), new), (*LIVES, 100.0), 0.0).duration == 100.0
@@ -110,7 +110,7 @@ def test_a_track_never_ends_if_rows_live_forever() -> None:
 def test_a_table_is_neither_old_nor_new() -> None:
     """Rows of a and b find all of it from the start: only a and b fill."""
     sources = (SOURCES[0], SOURCES[1], SourceLoad.table(20))
-    pricing = Pricing(Model(Workload(sources, EDGES), UNIT))
+    pricing = Pricing(CostModel(Workload(sources, EDGES), UNIT))
     right = Tree((0, Tree((1, 2))))
     found = parallel_track(PlanChange(pricing, mjoin(3), right), (2.0, 2.0, 0.0), 0.0)
     made = 5 * 20 * 0.5
@@ -121,7 +121,7 @@ def test_a_table_is_neither_old_nor_new() -> None:
 
 def test_a_state_of_tables_is_made_at_once_by_both() -> None:
     sources = (SOURCES[0], SourceLoad.table(10), SourceLoad.table(20))
-    there = PlanChange(Pricing(Model(Workload(sources, EDGES), UNIT)), mjoin(3), Tree((0, Tree((1, 2)))))
+    there = PlanChange(Pricing(CostModel(Workload(sources, EDGES), UNIT)), mjoin(3), Tree((0, Tree((1, 2)))))
     work = 10 * PROBE + 100 * MATCH + 100 * A_TUPLE
     assert moving_state(there, 1.0, None).seconds == pytest.approx(work)
     found = parallel_track(there, (2.0, 0.0, 0.0), 0.0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.brute_force import least_order, least_orders
-from eddyline.optimizer.cost_model import HASH, Model
+from eddyline.optimizer.cost_model import HASH, CostModel
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
@@ -82,7 +82,7 @@ def test_figure_5_3() -> None:
     sources = tuple(SourceLoad.stream(rate, 5.0) for rate in (100.0, 1.0, 1.0))
     w = Workload(sources, (JoinEdge(0, 1, 0.3), JoinEdge(0, 2, 0.3)))
     costs = DEFAULTS.scaled({"probe_hash": 0.0, "probe_list_row": 0.0})
-    m = Model(w, costs)
+    m = CostModel(w, costs)
     assert mjoin_ordering(m, base(3)).orders[2] == (1, 4)
     assert Tree((0, Tree((1, 2)))) in [plan.tree for plan in exhaustive(Pricing(m, best_ordering))]
 
@@ -92,12 +92,12 @@ def test_figure_5_3() -> None:
 def test_corrections_are_priced(seed: int, sources: int) -> None:
     plain = model(seed, sources)
     joint = ((plain.whole, 0.25), (0b11, 2.0))[: sources - 1]
-    m = Model(Workload(plain.workload.sources, plain.workload.edges, joint), DEFAULTS)
+    m = CostModel(Workload(plain.workload.sources, plain.workload.edges, joint), DEFAULTS)
     found = mjoin_ordering(m, base(sources))
     assert isclose(found.cpu, sum(m.order_cpu(*item) for item in found.orders.items()), rel_tol=1e-9)
 
 
 def test_without_any_predicate() -> None:
-    m = Model(Workload((SourceLoad.stream(1, 2), SourceLoad.stream(3, 4), SourceLoad.table(9)), ()), DEFAULTS)
+    m = CostModel(Workload((SourceLoad.stream(1, 2), SourceLoad.stream(3, 4), SourceLoad.table(9)), ()), DEFAULTS)
     found = mjoin_ordering(m, base(3))
     assert found.cpu == pytest.approx(sum(least_order(m, base(3), start) for start in base(3)))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from eddyline.migration.boxes import boxes
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.move import MoveConditions, applied, choose_move
 from eddyline.optimizer.pricing import Pricing
@@ -29,7 +29,7 @@ FREE = MoveConditions("auto", 0.1, 0.0, None, (2.0, 2.0, 2.0), 0.0, 0.05)
 def pricing() -> Pricing:
     """a and b meet, and hardly anything of that meets c."""
     return Pricing(
-        Model(Workload((SourceLoad.stream(1000, 2),) * 3, (JoinEdge(0, 1, 1e-3), JoinEdge(1, 2, 1e-7))), DEFAULTS)
+        CostModel(Workload((SourceLoad.stream(1000, 2),) * 3, (JoinEdge(0, 1, 1e-3), JoinEdge(1, 2, 1e-7))), DEFAULTS)
     )
 
 
@@ -69,7 +69,7 @@ OLD, NEW = parse_tree("((a b c) (d e f))", SIX), parse_tree("(((a b) c) ((d e) f
 def six(pair: float) -> Pricing:
     """Two chains, joined; pairs of d and e are `pair` times as many as those of a and b."""
     edges = tuple(JoinEdge(i, i + 1, 1e-3 * (pair if i == 3 else 1.0)) for i in range(5))
-    return Pricing(Model(Workload((SourceLoad.stream(1000, 1),) * 6, edges), DEFAULTS))
+    return Pricing(CostModel(Workload((SourceLoad.stream(1000, 1),) * 6, edges), DEFAULTS))
 
 
 def test_boxes_are_moved_together_if_there_is_room() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS, StepCosts
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.operator_price import ChildTuples, OperatorPrice
@@ -32,7 +32,7 @@ A, B, C = ChildTuples(1), ChildTuples(2), ChildTuples(4)
 
 def priced(*children: ChildTuples, selection: Selection | None = None, late: bool = False) -> OperatorPrice:
     workload = CHAIN if selection is None else replace(CHAIN, selections=(selection,))
-    return OperatorPrice(Model(workload, UNIT), children, late)
+    return OperatorPrice(CostModel(workload, UNIT), children, late)
 
 
 def test_a_selection_is_evaluated_where_that_adds_least() -> None:
@@ -41,7 +41,7 @@ def test_a_selection_is_evaluated_where_that_adds_least() -> None:
     before = 0.5 * (10 * 3.0 + 5 * PROBE + 10 * MATCH + 10 * PROBE + 100 * MATCH)
     assert priced(A, B, C, selection=cheap).order_cpu(2, (1, 4)) == pytest.approx(before)
     few = OperatorPrice(
-        Model(replace(CHAIN, edges=(JoinEdge(0, 1, 0.01), JoinEdge(1, 2, 0.5)), selections=(dear,)), UNIT), [A, B]
+        CostModel(replace(CHAIN, edges=(JoinEdge(0, 1, 0.01), JoinEdge(1, 2, 0.5)), selections=(dear,)), UNIT), [A, B]
     )
     assert few.order_cpu(2, (1,)) == pytest.approx(0.5 * (10 * PROBE + 2 * MATCH + 2 * 1e9)), "2 pairs, 10 rows"
     assert few.selecting({1: (2,), 2: (1,)}) == pytest.approx(0.5 * 2e9 + 0.5 * 2e9)
@@ -64,21 +64,21 @@ def groups(count: float, slices: float = 1.0, packet: float = 1e9) -> Workload:
 
 def test_grouping_by_hand() -> None:
     """20 pairs a second in two packets, one for each source that starts; nearly all of 2 groups come of ten."""
-    below = OperatorPrice(Model(groups(2.0), UNIT), [A, B], grouped=True)
+    below = OperatorPrice(CostModel(groups(2.0), UNIT), [A, B], grouped=True)
     assert below.given.weighted and below.given.share == pytest.approx(2 / 10, rel=0.01)
     assert below.grouping_cpu() == pytest.approx(20 * GROUP + 2 * PACKET)
-    above = OperatorPrice(Model(groups(2.0), UNIT), [below.given, C])
+    above = OperatorPrice(CostModel(groups(2.0), UNIT), [below.given, C])
     assert above.rate(below.given) == pytest.approx(4, rel=0.01)
     assert above.insert(below.given) == 1 + 10 + (2 + 3) * 100
     assert above.tuple_bytes(below.given) == 8 * (2 + 1 + 1 + 3) + 4
     assert above.grouping_cpu() == pytest.approx(0.2 * 220 * GROUP, rel=0.01), "so much fewer results"
-    many = OperatorPrice(Model(groups(1e9), UNIT), [A, B], grouped=True)
+    many = OperatorPrice(CostModel(groups(1e9), UNIT), [A, B], grouped=True)
     assert many.given.share == pytest.approx(1.0), "nothing comes together"
 
 
 def test_small_packets_have_more_groups() -> None:
     shares = [
-        OperatorPrice(Model(load, UNIT), [A, B], grouped=True).given.share
+        OperatorPrice(CostModel(load, UNIT), [A, B], grouped=True).given.share
         for load in (groups(2.0), groups(2.0, slices=5.0), groups(2.0, packet=1.0))
     ]
     assert shares == sorted(shares) and shares[-1] > 0.75
@@ -86,7 +86,7 @@ def test_small_packets_have_more_groups() -> None:
 
 def test_a_source_may_be_grouped_alone() -> None:
     """Its rows stay, without an index; what the others probe are the groups."""
-    pricing = Pricing(Model(groups(2.0), UNIT))
+    pricing = Pricing(CostModel(groups(2.0), UNIT))
     found = pricing.tree(Tree((Tree((0,), grouped=True), 1, 2)))
     alone = found.nodes[~1]
     assert alone.cost.cpu == pytest.approx(10 * (1 + 1000) + 10 * GROUP + PACKET) and alone.cost.memory == 20 * 30
@@ -103,7 +103,7 @@ def test_a_tree_without_marks_has_the_same_price_both_ways(seed: int, sources: i
         for _ in range(rng.randrange(3))
     )
     load = GroupingLoad(lambda span, passed: 10.0, 5.0, 1e4) if groups else None
-    m = Model(replace(drawn, selections=selections, grouping=load), DEFAULTS)
+    m = CostModel(replace(drawn, selections=selections, grouping=load), DEFAULTS)
     tree = random_tree(rng, sources, tuple(combinations(range(sources), 2)), late=0.0)
     for order in (mjoin_ordering, best_ordering):
         shape, pricing = shape_of(tree), Pricing(m, order)
@@ -117,7 +117,7 @@ def test_marks_that_change_nothing_cost_nothing(seed: int, sources: int) -> None
     """To hold back where there are no selections; to group where nothing comes together costs."""
     drawn, rng = model(seed, sources).workload, Random(seed)
     load = GroupingLoad(lambda span, passed: 1e30, 5.0, 1e4)
-    pricing = Pricing(Model(replace(drawn, grouping=load), DEFAULTS))
+    pricing = Pricing(CostModel(replace(drawn, grouping=load), DEFAULTS))
     tree = random_tree(rng, sources, tuple(combinations(range(sources), 2)), late=0.0)
     below = next((t for t in tree.below()), None)
     if below is None:

@@ -14,7 +14,7 @@ import pytest
 from eddyline.bound.model import BoundQuery
 from eddyline.bound.udf import udf
 from eddyline.codec import packed, unpacked
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.move import Move
 from eddyline.optimizer.optimizer import STEP, TRIED, Optimizer, OptimizerSnapshot, Outcome, StemContents
@@ -196,7 +196,7 @@ def test_a_class_is_an_edge_for_each_pair_that_counts_once_between_spans() -> No
     assert [(e.left, e.right) for e in workload.edges] == [(0, 1), (0, 2), (1, 2)]
     assert all(e.selectivity == pytest.approx(0.02, rel=0.05) for e in workload.edges)
     assert len({e.indexes for e in workload.edges}) == 1, "one index of each source serves all"
-    assert Model(workload, DEFAULTS).live(0b111) == pytest.approx(100**3 * 0.02**2, rel=0.1)
+    assert CostModel(workload, DEFAULTS).live(0b111) == pytest.approx(100**3 * 0.02**2, rel=0.1)
 
 
 def test_composite_keys_and_classes_that_overlap() -> None:
@@ -205,11 +205,11 @@ def test_composite_keys_and_classes_that_overlap() -> None:
     edges = {(e.left, e.right): e for e in workload.edges}
     assert edges[0, 1].selectivity == pytest.approx(0.002, rel=0.1) and len(edges[0, 1].classes) == 2
     assert edges[1, 2].selectivity == pytest.approx(0.02, rel=0.05)
-    model = Model(workload, DEFAULTS)
+    model = CostModel(workload, DEFAULTS)
     assert model.live(0b111) == pytest.approx(100**3 * 0.02**2 * 0.1, rel=0.15)
     assert model.link(0b011, 0b100)[0] == pytest.approx(0.02, rel=0.05)
     both = workload_of("a.k = b.k AND b.k = c.k AND a.x = b.x AND b.x = c.x", {(1, 2): 0.2, (2, 4): 0.2})
-    assert Model(both, DEFAULTS).live(0b111) == pytest.approx(100**3 * 0.002**2, rel=0.15)
+    assert CostModel(both, DEFAULTS).live(0b111) == pytest.approx(100**3 * 0.002**2, rel=0.15)
 
 
 def test_a_range_beside_a_class_is_part_of_the_edge() -> None:
@@ -217,7 +217,7 @@ def test_a_range_beside_a_class_is_part_of_the_edge() -> None:
     edges = {(e.left, e.right): e for e in workload.edges}
     assert edges[0, 1].access is Access.HASH and edges[0, 1].selectivity == pytest.approx(0.01, rel=0.05)
     assert [part for part, _ in edges[0, 1].parts] == [0, None]
-    assert Model(workload, DEFAULTS).live(0b111) == pytest.approx(100**3 * 0.02**2 * 0.5, rel=0.1)
+    assert CostModel(workload, DEFAULTS).live(0b111) == pytest.approx(100**3 * 0.02**2 * 0.5, rel=0.1)
 
 
 def test_a_condition_over_three_sources_is_a_correction() -> None:

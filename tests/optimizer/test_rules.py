@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.cost_model import Model, bits
+from eddyline.optimizer.cost_model import CostModel, bits
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.library import Remembered
 from eddyline.optimizer.plans import Cost, ResourceLimits
@@ -65,7 +65,7 @@ def read(text: str) -> tuple[list[str], Situation]:
         grouping = GroupingLoad(lambda span, passed: counts.get(span, inf), 10.0, 32768.0)
     sources = tuple(SourceLoad.stream(float(rate), float(window)) for _, rate, window in words)
     workload = Workload(sources, tuple(edges), (), tuple(selections), (), grouping)
-    return aliases, situation(Pricing(Model(workload, DEFAULTS), best_ordering), parse_tree(lines["plan"], aliases))
+    return aliases, situation(Pricing(CostModel(workload, DEFAULTS), best_ordering), parse_tree(lines["plan"], aliases))
 
 
 def situation(pricing: Pricing, tree: Tree) -> Situation:
@@ -106,7 +106,7 @@ def test_marks_are_proposed_and_not() -> None:
 def plain() -> Situation:
     sources = (SourceLoad.stream(1000, 1), SourceLoad.stream(1000, 1), SourceLoad.stream(10_000, 1))
     workload = Workload(sources, (JoinEdge(0, 1, 1e-5), JoinEdge(1, 2, 0.01)))
-    return replace(situation(Pricing(Model(workload, DEFAULTS)), mjoin(3)), looking=False)
+    return replace(situation(Pricing(CostModel(workload, DEFAULTS)), mjoin(3)), looking=False)
 
 
 def test_undo_goes_back_at_the_cost_that_was_measured() -> None:

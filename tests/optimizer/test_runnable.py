@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.optimizer import Optimizer, StemContents
 from eddyline.plan.plan import Plan, Probe
@@ -25,7 +25,7 @@ def test_the_steps_of_the_engine_are_those_that_are_priced(name: str) -> None:
     select = bound(CROSS[name], None, (), **dict.fromkeys("abc", "k x")) if name in CROSS else query(name)
     plan, sources = Plan(select), len(select.sources)
     optimizer = Optimizer(plan, Settings(), lambda: 0.0)
-    model = Model(optimizer.workload([StemContents(10, 8.0)] * sources), DEFAULTS)
+    model = CostModel(optimizer.workload([StemContents(10, 8.0)] * sources), DEFAULTS)
     for reached in range(1, (1 << sources) - 1):
         missing = [1 << s for s in range(sources) if not reached >> s & 1]
         offered = {step.span for step in plan.steps((reached, 0)) if isinstance(step, Probe)}

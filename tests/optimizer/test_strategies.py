@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eddyline.optimizer import draw
 from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.dominating import choose, dominating
 from eddyline.optimizer.exhaustive import exhaustive
@@ -24,7 +24,7 @@ from tests.support.drawn import SEEDS, model
 from tests.support.properties import examples
 
 
-def check(m: Model, plan: PricedPlan) -> None:
+def check(m: CostModel, plan: PricedPlan) -> None:
     priced = m.cost(plan.tree, plan.orderings)
     assert isclose(plan.cost.cpu, priced.cpu, rel_tol=1e-9)
     assert isclose(plan.cost.memory, priced.memory, rel_tol=1e-9)
@@ -34,7 +34,7 @@ def check(m: Model, plan: PricedPlan) -> None:
 @given(SEEDS, st.integers(2, 6))
 def test_what_they_find_is_priced_right_and_exhaustive_search_finds_no_less(seed: int, sources: int) -> None:
     drawn = draw.setting(Random(seed), sources)
-    m = Model(drawn.workload, DEFAULTS)
+    m = CostModel(drawn.workload, DEFAULTS)
     found = [strategy(Pricing(m), drawn.limits) for strategy in (mjoin_init, bjtree_init)]
     for plan in found:
         check(m, plan)
@@ -57,7 +57,7 @@ def test_without_limits_the_start_is_taken() -> None:
 @example(4_078_501_716)  # one tree is come to with its operators in different orders
 def test_dominating_plans_are_qualified_and_none_dominates_another(seed: int) -> None:
     drawn = draw.setting(Random(seed), 7)
-    m, clock = Model(drawn.workload, DEFAULTS), ManualClock()
+    m, clock = CostModel(drawn.workload, DEFAULTS), ManualClock()
 
     def ticking() -> float:
         clock.advance(1.0)
@@ -77,7 +77,7 @@ def test_dominating_plans_are_qualified_and_none_dominates_another(seed: int) ->
 @given(SEEDS)
 def test_with_time_enough_it_comes_near_to_all_of_the_front(seed: int) -> None:
     drawn = draw.setting(Random(seed), 5)
-    m = Model(drawn.workload, DEFAULTS)
+    m = CostModel(drawn.workload, DEFAULTS)
     wanted = exhaustive(Pricing(m, best_ordering), drawn.limits)
     assert dominating(Pricing(m, best_ordering), drawn.limits, ManualClock(), 1.0) == wanted
     never = OptimizerTuning(exhaustive_sources=0)

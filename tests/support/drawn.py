@@ -7,18 +7,18 @@ from random import Random
 from hypothesis import strategies as st
 
 from eddyline.optimizer import draw
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS
 
 SEEDS = st.integers(0, 2**32)
 GRAPHS = {"tree": draw.tree_edges, "star": draw.star_edges, "any": draw.any_edges}
 
 
-def model(seed: int, sources: int, graph: str = "any", wild: bool = True) -> Model:
+def model(seed: int, sources: int, graph: str = "any", wild: bool = True) -> CostModel:
     rng = Random(seed)
     edges = GRAPHS[graph](rng, sources)
     drawn = draw.wild(rng, edges, sources) if wild else draw.workload(rng, sources, edges)
-    return Model(drawn, DEFAULTS)
+    return CostModel(drawn, DEFAULTS)
 
 
 def base(sources: int) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from eddyline.errors import SettingError
 from eddyline.optimizer import draw
 from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.brute_force import all_trees, least_binary_memory, least_orders
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.min_state import min_state
@@ -82,10 +82,10 @@ def optimal(seed: int) -> Iterator[Result]:
         yield Result(case, f"of {count:,} cases, not as good as brute force", len(wrong), "cases", 0, not wrong)
 
 
-def _model(rng: Random, edges: list[tuple[int, int]], sources: int) -> Model:
+def _model(rng: Random, edges: list[tuple[int, int]], sources: int) -> CostModel:
     """A random model: half of them as in the experiments, the others with arbitrary values."""
     drawn = draw.wild(rng, edges, sources) if rng.random() < 0.5 else draw.workload(rng, sources, edges)
-    return Model(drawn, DEFAULTS)
+    return CostModel(drawn, DEFAULTS)
 
 
 def ordering_is_best(rng: Random) -> bool:
@@ -139,7 +139,7 @@ def qualified(seed: int) -> Iterator[Result]:
         found = {"mjoin-init": 0, "bjtree-init": 0, "exhaustive": 0}
         for number in range(SETTINGS):
             setting = draw.setting(Random(f"{seed} {sources} {number}"), sources)
-            model, limits = Model(setting.workload, DEFAULTS), setting.limits
+            model, limits = CostModel(setting.workload, DEFAULTS), setting.limits
             found["mjoin-init"] += limits.allow(mjoin_init(Pricing(model), limits).cost)
             found["bjtree-init"] += limits.allow(bjtree_init(Pricing(model), limits).cost)
             found["exhaustive"] += bool(exhaustive(Pricing(model, best_ordering), limits))
@@ -165,7 +165,7 @@ def eight_streams(seed: int) -> Iterator[Result]:
 
 def _search_eight(seed: int) -> tuple[float, float, int]:
     rng = Random(seed)
-    model = Model(draw.workload(rng, 8, draw.any_edges(rng, 8)), DEFAULTS)
+    model = CostModel(draw.workload(rng, 8, draw.any_edges(rng, 8)), DEFAULTS)
     start = process_time()
     plans = len(exhaustive(Pricing(model, best_ordering)))
     return process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, plans
@@ -179,7 +179,7 @@ def strategy_times(seed: int) -> Iterator[Result]:
             times = []
             for setting in settings:
                 start = process_time()
-                strategy(Pricing(Model(setting.workload, DEFAULTS)), setting.limits)
+                strategy(Pricing(CostModel(setting.workload, DEFAULTS)), setting.limits)
                 times.append(1000 * (process_time() - start))
             case = f"{name}, {sources} streams"
             yield Result(case, f"CPU time, median of {SETTINGS}", median(times), "ms", bar, median(times) <= bar)

@@ -23,7 +23,7 @@ from eddyline.engine.batch import BatchEngine
 from eddyline.engine.plan_source import Running
 from eddyline.engine.planner import Planner, held
 from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.dominating import choose
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.plans import NO_LIMITS, Cost
@@ -146,7 +146,7 @@ class _OnlyWatches(Planner):
         return None
 
 
-def observed(case: TimedJoin, seconds: float) -> Model:
+def observed(case: TimedJoin, seconds: float) -> CostModel:
     """The cost model of a slot's optimizer after `seconds` seconds of batches."""
     engine = BatchEngine(case.query, Settings(), process_time, plans=_OnlyWatches)
     slot, planner = engine.slot, engine.slot.plans

@@ -23,7 +23,7 @@ from eddyline.experiments.chart import Chart, Series
 from eddyline.experiments.paced import MeasuredBatch, Moment, most_bytes, need, paced, run
 from eddyline.experiments.table import Table
 from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.dominating import choose
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.min_state import min_state
@@ -202,7 +202,7 @@ def _measure(number: int, quick: bool) -> MeasuredSet:
     mjoin_run = run(join, "mjoin", batch)
     known = observed(join, batch)
     factor = need(mjoin_run, of_set.window) / Pricing(known).cost(mjoin_shape(len(aliases))).cpu
-    model = Model(known.workload, known.costs.times(factor))
+    model = CostModel(known.workload, known.costs.times(factor))
     pricing = Pricing(model)
     trees: dict[Tree, list[str]] = {mjoin(len(aliases)): [], tree_of(min_state(pricing)): []}
     for name, strategy in (("mjoin-init", mjoin_init), ("bjtree-init", bjtree_init)):

@@ -17,7 +17,7 @@ from eddyline.experiments.chart import Chart, Series
 from eddyline.experiments.table import Table
 from eddyline.optimizer import draw
 from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.exhaustive import exhaustive
 from eddyline.optimizer.plans import PricedPlan, ResourceLimits
@@ -31,7 +31,7 @@ QUICK_STREAMS, QUICK_SETTINGS = (3, 4, 9), 12
 DECILES = range(10, 100, 10)
 SIDES = ("mjoin-init", "bjtree-init", "exhaustive")
 
-Search = Callable[[Model, ResourceLimits], list[PricedPlan]]
+Search = Callable[[CostModel, ResourceLimits], list[PricedPlan]]
 _SEARCHES: dict[str, Search] = {
     "mjoin-init": lambda model, limits: [mjoin_init(Pricing(model), limits)],
     "bjtree-init": lambda model, limits: [bjtree_init(Pricing(model), limits)],
@@ -111,13 +111,13 @@ def _sides(streams: int) -> tuple[str, ...]:
 
 
 def _qualified(side: str, setting: draw.DrawnSetting) -> list[PricedPlan]:
-    plans = _SEARCHES[side](Model(setting.workload, DEFAULTS), setting.limits)
+    plans = _SEARCHES[side](CostModel(setting.workload, DEFAULTS), setting.limits)
     return [plan for plan in plans if setting.limits.allow(plan.cost)]
 
 
 def _milliseconds(side: str, setting: draw.DrawnSetting) -> float:
     start = process_time()
-    _SEARCHES[side](Model(setting.workload, DEFAULTS), setting.limits)
+    _SEARCHES[side](CostModel(setting.workload, DEFAULTS), setting.limits)
     return 1000 * (process_time() - start)
 
 

@@ -4,7 +4,7 @@ All children that start meet the same sizes (see cost_model.py): what remains to
 the same for each of them, but for a factor. So one table, from the whole set down, serves all. It has 2^m entries for m
 children.
 
-Only orders that the engine can run are priced (`Model.runnable`): where a child can be probed by key, the engine offers
+Only orders that the engine can run are priced (`CostModel.runnable`): where a child can be probed by key, the engine offers
 no product. It could be made to. But then the router would have to try products in every operator, each of which makes
 as many tuples as a SteM holds; and where a product with a small table pays, a state for it below the operator does the
 same, and is priced. Selections are priced in the orders that were found, and do not choose among them.
@@ -15,22 +15,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.plans import Ordered
 
 
-def best_ordering(model: Model, children: Sequence[int]) -> Ordered:
+def best_ordering(model: CostModel, children: Sequence[int]) -> Ordered:
     """The best orders there are for these spans."""
     return best_orders(model, children, span_sizes(model, children), [model.held(child) for child in children])
 
 
-def span_sizes(model: Model, children: Sequence[int]) -> list[float]:
+def span_sizes(model: CostModel, children: Sequence[int]) -> list[float]:
     """Tuples that are alive, by the set of children (a bit mask of their numbers)."""
     spans = _spans(children)
     return [0.0, *(model.live(span) for span in spans[1:])]
 
 
-def best_orders(model: Model, children: Sequence[int], sizes: Sequence[float], held: Sequence[float]) -> Ordered:
+def best_orders(model: CostModel, children: Sequence[int], sizes: Sequence[float], held: Sequence[float]) -> Ordered:
     """The best orders if a set of children has `sizes` tuples alive, and the SteM of each child holds `held`."""
     count, match, costs = len(children), model.costs.match, model.costs
     full, spans = (1 << count) - 1, _spans(children)

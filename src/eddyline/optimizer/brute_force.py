@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 
-from eddyline.optimizer.cost_model import HASH, Model
+from eddyline.optimizer.cost_model import HASH, CostModel
 from eddyline.optimizer.exhaustive import partitions
 from eddyline.optimizer.plans import Cost
 
 
-def least_order(model: Model, children: Sequence[int], start: int) -> float:
+def least_order(model: CostModel, children: Sequence[int], start: int) -> float:
     """The CPU of the best order for one child, by going through all that the engine can run."""
     turnover, match = model.turnover(start), model.costs.match
 
@@ -28,19 +28,19 @@ def least_order(model: Model, children: Sequence[int], start: int) -> float:
     return go_on(start, [c for c in children if c != start], 0.0)
 
 
-def _offered(model: Model, reached: int, left: list[int]) -> list[int]:
+def _offered(model: CostModel, reached: int, left: list[int]) -> list[int]:
     """By key; else by anything that is asked of both; else all."""
     links = {child: model.link(reached, child) for child in left}
     keyed = [child for child in left if links[child][1] == HASH]
     return keyed or [child for child in left if links[child][2]] or left
 
 
-def least_orders(model: Model, children: Sequence[int]) -> float:
+def least_orders(model: CostModel, children: Sequence[int]) -> float:
     """The same for all children of an operator."""
     return sum(least_order(model, children, start) for start in children)
 
 
-def all_trees(model: Model) -> list[Cost]:
+def all_trees(model: CostModel) -> list[Cost]:
     """The costs of all hybrid trees, each with its best orders."""
     known: dict[int, list[Cost]] = {}
 
@@ -56,7 +56,7 @@ def all_trees(model: Model) -> list[Cost]:
     return trees(model.whole)
 
 
-def _combined(model: Model, children: Sequence[int], trees: Callable[[int], list[Cost]]) -> list[Cost]:
+def _combined(model: CostModel, children: Sequence[int], trees: Callable[[int], list[Cost]]) -> list[Cost]:
     span = sum(children)
     cpu = least_orders(model, children) + sum(model.stem_cpu(c, span) for c in children)
     costs = [Cost(cpu, sum(model.stem_memory(c, span) for c in children))]
@@ -65,7 +65,7 @@ def _combined(model: Model, children: Sequence[int], trees: Callable[[int], list
     return costs
 
 
-def least_binary_memory(model: Model) -> float:
+def least_binary_memory(model: CostModel) -> float:
     """The least memory of all binary trees without products, by going through all of them."""
     known: dict[int, list[float]] = {}
 
@@ -84,7 +84,7 @@ def least_binary_memory(model: Model) -> float:
     return min(trees(model.whole))
 
 
-def _splits(model: Model, span: int) -> list[tuple[int, int]]:
+def _splits(model: CostModel, span: int) -> list[tuple[int, int]]:
     first = span & -span
     others = span ^ first
     left = [first | part for part in range(others) if not part & ~others]

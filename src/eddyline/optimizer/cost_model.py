@@ -51,7 +51,7 @@ def bits(span: int) -> Iterator[int]:
         span ^= lowest
 
 
-class Model:
+class CostModel:
     """Prices for one workload; what was computed for a span is kept."""
 
     def __init__(self, workload: Workload, costs: StepCosts) -> None:

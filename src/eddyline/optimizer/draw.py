@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import exp, log
 from random import Random
 
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS, StepCosts
 from eddyline.optimizer.plans import ResourceLimits
 from eddyline.optimizer.pricing import Pricing
@@ -86,7 +86,7 @@ def wild(rng: Random, edges: list[tuple[int, int]], sources: int) -> Workload:
 def setting(rng: Random, sources: int, costs: StepCosts = DEFAULTS) -> DrawnSetting:
     """A workload with limits."""
     drawn = workload(rng, sources, any_edges(rng, sources))
-    mjoin = Pricing(Model(drawn, costs)).cost(mjoin_shape(sources))
+    mjoin = Pricing(CostModel(drawn, costs)).cost(mjoin_shape(sources))
     cpu = mjoin.cpu * _log_uniform(rng, *CPU_SHARES)
     return DrawnSetting(drawn, ResourceLimits(cpu, mjoin.memory * _log_uniform(rng, *MEMORY_SHARES)))
 

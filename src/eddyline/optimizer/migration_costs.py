@@ -25,7 +25,7 @@ from functools import cached_property
 from math import inf
 
 from eddyline.migration.boxes import Box, boxes
-from eddyline.optimizer.cost_model import HASH, Model, bits
+from eddyline.optimizer.cost_model import HASH, CostModel, bits
 from eddyline.optimizer.operator_price import ChildTuples, OperatorPrice
 from eddyline.optimizer.pricing import PricedTree, Pricing
 from eddyline.plan.tree import Tree
@@ -72,7 +72,7 @@ class PlanChange:
         return self.pricing.tree(self.new)
 
     @property
-    def model(self) -> Model:
+    def model(self) -> CostModel:
         """What prices are made of."""
         return self.pricing.model
 

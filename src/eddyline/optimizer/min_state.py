@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.shapes import Shape
 
@@ -34,7 +34,7 @@ def min_state(pricing: Pricing, cartesian: bool = True) -> Shape:
     return best
 
 
-def contracted(model: Model, products: bool) -> Shape:
+def contracted(model: CostModel, products: bool) -> Shape:
     """The smallest state first. Products count as any edge or, else, as a last resort."""
     vertices = [1 << i for i in range(model.size)]
     weights: dict[tuple[int, int], tuple[bool, float]] = {}
@@ -59,12 +59,12 @@ def contracted(model: Model, products: bool) -> Shape:
     return shape
 
 
-def state_bytes(model: Model, span: int) -> float:
+def state_bytes(model: CostModel, span: int) -> float:
     """The bytes of an intermediate state, with the indexes by which all others reach it; none for the result."""
     return model.stem_memory(span, model.whole) if span != model.whole else 0.0
 
 
-def _centre(model: Model) -> int | None:
+def _centre(model: CostModel) -> int | None:
     """The centre of a star of more than two sources: the one that every predicate has."""
     edges = model.workload.edges
     if model.size < 3 or len(edges) != model.size - 1:
@@ -91,12 +91,12 @@ def _line(centre: int, order: Sequence[int]) -> Shape:
     return shape
 
 
-def _join_bytes(model: Model, span: int, leaf: int) -> float:
+def _join_bytes(model: CostModel, span: int, leaf: int) -> float:
     """What depends on the order when a leaf is joined to a span: the SteM of the span in that operator."""
     return model.stem_memory(span, span | leaf)
 
 
-def _best_line(model: Model, centre: int, leaves: Sequence[int]) -> list[int]:
+def _best_line(model: CostModel, centre: int, leaves: Sequence[int]) -> list[int]:
     """Forward over sets of leaves by their number: the least bytes with which a set can be reached."""
     count = len(leaves)
     least, last = [inf] * (1 << count), [0] * (1 << count)
@@ -118,7 +118,7 @@ def _best_line(model: Model, centre: int, leaves: Sequence[int]) -> list[int]:
     return order[::-1]
 
 
-def _exchanged(model: Model, centre: int, order: list[int]) -> list[int]:
+def _exchanged(model: CostModel, centre: int, order: list[int]) -> list[int]:
     def total(line: Sequence[int]) -> float:
         span, bytes_held = centre, 0.0
         for leaf in line:

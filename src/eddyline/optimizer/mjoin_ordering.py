@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.cost_model import HASH, LIST, Link, Model
+from eddyline.optimizer.cost_model import HASH, LIST, CostModel, Link
 from eddyline.optimizer.plans import Ordered
 
 Module = tuple[float, float, float, tuple[int, ...]]
@@ -35,7 +35,7 @@ EXACT, EXACT_MIXED = 4, 8
 has other conditions too."""
 
 
-def mjoin_ordering(model: Model, children: Sequence[int]) -> Ordered:
+def mjoin_ordering(model: CostModel, children: Sequence[int]) -> Ordered:
     """Orders for all children of an operator."""
     if len(children) == 2:
         left, right = children
@@ -52,7 +52,7 @@ def mjoin_ordering(model: Model, children: Sequence[int]) -> Ordered:
 class _Graph:
     """Children by their number in the operator."""
 
-    def __init__(self, model: Model, children: Sequence[int]) -> None:
+    def __init__(self, model: CostModel, children: Sequence[int]) -> None:
         self.model, self.children = model, children
         self.links = model.links(children)
         self.live = [model.live(child) for child in children]
@@ -101,7 +101,7 @@ class _Graph:
         return tuple(taken)
 
     def price(self, start: int, order: Sequence[int]) -> float:
-        """As `Model.order_cpu`, with all edges."""
+        """As `CostModel.order_cpu`, with all edges."""
         model, near = self.model, self.near
         if not model.independent:
             return model.order_cpu(self.children[start], [self.children[v] for v in order])

@@ -1,7 +1,7 @@
 """What one join operator costs, whatever its children give and whatever marks it has (plan/tree.py).
 
 A child *gives* tuples of a span that have passed some selections. If a part of the group-by was done below, a tuple
-stands for several combinations: `share` is tuples for one combination. All sizes here are combinations (`Model.bare`)
+stands for several combinations: `share` is tuples for one combination. All sizes here are combinations (`CostModel.bare`)
 times the shares of the selections that were passed, times the shares of the children.
 
 Selections. An operator evaluates those that its span allows and that none below it did, unless it holds them back
@@ -25,7 +25,7 @@ from math import inf, prod
 from typing import NamedTuple
 
 from eddyline.optimizer.best_ordering import best_orders
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.plans import Ordered
 from eddyline.optimizer.workload import Selection
 
@@ -56,7 +56,7 @@ class OperatorPrice:
     """One operator over what its children give."""
 
     def __init__(
-        self, model: Model, children: Sequence[ChildTuples], late: bool = False, grouped: bool = False
+        self, model: CostModel, children: Sequence[ChildTuples], late: bool = False, grouped: bool = False
     ) -> None:
         self.model, self.children, self._grouped = model, children, grouped
         self.span = sum(child.span for child in children)

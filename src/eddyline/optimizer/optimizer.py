@@ -24,7 +24,7 @@ from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.calibrate import calibrate
 from eddyline.optimizer.calibrate_groups import calibrate_groups
 from eddyline.optimizer.conditions import Condition, conditions, edges, sources_span
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import StepCosts
 from eddyline.optimizer.group_counts import Distinct, grouping_load
 from eddyline.optimizer.library import Library, Remembered, RememberedSnapshot
@@ -251,9 +251,9 @@ class Optimizer:
     def _pricing(self, workload: Workload, plan: Plan) -> Pricing:
         """Prices by what the current plan took, over what the calibrated costs say. Where all plans are looked at, the
         orders of operators are exact, too."""
-        priced = Pricing(Model(workload, self._calibrated())).tree(plan.tree)
+        priced = Pricing(CostModel(workload, self._calibrated())).tree(plan.tree)
         self._factor = self.timing.factor(priced.cost.cpu - priced.selecting, self._factor)
-        model, algorithm = Model(workload, self._costs()), self._settings.optimizer
+        model, algorithm = CostModel(workload, self._costs()), self._settings.optimizer
         is_exact = algorithm == "exhaustive" or (algorithm == "auto" and model.size <= self._tuning.exhaustive_sources)
         return Pricing(model, best_ordering if is_exact else mjoin_ordering, self._tuning)
 
@@ -270,9 +270,9 @@ class Optimizer:
     def _costs(self) -> StepCosts:
         return self._calibrated().times(self._factor)
 
-    def model(self, held: Sequence[StemContents]) -> Model:
+    def model(self, held: Sequence[StemContents]) -> CostModel:
         """Prices for what was observed."""
-        return Model(self.workload(held), self._costs())
+        return CostModel(self.workload(held), self._costs())
 
     def predicted(self, held: Sequence[StemContents], plan: Plan) -> PricedTree:
         """What a plan is believed to cost."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from math import fsum
 from typing import NamedTuple
 
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.operator_price import ChildTuples, OperatorPrice
 from eddyline.optimizer.plans import Considered, Cost, Ordered, Orderings, PricedPlan
@@ -22,7 +22,7 @@ from eddyline.optimizer.shapes import Shape, canonical, tree_of
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.tree import Tree, state_of
 
-Order = Callable[[Model, Sequence[int]], Ordered]
+Order = Callable[[CostModel, Sequence[int]], Ordered]
 
 
 class PricedOperator(NamedTuple):
@@ -83,7 +83,7 @@ class PricedTree:
 class Pricing:
     """Prices by one model."""
 
-    def __init__(self, model: Model, order: Order = mjoin_ordering, tuning: OptimizerTuning = DEFAULT) -> None:
+    def __init__(self, model: CostModel, order: Order = mjoin_ordering, tuning: OptimizerTuning = DEFAULT) -> None:
         self.model, self._order, self.tuning = model, order, tuning
         self._known: dict[tuple[int, ...], PricedOperator] = {}
         self._marked: dict[tuple[tuple[ChildTuples, ...], bool, bool], Node] = {}

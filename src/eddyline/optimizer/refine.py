@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.plans import Cost, ResourceLimits
 from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.shapes import Shape, dissolved, grouped, states
@@ -56,7 +56,7 @@ def refine(pricing: Pricing, starts: Sequence[Shape], limits: ResourceLimits) ->
                 break
 
 
-def _least(model: Model) -> Cost:
+def _least(model: CostModel) -> Cost:
     """What every plan needs: rows are held, built and forgotten, and results are made."""
     sources, costs = model.workload.sources, model.costs
     cpu = sum(source.rate for source in sources) * (costs.insert_row + costs.delete_row)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from eddyline.optimizer.cost_model import Model
+from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.min_state import state_bytes
 from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.pricing import Pricing
@@ -67,7 +67,7 @@ def _candidates(pricing: Pricing, children: tuple[int, ...]) -> list[tuple[int, 
     return sorted(ratios, key=ratios.__getitem__, reverse=True)
 
 
-def _spared(model: Model, reached: int, left: int, right: int) -> float:
+def _spared(model: CostModel, reached: int, left: int, right: int) -> float:
     """What two probes one after the other cost above one probe of their state, if tuples come once a second."""
     here, between = model.live(reached), model.live(reached | left)
     probes = here * model.probe(model.link(reached, left)[1], left)
@@ -76,7 +76,7 @@ def _spared(model: Model, reached: int, left: int, right: int) -> float:
     return probes - here * model.probe(model.link(reached, both)[1], both)
 
 
-def _kept(model: Model, span: int) -> float:
+def _kept(model: CostModel, span: int) -> float:
     """CPU to keep a state."""
     return model.stem_cpu(span, model.whole)
 
