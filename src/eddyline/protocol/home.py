@@ -49,7 +49,7 @@ class Keeper(Protocol):
         """Discard the state of the slot: its turn failed."""
 
 
-class Arenas:
+class ArenaKeeper:
     """Keeps slots in arenas on the host, so that another process may take the next turn. An arena larger than `limit`
     bytes is refused (JobError). With `anywhere`, each process that takes a turn on the host makes and holds the folder
     of the arenas; otherwise the folder exists already."""
@@ -82,7 +82,7 @@ class Arenas:
             remove(f"{self._folder}/{number}")
 
 
-class InMemory:
+class MemoryKeeper:
     """Keeps slots in the memory of this process."""
 
     def __init__(self, make: Callable[[], Slot]) -> None:
@@ -120,7 +120,9 @@ class Home:
         self.plan = Plan(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
         self.keeper: Keeper = (
-            InMemory(self._make) if arenas is None else Arenas(arenas, self._attach, settings.arena_limit, anywhere)
+            MemoryKeeper(self._make)
+            if arenas is None
+            else ArenaKeeper(arenas, self._attach, settings.arena_limit, anywhere)
         )
 
     def _make(self) -> Slot:
