@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.bound.model import BoundStream
-from eddyline.engine.intake import LARGEST_TIME, columns_for, event_times, take_in
+from eddyline.engine.intake import LARGEST_TIME, classify, columns_for, event_times
 from eddyline.errors import JobError
 from tests.support.properties import examples
 
@@ -23,7 +23,7 @@ def batch_of(times: list[int | None], type_: pa.DataType = MICROS) -> pa.RecordB
 
 
 def doors(batch: pa.RecordBatch, late_before: int | None, stream: BoundStream = STREAM) -> tuple[list[int], ...]:
-    found = take_in(stream, batch, late_before)
+    found = classify(stream, batch, late_before)
     return tuple(part.column("k").to_pylist() for part in (found.used, found.late, found.dead))
 
 
@@ -41,12 +41,12 @@ def test_by_one_door_each(times: list[int | None], late_before: int | None, cut:
         (late if is_late else used if readable else dead).append(i)
     assert doors(batch, late_before) == (used, late, dead)
     readable_times = [t for t in times[cut:] if t is not None and abs(t) <= LARGEST_TIME]
-    assert take_in(STREAM, batch, late_before).newest == max(readable_times, default=None)
+    assert classify(STREAM, batch, late_before).newest == max(readable_times, default=None)
 
 
 def test_rows_keep_all_their_columns_through_every_door() -> None:
     batch = batch_of([1, 2, None]).append_column("extra", pa.array(["a", "b", "c"]))
-    found = take_in(STREAM, batch, 2)
+    found = classify(STREAM, batch, 2)
     rows = [part.to_pylist()[0]["extra"] for part in (found.used, found.late, found.dead)]
     assert rows == ["b", "a", "c"]
 
@@ -79,9 +79,9 @@ def test_a_time_that_does_not_fit_is_dead_and_does_not_wrap_round(unit: str, val
 
 def test_a_batch_without_the_time_is_refused_in_a_sentence() -> None:
     with pytest.raises(JobError, match="no column 'ts'"):
-        take_in(STREAM, pa.record_batch({"k": [1]}), None)
+        classify(STREAM, pa.record_batch({"k": [1]}), None)
     with pytest.raises(JobError, match=r"'ts' is BIGINT\[\], not TIMESTAMP"):
-        take_in(STREAM, pa.record_batch({"ts": [[1]], "k": [1]}), None)
+        classify(STREAM, pa.record_batch({"ts": [[1]], "k": [1]}), None)
 
 
 def test_columns_are_chosen_and_cast_to_what_was_declared() -> None:

@@ -48,7 +48,7 @@ class Intake:
     """The most that one of them is behind the newest before it."""
 
 
-def take_in(stream: BoundStream, batch: pa.RecordBatch, late_before: int | None, newest: int | None = None) -> Intake:
+def classify(stream: BoundStream, batch: pa.RecordBatch, late_before: int | None, newest: int | None = None) -> Intake:
     """Sort the rows of a batch: those without a usable time are dead, those older than `late_before` are late. Before
     them came rows up to the time `newest`."""
     assert stream.time is not None

@@ -26,7 +26,7 @@ from eddyline.bound.evaluate import ErrorCount, evaluate, mask
 from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import WindowKind
 from eddyline.bound.types import decode
-from eddyline.engine.intake import as_it_travels, columns_for, event_times, take_in
+from eddyline.engine.intake import as_it_travels, classify, columns_for, event_times
 from eddyline.plan.partition import Partitioning, Places, key_groups, row_groups
 from eddyline.plan.plan import Plan
 from eddyline.state.keys import without_null
@@ -96,7 +96,7 @@ class Split:
         self, stream: str, batch: pa.RecordBatch, late_before: int | None, newest: int | None = None
     ) -> SplitBatch:
         """A batch of a stream; rows older than `late_before` are late. Before it came rows up to the time `newest`."""
-        intake = take_in(self.streams[stream], as_it_travels(batch), late_before, newest)
+        intake = classify(self.streams[stream], as_it_travels(batch), late_before, newest)
         used = intake.used.num_rows
         shipments = self._shipments(stream, intake.used) if used else []
         times = intake.newest, intake.oldest, intake.behind
