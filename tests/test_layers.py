@@ -1,4 +1,4 @@
-"""Imports point downwards and in no circle, and only `spark/` imports pyspark.
+"""Imports point downwards and in no circle, only `spark/` imports pyspark, and a class name is used once.
 
 The order of the layers is that of ARCHITECTURE.md. A file may import files of its own layer and of the layers below,
 not of a layer of the same height. No two files import each other, directly or through others. Imports inside functions
@@ -8,6 +8,7 @@ and imports for types count like all others.
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,8 @@ LAYERS = (
     ("errors", "faults", "counts", "codec"),
 )
 """From the top; names on one line have the same height."""
+BESIDE_THE_PRODUCT = ("experiments", "benchmarks", "testing")
+"""Layers whose class names are their own affair."""
 HEIGHT = {name: -height for height, names in enumerate(LAYERS) for name in names}
 MODULES = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path for path in SOURCE.rglob("*.py")}
 """Every file of the package by its dotted name; a folder's `__init__.py` has the folder's name."""
@@ -116,6 +119,18 @@ def test_imports_point_downwards(layer: str) -> None:
 def test_no_circle_of_files() -> None:
     graph = {name: {file_of(imported) for _, imported in imports(name)} & set(MODULES) for name in MODULES}
     assert [sorted(circle) for circle in circles(graph)] == []
+
+
+def test_a_class_name_is_used_once() -> None:
+    """A reader who finds a name knows which class it is. An underscore makes no other name of it."""
+    places = defaultdict[str, list[str]](list)
+    for name, path in MODULES.items():
+        if layer_of(name) in BESIDE_THE_PRODUCT:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name.lstrip("_")].append(f"{path}:{node.lineno}")
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 def test_circles_are_found() -> None:

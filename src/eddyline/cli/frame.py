@@ -34,7 +34,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _TitledTable:
     """A table below an empty line: titles, rows, and a last line about what was left out."""
 
     titles: tuple[str, ...]
@@ -47,7 +47,7 @@ class _Part:
     def lines(self) -> int:
         return 2 + len(self.rows) + bool(self.more)
 
-    def fitted(self, room: int) -> _Part | None:
+    def fitted(self, room: int) -> _TitledTable | None:
         """The part in at most `room` lines; None if that leaves no rows."""
         if self.lines <= room:
             return self
@@ -87,7 +87,7 @@ class Frame:
         for part in self._parts(columns, lines):
             yield from part.drawn()
 
-    def _parts(self, columns: int, lines: int) -> list[_Part]:
+    def _parts(self, columns: int, lines: int) -> list[_TitledTable]:
         """The parts that fit, in the order of the screen. Routes get room first; some room is reserved for
         decisions."""
         last = self.now.report if self.then is self.now else self.now.report.since(self.then.report)
@@ -130,16 +130,16 @@ class Frame:
         seconds = self.now.progress.seconds - self._before.seconds
         return f"{(count - before) / seconds:,.0f}" if seconds > 0 else "-"
 
-    def _streams(self) -> _Part:
+    def _streams(self) -> _TitledTable:
         before = self._before.rows_by_stream
         rows = [
             (f"  {name}", f"{self._rate(count, before.get(name, 0)):>14}", f"{count:>16,}")
             for name, count in self.now.progress.rows_by_stream.items()
         ]
-        return _Part(("stream", "rows/s", "rows in"), rows)
+        return _TitledTable(("stream", "rows/s", "rows in"), rows)
 
 
-def _routes(last: Report, columns: int) -> _Part:
+def _routes(last: Report, columns: int) -> _TitledTable:
     aliases = [source.alias for source in last.query.sources]
     wide = max(map(cell_len, aliases))
     lines: list[str] = []
@@ -150,7 +150,7 @@ def _routes(last: Report, columns: int) -> _Part:
         words += [] if route.complete or not words else ["-> ..."]
         lines += _wrapped(start, words, columns)
     title = "routes, with the share of tuples on them and the tuples out per tuple in"
-    return _Part((title,), [(line,) for line in lines])
+    return _TitledTable((title,), [(line,) for line in lines])
 
 
 def _wrapped(start: str, words: list[str], columns: int) -> list[str]:
@@ -163,7 +163,7 @@ def _wrapped(start: str, words: list[str], columns: int) -> list[str]:
     return lines
 
 
-def _packets(last: Report) -> _Part | None:
+def _packets(last: Report) -> _TitledTable | None:
     busy = sorted((p for p in last.packets if p.packets), key=lambda p: -p.tuples)
     if not busy:
         return None
@@ -173,14 +173,16 @@ def _packets(last: Report) -> _Part | None:
         for p in busy[:_QUEUES]
     ]  # fmt: skip
     titles = ("packets of", "tuples", "threshold", "waiting", "longest wait")
-    return _Part(titles, rows, f"  … and of {len(busy) - _QUEUES} more signatures" if len(busy) > _QUEUES else "")
+    return _TitledTable(
+        titles, rows, f"  … and of {len(busy) - _QUEUES} more signatures" if len(busy) > _QUEUES else ""
+    )
 
 
-def _decisions(report: Report) -> _Part:
+def _decisions(report: Report) -> _TitledTable:
     """The decisions, the oldest first and the newest marked."""
     counted = ", ".join(f"{n:,} {kind}" for kind, n in report.counts.items()) or "none yet"
     lines = [(f"  {decision_text(decision)}",) for decision in report.decisions[-_DECISIONS:]]
-    return _Part((f"decisions: {counted}",), lines, newest=True)
+    return _TitledTable((f"decisions: {counted}",), lines, newest=True)
 
 
 def _text(text: str, style: str = "") -> Text:

@@ -1,8 +1,8 @@
 """What one join operator costs, whatever its children give and whatever marks it has (plan/tree.py).
 
 A child *gives* tuples of a span that have passed some selections. If a part of the group-by was done below, a tuple
-stands for several combinations: `share` is tuples for one combination. All sizes here are combinations (`CostModel.bare`)
-times the shares of the selections that were passed, times the shares of the children.
+stands for several combinations: `share` is tuples for one combination. All sizes here are combinations
+(`CostModel.bare`) times the shares of the selections that were passed, times the shares of the children.
 
 Selections. An operator evaluates those that its span allows and that none below it did, unless it holds them back
 (`!`); then it gives tuples that have not passed them, and an operator above pays. Within an operator the router puts a

@@ -89,7 +89,7 @@ def snapshot(turn: Report) -> TurnReport | None:
     )
 
 
-class _Traffic:
+class _GatheredTraffic:
     """What happened in slots with one shape of the plan."""
 
     def __init__(self, plan: Plan) -> None:
@@ -143,7 +143,7 @@ class Gathered:
 
     def __init__(self, plan: Plan, slots: int) -> None:
         self._query, self._slots = plan.query, slots
-        self._traffic = {plan.text: _Traffic(plan)}
+        self._traffic = {plan.text: _GatheredTraffic(plan)}
         self._trees = {-1: plan.text}
         """By slot the shape it has."""
         self._rows = [0] * len(plan.query.sources)
@@ -155,7 +155,7 @@ class Gathered:
         """The snapshot of a slot's turn."""
         if told.plan not in self._traffic:
             tree = parse_tree(told.plan, [source.alias for source in self._query.sources])
-            self._traffic[told.plan] = _Traffic(Plan(self._query, tree))
+            self._traffic[told.plan] = _GatheredTraffic(Plan(self._query, tree))
         self._traffic[told.plan].add(slot, told)
         self._trees.pop(-1, None)
         self._trees[slot] = told.plan

@@ -18,7 +18,7 @@ from eddyline.errors import SettingError
 from eddyline.spark.archive import archive_options
 from eddyline.spark.failures import first_line
 from eddyline.spark.gateway import launch
-from eddyline.spark.home import spark_home
+from eddyline.spark.spark_home import spark_home
 
 DEFAULTS = {
     "spark.master": "local[*,4]",  # four tries: a task whose Python worker dies is started again

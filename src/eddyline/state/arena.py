@@ -42,7 +42,7 @@ _POPULATE_READ, _POPULATE_WRITE = 22, 23
 """MADV_POPULATE_READ and MADV_POPULATE_WRITE, which Python has no names for yet."""
 
 
-class _Window:
+class _MappedBytes:
     """Keeps a mapping alive for as long as an array looks through it."""
 
     def __init__(self, mapping: mmap.mmap, address: int, count: int) -> None:
@@ -107,7 +107,7 @@ class Arena:
             with self._file(region) as fd:
                 mapping = _mapped(fd, 0, first, last)
         address = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
-        return np.asarray(_Window(mapping, address - first - shift, last + shift)), mapping
+        return np.asarray(_MappedBytes(mapping, address - first - shift, last + shift)), mapping
 
     def reserve(self, region: int, first: int, last: int, mapping: mmap.mmap, mapped_from: int) -> None:
         """Have the pages of bytes first..last-1 of a region, so that they can be touched through this mapping of it;

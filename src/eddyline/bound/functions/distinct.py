@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from eddyline.bound.expr import Partial
 
 
-class Unreadable(Exception):
+class NotComputable(Exception):
     """Raised by the function for a value that cannot be computed: it becomes NULL and is counted."""
 
 
@@ -24,7 +24,7 @@ def by_distinct(values: pa.Array, target: pa.DataType, function: Callable[[Any],
         try:
             made.append(function(value))
             failed.append(False)
-        except Unreadable:
+        except NotComputable:
             made.append(None)
             failed.append(True)
     result = pa.array(made, target).take(codes.indices)

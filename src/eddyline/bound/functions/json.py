@@ -18,7 +18,7 @@ import pyarrow as pa
 from eddyline.bound import types as t
 from eddyline.bound.expr import Expr, Literal, Value
 from eddyline.bound.functions.build import constant, count, make
-from eddyline.bound.functions.distinct import Unreadable, by_distinct
+from eddyline.bound.functions.distinct import NotComputable, by_distinct
 from eddyline.bound.functions.strings import strings
 from eddyline.bound.functions.table import Function, Resolve
 from eddyline.bound.types import TypeMismatch
@@ -62,13 +62,13 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse
 
 
 def read(text: str) -> Any:
-    """The value of a JSON text; Unreadable if the text is not JSON."""
+    """The value of a JSON text; NotComputable if the text is not JSON."""
     try:
         value = _DECODER.decode(text)
         if _SURROGATE.search(text):
             write(value).encode()  # fails for half of a surrogate pair
     except (ValueError, RecursionError) as error:
-        raise Unreadable from error
+        raise NotComputable from error
     return value
 
 
@@ -163,7 +163,7 @@ def _extract(name: str, gives: pa.DataType, made: Callable[[Any], object], least
             try:
                 return None if found is _MISSING else made(found)
             except RecursionError:
-                raise Unreadable from None
+                raise NotComputable from None
 
         def kernel(args: Sequence[Value], rows: int) -> Any:
             return by_distinct(args[0], gives, value)
@@ -179,7 +179,7 @@ def _valid(args: tuple[Expr, ...], variant: str) -> Expr:
     def valid(text: str) -> bool:
         try:
             read(text)
-        except Unreadable:
+        except NotComputable:
             return False
         return True
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from eddyline.bound import types as t
 from eddyline.bound.expr import Kernel, Partial, Value
-from eddyline.bound.functions.distinct import Unreadable, by_distinct
+from eddyline.bound.functions.distinct import NotComputable, by_distinct
 
 SPACE = " \t\n\v\f\r"
 _DIGITS = r"\d+(?:_\d+)*"
@@ -87,22 +87,22 @@ def _integer(text: str, low: int, high: int) -> int:
         number = _number(text)
         if low == 0 and text.startswith("-"):
             if number:
-                raise Unreadable
+                raise NotComputable
             value = 0
         else:
             value = int(number.to_integral_value(context=_EXACT))
     if not low <= value <= high:
-        raise Unreadable
+        raise NotComputable
     return value
 
 
 def _number(text: str) -> Decimal:
     if not _NUMBER.fullmatch(text):
-        raise Unreadable
+        raise NotComputable
     number = Decimal(text.replace("_", ""))
     if number and not -400 < number.adjusted() < 400:
         if number.adjusted() > 0:
-            raise Unreadable
+            raise NotComputable
         return Decimal(0)
     return number
 
@@ -111,7 +111,7 @@ def _float(text: str) -> float:
     text = text.strip(SPACE)
     if _NUMBER.fullmatch(text) or _SPECIAL.fullmatch(text):
         return float(text)
-    raise Unreadable
+    raise NotComputable
 
 
 def _decimal(text: str, target: pa.DataType) -> Decimal:
@@ -119,9 +119,9 @@ def _decimal(text: str, target: pa.DataType) -> Decimal:
     try:
         number = number.quantize(Decimal(1).scaleb(-target.scale), context=_EXACT)
     except InvalidOperation as error:
-        raise Unreadable from error
+        raise NotComputable from error
     if abs(number) >= Decimal(10) ** (target.precision - target.scale):
-        raise Unreadable
+        raise NotComputable
     return number
 
 
@@ -129,7 +129,7 @@ def _boolean(text: str) -> bool:
     low = text.lower()
     if low in _TRUE or low in _FALSE:
         return low in _TRUE
-    raise Unreadable
+    raise NotComputable
 
 
 def _day(found: re.Match[str]) -> int:
@@ -137,7 +137,7 @@ def _day(found: re.Match[str]) -> int:
     year, month, day = int(found["y"]), int(found["m"]), int(found["d"])
     year = 1 - year if found["bc"] else year
     if len(found["y"]) > 7 or not 1 <= month <= 12 or not 1 <= day <= monthrange(2000 + year % 400, month)[1]:
-        raise Unreadable
+        raise NotComputable
     return date(2000 + year % 400, month, day).toordinal() - _EPOCH + (year // 400 - 5) * _DAYS_OF_400_YEARS
 
 
@@ -146,31 +146,31 @@ def _time(found: re.Match[str]) -> int:
     hour, minute, second = int(found["H"]), int(found["M"] or 0), int(found["S"] or 0)
     micro = int((found["f"] or "")[:6].ljust(6, "0"))
     if minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second or micro)):
-        raise Unreadable
+        raise NotComputable
     return ((hour * 60 + minute) * 60 + second) * 1_000_000 + micro
 
 
 def _date(text: str) -> int:
     found = _DAY_ONLY.fullmatch(text) or _MOMENT.fullmatch(text)
     if not found:
-        raise Unreadable
+        raise NotComputable
     if found.re is _MOMENT:
         _time(found)
     days = _day(found)
     if not -(2**31) < days < 2**31 - 1:
-        raise Unreadable
+        raise NotComputable
     return days
 
 
 def _timestamp(text: str, zoned: bool) -> int:
     found = _MOMENT.fullmatch(text)
     if not found:
-        raise Unreadable
+        raise NotComputable
     moment = _day(found) * _DAY
     if found["H"] is not None:
         moment += _time(found) - (_offset(found["zone"]) if zoned else 0)
     if not t.EARLIEST <= moment <= t.LATEST:
-        raise Unreadable
+        raise NotComputable
     return moment
 
 
@@ -188,5 +188,5 @@ def _clock(text: str) -> int:
         return _timestamp(text, False) % _DAY
     time = _time(found)
     if time >= _DAY:
-        raise Unreadable
+        raise NotComputable
     return time

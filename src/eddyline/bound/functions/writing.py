@@ -16,7 +16,7 @@ from eddyline.bound import types as t
 from eddyline.bound.expr import Kernel, Partial, Value
 from eddyline.bound.functions import calendar
 from eddyline.bound.functions.arrays import nulls_of, to_numpy
-from eddyline.bound.functions.distinct import Unreadable, by_distinct
+from eddyline.bound.functions.distinct import NotComputable, by_distinct
 
 _FIRST_DAY, _YEAR_10000 = -719_162, 2_932_897
 """The first and last day between which every year has four digits and Arrow's spelling is DuckDB's."""
@@ -51,7 +51,7 @@ def _utf8(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise Unreadable from error
+        raise NotComputable from error
 
 
 def _double(args: Sequence[Value], rows: int) -> pa.Array:

@@ -33,7 +33,7 @@ class DriftSegment:
 
 
 @dataclass(frozen=True)
-class _Point:
+class _DriftPoint:
     time: int
     value: Value
     gradual: bool
@@ -45,14 +45,14 @@ def segments(settings: Mapping[str, Value], script: str) -> tuple[DriftSegment, 
     >>> [s.first["rate"] for s in segments({"rate": 10.0}, "5 s: rate = 20; 9 s: rate ~ 40")]
     [10.0, 20.0, 40.0]
     """
-    points = {key: [_Point(0, value, False)] for key, value in settings.items()}
+    points = {key: [_DriftPoint(0, value, False)] for key, value in settings.items()}
     times = [0]
     for time, steps in _steps(script, settings):
         if time <= times[-1]:
             raise SettingError("drift: its times must be above 0 and grow")
         times.append(time)
         for key, gradual, value in steps:
-            points[key].append(_Point(time, value, gradual))
+            points[key].append(_DriftPoint(time, value, gradual))
     return tuple(
         DriftSegment(
             start,
@@ -85,7 +85,7 @@ def _steps(script: str, known: Mapping[str, Value]) -> list[tuple[int, list[tupl
     return found
 
 
-def _at(key: str, track: list[_Point], time: int, before: bool) -> Value:
+def _at(key: str, track: list[_DriftPoint], time: int, before: bool) -> Value:
     """The value of a setting at a time; with `before`, its value just before a jump at that time."""
     past = [i for i, point in enumerate(track) if point.time < time or (point.time == time and not before) or i == 0]
     here, after = track[past[-1]], track[past[-1] + 1 : past[-1] + 2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.spark.home import spark_home
+from eddyline.spark.spark_home import spark_home
 
 
 def test_links_without_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
