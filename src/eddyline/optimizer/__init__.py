@@ -1,4 +1,4 @@
-"""The optimizer: which plan a slot should run, within a CPU and a memory limit, and which way leads there.
+"""The optimizer: finds the plan that a slot should run within a CPU and a memory limit, and the way to change to it.
 
 A `Workload` says what was measured, `StepCosts` what steps cost on this machine; a `CostModel` of both prices a tree.
 The algorithms of dissertation 002 are a file each: mjoin_ordering, state_selection, min_state, state_removal,

@@ -1,8 +1,8 @@
 """The best orders of an operator, by dynamic programming over sets of its children.
 
-All children that start meet the same sizes (see cost_model.py): what remains to be done from a set of children on is
-the same for each of them, but for a factor. So one table, from the whole set down, serves all. It has 2^m entries for m
-children.
+All starting children meet the same sizes (see cost_model.py): from a set of children on, the remaining work is the same
+for each of them, except for a factor. So one table, filled from the whole set down, serves all children. It has 2^m
+entries for m children.
 
 Only orders that the engine can run are priced (`CostModel.runnable`): where a child can be probed by key, the engine
 offers no product. It could be made to. But then the router would have to try products in every operator, each of which
@@ -20,18 +20,19 @@ from eddyline.optimizer.plans import Ordered
 
 
 def best_ordering(model: CostModel, children: Sequence[int]) -> Ordered:
-    """The best orders there are for these spans."""
+    """The best orders for children with these spans."""
     return best_orders(model, children, span_sizes(model, children), [model.held(child) for child in children])
 
 
 def span_sizes(model: CostModel, children: Sequence[int]) -> list[float]:
-    """Tuples that are alive, by the set of children (a bit mask of their numbers)."""
+    """The number of live tuples for each set of children (a bit mask of their numbers)."""
     spans = _spans(children)
     return [0.0, *(model.live(span) for span in spans[1:])]
 
 
 def best_orders(model: CostModel, children: Sequence[int], sizes: Sequence[float], held: Sequence[float]) -> Ordered:
-    """The best orders if a set of children has `sizes` tuples alive, and the SteM of each child holds `held`."""
+    """The best orders if each set of children has `sizes` live tuples, and the SteM of each child holds `held`
+    tuples."""
     count, match, costs = len(children), model.costs.match, model.costs
     full, spans = (1 << count) - 1, _spans(children)
     probes = [(costs.probe_hash, costs.probe_range, costs.probe_list_row * rows) for rows in held]

@@ -1,4 +1,5 @@
-"""The slow twins: every order, every tree, no cleverness. For the tests and the bars of the algorithms."""
+"""The slow twins: they enumerate every order and every tree. Tests and acceptance bars compare the algorithms with
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from eddyline.optimizer.plans import Cost
 
 
 def least_order(model: CostModel, children: Sequence[int], start: int) -> float:
-    """The CPU of the best order for one child, by going through all that the engine can run."""
+    """The CPU of the best order for one child, found by enumerating all orders that the engine can run."""
     turnover, match = model.turnover(start), model.costs.match
 
     def go_on(reached: int, left: list[int], spent: float) -> float:
@@ -29,14 +30,14 @@ def least_order(model: CostModel, children: Sequence[int], start: int) -> float:
 
 
 def _offered(model: CostModel, reached: int, left: list[int]) -> list[int]:
-    """By key; else by anything that is asked of both; else all."""
+    """The children that the engine offers next: those probed by key; else those linked by a predicate; else all."""
     links = {child: model.link(reached, child) for child in left}
     keyed = [child for child in left if links[child][1] == HASH]
     return keyed or [child for child in left if links[child][2]] or left
 
 
 def least_orders(model: CostModel, children: Sequence[int]) -> float:
-    """The same for all children of an operator."""
+    """The CPU of the best orders for all children of an operator."""
     return sum(least_order(model, children, start) for start in children)
 
 
@@ -66,7 +67,7 @@ def _combined(model: CostModel, children: Sequence[int], trees: Callable[[int], 
 
 
 def least_binary_memory(model: CostModel) -> float:
-    """The least memory of all binary trees without products, by going through all of them."""
+    """The least memory of all binary trees without products, found by enumeration."""
     known: dict[int, list[float]] = {}
 
     def trees(span: int) -> list[float]:

@@ -1,9 +1,9 @@
-"""Costs measured on this machine, with the SteMs that the engine uses, in about a tenth of a second.
+"""Measures step costs on this machine, with the SteMs that the engine uses, in about a tenth of a second.
 
-Each cost is the median of a few rounds, per row, tuple or match of packets of `PACKET`; the cost of one thing alone is
-the difference of two measurements that differ by it. A first round compiles what is not compiled yet and does not
-count. What is around a SteM (queues, routing, gathering) is not measured here: a running query corrects the costs by
-what it needed in all (`StepCosts.scaled`).
+Each cost is the median of a few rounds, per row, tuple or match, over packets of `PACKET` rows. The cost of a single
+step is the difference between two measurements that differ by that step. A first round compiles kernels and does not
+count. The work around a SteM (queues, routing, gathering) is not measured here: a running query corrects the costs by
+its total CPU (`StepCosts.times`).
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from eddyline.state.stem import SteM
 
 PACKET, PACKETS, ROUNDS = 1024, 8, 3
 FAN_OUT = 4
-"""Rows of a key, so matches of a tuple."""
+"""Rows per key, and so matches per tuple."""
 LEAST = 1e-11
-"""Seconds that anything costs, where the clock shows no difference."""
+"""The least cost of a step in seconds, where the clock shows no difference."""
 
 _KEY: Expr = SourceColumn(0, "k", pa.int64())
 _OTHER: Expr = SourceColumn(1, "k", pa.int64())
 _CONDITION = call("<", [call("+", [_KEY, _OTHER]), Literal(0, pa.int64())])
-"""Of a pair that no index finds, and that does not match."""
+"""A condition on a pair that no index serves and that never holds."""
 _ROWS = PACKET * PACKETS
 _KEY_BYTES = 8
-"""Of the key itself, which is in the row."""
+"""Bytes of the key itself, which are counted with the row."""
 _LISTED = 32
-"""Tuples that look at a whole list, which is long."""
+"""The number of tuples that probe the whole list; fewer than a packet, because the list is long."""
 
 
 def calibrate(clock: Callable[[], float]) -> StepCosts:
-    """The costs here and now; the clock gives seconds, best those of this thread (`time.thread_time`)."""
+    """Measure the costs. The clock returns seconds, best of this thread (`time.thread_time`)."""
     arena = Arena()
     try:
         _round(arena, clock)
@@ -59,7 +59,7 @@ def calibrate(clock: Callable[[], float]) -> StepCosts:
 def _round(arena: Arena, clock: Callable[[], float]) -> Mapping[str, float]:
     watch = _Watch(clock)
     stems = plain, hashed, ordered, stored = [_stem(arena, kind) for kind in ("plain", "hashed", "ordered", "stored")]
-    for stem in stems:  # a window full, which expires: from then on its tables have their size
+    for stem in stems:  # fill a window and expire it: afterwards its tables have their final size
         _fill(stem)
         _expire(stem)
     row = watch(lambda: _fill(plain)) / _ROWS
@@ -89,7 +89,7 @@ def _round(arena: Arena, clock: Callable[[], float]) -> Mapping[str, float]:
 
 
 class _Watch:
-    """Seconds that something takes."""
+    """Measures the seconds that a piece of work takes."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -108,7 +108,7 @@ def _stem(arena: Arena, kind: str) -> SteM:
 
 
 def _index_bytes(arena: Arena) -> float:
-    """Of a row in a hash index where every row has a key of its own: the most it takes."""
+    """Bytes of a row in a hash index in which every row has a key of its own: the upper bound."""
     stems = [_stem(arena, kind) for kind in ("plain", "hashed")]
     for stem in stems:
         _fill(stem, 1)
@@ -116,7 +116,7 @@ def _index_bytes(arena: Arena) -> float:
 
 
 def _fill(stem: SteM, fan_out: int = FAN_OUT) -> None:
-    """Packets of rows, each key `fan_out` times, far apart."""
+    """Append and build packets of rows in which each key occurs `fan_out` times, far apart."""
     for _ in range(PACKETS):
         times = np.arange(stem.built, stem.built + PACKET)
         stem.rows.append({_KEY: pa.array(times % (_ROWS // fan_out))}, times, None)
@@ -134,7 +134,7 @@ def _limits(room: int = FAN_OUT * PACKET) -> Limits:
 
 
 def _pairs(stem: SteM, rows: NDArray[np.int64]) -> int:
-    """The condition of every pair of these rows and all that live."""
+    """Evaluate the condition for every pair of one of these rows and a live row; returns how many pairs match."""
     matches, errors = 0, ErrorCount()
     for tuples, found in stem.prober.probe_all(rows.size, _limits(LARGEST)):
         values = {_KEY: stem.rows.gather(_KEY, rows[tuples]), _OTHER: stem.rows.gather(_KEY, found)}

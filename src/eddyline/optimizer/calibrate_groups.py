@@ -1,8 +1,8 @@
-"""What it costs to put tuples into groups on this machine: with the code that does it for an operator that groups.
+"""Measures what grouping tuples costs on this machine, with the code of operators that group.
 
-Packets of two sizes are put together, so that what a packet costs anyway is told apart from what a tuple costs. The
-query is a join with a group-by and one sum; more keys and aggregates cost more, which the correction by what a running
-query needed in all has to make up for.
+Packets of two sizes are grouped: this separates the fixed cost of a packet from the cost of a tuple. The query is a
+join with a group-by and one sum. More keys and aggregates cost more; the correction by the total CPU of a running query
+has to make up for that.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def calibrate_groups(clock: Callable[[], float]) -> Mapping[str, float]:
             weights.combined(2, started(0, 0, rows, 0))
             return clock() - start
 
-        for rows in (SMALL, LARGE):  # what is not compiled or imported yet
+        for rows in (SMALL, LARGE):  # compiles and imports before the measurement
             seconds(rows)
         small, large = (median(seconds(rows) for _ in range(ROUNDS)) for rows in (SMALL, LARGE))
     finally:

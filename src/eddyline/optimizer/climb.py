@@ -1,6 +1,7 @@
-"""Climbing: from a plan to the best of those that one change makes of it, and on from there, while it gets better.
+"""Hill climbing: goes from a plan to the best of the plans that one change makes of it, and repeats while plans
+improve.
 
-The effort is counted as in refine.py, so the result does not depend on the clock.
+Effort is counted as in refine.py, so the result does not depend on the clock.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from eddyline.optimizer.situation import Situation
 from eddyline.plan.tree import Tree, mjoin
 
 Changes = Callable[[Tree], Iterable[Tree]]
-"""What may become of one operator."""
+"""The operators that one change makes of an operator."""
 
 
 def climb(situation: Situation, changes: Changes) -> PricedPlan | None:
-    """A plan that is better than the best so far; None if changes lead to none."""
+    """A plan that is better than the best so far; None if no change leads to one."""
     assert situation.best is not None
     pricing, best = situation.pricing, situation.best.plan
     most, seen = pricing.effort + pricing.tuning.climb_effort, set[Tree]()
@@ -43,7 +44,7 @@ def _priced(situation: Situation, tree: Tree, changes: Changes, most: int) -> It
 
 
 def everywhere(tree: Tree, changes: Changes) -> Iterator[Tree]:
-    """All trees that come of changing one operator of a tree."""
+    """All trees that result from a change of one operator of a tree."""
     yield from changes(tree)
     for at, child in enumerate(tree.children):
         if isinstance(child, Tree):
@@ -52,7 +53,7 @@ def everywhere(tree: Tree, changes: Changes) -> Iterator[Tree]:
 
 
 def pairs(tree: Tree) -> Iterator[tuple[tuple[Tree | int, Tree | int], list[Tree | int]]]:
-    """Two children of an operator that has more, and the others."""
+    """Each pair of children of an operator with more than two children, and the other children."""
     if len(tree.children) > 2:
         for at, left in enumerate(tree.children):
             for right in tree.children[at + 1 :]:

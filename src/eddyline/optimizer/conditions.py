@@ -1,7 +1,8 @@
-"""The conditions of a query as the optimizer sees them: which spans they make smaller, and how often.
+"""The conditions of a query from the optimizer's view: which spans they reduce, and how often each counts.
 
-Columns that are set equal form a *class*: with k of its sources in a span k - 1 equalities hold there, whichever were
-written, so its selectivity counts k - 1 times. Any other condition counts once, in a span that has all its sources.
+Columns that are set equal form a *class*. If a span has k sources of a class, k - 1 equalities hold in it, whichever
+were written; so the selectivity of the class counts k - 1 times. Any other condition counts once, in a span that has
+all its sources.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Condition:
     predicate: Expr | None = None
 
     def times(self, span: int) -> int:
-        """How often it holds inside a span.
+        """How often it counts inside a span.
 
         >>> Condition(0b111, Access.HASH, True).times(0b101), Condition(0b111, Access.LIST, False).times(0b101)
         (1, 0)
@@ -38,7 +39,7 @@ class Condition:
 
 
 def conditions(plan: Plan) -> tuple[Condition, ...]:
-    """Those of a plan's query that joins decide; selections are not among them."""
+    """The conditions of a plan's query that joins decide; selections are not among them."""
     classes: list[dict[tuple[int, Expr], None]] = []
     for e in plan.graph.equalities:
         nodes = dict.fromkeys([(e.left, e.left_expr), (e.right, e.right_expr)])
@@ -52,14 +53,15 @@ def conditions(plan: Plan) -> tuple[Condition, ...]:
 
 
 def sources_span(predicate: Expr) -> int:
-    """The sources that it needs, as a bit mask."""
+    """The sources that a predicate needs, as a bit mask."""
     return sum(1 << s for s in sources_of(predicate))
 
 
 def edges(
     found: Sequence[Condition], shares: Sequence[float]
 ) -> tuple[tuple[JoinEdge, ...], tuple[tuple[int, float], ...]]:
-    """An edge for every pair with a condition of its own, and corrections for conditions over more sources."""
+    """An edge for every pair of sources with a condition of its own, and corrections for conditions over more
+    sources."""
     pairs: dict[tuple[int, int], dict[str, Any]] = {}
     joint: list[tuple[int, float]] = []
     for number, (condition, share) in enumerate(zip(found, shares, strict=True)):

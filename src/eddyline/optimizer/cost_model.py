@@ -1,25 +1,26 @@
 """The cost model: CPU seconds and bytes of any tree with any orderings, for the engine as it is built.
 
-Sizes of spans are products. With rows(i) in the SteM of source i and the selectivity of every predicate inside a span S
+The sizes of spans are products. Let rows(i) be the rows in the SteM of source i. Then, for a span S,
 
-    live(S)     = product of rows(i) over S * product of selectivities inside S
+    live(S)     = product of rows(i) over S * product of the selectivities of all predicates inside S
     rate(S)     = live(S) * turnover(S), where turnover(S) is the sum of rate(i) / rows(i) over S
 
-the second because each tuple is made by its last component to arrive. For the same reason tuples that child c of an
-operator started and that reached span S flow at live(S) * turnover(c): every ordering meets the same sizes, weighed by
-who started, and a step multiplies the flow by its fan-out. That is what makes IK (mjoin_ordering.py) applicable.
+The second equation holds because each tuple is made when its last component arrives. For the same reason, tuples that
+child c of an operator started and that reached span S flow at live(S) * turnover(c). So every ordering meets the same
+sizes, weighted by the child that started, and a step multiplies the flow by its fan-out. This makes IK
+(mjoin_ordering.py) applicable.
 
-An intermediate SteM forgets its oldest tuples once the longest of its windows has passed since they were built, so it
-*holds* rate(S) * longest window, which is more than is live.
+An intermediate SteM releases its oldest tuples once the longest of its windows has passed since they were built. So it
+*holds* rate(S) * longest window, which is more than live(S).
 
-CPU is, for every child of every operator, what comes in times the cost of building it, and for every step of its
-ordering tuples in times the cost of a probe plus matches. Memory is all SteMs: rows with their indexes, and tuples of
-intermediates with row numbers, a time, keys and indexes. A child has one index for each key by which sources of its
-siblings reach it.
+The CPU of a plan is a sum over all children of all operators. Each child adds its incoming tuples times the cost of a
+build and, for every step of its ordering, the incoming tuples times the cost of a probe plus the cost of the matches.
+The memory is that of all SteMs: rows with their indexes, and tuples of intermediate SteMs with row numbers, a time,
+keys and indexes. The SteM of a child has one index for each key by which sources of its siblings reach it.
 
-Selections (user functions) have a measured share and price. Rows of a source are held before any is evaluated; `live`
-is what is left when all selections inside a span of several sources were passed. What an operator costs that evaluates
-selections, holds them back (`!`) or groups (`+`) is in operator_price.py.
+Selections (user functions) have a measured selectivity and price. Rows of a source are held before any selection is
+evaluated; for a span of several sources, `live` counts the tuples that have passed all selections inside the span.
+operator_price.py prices operators that evaluate selections, hold them back (`!`) or group (`+`).
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from eddyline.plan.tree import Tree, span_of
 
 HASH, RANGE, LIST = int(Access.HASH), int(Access.RANGE), int(Access.LIST)
 Link = tuple[float, int, bool]
-"""Selectivity between two spans, the quickest access, and whether there is a predicate between them at all."""
+"""Between two spans: the selectivity, the quickest access, and whether there is any predicate between them."""
 IndexKey = tuple[int, tuple[int, int], int]
-"""A source, which of its indexes, and how that finds matches."""
+"""A source, the number of one of its indexes, and how that index finds matches."""
 
 
 def bits(span: int) -> Iterator[int]:
@@ -52,15 +53,15 @@ def bits(span: int) -> Iterator[int]:
 
 
 class CostModel:
-    """Prices for one workload; what was computed for a span is kept."""
+    """Prices for one workload. Values computed for a span are cached."""
 
     def __init__(self, workload: Workload, costs: StepCosts) -> None:
         self.workload, self.costs = workload, costs
         self.size = len(workload.sources)
         self.whole = (1 << self.size) - 1
         self._near: list[list[tuple[int, float, int, tuple[int, int], int]]] = [[] for _ in workload.sources]
-        """By source, for each part of an edge: the other source (as a bit), selectivity, access, which index of this
-        source serves it, and its class (a number of its own if it is none)."""
+        """By source, for each part of an edge: the other source (as a bit), the selectivity, the access, the index of
+        this source that serves it, and its class (a number of its own if it has none)."""
         for number, edge in enumerate(workload.edges):
             shared = edge.indexes
             left, right = ((0, shared[0]), (0, shared[1])) if shared is not None else ((1, number), (1, number))
@@ -77,7 +78,7 @@ class CostModel:
 
     @property
     def independent(self) -> bool:
-        """Whether fan-outs are products of pairs."""
+        """Whether every fan-out is a product of selectivities between pairs of sources."""
         classes = [number for edge in self.workload.edges for number, _ in edge.classes]
         alone = not self.workload.joint and not self.workload.selections
         return alone and len(classes) == len(set(classes))
@@ -85,7 +86,7 @@ class CostModel:
     # Flows
 
     def link(self, left: int, right: int) -> Link:
-        """All predicates between two spans, joint ones not."""
+        """All predicates between two spans, except joint ones."""
         found = self._links.get((left, right))
         if found is None:
             few, many = (left, right) if left.bit_count() <= right.bit_count() else (right, left)
@@ -100,7 +101,7 @@ class CostModel:
         return found
 
     def links(self, children: Sequence[int]) -> list[list[Link]]:
-        """All links between some children; what is on the diagonal means nothing."""
+        """All links between some children; the diagonal has no meaning."""
         table: list[list[Link]] = [[(1.0, LIST, False)] * len(children) for _ in children]
         known = self._links
         for row, left in enumerate(children):
@@ -111,8 +112,8 @@ class CostModel:
         return table
 
     def runnable(self, reached: int, missing: Sequence[int]) -> list[int]:
-        """Which of the missing children tuples may probe next, as numbers: the rule of `Plan.steps`. By key if any can
-        be probed so; else where anything is asked of both; else any."""
+        """The numbers of the missing children that tuples may probe next, by the rule of `Plan.steps`: those that can
+        be probed by key; else those with a condition between them and the span; else all."""
         links = [self.link(reached, child) for child in missing]
         keyed = [number for number, link in enumerate(links) if link[1] == HASH]
         return (
@@ -122,13 +123,13 @@ class CostModel:
         )
 
     def _asked(self, left: int, right: int) -> bool:
-        """Whether times of two spans are compared, or a condition over several sources needs both."""
+        """Whether event times of two spans are compared, or a condition over several sources needs both."""
         both = left | right
         wanted = (*self.workload.bounded, *(span for span, _ in self.workload.joint))
         return any(not span & ~both and span & ~left and span & ~right for span in wanted)
 
     def bare(self, span: int) -> float:
-        """Tuples of a span that are alive, if no selection was evaluated."""
+        """Live tuples of a span if no selection is evaluated."""
         found = self._bare.get(span)
         if found is None:
             first = span & -span
@@ -141,14 +142,14 @@ class CostModel:
         return found
 
     def live(self, span: int) -> float:
-        """Tuples of a span that are alive."""
+        """Live tuples of a span."""
         found = self._live.get(span)
         if found is None:
             found = self._live[span] = self.bare(span) * self.passing(self.inside(span))
         return found
 
     def inside(self, span: int) -> int:
-        """The selections that need sources of a span alone, as a bit mask."""
+        """The selections that need only sources of a span, as a bit mask."""
         return sum(1 << n for n, selection in enumerate(self.workload.selections) if not selection.span & ~span)
 
     def passing(self, selections: int) -> float:
@@ -156,7 +157,7 @@ class CostModel:
         return prod(s.selectivity for n, s in enumerate(self.workload.selections) if selections >> n & 1)
 
     def turnover(self, span: int) -> float:
-        """How often per second what is alive is replaced."""
+        """How often per second the live tuples of a span are replaced."""
         found = self._turnover.get(span)
         if found is None:
             found = self._turnover[span] = sum(self._turnover[1 << i] for i in bits(span))
@@ -174,12 +175,13 @@ class CostModel:
         return found
 
     def kept(self, span: int) -> float:
-        """How many tuples the SteM of a span holds for one that is alive: those until its longest window has passed."""
+        """How many tuples the SteM of a span holds for each live one. It keeps a tuple until its longest window has
+        passed."""
         slowest = min((t for i in bits(span) if (t := self._turnover[1 << i])), default=0.0)
         return self.turnover(span) / slowest if slowest else 1.0
 
     def flow(self, start: int, span: int) -> float:
-        """Tuples per second that child `start` began and that reached `span`."""
+        """Tuples per second that child `start` started and that reached `span`."""
         return self.live(span) * self.turnover(start)
 
     # SteMs
@@ -205,16 +207,16 @@ class CostModel:
         return found
 
     def insert_indexes(self, hashed: int, ordered: int) -> float:
-        """Seconds to put a row into so many indexes."""
+        """Seconds to insert a row into this many hash and sorted indexes."""
         return hashed * self.costs.insert_index + ordered * self.costs.insert_sorted
 
     def insert(self, child: int, operator: int) -> float:
-        """Seconds to build what a child gives."""
+        """Seconds to build a row or tuple of a child."""
         a_row = self.costs.insert_row + self.insert_indexes(*self.indexes(child, operator))
         return a_row + child.bit_count() * self.costs.insert_component if child & (child - 1) else a_row
 
     def stem_cpu(self, child: int, operator: int) -> float:
-        """Seconds per second to build what comes from a child, and to forget it."""
+        """Seconds per second to build and release the tuples of a child."""
         return self.rate(child) * (self.insert(child, operator) + self.costs.delete_row)
 
     def tuple_bytes(self, child: int, operator: int) -> float:
@@ -231,14 +233,15 @@ class CostModel:
     # Probes
 
     def probe(self, access: int, child: int) -> float:
-        """Seconds for a tuple to ask the SteM of a child."""
+        """Seconds for one tuple to probe the SteM of a child."""
         if access == HASH:
             return self.costs.probe_hash
         return self.costs.probe_range if access == RANGE else self.costs.probe_list_row * self.held(child)
 
     def order_cpu(self, start: int, order: Sequence[int]) -> float:
-        """Seconds per second for the tuples that `start` begins, with the siblings probed in this order. Selections are
-        taken to be evaluated as soon as they can be, and for nothing: they do not choose among orders."""
+        """Seconds per second for the tuples that `start` starts, with the siblings probed in this order. It is assumed
+        that each selection is evaluated as soon as possible and costs nothing: selections do not influence the choice
+        of orders."""
         reached, total = start, 0.0
         for child in order:
             total += self.live(reached) * self.probe(self.link(reached, child)[1], child)
@@ -263,5 +266,5 @@ class CostModel:
         return sum(self.stem_memory(span_of(child), op.span) for op in operators for child in op.children)
 
     def cost(self, tree: Tree, orderings: Orderings) -> Cost:
-        """Both."""
+        """The CPU and the memory of a tree."""
         return Cost(self.cpu(tree, orderings), self.memory(tree))

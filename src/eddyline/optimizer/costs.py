@@ -1,7 +1,7 @@
-"""What the steps of the engine cost: seconds and bytes, all that a machine contributes to the cost model.
+"""The costs of the engine's steps in seconds and bytes: the only part of the cost model that depends on the machine.
 
-`DEFAULTS` are for tests and for code that does not measure; calibrate.py measures them where the query runs. `times`
-corrects them by what a running query showed.
+`DEFAULTS` are for tests and for code that does not measure. calibrate.py measures the costs where the query runs, and
+`times` corrects them by the CPU of a running query.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from dataclasses import dataclass, fields, replace
 
 @dataclass(frozen=True)
 class StepCosts:
-    """Seconds where not said otherwise."""
+    """The cost of one step each, in seconds unless the field says otherwise."""
 
     insert_row: float
-    """A row or tuple comes into a SteM: times, number, columns."""
+    """Append a row or tuple to a SteM: times, number, columns."""
     insert_index: float
-    """It is put into one hash index."""
+    """Insert it into one hash index."""
     insert_sorted: float
-    """It is put into one sorted index."""
+    """Insert it into one sorted index."""
     insert_component: float
-    """One row number of a tuple of an intermediate SteM."""
+    """Append one row number of a tuple to an intermediate SteM."""
     delete_row: float
-    """A row or tuple expires."""
+    """Release an expired row or tuple."""
     probe_hash: float
-    """A tuple asks a hash index."""
+    """Probe a hash index with a tuple."""
     probe_range: float
-    """A tuple asks a sorted index."""
+    """Probe a sorted index with a tuple."""
     probe_list_row: float
-    """A tuple looks at one row of a list, and what is asked of the two is evaluated."""
+    """Compare a tuple with one row of a list: evaluate the predicates between the two."""
     match: float
-    """One match: it is found, written down and put into the next queue."""
+    """Find one match, write it down and put it into the next queue."""
     index_bytes: float
     """Bytes that a row takes in a hash or sorted index."""
     component_bytes: float = 8.0
-    """Bytes of a row number, of a time, of a key copied into an intermediate SteM."""
+    """Bytes of a row number, a time, or a key copied into an intermediate SteM."""
     group_tuple: float = 85e-9
-    """A tuple is put into its group, at the end of the plan or before a join (`+`)."""
+    """Put a tuple into its group, at the end of the plan or before a join (`+`)."""
     group_packet: float = 450e-6
-    """What that takes for a packet, however few tuples it has."""
+    """Fixed cost of grouping the tuples of one packet."""
 
     def scaled(self, factors: Mapping[str, float]) -> StepCosts:
-        """Some of them times a factor, by name.
+        """Multiply the named costs by their factors.
 
         >>> DEFAULTS.scaled({"match": 2.0}).match / DEFAULTS.match
         2.0
@@ -50,7 +50,7 @@ class StepCosts:
         return replace(self, **{name: getattr(self, name) * factor for name, factor in factors.items()})
 
     def times(self, factor: float) -> StepCosts:
-        """All seconds times a factor; bytes stay.
+        """Multiply all seconds by a factor; bytes stay.
 
         >>> twice = DEFAULTS.times(2.0)
         >>> twice.match / DEFAULTS.match, twice.index_bytes / DEFAULTS.index_bytes

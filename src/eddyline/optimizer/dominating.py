@@ -1,12 +1,12 @@
-"""The set of maximally dominating plans that can be found in a given time, and which of them to take.
+"""Finds the maximally dominating plans within a given time, and chooses one of them.
 
-The strategies stop at the first qualified plan; with time to explore, one can go on. A small query is searched
-exhaustively. For others the plans that both strategies come to are the start, and then neighbours (see refine.py) of
-the plans that nothing dominates so far, until there are no new ones or the time is up. The clock is given, and looked
-at between plans; whatever it says, the plans of the strategies are among those compared.
+The strategies stop at the first qualified plan; this search continues. A small query is searched exhaustively. For
+other queries the search starts with the plans that both strategies come to. Then it tries neighbours (see refine.py) of
+all plans that no known plan dominates, until there are no new ones or the time is over. The caller passes in the clock,
+which is read between plans; the plans of the strategies are compared in any case.
 
-Which plan to return depends on the resource that is scarcer: the plan that uses least of that. If none is said to be
-scarcer it is the plan whose larger share of a limit is smallest, so that both have room to grow.
+The chosen plan is the one that uses least of the scarcer resource. If neither is declared scarcer, it is the plan whose
+larger share of a limit is smallest, so that both resources have room to grow.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Undominated:
         self.plans: list[tuple[Shape, Cost]] = []
 
     def add(self, shape: Shape, cost: Cost) -> bool:
-        """Whether it belongs to them; those that it dominates go."""
+        """Add a plan and remove the plans that it dominates; returns False if a known plan is at least as good."""
         if any(other.cpu <= cost.cpu and other.memory <= cost.memory for _, other in self.plans):
             return False
         self.plans = [(s, c) for s, c in self.plans if not cost.dominates(c)]
@@ -43,7 +43,7 @@ class Undominated:
 def dominating(
     pricing: Pricing, limits: ResourceLimits, clock: Callable[[], float], seconds: float
 ) -> list[PricedPlan]:
-    """Qualified plans that no other one found dominates, from the least CPU to the least memory."""
+    """The qualified plans that no other known plan dominates, from the least CPU to the least memory."""
     if pricing.model.size <= pricing.tuning.exhaustive_sources:
         return exhaustive(pricing, limits)
     end = clock() + seconds

@@ -1,10 +1,11 @@
-"""Random workloads and limits, for the experiments, the bars and the tests of the optimizer.
+"""Draws random workloads and limits for the experiments, acceptance bars and tests of the optimizer.
 
-As in 8.2 of the dissertation, streams have rates within a factor of 100 and the joins among them are drawn. Its
-selectivities are uniform in (0, 1) whatever the rates, so that each join multiplies the tuples by tens, and no plan for
-more than a few streams is within any limits; ours are drawn so that a tuple finds between a fifth and five matches. Its
-limits are not given; ours are shares of what the multi-way join needs: mostly less CPU, always some more memory. So the
-multi-way join itself seldom qualifies, and most settings ask for a hybrid tree if any.
+As in section 8.2 of the dissertation, the rates of streams lie within a factor of 100, and the joins among streams are
+drawn. The dissertation draws selectivities uniformly from (0, 1) whatever the rates. Each join then multiplies the
+tuples by tens, and for more than a few streams no plan is within any limits. We draw them so that a tuple finds between
+a fifth of a match and five matches. The dissertation does not give its limits; ours are shares of what the multi-way
+join needs: mostly less CPU, and always at least as much memory. So the multi-way join itself seldom qualifies, and most
+settings need a hybrid tree, if any plan qualifies.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ RATES = (100.0, 10_000.0)
 WINDOWS = (5.0, 10.0, 30.0)
 FAN_OUTS = (0.2, 5.0)
 EXTRA_EDGES = 0.15
-"""Chance of an edge for a pair that the spanning tree does not join."""
+"""The probability of an edge for a pair that the spanning tree does not join."""
 CPU_SHARES = (0.4, 1.2)
 MEMORY_SHARES = (1.0, 3.0)
 
@@ -43,20 +44,20 @@ def tree_edges(rng: Random, sources: int) -> list[tuple[int, int]]:
 
 
 def star_edges(rng: Random, sources: int) -> list[tuple[int, int]]:
-    """All with one in the centre."""
+    """A star: one source in the centre, joined with all others."""
     centre = rng.randrange(sources)
     return [(centre, i) for i in range(sources) if i != centre]
 
 
 def any_edges(rng: Random, sources: int) -> list[tuple[int, int]]:
-    """Connected, often with cycles."""
+    """A connected join graph, often with cycles."""
     edges = tree_edges(rng, sources)
     others = [(j, i) for i in range(sources) for j in range(i) if (j, i) not in edges]
     return edges + [pair for pair in others if rng.random() < EXTRA_EDGES]
 
 
 def workload(rng: Random, sources: int, edges: list[tuple[int, int]]) -> Workload:
-    """Streams that are joined by keys."""
+    """Streams that are joined by keys, with drawn rates, windows and selectivities."""
     drawn = tuple(SourceLoad.stream(rng.uniform(*RATES), rng.choice(WINDOWS)) for _ in range(sources))
     return Workload(drawn, tuple(_edge(rng, drawn, left, right) for left, right in edges))
 
@@ -67,7 +68,7 @@ def _edge(rng: Random, sources: tuple[SourceLoad, ...], left: int, right: int) -
 
 
 def wild(rng: Random, edges: list[tuple[int, int]], sources: int) -> Workload:
-    """Anything: tables, small and large, ranges and lists, shared indexes."""
+    """A workload of any kind: tables, small and large sources, ranges and lists, shared indexes."""
 
     def source() -> SourceLoad:
         size = rng.uniform(8, 400)

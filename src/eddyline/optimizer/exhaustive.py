@@ -1,15 +1,16 @@
 """Exhaustive search: bottom-up dynamic programming over the whole space of hybrid trees, products included.
 
-Costs of operators add up, and what an operator costs depends only on the spans of its children, never on the trees
-below them. So of all trees for a span only those are needed that no other beats in both resources (its *front*), and
-the search goes through the partitions of every span into children, each with the sums of its children's fronts. That is
-exact, and for 8 sources 21,147 partitions in place of 660,032 trees. The paper's search kept all trees and ran out of
-memory at 8.
+The costs of operators add up, and the cost of an operator depends only on the spans of its children, not on the trees
+below them. So for each span only the trees that no other tree beats in both resources are needed (the *front* of the
+span). The search goes through the partitions of every span into children, and combines the fronts of the children. That
+is exact, and for 8 sources it visits 21,147 partitions instead of 660,032 trees. The search of the paper kept all trees
+and ran out of memory at 8 sources.
 
-Early filtering: a tree for a part of the sources is dropped as soon as it alone, with the least that the rest must
-hold, is above a limit. Costs only grow, so no qualified plan is lost. (The paper drops what is above both limits.)
+Early filtering: a tree for a part of the sources is dropped as soon as its cost, together with the least memory that
+the other sources must take, is above a limit. Costs only grow, so no qualified plan is lost. (The paper drops trees
+that are above both limits.)
 
-For the best there is, let the pricing order operators exactly, too (best_ordering.py).
+To find the true optimum, the pricing must order operators exactly, too (best_ordering.py).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Point(NamedTuple):
     memory: float
     children: tuple[int, ...]
     chosen: tuple[int, ...]
-    """By child, which point of its front."""
+    """For each child, the number of a point on its front."""
 
 
 Front = list[Point]
@@ -38,7 +39,7 @@ _BASE: Front = [Point(0.0, 0.0, (), ())]
 
 
 def exhaustive(pricing: Pricing, limits: ResourceLimits = NO_LIMITS) -> list[PricedPlan]:
-    """All qualified plans that no other dominates, from the least CPU to the least memory."""
+    """All qualified plans that no other plan dominates, from the least CPU to the least memory."""
     search = _Search(pricing, limits)
     fronts = search.run()
     return [search.planned(point) for point in fronts[pricing.model.whole]]
@@ -53,7 +54,7 @@ class _Search:
         self._least = [source.rows * source.row_bytes for source in self._model.workload.sources]
 
     def run(self) -> dict[int, Front]:
-        """Fronts of all spans, the smaller ones first."""
+        """Compute the fronts of all spans, the smaller spans first."""
         whole = self._model.whole
         for span in sorted(range(1, whole + 1), key=int.bit_count):
             if span & (span - 1):
@@ -82,11 +83,11 @@ class _Search:
         return _undominated(points)
 
     def _elsewhere(self, span: int) -> float:
-        """The least memory that is needed beside a tree for this span."""
+        """The least memory of all sources outside this span."""
         return sum(rows for i, rows in enumerate(self._least) if not span >> i & 1)
 
     def planned(self, point: Point) -> PricedPlan:
-        """As a plan."""
+        """The plan of a point."""
         shape: dict[int, tuple[int, ...]] = {}
         self._collect(point, shape)
         return self._pricing.planned(shape)

@@ -1,10 +1,10 @@
-"""Into how many groups the tuples of a span fall, if a part of the group-by is done there (plan/grouped.py).
+"""Estimates into how many groups the tuples of a span fall if a part of the group-by is done there (plan/grouped.py).
 
-By source, the rows that are held are looked at: how many different values have the columns, taken together, that still
-tell tuples apart. For a span that is multiplied, as if sources were independent, which is more than there are: a `+`
-is taken for worth less than it is, not for more. The boundaries of SLIDE tell tuples apart too. Those of a packet are
-as new as each other, but for what passes in a slice of the input; the oldest component of a tuple of several streams
-may be of any time in its window.
+For each source, count the different combinations of values in its held rows, over the columns that still distinguish
+tuples. For a span, multiply these counts as if sources were independent. The product is an upper bound, so a `+` is
+valued too low rather than too high. The boundaries of SLIDE distinguish tuples, too. The newest components of a
+packet's tuples are of almost the same time: they differ by at most a slice of the input. The oldest component of a
+tuple of several streams may be of any time in its window.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
 
 Distinct = Callable[[Sequence[Expr]], float]
-"""How many different combinations of values the rows of a source have."""
+"""The number of different combinations of values in the rows of a source."""
 
 MICROS = 1e6
 
@@ -34,8 +34,8 @@ def grouping_load(
     slices: float,
     packet: int,
 ) -> GroupingLoad | None:
-    """For a query in which operators can group; None before rows came. `distinct` and `rows`, those that are held, are
-    by source. `evaluated` are the numbers in the query of the selections that the workload has."""
+    """The grouping load of a query in which operators can group; None before the first rows. `distinct` and `rows` (the
+    held rows) are by source. `evaluated` are the numbers, in the query, of the workload's selections."""
     query = plan.query
     if not slices:
         return None

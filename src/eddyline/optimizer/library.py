@@ -1,10 +1,10 @@
 """A library of plans by the statistics for which a search found them (dissertation, 26.1.4).
 
-Streams have habits: what a morning is like was seen the day before. A point is the statistics of a search, each as the
-nearest power of the factor by which a statistic must change to count; statistics are *near* a point if none is more
-than one such step away. Of two points that are near the last one that was used is meant. If there are more points than
-are kept, the one that was used longest ago is forgotten. What is recalled is priced anew before it is taken, so a point
-that is near and yet another costs a good plan, never a correct one.
+Statistics of streams recur: a morning resembles the morning before. A point holds the statistics of a search, each
+rounded to a power of the factor by which a statistic must change to count. Statistics are *near* a point if none of
+them is more than one such step away. If several points are near, the most recently used one is taken. If there are more
+points than the library keeps, the least recently used one is dropped. A recalled plan is priced anew before it is
+taken, so a wrong match may cost performance, but never correctness.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.tree import Tree
 
 NOTHING = 1e-12
-"""A statistic of nothing counts as this."""
+"""The least value of a statistic: smaller values count as this one."""
 
 Point = tuple[int, ...]
 
 
 class Remembered(NamedTuple):
-    """A plan, and what it was predicted to cost."""
+    """A plan, and its predicted cost when it was found."""
 
     tree: Tree
     cost: Cost
@@ -42,22 +42,22 @@ class RememberedSnapshot(Snapshot, frozen=True):
 
 
 class Library:
-    """Of one query: its statistics have the same names in the same order every time."""
+    """The plans remembered for one query. Its statistics have the same names in the same order every time."""
 
     def __init__(self, tuning: OptimizerTuning = DEFAULT) -> None:
         self._tuning = tuning
         self._plans: dict[Point, Remembered] = {}
-        """The one used last at the end."""
+        """The plans in the order of their last use; the most recent is at the end."""
 
     def __len__(self) -> int:
         return len(self._plans)
 
     def has_other(self, tree: Tree) -> bool:
-        """Whether there is anything to recall but the current plan."""
+        """Whether the library has any plan other than this tree."""
         return any(known.tree != tree for known in self._plans.values())
 
     def remember(self, figures: Mapping[str, float], tree: Tree, cost: Cost) -> None:
-        """A search found this plan."""
+        """Remember the plan that a search found for these statistics."""
         here = self._point(figures)
         self._plans.pop(here, None)
         self._plans[here] = Remembered(tree, cost)
@@ -65,7 +65,7 @@ class Library:
             del self._plans[next(iter(self._plans))]
 
     def recall(self, figures: Mapping[str, float]) -> Remembered | None:
-        """The plan that was found when statistics were near these."""
+        """The plan that was found for statistics near these; None if there is none."""
         here = self._point(figures)
         for point in reversed(self._plans):
             if len(point) == len(here) and all(abs(a - b) <= 1 for a, b in zip(point, here, strict=True)):
@@ -81,7 +81,7 @@ class Library:
         )
 
     def restore(self, saved: Sequence[RememberedSnapshot]) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self._plans = {s.point: Remembered(tree_of_text(s.tree), Cost(s.cpu, s.memory)) for s in saved}
 
     def _point(self, figures: Mapping[str, float]) -> Point:

@@ -1,20 +1,22 @@
-"""What a migration costs: the models of the dissertation (12.3) for the two strategies as they are built here.
+"""Predicts the cost of a migration: the models of dissertation 12.3, adapted to the two strategies as built here.
 
-Both make the states that only the new plan has. *Moving state* makes them of what is live. An operator of the new plan
-whose children are built one after the other, the largest first, gives every tuple when the last one is built; what came
-before it found nothing. So its work is that of its smallest leaf: for each step of the order the live tuples so far
-times the price of a probe, and matches; then each tuple is inserted. What comes meanwhile is joined in, at the price
-that keeping the states has in the new plan, for as long as it takes: in each second of event time there is as much time
-for the work as the running plan takes, and at least as many rows are made up as come.
+Both strategies make the states that only the new plan has. *Moving state* makes them from live tuples. The children of
+an operator of the new plan are built one after the other, the largest first. Only the tuples of the child that is built
+last find all their matches, and tuples built before find none. So the work is that of the smallest leaf: for each step
+of its order, the live tuples so far times the price of a probe, plus matches; then an insert for each tuple. Tuples
+that arrive meanwhile are joined too, at the price of keeping the states up to date in the new plan, for as long as the
+migration takes. In each second of event time the migration gets as much time as the running plan takes, and it moves at
+least as many rows as arrive.
 
-*Parallel track* runs the operators in which the plans differ on new rows, until the last old one has expired: the
-longest life of a row that is involved, and lateness. New states begin empty. Tuples that have components of n leaves of
-a box flow, while windows fill, at (t / W) ** (n - 1) of what they will, so W is worth W / n of it, and what is left of
-the time counts in full. For n = 2 these are the integrals of equation 12.6. Every row begins its way once more, in
-packets as small as those of the running plan, which costs about as much as to build it.
+*Parallel track* runs the operators in which the plans differ on new rows, until the last old row has expired: that
+takes the longest life of an involved row, plus lateness. New states begin empty. While windows of length W fill, tuples
+with components of n leaves of a box flow at (t / W) ** (n - 1) of their full rate. So that time is worth W / n seconds
+of full flow, and the rest of the time counts in full. For n = 2 these are the integrals of equation 12.6. Every row
+also starts once more on the track, in packets as small as those of the running plan, which costs about as much as
+building it.
 
-A state that both plans have may have passed more selections in the new plan, or have weights only there: it is
-*filtered*. Its tuples are those of the old state that pass what is missing, put together where the new plan groups.
+If both plans have a state, but its tuples have passed more selections in the new plan, or have weights only there, the
+state is *filtered*: the tuples of the old state pass the missing selections, and are grouped where the new plan groups.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ from eddyline.plan.tree import Tree
 
 @dataclass(frozen=True)
 class Predicted:
-    """CPU seconds, how long it goes on (seconds of event time), the longest it holds results back (seconds), rows and
-    tuples that are built again or on the track, tuples of new states, and bytes beside what the running plan has."""
+    """The predicted cost of a migration: CPU seconds, its duration in seconds of event time, the longest time in
+    seconds for which it holds results back, rows and tuples built again or on the track, tuples of new states, and
+    bytes beside those of the running plan."""
 
     seconds: float
     duration: float
@@ -44,13 +47,13 @@ class Predicted:
     bytes: float
 
     def figures(self) -> Mapping[str, float]:
-        """By name."""
+        """The fields by name."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class PlanChange:
-    """From one plan to another, with the current prices."""
+    """A change from one plan to another, with the current prices."""
 
     pricing: Pricing
     old: Tree
@@ -58,7 +61,7 @@ class PlanChange:
 
     @cached_property
     def boxes(self) -> list[Box]:
-        """Where they differ."""
+        """The boxes in which the plans differ."""
         return boxes(self.old, self.new, [s.span for s in self.model.workload.selections])
 
     @cached_property
@@ -73,7 +76,7 @@ class PlanChange:
 
     @property
     def model(self) -> CostModel:
-        """What prices are made of."""
+        """The model behind the prices."""
         return self.pricing.model
 
     @property
@@ -83,22 +86,22 @@ class PlanChange:
 
     @property
     def filtered(self) -> list[int]:
-        """The states that are made of those of the old plan."""
+        """The states that are made from those of the old plan."""
         return [state for box in self.boxes for state in box.filtered]
 
     @property
     def leaves(self) -> list[tuple[OperatorPrice, ChildTuples]]:
-        """What the track is fed with: states of the old plan, with the operator above each."""
+        """The states of the old plan from which the track is fed, each with the operator above it."""
         return [self.before.above[leaf] for leaf in {leaf for box in self.boxes for leaf in box.leaves}]
 
     @property
     def span(self) -> int:
-        """The sources that are involved."""
+        """The involved sources, as a bit mask."""
         return sum({1 << source for box in self.boxes for source in bits(span_of_state(box.top))})
 
     def new_indexes(self) -> Iterator[tuple[OperatorPrice, ChildTuples, float, int]]:
-        """Of the SteMs that both plans have: the operator above, what is in them, the seconds for a row in the indexes
-        that only the new plan has, and how many these are."""
+        """For each SteM that both plans have: the operator above it, its tuples, the seconds to insert a tuple into the
+        indexes that only the new plan has, and the number of these indexes."""
         made, before = {*self.fresh, *self.filtered}, self.before.above
         for state, (price, given) in self.after.above.items():
             if state in before and state not in made:
@@ -108,7 +111,7 @@ class PlanChange:
                 yield price, given, self.model.insert_indexes(hashed, len(keys) - hashed), len(keys)
 
     def filtering(self, state: int) -> float:
-        """Seconds for a tuple of the old plan to become one of a filtered state, or to be left out."""
+        """Seconds to turn a tuple of the old plan into one of a filtered state, or to drop it."""
         (_, old), (_, new) = self.before.above[state], self.after.above[state]
         missing = new.passed & ~old.passed
         selections = enumerate(self.model.workload.selections)
@@ -122,8 +125,9 @@ def span_of_state(state: int) -> int:
 
 
 def moving_state(change: PlanChange, spare: float, pause: float | None) -> Predicted:
-    """`spare` are the CPU seconds that the running plan takes per second of event time, `pause` the seconds that
-    results may be held back at a time (None: as long as it takes, before anything else comes)."""
+    """Predict moving state. `spare` are the CPU seconds that the running plan takes per second of event time. `pause`
+    is how many seconds results may be held back at a time; None: the whole migration is done at once, before other
+    work."""
     model, before, after = change.model, change.before.above, change.after.above
     work = upkeep = made = held = 0.0
     for box in change.boxes:
@@ -156,7 +160,7 @@ def moving_state(change: PlanChange, spare: float, pause: float | None) -> Predi
 
 
 def _made_again(change: PlanChange, box: Box, state: int) -> float:
-    """Seconds to make a state of all that is live: the smallest leaf probes when all others are there."""
+    """Seconds to make a state from all live tuples: the smallest leaf probes once all others are built."""
     node, (above, given) = change.after.nodes[state], change.after.above[state]
     leaves = [span_of_state(leaf) for leaf in box.leaves]
     last = min((leaf for leaf in leaves if leaf & given.span), key=change.model.live)
@@ -165,8 +169,8 @@ def _made_again(change: PlanChange, box: Box, state: int) -> float:
 
 
 def parallel_track(change: PlanChange, lives: Sequence[float], lateness: float) -> Predicted:
-    """`lives` are the seconds that a row of each source lives, 0 for a table; `lateness` is how long after these it is
-    known that it does not any more."""
+    """Predict a parallel track. `lives` are the seconds that a row of each source lives, 0 for a table. `lateness` is
+    how many seconds later the watermark confirms that a row has expired."""
     model, before, after = change.model, change.before.above, change.after.above
     duration = max((lives[source] for source in bits(change.span)), default=0.0) + lateness
     if duration == inf:
@@ -202,7 +206,7 @@ def parallel_track(change: PlanChange, lives: Sequence[float], lateness: float) 
 
 @dataclass(frozen=True)
 class _TrackSeconds:
-    """How many seconds of full flow a parallel track is worth to tuples of a span."""
+    """How many seconds of full flow a parallel track is worth for tuples of a span."""
 
     box: Box
     lives: Sequence[float]

@@ -1,13 +1,13 @@
 """min-state: a binary tree with small intermediate states.
 
-As in the paper the join graph is contracted edge by edge: the pair of vertices with the smallest state is joined and
-becomes one vertex, until one is left. What is small is measured in the bytes that our SteMs hold, not in tuples. The
-graph with products is tried too, and kept if it is better in both resources or equal.
+As in the paper, the join graph is contracted edge by edge: the pair of vertices with the smallest state is joined and
+becomes one vertex, until one is left. Size is measured in the bytes that our SteMs hold, not in tuples. The graph with
+products is tried too, and its tree is taken if it is no worse in either resource.
 
-The paper's greedy choice is optimal for stars if all windows are equal, since then the size of a state is a product of
-fan-outs and a weight that depends only on how many sources it has. With different windows it is not (a state lives as
-long as its longest window), so a star is solved exactly up to `star_sources` sources, by dynamic programming over the
-sets of leaves that the centre has been joined with. Larger stars take the greedy tree, improved by exchanging
+The paper's greedy choice is optimal for stars if all windows are equal: the size of a state is then a product of
+fan-outs and a weight that depends only on its number of sources. With different windows it is not, because a state
+lives as long as its longest window. So a star of up to `star_sources` sources is solved exactly, by dynamic programming
+over the sets of leaves that the centre has been joined with. Larger stars take the greedy tree, improved by exchanging
 neighbours until nothing is gained.
 """
 
@@ -22,7 +22,7 @@ from eddyline.optimizer.shapes import Shape
 
 
 def min_state(pricing: Pricing, cartesian: bool = True) -> Shape:
-    """The binary tree."""
+    """A binary tree with small states."""
     model = pricing.model
     centre = _centre(model)
     best = contracted(model, products=False) if centre is None else _star(pricing, centre)
@@ -35,7 +35,8 @@ def min_state(pricing: Pricing, cartesian: bool = True) -> Shape:
 
 
 def contracted(model: CostModel, products: bool) -> Shape:
-    """The smallest state first. Products count as any edge or, else, as a last resort."""
+    """The tree of greedy contraction, the smallest state first. With `products` any pair counts as an edge; otherwise
+    products are a last resort."""
     vertices = [1 << i for i in range(model.size)]
     weights: dict[tuple[int, int], tuple[bool, float]] = {}
     shape: dict[int, tuple[int, ...]] = {}
@@ -60,12 +61,13 @@ def contracted(model: CostModel, products: bool) -> Shape:
 
 
 def state_bytes(model: CostModel, span: int) -> float:
-    """The bytes of an intermediate state, with the indexes by which all others reach it; none for the result."""
+    """The bytes of an intermediate state with the indexes by which all other sources reach it; 0 for the result."""
     return model.stem_memory(span, model.whole) if span != model.whole else 0.0
 
 
 def _centre(model: CostModel) -> int | None:
-    """The centre of a star of more than two sources: the one that every predicate has."""
+    """The centre of a star of more than two sources: the source that is part of every predicate. None if there is
+    none."""
     edges = model.workload.edges
     if model.size < 3 or len(edges) != model.size - 1:
         return None
@@ -92,12 +94,13 @@ def _line(centre: int, order: Sequence[int]) -> Shape:
 
 
 def _join_bytes(model: CostModel, span: int, leaf: int) -> float:
-    """What depends on the order when a leaf is joined to a span: the SteM of the span in that operator."""
+    """The memory that depends on the order when a leaf is joined to a span: the SteM of the span in that operator."""
     return model.stem_memory(span, span | leaf)
 
 
 def _best_line(model: CostModel, centre: int, leaves: Sequence[int]) -> list[int]:
-    """Forward over sets of leaves by their number: the least bytes with which a set can be reached."""
+    """The best order of leaves. Goes forward over sets of leaves, and keeps the least bytes with which each is
+    reached."""
     count = len(leaves)
     least, last = [inf] * (1 << count), [0] * (1 << count)
     least[0] = 0.0

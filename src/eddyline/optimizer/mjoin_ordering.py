@@ -1,19 +1,19 @@
 """mjoin-ordering: for each child of an operator, the order in which its tuples probe the other children.
 
-The children are the vertices of a join graph. If it is a tree, IK (Ibaraki and Kameda) finds the best among the orders
-that make no products: rooted at the child that starts, a vertex d has a fan-out T(d) and a cost per tuple that comes to
-it C(d) = probe + T(d) * match; sequences compose as T(ab) = T(a) T(b) and C(ab) = C(a) + T(a) C(b), which has the
-adjacent sequence interchange property with rank (T - 1) / C. Below each vertex the chains of its children are merged by
-rank; as long as the chain then starts with a lower rank than the vertex has, both become one module, since the vertex
-must come first. What hangs below a vertex depends only on the edge by which one comes to it, not on the root, so all
-roots share the chains of the 2 (m - 1) directed edges: the whole takes O(m^2 log m).
+The children are the vertices of a join graph. If the graph is a tree, IK (Ibaraki and Kameda) finds the best of all
+orders without products. Root the tree at the child that starts. A vertex d has a fan-out T(d) and a cost per incoming
+tuple C(d) = probe + T(d) * match. Sequences compose as T(ab) = T(a) T(b) and C(ab) = C(a) + T(a) C(b), which has the
+adjacent sequence interchange property with rank (T - 1) / C. Below each vertex, the chains of its children are merged
+by rank. As long as the merged chain starts with a lower rank than the vertex, both become one module, because the
+vertex must come first. The chain below a vertex depends only on the edge by which the vertex is reached, not on the
+root. So all roots share the chains of the 2 (m - 1) directed edges, and the whole takes O(m^2 log m).
 
-A graph with cycles is cut down to a minimum spanning tree by the sizes of the joins, and the order that IK finds in it
-is priced with all edges. The paper does the same once more with an edge for every pair, products included; our engine
-runs no product while something can be probed by key (best_ordering.py says why), so we do not. In a graph that is not
-connected, or has conditions that are no equalities, IK may find an order that the engine does not run: then at each
-step the next child of the order that can be probed is taken. Where there are so few children as most operators of
-hybrid trees have, looking at all orders costs no more than that and is exact.
+A graph with cycles is reduced to a minimum spanning tree by the sizes of the joins, and the order that IK finds in it
+is priced with all edges. The paper repeats this with an edge for every pair, products included; our engine runs no
+product while something can be probed by key (best_ordering.py says why), so we do not. In a graph that is not
+connected, or that has conditions other than equalities, IK may find an order that the engine cannot run: then each step
+takes the next child of the order that can be probed. For as few children as most operators of hybrid trees have,
+comparing all orders costs no more than this, and is exact.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Module = tuple[float, float, float, tuple[int, ...]]
 """Rank, T, C and the vertices of a sequence."""
 
 _LEAST = 1e-30
-"""A cost of nothing would have no rank."""
+"""The least cost in a rank: a cost of 0 would have no rank."""
 
 EXACT, EXACT_MIXED = 4, 8
-"""Children of an operator for which all orders are compared: if their graph has keys alone and is no tree, and if it
-has other conditions too."""
+"""The most children of an operator for which all orders are compared: if all edges are keys and the graph is not a
+tree, and if it has other conditions."""
 
 
 def mjoin_ordering(model: CostModel, children: Sequence[int]) -> Ordered:
-    """Orders for all children of an operator."""
+    """The orders for all children of an operator."""
     if len(children) == 2:
         left, right = children
         cpu = model.order_cpu(left, (right,)) + model.order_cpu(right, (left,))
@@ -50,7 +50,7 @@ def mjoin_ordering(model: CostModel, children: Sequence[int]) -> Ordered:
 
 
 class _Graph:
-    """Children by their number in the operator."""
+    """The join graph of an operator. A vertex is the number of a child."""
 
     def __init__(self, model: CostModel, children: Sequence[int]) -> None:
         self.model, self.children = model, children
@@ -70,11 +70,12 @@ class _Graph:
 
     @property
     def is_tree(self) -> bool:
-        """Whether there are as many edges as a tree has."""
+        """Whether the graph has as many edges as a tree."""
         return self.edges == len(self.live) - 1
 
     def spanning_tree(self) -> list[int]:
-        """By vertex its parent, -1 for vertex 0: Prim. Keys come before other edges, products are the last resort."""
+        """The parent of each vertex, -1 for vertex 0, by Prim's algorithm. Keys come before other edges; products are
+        last."""
         live, links = self.live, self.links
         count = len(live)
         parent = [0] * count
@@ -92,7 +93,7 @@ class _Graph:
         return parent
 
     def runnable(self, start: int, order: Sequence[int]) -> tuple[int, ...]:
-        """The same order, as far as the engine can run it."""
+        """The order, changed where necessary so that the engine can run it."""
         reached, left, taken = self.children[start], list(order), list[int]()
         while left:
             first = min(self.model.runnable(reached, [self.children[v] for v in left]))
@@ -101,7 +102,7 @@ class _Graph:
         return tuple(taken)
 
     def price(self, start: int, order: Sequence[int]) -> float:
-        """As `CostModel.order_cpu`, with all edges."""
+        """The same as `CostModel.order_cpu`, with all edges, but faster."""
         model, near = self.model, self.near
         if not model.independent:
             return model.order_cpu(self.children[start], [self.children[v] for v in order])
@@ -120,7 +121,7 @@ class _Graph:
 
 
 class _Chains:
-    """IK in a spanning tree."""
+    """IK on a spanning tree."""
 
     def __init__(self, graph: _Graph, parent: list[int]) -> None:
         self._graph = graph
@@ -132,13 +133,13 @@ class _Chains:
                 self._near[p].append(v)
         joined = sum(graph.links[v][p][2] for v, p in enumerate(parent) if p >= 0)
         self._connected = joined == len(parent) - 1 and graph.keyed
-        """Every order that IK finds is one that the engine runs."""
+        """Whether the engine can run every order that IK finds."""
         self._exact = joined == graph.edges and graph.model.independent
-        """The tree has all edges of the graph, so what the chains say is the price."""
+        """Whether the tree has all edges of the graph, so that the chains give the price."""
         self._known: dict[tuple[int, int], list[Module]] = {}
 
     def orders(self) -> list[tuple[float, tuple[int, ...]]]:
-        """By vertex, the price and the order if it starts."""
+        """For each vertex: the price and the order if it starts."""
         return [self._order(root) for root in range(len(self._near))]
 
     def _order(self, root: int) -> tuple[float, tuple[int, ...]]:
@@ -155,14 +156,14 @@ class _Chains:
         return total * self._graph.model.rate(self._graph.children[root]), order
 
     def _merged(self, vertex: int, origin: int) -> list[Module]:
-        """All that hangs below a vertex to which one came from `origin`, by rank."""
+        """All modules below a vertex that is reached from `origin`, by rank."""
         chains = [self._chain(vertex, v) for v in self._near[vertex] if v != origin]
         if len(chains) == 1:
             return chains[0]
         return sorted((module for chain in chains for module in chain), key=_rank)
 
     def _chain(self, origin: int, vertex: int) -> list[Module]:
-        """A vertex and what hangs below it, with ranks that do not fall."""
+        """A vertex and everything below it, as modules whose ranks never fall."""
         known = self._known.get((origin, vertex))
         if known is not None:
             return known

@@ -1,14 +1,15 @@
-"""Which way to another plan: by which strategy, in one step or in several, or not now.
+"""Chooses the way to another plan: the strategy, and whether to change in one step, in several, or not now.
 
-Moving state is the usual one: it is done sooner. Parallel track is taken where what it runs twice is less work. That is
-so where there is hardly any time for moving states: then much comes meanwhile, which has to be moved too. Neither holds
-results back for long, so smoothness decides nothing; nor does memory. The rows are shared, and the new states of a
-parallel track have, at its end, all that they will hold, where those that were moved have what is live.
+Moving state is the usual strategy: it finishes sooner. Parallel track is taken where its double work is less. That
+happens where there is hardly any time for moving states: then many rows arrive meanwhile, and they have to be moved
+too. Neither strategy holds results back for long, so smoothness does not matter here. Nor does memory: the rows are
+shared, and the new states are about as large in both. At its end a parallel track holds everything that its states will
+hold, and moved states hold the live tuples.
 
-Boxes that are disjoint cost the same together or one after the other: the states that one makes are no business of the
-other. But together all new states are there before any old one goes. So they are moved together unless there is no room
-for that, and then one after the other, the one first that leaves the least memory in use. Plans with marks are always
-changed as a whole: what a mark changes reaches through all operators above it.
+Disjoint boxes cost the same whether they are moved together or one after the other, because the states of one do not
+depend on the other. But together, all new states exist before any old one is dropped. So boxes are moved together
+unless there is no room for that. Then they are moved one after the other; the first is the one that leaves the least
+memory in use. Plans with marks are always changed as a whole, because a mark affects all operators above it.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from eddyline.settings import size_text
 
 @dataclass(frozen=True)
 class MoveConditions:
-    """Under which a plan is changed: the setting `migration`, CPU seconds per second of event time and bytes that the
-    running plan takes, the memory limit (None is none), seconds that rows of each source live (0 for a table) and come
-    late, and that results may be held back (None: as long as it takes)."""
+    """The conditions under which a plan is changed: the setting `migration`; the CPU seconds per second of event time
+    and the bytes that the running plan takes; the memory limit (None: no limit); the seconds that rows of each source
+    live (0 for a table) and come late; and the seconds for which results may be held back (None: no limit)."""
 
     asked: str
     cpu: float
@@ -41,13 +42,13 @@ class MoveConditions:
 
     @property
     def room(self) -> float:
-        """Bytes that are left."""
+        """Bytes left below the memory limit."""
         return inf if self.limit is None else self.limit - self.held
 
 
 @dataclass(frozen=True)
 class Move:
-    """To a tree, by a strategy, and what that is predicted to take."""
+    """A change to a tree by one strategy, with its predicted cost."""
 
     tree: Tree
     parallel: bool
@@ -56,7 +57,7 @@ class Move:
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """What is predicted, by name."""
+        """The predicted cost, by name."""
         return self.predicted.figures()
 
     @property
@@ -68,7 +69,7 @@ class Move:
 
 
 def choose_move(pricing: Pricing, old: Tree, new: Tree, now: MoveConditions) -> Move:
-    """The whole way or, where there is no room for it, a step of it."""
+    """The whole way or, if there is no room for it, one step of it."""
     whole = _move(pricing, old, new, now)
     if whole.predicted.bytes <= now.room:
         return whole
@@ -79,7 +80,7 @@ def choose_move(pricing: Pricing, old: Tree, new: Tree, now: MoveConditions) -> 
 
 
 def applied(old: Tree, new: Tree, box: Box) -> Tree:
-    """The old plan with one of the boxes as the new plan has it; neither has marks.
+    """The old plan with one of the boxes replaced by that of the new plan; neither plan has marks.
 
     >>> old, new = Tree((Tree((0, 1, 2)), Tree((3, 4, 5)))), Tree((Tree((Tree((0, 1)), 2)), Tree((Tree((3, 4)), 5))))
     >>> applied(old, new, boxes(old, new)[0]).text("abcdef")

@@ -1,19 +1,20 @@
-"""What a running query tells the optimizer: rates, sizes and selectivities, fading with event time.
+"""The statistics of a running query: rates, sizes and selectivities, which fade with event time.
 
 Rates are counted: rows built per second of event time. Windows are those of the plan, so a source holds rate times
-window. Selectivities are solved for: a probe by tuples of span S of a SteM of span T makes live(S + T) / live(S)
-tuples of each, and live() is a product of rows and of the selectivities of all conditions inside a span. So in
-logarithms every probe that was taken is a linear equation in the selectivities, whatever the plan, and least squares
-over all of them finds each, also of conditions that no probe decides alone. What no probe tells stays near a guess: a
-key has as many values as the larger side has rows.
+window rows. Selectivities are solved for. When a tuple of span S probes a SteM of span T, it makes live(S + T) /
+live(S) tuples, and live() is a product of rows and of the selectivities of all conditions inside a span. So in
+logarithms every probe is a linear equation in the selectivities, whatever the plan. Least squares over all probes finds
+each selectivity, even of a condition that no probe decides alone. A condition that no probe tells anything about stays
+near a guess: a key has as many values as the larger side has rows.
 
-Data drifts. A probe that a batch shows to make clearly more or fewer tuples than before is taken to have always done
-so, because a mean that fades takes many windows to forget a large number. One that nobody takes any more, as after a
-change of the plan, is believed less with every window. And a probe of an intermediate SteM tells no more than that has
-tuples, however often it is asked.
+Data drifts. If a batch shows that a probe now makes clearly more or fewer tuples than before, its past is rescaled to
+the new number, because a fading mean takes many windows to forget a large number. A probe that is not taken any more,
+for example after a change of the plan, weighs less with every window. A probe of an intermediate SteM weighs no more
+than the SteM has tuples, however often it is probed.
 
-Selections are evaluated one by one, so what they let through and how long they took is counted. A probe of an
-intermediate SteM finds only what has passed the selections inside its span, which the equations take into account.
+Selections are evaluated one by one, so the tuples that they pass and the time that they take are counted. A probe of an
+intermediate SteM finds only tuples that have passed the selections inside its span; the equations take this into
+account.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.optimizer.workload import Selection
 
 LEAST = 1e-12
-"""No selectivity is taken for less."""
+"""The least selectivity."""
 
 
 class ProbedSnapshot(Snapshot, frozen=True):
-    """What a kind of probe did."""
+    """The counts of one kind of probe."""
 
     tuples: float
     made: float
@@ -42,7 +43,7 @@ class ProbedSnapshot(Snapshot, frozen=True):
 
 
 class SelectedSnapshot(Snapshot, frozen=True):
-    """What a selection did."""
+    """The counts of one selection."""
 
     tuples: float
     passed: float
@@ -66,16 +67,16 @@ class Probed:
     tuples: float = 0.0
     made: float = 0.0
     fresh: float = 1.0
-    """How much of it would not have faded since a tuple last took it."""
+    """The factor by which the counts have faded since a tuple last took this probe."""
 
     def fade(self, keep: float) -> None:
-        """Count less."""
+        """Multiply the counts by `keep`."""
         self.tuples *= keep
         self.made *= keep
         self.fresh *= keep
 
     def add(self, tuples: int, made: int, tuning: OptimizerTuning = DEFAULT) -> None:
-        """What a batch did."""
+        """Add the counts of a batch."""
         expected = self.made * tuples / self.tuples if self.tuples else 0.0
         low, high = sorted((expected, float(made)))
         if high > tuning.other * low and high - low > tuning.sure * math.sqrt(high):
@@ -87,7 +88,7 @@ class Probed:
 
 @dataclass
 class Selected:
-    """Tuples that a selection took in and let through, and the seconds that took."""
+    """Tuples that a selection took in and let through, and the seconds that it took."""
 
     tuples: float = 0.0
     passed: float = 0.0
@@ -95,7 +96,7 @@ class Selected:
 
     @property
     def share(self) -> float:
-        """What it lets through."""
+        """The share of tuples that it lets through."""
         return min(1.0, (self.passed + 0.5) / (self.tuples + 0.5))
 
 
@@ -110,7 +111,7 @@ class Observed:
     selections: dict[int, Selected] = field(default_factory=dict)
     tuning: OptimizerTuning = DEFAULT
     slices: float = 0.0
-    """How often rows of a source were taken in."""
+    """How often a slice of rows was taken in."""
 
     def __post_init__(self) -> None:
         self.rows = self.rows or [0.0] * self.sources
@@ -124,8 +125,8 @@ class Observed:
         selections: Mapping[int, tuple[int, int, float]] | None = None,
         slices: int = 0,
     ) -> None:
-        """A stretch of event time, the rows built in it, (tuples, made) of the probes, (tuples, passed, seconds) of the
-        selections, and how often rows were taken in; windows are `longest`."""
+        """Add a stretch of event time: the rows built in it, (tuples, made) of each probe, (tuples, passed, seconds) of
+        each selection, and how often a slice of rows was taken in. The longest window is `longest` seconds."""
         keep = 0.5 ** (seconds / (self.tuning.half_life * longest)) if longest > 0 else 1.0
         self.seconds = self.seconds * keep + seconds
         self.slices = self.slices * keep + slices
@@ -145,27 +146,27 @@ class Observed:
             selected.seconds += took
 
     def rate(self, source: int) -> float:
-        """Rows per second."""
+        """Rows of a source per second of event time."""
         return self.rows[source] / self.seconds if self.seconds > 0 else 0.0
 
     def slice_rate(self, streams: int) -> float:
-        """How often per second rows of a stream are taken in."""
+        """How often per second a slice of rows is taken in, for each stream."""
         return self.slices / self.seconds / streams if self.seconds > 0 and streams else 0.0
 
     def made(self, span: int) -> float:
-        """Tuples of a span that probes made per second; for a source its rate."""
+        """Tuples of a span that probes made per second; for a source, its rate."""
         if not span & (span - 1):
             return self.rate(span.bit_length() - 1)
         made = self._known(span)
         return made / self.seconds if self.seconds > 0 and made < math.inf else 0.0
 
     def _known(self, span: int) -> float:
-        """Tuples of a span that were seen to be made; infinite for a source, and if no probe makes them."""
+        """The observed number of tuples of a span; infinite for a source, and if no probe makes them."""
         made = [p.made for (start, target), p in list(self.probes.items()) if start | target == span]
         return sum(made) if made else math.inf
 
     def told(self, condition: Condition) -> float:
-        """Tuples whose probes said something about a condition."""
+        """The number of tuples whose probes tell something about a condition."""
         probes = list(self.probes.items())
         return sum(
             p.tuples for (start, target), p in probes if condition.times(start | target) > condition.times(start)
@@ -174,7 +175,7 @@ class Observed:
     def selectivities(
         self, conditions: Sequence[Condition], held: Sequence[float], selections: Sequence[Selection] = ()
     ) -> list[float]:
-        """Of each condition, when the SteMs of sources hold so many rows."""
+        """The selectivity of each condition, if the SteMs of sources hold this many rows."""
         if not conditions:
             return []
         tuning, logs = self.tuning, [math.log(max(rows, 1.0)) for rows in held]
@@ -182,7 +183,7 @@ class Observed:
         for number, condition in enumerate(conditions):
             equations.append([tuning.guess * (n == number) for n in range(len(conditions))])
             values.append(-tuning.guess * max(logs[s] for s in range(self.sources) if condition.span >> s & 1))
-        for (span, target), probed in list(self.probes.items()):  # who explains may be another thread
+        for (span, target), probed in list(self.probes.items()):  # another thread may call `explain` meanwhile
             evidence = min(probed.tuples, self._known(target), tuning.most)
             if evidence < tuning.few:
                 continue
@@ -208,7 +209,7 @@ class Observed:
         )
 
     def restore(self, saved: ObservedSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self.seconds, self.rows, self.slices = saved.seconds, list(saved.rows), saved.slices
         self.probes = {key: Probed(p.tuples, p.made, p.fresh) for key, p in saved.probes.items()}
         self.selections = {n: Selected(s.tuples, s.passed, s.seconds) for n, s in saved.selections.items()}

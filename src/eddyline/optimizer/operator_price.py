@@ -1,19 +1,18 @@
-"""What one join operator costs, whatever its children give and whatever marks it has (plan/tree.py).
+"""The price of one join operator, for any tuples of its children and any marks (plan/tree.py).
 
 A child *gives* tuples of a span that have passed some selections. If a part of the group-by was done below, a tuple
 stands for several combinations: `share` is tuples for one combination. All sizes here are combinations
 (`CostModel.bare`) times the shares of the selections that were passed, times the shares of the children.
 
-Selections. An operator evaluates those that its span allows and that none below it did, unless it holds them back
-(`!`); then it gives tuples that have not passed them, and an operator above pays. Within an operator the router puts a
-selection where it is best. So does the price: each selection, those first that remove most for their seconds, is
-evaluated after that probe where it adds least, and until then all its tuples are probed with.
+Selections. An operator evaluates the selections that its span allows and that no operator below has evaluated, unless
+it holds them back (`!`). Then its tuples have not passed them, and an operator above pays. Within an operator the
+router puts a selection where it is best. The price does the same: each selection, in the order of tuples removed per
+second, is evaluated after the probe where it adds least, and before that all its tuples take part in probes.
 
-Grouping. An operator that groups (`+`) makes one tuple of those of a packet that nothing tells apart. If the N tuples
-that are alive fall into D groups of the same size, n of them fall into D * (1 - (1 - n / N) ** (N / D)). n is what one
-slice of the input makes, and at most the largest packet. That costs something for each tuple and something for each
-packet. The results of the plan cost as much for each tuple as those that are put together below: they go into the same
-group-by.
+Grouping. An operator that groups (`+`) makes one tuple of all tuples of a packet that have the same group. If the N
+live tuples fall into D groups of equal size, n of them fall into D * (1 - (1 - n / N) ** (N / D)) groups. n is the
+number of tuples that one slice of the input makes, at most the largest packet. Grouping has a cost per tuple and a cost
+per packet. Each result of the plan costs as much as a tuple that is grouped below: results go into the same group-by.
 """
 
 from __future__ import annotations
@@ -32,28 +31,28 @@ from eddyline.optimizer.workload import Selection
 
 @dataclass(frozen=True)
 class ChildTuples:
-    """What a child gives to the operator above it."""
+    """The tuples of one child of an operator."""
 
     span: int
     built: bool = False
-    """Whether an operator gives it, so that its SteM is an intermediate one."""
+    """Whether an operator makes the tuples, so that their SteM is an intermediate one."""
     passed: int = 0
     """The selections that its tuples have passed, as a bit mask."""
     share: float = 1.0
-    """Tuples for one combination."""
+    """Tuples per combination."""
     weighted: bool = False
     """Whether its tuples have weights."""
 
 
 class Spent(NamedTuple):
-    """Seconds that are spent on the tuples of a span, if what started them is replaced once a second."""
+    """Seconds spent on the tuples of a span, if the tuples that started them are replaced once a second."""
 
     span: int
     seconds: float
 
 
 class OperatorPrice:
-    """One operator over what its children give."""
+    """The price of one operator over the tuples of its children."""
 
     def __init__(
         self, model: CostModel, children: Sequence[ChildTuples], late: bool = False, grouped: bool = False
@@ -71,7 +70,7 @@ class OperatorPrice:
     # Sizes
 
     def alive(self, children: Sequence[ChildTuples], here: int = 0) -> float:
-        """Tuples of some children that are alive, of those that passed the selections `here`."""
+        """The live tuples of some children that have also passed the selections `here`."""
         passed, share = here, 1.0
         for child in children:
             passed |= child.passed
@@ -79,7 +78,7 @@ class OperatorPrice:
         return self.model.bare(sum(child.span for child in children)) * self.model.passing(passed) * share
 
     def size(self, child: ChildTuples) -> float:
-        """Tuples of a child that are alive."""
+        """Live tuples of a child."""
         return self.alive((child,))
 
     def rate(self, child: ChildTuples) -> float:
@@ -92,12 +91,12 @@ class OperatorPrice:
 
     @cached_property
     def _made(self) -> float:
-        """Tuples that are alive of what it makes, before they are put together."""
+        """Live tuples that the operator makes, before they are grouped."""
         return self.alive(self.children, self._here)
 
     @cached_property
     def given(self) -> ChildTuples:
-        """What it gives itself."""
+        """The tuples that the operator gives to the one above it."""
         share = prod(child.share for child in self.children)
         weighted = self._grouped or any(child.weighted for child in self.children)
         if self._grouped:
@@ -112,7 +111,7 @@ class OperatorPrice:
 
     @cached_property
     def _packets(self) -> tuple[float, float]:
-        """Tuples of a packet of what it makes, and packets per second."""
+        """The tuples of a packet that the operator makes, and such packets per second."""
         load, rate = self.model.workload.grouping, self._made * self.model.turnover(self.span)
         assert load is not None
         starts = load.slices * sum(self.model.turnover(child.span) > 0.0 for child in self.children)
@@ -128,7 +127,7 @@ class OperatorPrice:
         return costs.insert_row + indexes + columns * costs.insert_component
 
     def stem_cpu(self, child: ChildTuples) -> float:
-        """Seconds per second to build what comes from a child, and to forget it."""
+        """Seconds per second to build and release the tuples of a child."""
         return self.rate(child) * (self.insert(child) + self.model.costs.delete_row)
 
     def tuple_bytes(self, child: ChildTuples) -> float:
@@ -146,7 +145,8 @@ class OperatorPrice:
     # Orders
 
     def best_orders(self) -> Ordered:
-        """The best orders of its probes, if each selection is evaluated as soon as it can be, for nothing."""
+        """The best orders of its probes, assuming that each selection is evaluated as soon as possible and costs
+        nothing."""
         model, sizes = self.model, [0.0]
         for number in range(1, 1 << len(self.children)):
             some = [child for at, child in enumerate(self.children) if number >> at & 1]
@@ -156,8 +156,8 @@ class OperatorPrice:
         return best_orders(model, [child.span for child in self.children], sizes, held)
 
     def order_seconds(self, start: int, order: Sequence[int]) -> list[Spent]:
-        """Seconds for the tuples of a child, given by its span as the others are, if all of it is replaced once a
-        second; those for selections come last."""
+        """Seconds for the tuples of child `start`, if all of them are replaced once a second; children are given by
+        their spans. The seconds for selections come last."""
         model, costs = self.model, self.model.costs
         sequence = [self._by_span[start], *(self._by_span[span] for span in order)]
         spans, sizes, probes = [start], [self.size(sequence[0])], list[float]()
@@ -169,9 +169,9 @@ class OperatorPrice:
             sizes.append(self.alive(sequence[: number + 1]))
         probes.append(0.0)
         going = [1.0] * len(spans)
-        """Of the tuples of each span the share that goes on: those that passed the selections there."""
+        """For each span, the share of tuples that go on: those that passed the selections there."""
         coming = list(going)
-        """The share that comes."""
+        """The share of tuples that arrive."""
         selected: list[Spent] = []
         for selection in self._selections():
             place, least, saved = 0, inf, 0.0
@@ -194,16 +194,16 @@ class OperatorPrice:
         return [*spent, *selected]
 
     def _selections(self) -> list[Selection]:
-        """Those that are evaluated here, the one that removes most for its seconds first."""
+        """The selections that are evaluated here, in the order of tuples removed per second."""
         found = [s for number, s in enumerate(self.model.workload.selections) if self._here >> number & 1]
         return sorted(found, key=lambda s: (s.selectivity - 1.0) / (s.seconds or 1e-30))
 
     def order_cpu(self, start: int, order: Sequence[int]) -> float:
-        """Seconds per second for the tuples that a child begins."""
+        """Seconds per second for the tuples that a child starts."""
         return self.model.turnover(start) * sum(spent.seconds for spent in self.order_seconds(start, order))
 
     def selecting(self, orders: Mapping[int, Sequence[int]]) -> float:
-        """Seconds per second that go to selections."""
+        """Seconds per second spent on selections."""
         evaluated = self._here.bit_count()
         if not evaluated:
             return 0.0
@@ -223,13 +223,13 @@ class OperatorPrice:
         return rate * costs.group_tuple if is_top and self.model.workload.grouping is not None else 0.0
 
     def make_again(self, start: int, order: Sequence[int]) -> float:
-        """Seconds to make all that is alive of what it gives, with the tuples of one child probing."""
+        """Seconds to make all live tuples of the operator again, with the tuples of one child probing."""
         together = self._made * self.model.costs.group_tuple if self._grouped else 0.0
         return sum(spent.seconds for spent in self.order_seconds(start, order)) + together
 
 
 def _left(tuples: float, groups: float, alive: float) -> float:
-    """How many groups some tuples of all that are alive fall into, if all groups have the same number of these.
+    """The number of groups of some of the live tuples, if all groups are equally large.
 
     >>> _left(10.0, 100.0, 100.0), round(_left(10.0, 1.0, 100.0), 3), round(_left(50.0, 25.0, 100.0), 3)
     (10.0, 1.0, 23.438)

@@ -1,15 +1,16 @@
-"""The optimizer of a slot: watches what the query does, and proposes a plan when it is time and when it pays.
+"""The optimizer of a slot: watches the query, and proposes another plan when one pays.
 
-`watch` is told after every batch what happened; `propose` gives another tree, or None. Memory is there to be used: of
-the plans within the limits the one with the least CPU is wanted, unless memory is said to be what is scarce. Prices are
-those of this machine (calibrate.py), corrected by one factor: what the current plan took over what was predicted for
-it, without selections, whose price is measured. What is proposed is found by rules (rules/), which are asked in turn
-about one situation.
+The slot calls `watch` after every batch; `propose` returns another tree, or None. Memory may be used up to its limit:
+of the plans within the limits, the optimizer wants the one with the least CPU. Prices are those of this machine
+(calibrate.py), corrected by one factor: the CPU that the current plan took, divided by the prediction for it.
+Selections are left out of the factor, because their price is measured. Rules (rules/) find the proposals; they are
+asked in turn about one situation.
 
-A plan is left only for one that is cheaper by a good share, or when it is over a limit and the other is not, and if
-that pays for the change (worth.py); so noise does not cause thrashing. One that turns out worse than the plan before is
-left again (trials.py). Every proposal, taken or not, is a record. What a search found is remembered (library.py), and
-taken at once, if it pays, when statistics come back to where they were.
+A slot leaves its plan only for one that is cheaper by a good share, or that is within the limits where the current plan
+is not, and only if that pays for the change (worth.py); so noise does not cause thrashing. A plan that turns out worse
+than the one before is left again (trials.py). Every proposal is recorded, whether it is taken or not. The library
+remembers the plan of each search (library.py). When statistics return to those of an earlier search, its plan is taken
+at once if it pays.
 """
 
 from __future__ import annotations
@@ -49,16 +50,15 @@ from eddyline.routing.scheduler import LARGEST
 from eddyline.settings import Settings
 
 TRIED, STEP = "a window has passed in the new plan", "there is more to be changed"
-"""Why there is a proposal though nobody looked for one."""
+"""Reasons for a proposal without a search."""
 
 _calibrated: list[StepCosts] = []
-"""Of this process: measured once, when a slot first wants to know, and once more with the costs of groups."""
+"""The costs of this process: measured once, when a slot first needs them, and once more with the costs of groups."""
 
 
 @dataclass(frozen=True)
 class StemContents:
-    """What the SteM of a source holds; `distinct` tells how many different values its rows have, None if nobody
-    does."""
+    """The contents of the SteM of a source. `distinct` counts different values in its rows; None: unknown."""
 
     rows: int
     row_bytes: float
@@ -67,7 +67,7 @@ class StemContents:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A tree that was proposed, beside the current one, what both are predicted to cost, and how to get there."""
+    """A proposed tree and the current one, the predicted cost of each, and the way from one to the other."""
 
     tree: Tree
     cost: Cost
@@ -79,7 +79,7 @@ class Outcome:
 
 
 class OptimizerSnapshot(Snapshot, frozen=True):
-    """What an optimizer observed and decided."""
+    """The observations and decisions of an optimizer."""
 
     observed: ObservedSnapshot
     timing: TimingSnapshot
@@ -93,7 +93,7 @@ class OptimizerSnapshot(Snapshot, frozen=True):
 
 
 class Optimizer:
-    """Looks for plans of one query; every call is told the current plan."""
+    """Looks for plans of one query. The caller passes the current plan to every call."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Optimizer:
         self._streams, self._groups = len(streams), refusal(plan.query) is None
         self._bounded = tuple(sum(1 << source for source in pair) for pair in plan.graph.time_pairs)
         self._windows: list[float | None] = []
-        """Seconds that a row lives; None where that is not what ends it."""
+        """Seconds that a row lives; None if its life does not end by time."""
         for number, source in enumerate(sources):
             life = max((most[other][number] for other in streams if other != number), default=0)
             timed = number in streams and source.window.kind is not WindowKind.ROWS and life < UNBOUND
@@ -122,13 +122,13 @@ class Optimizer:
         self.worth = Worth(plan, settings, self.timing, self._windows, tuning)
         self.trials = self.worth.trials
         self._goal: Tree | None = None
-        """Where the steps of a change lead to, while there are more to come."""
+        """The target of a change in several steps, while steps are left."""
         self._factor, self._taken = 1.0, 0.0
         self.last: Outcome | None = None
         self.orderings: Orderings = {}
-        """The best ones for the current plan; none before the first look."""
+        """The best orderings for the current plan; empty before the first look."""
         self._coming: Orderings = {}
-        """Those for the plan that was taken, until it is the current one."""
+        """The orderings for the plan that was taken, until it is the current one."""
 
     def watch(
         self,
@@ -139,8 +139,8 @@ class Optimizer:
         selections: Mapping[int, tuple[int, int, float]] | None = None,
         slices: int = 0,
     ) -> None:
-        """A batch: the event time it came to, rows built, probes taken and selections evaluated since the last one, CPU
-        and memory used, and how often rows of a source were taken in."""
+        """Take a batch into account: the event time that it reached; rows built, probes taken and selections evaluated
+        in it; CPU and memory used; and how often a slice of rows was taken in."""
         started = self.timing.started
         seconds = self.timing.passed(event_time, sum(rows), usage)
         new_rows, slices = (rows, slices) if started else ([0] * len(rows), 0)
@@ -148,13 +148,13 @@ class Optimizer:
         self.trials.batch()
 
     def due(self, plan: Plan) -> str | None:
-        """Why it is time to propose something; None if it is not."""
+        """The reason why it is time to propose a plan; None if it is not."""
         if self.trials.due(self.timing.seconds):
             return TRIED
         return STEP if self._goal is not None else self.timing.due(self.library.has_other(plan.tree))
 
     def propose(self, plan: Plan, held: Sequence[StemContents]) -> Outcome | None:
-        """Another tree, if it is time to look for one; `taken` says whether it is worth it."""
+        """Another tree, if it is time to look for one; `taken` says whether the slot should change to it."""
         situation = self._situation(plan, held)
         if situation is None:
             return None
@@ -171,7 +171,7 @@ class Optimizer:
         return self._outcome(situation, best)
 
     def _situation(self, plan: Plan, held: Sequence[StemContents]) -> Situation | None:
-        """What rules are told; None if there is nothing to be told."""
+        """The situation for the rules; None if there is no reason to ask them."""
         why = self.due(plan)
         if why is None:
             return None
@@ -194,7 +194,8 @@ class Optimizer:
         return Situation(plan.tree, self._pricing(workload, plan), worth.limits, *told, **facts)
 
     def _recalled(self, plan: Plan, figures: Mapping[str, float]) -> Remembered | None:
-        """The plan of the library for what statistics have become; if there is none, nothing was looked at."""
+        """The plan of the library for the current statistics. If there is none, this glance does not count as a
+        look."""
         known = self.library.recall(figures)
         if known is not None and known.tree != canonical(plan.tree) and self.timing.differs(figures):
             return known
@@ -202,7 +203,7 @@ class Optimizer:
         return None
 
     def _lost_trial(self, figures: Mapping[str, float]) -> Trial | None:
-        """The trial that is over, if the current plan takes more than the one before; both were measured."""
+        """The trial that has just ended, if the current plan was measured to take more CPU than the one before."""
         trial = self.trials.now
         if trial is None or self.timing.differs(figures):
             self.trials.now = None
@@ -210,8 +211,8 @@ class Optimizer:
         return trial if self.worth.verdict() else None
 
     def _outcome(self, situation: Situation, proposal: Proposal) -> Outcome:
-        """What becomes of a proposal. One that was measured to be better, or that keeps a limit, is on no trial; nor is
-        one step of several."""
+        """The outcome of a proposal. There is no trial for a plan that was measured to be better, for one that keeps a
+        limit, or for one step of several."""
         current, worth, found, why = situation.current, self.worth, proposal.plan, proposal.why
         now, cost = current.cost, found.cost
         measured = {"cpu now": now.cpu, "cpu": cost.cpu, "memory now": now.memory, "memory": cost.memory}
@@ -241,7 +242,7 @@ class Optimizer:
         return self.timing.seconds - self._taken
 
     def new_plan(self, tree: Tree) -> None:
-        """The plan has been changed, or what was done last says nothing of it."""
+        """Tell that the slot runs a new plan, or that the last measurements do not describe the current plan."""
         joins = [t for t in (*tree.below(), tree) if len(t.children) > 1]
         if self._coming.keys() == {(t.span, span_of(c)) for t in joins for c in t.children}:
             self.orderings, self._coming = self._coming, {}
@@ -249,8 +250,8 @@ class Optimizer:
         self.trials.new_plan(tree, self.timing.seconds)
 
     def _pricing(self, workload: Workload, plan: Plan) -> Pricing:
-        """Prices by what the current plan took, over what the calibrated costs say. Where all plans are looked at, the
-        orders of operators are exact, too."""
+        """Prices from the calibrated costs, corrected by the CPU that the current plan took. If all plans are compared,
+        the orders of operators are exact, too."""
         priced = Pricing(CostModel(workload, self._calibrated())).tree(plan.tree)
         self._factor = self.timing.factor(priced.cost.cpu - priced.selecting, self._factor)
         model, algorithm = CostModel(workload, self._costs()), self._settings.optimizer
@@ -258,7 +259,7 @@ class Optimizer:
         return Pricing(model, best_ordering if is_exact else mjoin_ordering, self._tuning)
 
     def _calibrated(self) -> StepCosts:
-        """Measured once in a process; what groups cost only where a query may group."""
+        """The measured costs of this process; the costs of groups are included only if a query may group."""
         if self._tuning.costs is not None:
             return self._tuning.costs
         if not _calibrated:
@@ -271,21 +272,21 @@ class Optimizer:
         return self._calibrated().times(self._factor)
 
     def model(self, held: Sequence[StemContents]) -> CostModel:
-        """Prices for what was observed."""
+        """The cost model for the current statistics."""
         return CostModel(self.workload(held), self._costs())
 
     def predicted(self, held: Sequence[StemContents], plan: Plan) -> PricedTree:
-        """What a plan is believed to cost."""
+        """The predicted cost of a plan."""
         return Pricing(self.model(held)).tree(plan.tree)
 
     def selectivities(self, held: Sequence[StemContents]) -> list[tuple[Condition, float]]:
-        """Of the conditions of the query."""
+        """The conditions of the query, each with its selectivity."""
         rows = [source.rows for source in self._sources(held)]
         shares = self.observed.selectivities(self._conditions, rows, self.selections())
         return list(zip(self._conditions, shares, strict=True))
 
     def selections(self) -> tuple[Selection, ...]:
-        """Those of the query that tuples were seen to take."""
+        """The selections of the query that enough tuples have taken."""
         seen = self.observed.selections
         return tuple(
             Selection(self._selections[number], seen[number].share, seen[number].seconds / seen[number].tuples)
@@ -293,7 +294,7 @@ class Optimizer:
         )
 
     def _evaluated(self) -> list[int]:
-        """The numbers in the query of the selections that tuples were seen to take."""
+        """The numbers, in the query, of the selections that enough tuples have taken."""
         return [number for number, seen in sorted(self.observed.selections.items()) if seen.tuples >= self._tuning.few]
 
     def _sources(self, held: Sequence[StemContents]) -> list[SourceLoad]:
@@ -305,7 +306,7 @@ class Optimizer:
         return sources
 
     def workload(self, held: Sequence[StemContents]) -> Workload:
-        """What was observed, as the algorithms take it."""
+        """The current statistics, in the form that the algorithms take."""
         shares, sources = [share for _, share in self.selectivities(held)], self._sources(held)
         distinct = [have.distinct for have in held if have.distinct is not None]
         grouping = None
@@ -331,7 +332,7 @@ class Optimizer:
         )
 
     def restore(self, saved: OptimizerSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self.observed.restore(saved.observed)
         self.timing.restore(saved.timing)
         self.library.restore(saved.library)

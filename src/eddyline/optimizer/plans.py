@@ -1,4 +1,4 @@
-"""What the algorithms give: a tree with its orderings, what it costs, and what else was looked at."""
+"""The results of the algorithms: a tree with its orderings, its cost, and the other plans that were considered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import inf
 from eddyline.plan.tree import Tree
 
 Orderings = Mapping[tuple[int, int], tuple[int, ...]]
-"""By (span of the operator, span of the child that starts), the spans of the other children as they are probed."""
+"""(span of the operator, span of the child that starts) -> the spans of the other children in the order of probes."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Cost:
     memory: float
 
     def dominates(self, other: Cost) -> bool:
-        """Less of one resource and no more of the other.
+        """Whether this cost is less in one resource and no more in the other.
 
         >>> Cost(1.0, 5.0).dominates(Cost(1.0, 6.0)), Cost(1.0, 5.0).dominates(Cost(2.0, 4.0))
         (True, False)
@@ -30,17 +30,18 @@ class Cost:
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """What a plan may use; None is no limit. A plan within both is *qualified*."""
+    """The CPU and memory that a plan may use; None is no limit. A plan within both limits is *qualified*."""
 
     cpu: float | None = None
     memory: float | None = None
 
     def allow(self, cost: Cost) -> bool:
-        """Whether a plan that costs so much is qualified."""
+        """Whether a plan with this cost is qualified."""
         return self.excess(cost) <= 1.0
 
     def excess(self, cost: Cost) -> float:
-        """The larger share of a limit that it uses; above 1 it is not qualified. 0 without limits."""
+        """The larger of the two shares of limits that a cost uses: above 1 the plan is not qualified. 0 without
+        limits."""
         return max(_share(cost.cpu, self.cpu), _share(cost.memory, self.memory))
 
 
@@ -55,7 +56,8 @@ def _share(used: float, limit: float | None) -> float:
 
 @dataclass(frozen=True)
 class Ordered:
-    """CPU seconds per second of all probes of an operator, and by child the order of the others."""
+    """CPU seconds per second of all probes of an operator, and for each child the order in which its tuples probe the
+    others."""
 
     cpu: float
     orders: dict[int, tuple[int, ...]]
@@ -63,7 +65,7 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Considered:
-    """A plan that an algorithm had in hand, and by which step it came to it."""
+    """A plan that an algorithm considered, and the step that led to it."""
 
     step: str
     tree: Tree
@@ -72,7 +74,7 @@ class Considered:
 
 @dataclass(frozen=True)
 class PricedPlan:
-    """A plan; `considered` are those that led to it, and `priced` is how many operators were priced on the way."""
+    """A plan. `considered` are the plans that led to it; `priced` is how many operators were priced on the way."""
 
     tree: Tree
     orderings: Orderings

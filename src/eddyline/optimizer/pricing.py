@@ -1,9 +1,9 @@
-"""Prices of plans: of operators, each computed once, and of the trees that they make.
+"""Prices of plans: of operators, each computed once, and of trees of operators.
 
-What an operator costs depends on what its children give, never on how that was made. So a `Pricing` remembers
-operators, and to price a changed tree is to price one or two of them. An operator without marks over children without
-marks is told by the spans of its children; those are what the algorithms look at by the thousand, so there is a short
-way for them (`operator`) beside that for all (operator_price.py).
+The cost of an operator depends on the tuples of its children, not on how these were made. So a `Pricing` caches
+operators, and pricing a changed tree means pricing one or two operators. The spans of its children identify an operator
+without marks over children without marks. The algorithms look at thousands of those, so `operator` prices them in a
+faster way than operator_price.py, which prices all kinds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Order = Callable[[CostModel, Sequence[int]], Ordered]
 
 
 class PricedOperator(NamedTuple):
-    """What an operator costs, the SteMs of its children included, and the orders of its probes."""
+    """The cost of an operator, including the SteMs of its children, and the orders of its probes."""
 
     cpu: float
     memory: float
@@ -44,14 +44,14 @@ class Node:
 
 
 class PricedTree:
-    """The operators of a tree by their states, each after those below it."""
+    """The operators of a tree by their states, each after the operators below it."""
 
     def __init__(self, tree: Tree, nodes: dict[int, Node]) -> None:
         self.tree, self.nodes = tree, nodes
 
     @property
     def cost(self) -> Cost:
-        """Of the whole tree, the same to the last bit in whichever order its operators are listed."""
+        """The cost of the whole tree. The order of its operators does not change a single bit of it."""
         costs = [node.cost for node in self.nodes.values()]
         return Cost(fsum(cost.cpu for cost in costs), fsum(cost.memory for cost in costs))
 
@@ -72,7 +72,7 @@ class PricedTree:
 
     @cached_property
     def above(self) -> dict[int, tuple[OperatorPrice, ChildTuples]]:
-        """By state of a child: the operator above it, and what the child gives there."""
+        """For the state of each child: the operator above it, and the tuples that the child gives to it."""
         return {
             state_of(child): (node.price, given)
             for node in self.nodes.values()
@@ -81,7 +81,7 @@ class PricedTree:
 
 
 class Pricing:
-    """Prices by one model."""
+    """Prices by one model, cached."""
 
     def __init__(self, model: CostModel, order: Order = mjoin_ordering, tuning: OptimizerTuning = DEFAULT) -> None:
         self.model, self._order, self.tuning = model, order, tuning
@@ -89,7 +89,8 @@ class Pricing:
         self._marked: dict[tuple[tuple[ChildTuples, ...], bool, bool], Node] = {}
         self._is_plain = not model.workload.selections and model.workload.grouping is None
         self.effort = 0
-        """Squares of the numbers of children of all operators priced: about what ordering them took."""
+        """The sum of squared numbers of children over all operators priced: about proportional to the work of ordering
+        them."""
 
     @property
     def priced(self) -> int:
@@ -97,7 +98,7 @@ class Pricing:
         return len(self._known) + len(self._marked)
 
     def operator(self, children: tuple[int, ...]) -> PricedOperator:
-        """What an operator without marks over these spans costs."""
+        """The price of an operator without marks over children with these spans."""
         known = self._known.get(children)
         if known is None:
             model, span, memory = self.model, sum(children), 0.0
@@ -116,16 +117,16 @@ class Pricing:
         return known
 
     def _given(self, span: int) -> ChildTuples:
-        """What gives all tuples of a span, without marks."""
+        """All tuples of a span, made by a tree without marks."""
         return ChildTuples(span, True, self.model.inside(span)) if span & (span - 1) else ChildTuples(span)
 
     def cost(self, shape: Shape) -> Cost:
-        """Of a whole tree without marks, the same to the last bit in whichever order its operators are listed."""
+        """The cost of a whole tree without marks. The order of its operators does not change a single bit of it."""
         operators = [self.operator(children) for children in shape.values()]
         return Cost(fsum(o.cpu for o in operators), fsum(o.memory for o in operators))
 
     def change(self, old: Sequence[tuple[int, ...]], new: Sequence[tuple[int, ...]]) -> Cost:
-        """By how much the cost changes if some operators are replaced by others."""
+        """The change of the cost if some operators are replaced by others."""
         before, after = [self.operator(c) for c in old], [self.operator(c) for c in new]
         return Cost(
             sum(o.cpu for o in after) - sum(o.cpu for o in before),
@@ -133,7 +134,7 @@ class Pricing:
         )
 
     def planned(self, shape: Shape, considered: Sequence[Considered] = ()) -> PricedPlan:
-        """A shape as a plan."""
+        """The plan of a shape."""
         orderings = {
             (span, child): order
             for span, children in shape.items()
@@ -142,12 +143,12 @@ class Pricing:
         return PricedPlan(tree_of(shape), orderings, self.cost(shape), tuple(considered), self.priced)
 
     def plan(self, tree: Tree, considered: Sequence[Considered] = ()) -> PricedPlan:
-        """A tree as a plan, with the marks that it has."""
+        """The plan of a tree, with its marks."""
         priced = self.tree(tree)
         return PricedPlan(canonical(tree), priced.orderings, priced.cost, tuple(considered), self.priced)
 
     def tree(self, tree: Tree) -> PricedTree:
-        """The prices of all operators of a tree, with the marks that it has."""
+        """The prices of all operators of a tree, with its marks."""
         nodes: dict[int, Node] = {}
         for operator in (*tree.below(), tree):
             given = [

@@ -1,14 +1,15 @@
-"""Refining: small changes to a plan that is not qualified yet.
+"""Refinement: small changes to a plan that is not qualified yet.
 
-The paper's algorithms only go one way, towards trees or towards the multi-way join, so a state chosen early is never
-put in question; alone they miss more than two in a hundred of the qualified plans that exhaustive search finds. Here a
-neighbour of a tree is what comes of one `group`, of one `dissolve`, or of a `dissolve` followed by a `group` in the
-operator that grew (in a binary tree: a rotation). Of all trees known, that with the smallest excess (the larger share
-of a limit) is next and its neighbours become known (best-first search), until one is qualified or the effort is spent.
+The paper's algorithms go in one direction only, towards trees or towards the multi-way join, so they never reconsider a
+state that was chosen early. Alone they miss more than two in a hundred of the qualified plans that exhaustive search
+finds. A neighbour of a tree is the result of one `group`, of one `dissolve`, or of a `dissolve` followed by a `group`
+in the operator that grew (in a binary tree: a rotation). This is a best-first search: of all known trees, the one with
+the smallest excess (the larger share of a limit) is next, and its neighbours become known, until one is qualified or
+the effort is spent.
 
-The effort is counted in neighbours looked at, and squares of the number of children of each operator that is priced for
-the first time, about what mjoin-ordering takes; so the result does not depend on the clock. Nothing is tried if what
-every plan needs is above a limit already.
+The effort counts each neighbour that is looked at and, for each operator that is priced for the first time, the square
+of its number of children, which is about the work of mjoin-ordering. So the result does not depend on the clock.
+Nothing is tried if the least that every plan needs is already above a limit.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.shapes import Shape, dissolved, grouped, states
 
 Change = tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]]
-"""Children of operators that go, and of operators that come."""
+"""The children of the operators that are removed, and of those that are added."""
 
 
 _NOTHING: Change = (), ()
 
 
 def refine(pricing: Pricing, starts: Sequence[Shape], limits: ResourceLimits) -> Iterator[tuple[Shape, Cost]]:
-    """The trees that were looked at, each the nearest to the limits of those that were known."""
+    """The trees that were looked at, in the order of the search."""
     if not limits.allow(_least(pricing.model)):
         return
     tuning, is_small = pricing.tuning, pricing.model.size <= pricing.tuning.small_sources
@@ -57,7 +58,7 @@ def refine(pricing: Pricing, starts: Sequence[Shape], limits: ResourceLimits) ->
 
 
 def _least(model: CostModel) -> Cost:
-    """What every plan needs: rows are held, built and forgotten, and results are made."""
+    """The least cost of any plan: rows are held, built and released, and results are made."""
     sources, costs = model.workload.sources, model.costs
     cpu = sum(source.rate for source in sources) * (costs.insert_row + costs.delete_row)
     memory = sum(source.rows * source.row_bytes for source in sources)
@@ -65,7 +66,7 @@ def _least(model: CostModel) -> Cost:
 
 
 def neighbours(pricing: Pricing, shape: Shape) -> Iterator[tuple[Shape, Cost]]:
-    """All trees that one change makes of one."""
+    """All trees that result from one change of a tree, with their costs."""
     for change in _changes(shape):
         changed = _changed(shape, change)
         yield changed, pricing.cost(changed)

@@ -1,9 +1,10 @@
-"""Trees as the algorithms change them: for each operator's span the spans of its children.
+"""Shapes: trees in the form that the algorithms change. A shape maps each operator's span to the spans of its children.
 
-Two changes lead from any tree to any other: `group` puts two children of an operator into a new one below it (a state
-more), `dissolve` gives the children of an operator to the one above it (a state less). Each touches two operators only.
+Two changes lead from any tree to any other. `group` puts two children of an operator into a new operator below it (one
+more state); `dissolve` gives the children of an operator to the one above it (one state less). Each changes only two
+operators.
 
-A shape has no marks; with them a tree stays a `Tree` (plan/tree.py).
+A shape has no marks; a tree with marks stays a `Tree` (plan/tree.py).
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from dataclasses import replace
 from eddyline.plan.tree import Tree, parse_tree, span_of
 
 Shape = Mapping[int, tuple[int, ...]]
-"""By span of the operator, the spans of its children in increasing order."""
+"""Span of an operator -> the spans of its children in increasing order."""
 
 
 def mjoin_shape(sources: int) -> Shape:
-    """One operator over all."""
+    """The shape of a multi-way join: one operator over all sources."""
     return {(1 << sources) - 1: tuple(1 << i for i in range(sources))}
 
 
 def shape_of(tree: Tree) -> Shape:
-    """A tree as a shape.
+    """The shape of a tree.
 
     >>> shape_of(Tree((Tree((0, 1)), 2)))
     {3: (1, 2), 7: (3, 4)}
@@ -32,7 +33,7 @@ def shape_of(tree: Tree) -> Shape:
 
 
 def tree_of(shape: Shape) -> Tree:
-    """A shape as a tree.
+    """The tree of a shape.
 
     >>> tree_of({7: (3, 4), 3: (1, 2)})
     Tree(children=(Tree(children=(0, 1)), 2))
@@ -46,7 +47,7 @@ def tree_of(shape: Shape) -> Tree:
 
 
 def canonical(tree: Tree) -> Tree:
-    """The same for trees that differ only in the order of children; marks stay.
+    """A form that is the same for trees that differ only in the order of children; marks stay.
 
     >>> canonical(Tree((2, Tree((1, 0), grouped=True))))
     Tree(children=(Tree(children=(0, 1), grouped=True), 2))
@@ -56,12 +57,12 @@ def canonical(tree: Tree) -> Tree:
 
 
 def is_marked(tree: Tree) -> bool:
-    """Whether an operator of it groups, or holds selections back."""
+    """Whether an operator of the tree groups or holds selections back."""
     return any(t.late or t.grouped for t in tree.below())
 
 
 def tree_text(tree: Tree) -> str:
-    """A tree with numbers for its sources, to be saved.
+    """A tree as text, with numbers for its sources.
 
     >>> tree_text(Tree((Tree((0, 1), late=True), 2)))
     '((0 1)! 2)'
@@ -70,7 +71,7 @@ def tree_text(tree: Tree) -> str:
 
 
 def tree_of_text(text: str) -> Tree:
-    """What `tree_text` gave.
+    """The tree that `tree_text` wrote.
 
     >>> tree_of_text("((0 1)! 2)")
     Tree(children=(Tree(children=(0, 1), late=True), 2))
@@ -80,23 +81,23 @@ def tree_of_text(text: str) -> Tree:
 
 
 def grouped(children: tuple[int, ...], left: int, right: int) -> tuple[int, ...]:
-    """The children of an operator once two of them are one."""
+    """The children of an operator after two of them are grouped into one."""
     return tuple(sorted([*(c for c in children if c not in (left, right)), left | right]))
 
 
 def group(shape: Shape, operator: int, left: int, right: int) -> dict[int, tuple[int, ...]]:
-    """A new operator for two children of one that has more than two."""
+    """Put two children of an operator, which has more than two, into a new operator below it."""
     pair = (left, right) if left < right else (right, left)
     return {**shape, operator: grouped(shape[operator], left, right), left | right: pair}
 
 
 def dissolved(shape: Shape, operator: int, child: int) -> tuple[int, ...]:
-    """The children of an operator once those of an operator below it are its own."""
+    """The children of an operator after an operator below it is dissolved into it."""
     return tuple(sorted([*(c for c in shape[operator] if c != child), *shape[child]]))
 
 
 def dissolve(shape: Shape, operator: int, child: int) -> dict[int, tuple[int, ...]]:
-    """The operator `child` becomes part of the one above it."""
+    """Dissolve the operator `child` into the one above it."""
     changed = {**shape, operator: dissolved(shape, operator, child)}
     del changed[child]
     return changed

@@ -1,7 +1,7 @@
-"""What a rule of the optimizer is told, and what it answers.
+"""The situation that a rule of the optimizer gets, and the proposal that it returns.
 
-A situation is made once for each time that the optimizer looks for a plan. It has one `Pricing`, so all that rules
-compare is compared by the same prices, and what one rule priced is known to the next.
+A situation is made each time that the optimizer looks for a plan. It has one `Pricing`, so all rules compare plans by
+the same prices, and share the prices that are computed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eddyline.plan.tree import Tree
 
 @dataclass(frozen=True)
 class Proposal:
-    """A plan, and why it is proposed now; `sure` if it was measured to be better, so that it needs no trial."""
+    """A plan, and the reason why it is proposed now. `sure`: it was measured to be better, so it needs no trial."""
 
     plan: PricedPlan
     why: str
@@ -28,34 +28,34 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Situation:
-    """The current plan, its prices, and what has happened."""
+    """The current plan, its prices, and the events since the last look."""
 
     tree: Tree
     pricing: Pricing
     limits: ResourceLimits
     why: str
-    """Why it is time to propose something."""
+    """The reason why it is time to propose a plan."""
     changed: str
     """The statistics that have changed, in words."""
     cpu: float
-    """CPU seconds per second of event time that the current plan takes, as measured; 0 if not known."""
+    """CPU seconds per second of event time that the current plan takes, as measured; 0 if unknown."""
     is_better: Callable[[Cost, Cost], bool]
-    """Whether the second cost is worth leaving the first."""
+    """Whether the second cost is so much better that leaving a plan with the first may pay."""
     is_lost: Callable[[Tree], bool]
-    """Whether a tree was tried, was worse, and is not to be tried again yet."""
+    """Whether a tree was tried, was worse, and must not be tried again yet."""
     algorithm: str
     """The setting `optimizer`."""
     clock: Callable[[], float]
     lost_trial: Trial | None = None
-    """The trial of the current plan, if it is over and the plan lost."""
+    """The trial of the current plan, if it has ended and the plan lost."""
     goal: Tree | None = None
-    """Where the steps of a change lead to, if there are more to come."""
+    """The target of a change in several steps, if steps are left."""
     remembered: Remembered | None = None
     """The plan that the library has for these statistics."""
     looking: bool = False
     """Whether it is time for a search."""
     best: Proposal | None = None
-    """What the rules before this one have found."""
+    """The best proposal of the rules before this one."""
 
     @cached_property
     def current(self) -> PricedPlan:
@@ -63,5 +63,5 @@ class Situation:
         return self.pricing.plan(self.tree)
 
     def rank(self, cost: Cost) -> tuple[float, float, float]:
-        """How much is wrong with a cost: what is above a limit first, then CPU."""
+        """A key that sorts costs from best to worst: by the excess over limits, then by CPU, then by memory."""
         return max(1.0, self.limits.excess(cost)), cost.cpu, cost.memory

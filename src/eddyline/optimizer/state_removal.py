@@ -1,11 +1,11 @@
 """state-removal: from a tree towards the multi-way join, a state at a time, until the plan is qualified.
 
 Each step dissolves the operator whose state has the smallest ratio of additional CPU to freed memory. The ratio may be
-negative: a state that costs more to keep than to compute again is a loss in both. Where memory is freed at no
-additional CPU the more CPU is saved the better, so among ratios below zero the CPU alone decides. (Memory may also
-grow, where the operator above then needs more indexes; such a state is the last to go.)
+negative: keeping such a state costs more CPU than computing its tuples again, and memory as well. Where memory is freed
+at no additional CPU, the state whose removal saves most CPU is best; so among negative ratios the CPU alone decides.
+Memory may also grow, if the operator above then needs more indexes; such a state is removed last.
 
-Prices of operators are remembered (shapes.py): a step changes two operators, and only their neighbours are new.
+Prices of operators are cached (pricing.py): a step changes two operators, and only their neighbours are new.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eddyline.optimizer.shapes import Shape, dissolve, dissolved, states
 
 
 def state_removal(pricing: Pricing, shape: Shape) -> Iterator[tuple[Shape, Cost]]:
-    """The trees it comes to after each removal, the last a multi-way join; the caller stops when one will do."""
+    """The trees after each removal; the last is a multi-way join. The caller stops when a tree is good enough."""
     while len(shape) > 1:
         changes = {
             (operator, child): pricing.change([shape[operator], shape[child]], [dissolved(shape, operator, child)])

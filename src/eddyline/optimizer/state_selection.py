@@ -1,13 +1,14 @@
 """state-selection: from the multi-way join towards trees, a state at a time, until the plan is qualified.
 
-A candidate is a pair of children of the top operator; joining them below it makes a state, and tuples of the others
-need not join them again. The paper takes the pair with the best ratio of frequency (how often the edge is in the
-orderings) to weight (how large the state is) that lowers the CPU at all. We know more: where a pair is probed one after
-the other, the orderings say what these probes cost, and that is what a state would save. So candidates are ordered by
-the CPU that they should save per byte, the first few are priced, and the best of them is taken.
+A candidate is a pair of children of the top operator. An operator for the pair below the top makes a state, and tuples
+of the other children no longer join the pair themselves. The paper takes, of the pairs that lower the CPU at all, the
+one with the best ratio of frequency (how often the edge is in the orderings) to weight (how large the state is). We
+know more: where a pair is probed one after the other, the orderings tell what these probes cost, and a state would save
+that. So candidates are sorted by the CPU per byte that they should save, the first few are priced, and the best of them
+is taken.
 
-After each selection operators are merged: if a state below costs both CPU and memory to keep, it goes. This may make
-operators of three and more children below the top.
+After each selection operators are merged: a state below the new operator is removed if keeping it costs both CPU and
+memory. This may make operators of three and more children below the top.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from eddyline.optimizer.shapes import Shape, dissolve, dissolved, group, grouped
 
 
 def state_selection(pricing: Pricing, shape: Shape) -> Iterator[tuple[Shape, Cost]]:
-    """The trees it comes to after each selection, each with less CPU; the caller stops when one will do."""
+    """The trees after each selection, each with less CPU. The caller stops when a tree is good enough."""
     top = max(shape)
     while len(shape[top]) > 2:
         pair = _best(pricing, shape[top])
@@ -34,7 +35,7 @@ def state_selection(pricing: Pricing, shape: Shape) -> Iterator[tuple[Shape, Cos
 
 
 def _best(pricing: Pricing, children: tuple[int, ...]) -> tuple[int, int] | None:
-    """The pair that saves most CPU per byte among the first that save any."""
+    """The pair that saves most CPU per byte among the first candidates that save any; None if none does."""
     best, best_ratio = None, 0.0
     for number, pair in enumerate(_candidates(pricing, children)):
         if number >= pricing.tuning.candidates and best is not None:
@@ -47,7 +48,7 @@ def _best(pricing: Pricing, children: tuple[int, ...]) -> tuple[int, int] | None
 
 
 def _candidates(pricing: Pricing, children: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Pairs by the CPU per byte that a state for them should save."""
+    """The pairs, sorted by the CPU per byte that a state for them should save."""
     model = pricing.model
     saved: dict[tuple[int, int], float] = {}
     for start, order in pricing.operator(children).ordered.orders.items():
@@ -68,7 +69,8 @@ def _candidates(pricing: Pricing, children: tuple[int, ...]) -> list[tuple[int, 
 
 
 def _spared(model: CostModel, reached: int, left: int, right: int) -> float:
-    """What two probes one after the other cost above one probe of their state, if tuples come once a second."""
+    """The cost of two consecutive probes minus the cost of one probe of their state, if tuples are replaced once a
+    second."""
     here, between = model.live(reached), model.live(reached | left)
     probes = here * model.probe(model.link(reached, left)[1], left)
     probes += between * (model.costs.match + model.probe(model.link(reached | left, right)[1], right))
@@ -77,12 +79,12 @@ def _spared(model: CostModel, reached: int, left: int, right: int) -> float:
 
 
 def _kept(model: CostModel, span: int) -> float:
-    """CPU to keep a state."""
+    """CPU to keep a state up to date."""
     return model.stem_cpu(span, model.whole)
 
 
 def merged(pricing: Pricing, shape: Shape, operator: int) -> Shape:
-    """PricedOperator merging: the operators below one become part of it where that costs no more of either resource."""
+    """Operator merging: dissolve the operators below one where that costs no more of either resource."""
     for child in shape[operator]:
         if child & (child - 1):
             change = pricing.change([shape[operator], shape[child]], [dissolved(shape, operator, child)])

@@ -1,6 +1,6 @@
-"""The two strategies: mjoin-init starts with the multi-way join and adds states, bjtree-init starts with a binary tree
-and removes states, each until a plan is qualified. mjoin-init also stops when the memory is spent. Where neither the
-algorithms of the paper nor what they passed on their way will do, small changes are tried (refine.py).
+"""The two strategies. mjoin-init starts with the multi-way join and adds states; bjtree-init starts with a binary tree
+and removes states. Each stops at a qualified plan; mjoin-init also stops when the memory is used up. If no plan on the
+way is qualified, small changes are tried (refine.py).
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from eddyline.optimizer.state_selection import state_selection
 
 
 class _Path:
-    """The plans a strategy came to."""
+    """The plans that a strategy came to."""
 
     def __init__(self, pricing: Pricing, limits: ResourceLimits) -> None:
         self._pricing, self._limits = pricing, limits
         self._steps: list[tuple[str, Shape, Cost]] = []
 
     def take(self, step: str, shape: Shape, cost: Cost) -> bool:
-        """One more; whether it is qualified."""
+        """Add a plan; returns whether it is qualified."""
         self._steps.append((step, shape, cost))
         return self._limits.allow(cost)
 
     def refined(self) -> PricedPlan:
-        """After small changes to the plans so far, those that came nearest first."""
+        """The plan after small changes to the plans so far, those nearest to the limits first."""
         for shape, cost in refine(self._pricing, [shape for _, shape, _ in self._nearest_first()], self._limits):
             self.take("refine", shape, cost)
         return self.planned()
 
     def planned(self) -> PricedPlan:
-        """The qualified plan, or the one that comes nearest to it."""
+        """The qualified plan, or the one nearest to the limits."""
         considered = [Considered(step, tree_of(shape), cost) for step, shape, cost in self._steps]
         return self._pricing.planned(self._nearest_first()[0][1], considered)
 

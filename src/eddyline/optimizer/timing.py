@@ -1,18 +1,18 @@
-"""When to optimize: data-driven, memory-driven, refined, and a mixture of them (dissertation, 26.1).
+"""Decides when to optimize: data-driven, memory-driven, refined, and a mixture of them (dissertation, 26.1).
 
-*data*: an interval has passed and a statistic has changed by more than a threshold since a plan was last looked for.
-*memory*: state comes near its limit, or the input queues grow steadily. *refined*: also when queues inside the plan
-grow steadily, or CPU per second of event time stays above its limit. *auto*: any of them.
+*data*: an interval has passed, and a statistic has changed by more than a threshold since the last look. (To look means
+to search for a plan.) *memory*: the state comes near its limit, or the input queues grow steadily. *refined*: also when
+queues inside the plan grow steadily, or when CPU per second of event time stays above its limit. *auto*: any of these.
 
-A slot takes in all that waits for it before a batch ends, so what was in a queue is what went through it in a batch:
-of the input the rows, inside the plan the tuples of several sources.
+A slot takes in all waiting rows before a batch ends. So the size of a queue is what went through it in a batch: rows
+for the input, and tuples of several sources for queues inside the plan.
 
-Neither noise nor distress causes thrashing. Between two looks there is an interval. It grows while looking finds that
-no statistic has changed, and is short again when the CPU that is taken, which costs nothing to know, has changed. What
-*presses* (all but *data*) does not wait for the grown interval and does not ask what has changed, since costs are
-corrected by what was measured; but if nothing has changed, it is twice as long until it is heard again, until nothing
-has pressed for a whole window. Glances at the library grow apart too, but not so far: what was seen before is to be
-noticed soon.
+Neither noise nor overload causes thrashing. There is an interval between two looks. It doubles whenever a look finds
+that no statistic has changed, and it is short again when the measured CPU has changed, which costs nothing to know. A
+*pressing* reason (all but *data*) does not wait for the grown interval and does not ask whether a statistic has
+changed, because measurements correct the costs. But if nothing has changed, the time until the next pressing reason
+counts doubles; it is reset after a whole window without one. The interval between glances at the library grows too, but
+not as far, so that known statistics are noticed soon.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from eddyline.optimizer.trend import Trend
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 
 GLANCE = "statistics were seen before"
-"""Why a plan is taken from the library, without a search."""
+"""The reason for taking a plan from the library, without a search."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """CPU seconds of a batch, bytes held, and the limits (None is no limit); how many of the seconds went to
-    selections, and how many tuples went through queues inside the plan."""
+    """The CPU seconds of a batch, the bytes held, and their limits (None is no limit); the seconds spent on selections;
+    and the number of tuples that went through queues inside the plan."""
 
     seconds: float
     bytes: int
@@ -42,7 +42,7 @@ class Usage:
 
 
 class TimingSnapshot(Snapshot, frozen=True):
-    """Everything that `Timing` counts, under the names that it has there."""
+    """All counters of `Timing`, under the same names."""
 
     event_time: int | None
     rows: int
@@ -68,16 +68,16 @@ class TimingSnapshot(Snapshot, frozen=True):
 
 
 class Timing:
-    """Of one slot; windows are `longest` seconds."""
+    """Decides for one slot. The longest window is `longest` seconds."""
 
     def __init__(self, longest: float, when: str = "auto", tuning: OptimizerTuning = DEFAULT) -> None:
         self._longest, self._when, self._tuning = longest, when, tuning
         self._event_time: int | None = None
         self._rows = self._rows_then = self._rows_glanced = 0
         self._seconds = self._calm = 0.0
-        """Of event time: since the start, and since anything pressed."""
+        """Seconds of event time since the start, and since the last pressing reason."""
         self._cpu: list[float] = []
-        """CPU seconds per second of event time, lately: in all, and for selections. Empty if not known."""
+        """Recent CPU seconds per second of event time: in all, and for selections. Empty if unknown."""
         self._spent, self._over = [0.0, 0.0], 0.0
         self._near = False
         self._input, self._between = Trend(None, self._tuning), Trend(None, self._tuning)
@@ -86,38 +86,38 @@ class Timing:
         """The CPU when the interval last grew."""
         self._then: dict[str, float] = {}
         self.held = self.changes = 0
-        """Bytes after the last batch, and how often statistics have changed."""
+        """Bytes held after the last batch, and how often statistics have changed."""
         self._since = self._stretch = 0.0
-        """Event time when they last did, and how long they had not before."""
+        """The event time of the last change of statistics, and how long they had been stable before it."""
 
     @property
     def started(self) -> bool:
-        """Whether event time is known: what came before lies in no stretch of it."""
+        """Whether event time is known. Rows that arrived before that belong to no stretch of event time."""
         return self._event_time is not None
 
     @property
     def looked(self) -> bool:
-        """Whether a plan was ever looked for."""
+        """Whether there was a first look."""
         return bool(self._then)
 
     @property
     def cpu(self) -> float:
-        """CPU seconds per second of event time, lately; 0 if not known."""
+        """Recent CPU seconds per second of event time; 0 if unknown."""
         return self._cpu[0] if self._cpu else 0.0
 
     @property
     def seconds(self) -> float:
-        """Of event time since the start."""
+        """Seconds of event time since the start."""
         return self._seconds
 
     @property
     def stable(self) -> float:
-        """Seconds for which statistics stay what they are, as far as can be said: as long as they do, or did before
-        the last change."""
+        """How long statistics are expected to stay the same, in seconds: as long as they have been stable now, or were
+        before the last change, whichever is longer."""
         return max(self._seconds - self._since, self._stretch)
 
     def passed(self, event_time: int | None, rows: int, usage: Usage) -> float:
-        """A batch came to this event time; the seconds that passed."""
+        """Take into account a batch that reached this event time; returns the seconds of event time that passed."""
         self._rows += rows
         now = usage.seconds, usage.selecting
         self._spent = [old + new for old, new in zip(self._spent, now, strict=True)]
@@ -146,7 +146,7 @@ class Timing:
 
     @property
     def pressing(self) -> str | None:
-        """What asks for another plan whatever the statistics say."""
+        """A reason to look for another plan whatever the statistics say; None if there is none."""
         if self._when == "data":
             return None
         if self._near:
@@ -161,7 +161,8 @@ class Timing:
         return None
 
     def due(self, library: bool = False) -> str | None:
-        """Why it is time to look for a plan; None if it is not. With a `library` also why to look only there."""
+        """The reason why it is time to look for a plan; None if it is not. With a `library`, the reason may be GLANCE:
+        look only there."""
         tuning, interval = self._tuning, self._tuning.interval_rows
         if self._seconds < tuning.first_windows * self._longest or self._rows < tuning.first_rows:
             return None
@@ -176,7 +177,7 @@ class Timing:
         return GLANCE if driven and library and glanced >= self._glance * interval else None
 
     def differs(self, figures: Mapping[str, float]) -> str:
-        """What changed since the last look, for people."""
+        """The statistics that have changed since the last look, for display; empty if none has."""
         threshold = self._tuning.threshold
         return ", ".join(
             f"{name} {self._then[name]:.3g} -> {value:.3g}"
@@ -185,8 +186,8 @@ class Timing:
         )
 
     def changed(self, figures: Mapping[str, float]) -> str:
-        """What changed since the last look, for people; then this is the last look. Empty if nothing did, and the next
-        look is further off."""
+        """Record a look, and return the statistics that have changed since the last one, for display. If none has, the
+        result is empty, and the next look is further off."""
         first, said, pressing = not self._then, self.differs(figures), self.pressing
         self._rows_then = self._rows
         self._input, self._between = Trend(None, self._tuning), Trend(None, self._tuning)
@@ -201,16 +202,17 @@ class Timing:
         return "the first look" if first else said
 
     def glanced(self) -> None:
-        """The library had nothing that is worth it; the next look is when it would have been, and the next glance is
-        further off."""
+        """Record a glance at the library that found no plan worth taking. The next look does not move; the next glance
+        is further off."""
         self._rows_glanced, self._glance = self._rows, min(2 * self._glance, self._tuning.longest_glance)
 
     def new_plan(self) -> None:
-        """What the plan before took says nothing of this one."""
+        """Forget the CPU of the previous plan: it tells nothing about the new one."""
         self._cpu, self._spent, self._over, self._quiet = [], [0.0, 0.0], 0.0, 0.0
 
     def factor(self, predicted: float, known: float) -> float:
-        """What the current plan takes, without selections, over what was predicted for it."""
+        """The CPU that the current plan takes without selections, divided by the prediction; `known` if either is
+        unknown."""
         taken = self._cpu[0] - self._cpu[1] if self._cpu else 0.0
         return taken / predicted if predicted > 0.0 and taken > 0.0 else known
 
@@ -241,7 +243,7 @@ class Timing:
         )
 
     def restore(self, saved: TimingSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self._event_time, self._near, self._then = saved.event_time, saved.near, dict(saved.then)
         self._rows, self._rows_then, self._rows_glanced = saved.rows, saved.rows_then, saved.rows_glanced
         self._seconds, self._calm, self._over = saved.seconds, saved.calm, saved.over

@@ -1,7 +1,7 @@
-"""Whether a queue grows steadily: a trend that holds, not a jump.
+"""Tells whether a queue grows steadily, as opposed to a jump.
 
-The last batches are taken in parts of a few batches each, and every part must have more than the one before. A jump
-makes at most two parts larger than the one before, so it is no trend; nor is what grows and falls.
+The last batches are divided into parts of a few batches each, and each part must be larger than the one before. A jump
+makes at most two parts larger than the one before, so it does not count; neither does a queue that grows and shrinks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 
 
 class Trend:
-    """Of the sizes of one queue, batch by batch.
+    """The trend of the sizes of one queue, batch by batch.
 
     >>> trend = Trend([10.0 * 1.1**n for n in range(12)])
     >>> trend.steady, Trend([10.0] * 6 + [40.0] * 6).steady
@@ -25,11 +25,11 @@ class Trend:
         self._all = tuning.trend_parts * tuning.trend_batches
 
     def add(self, size: float) -> None:
-        """What was in the queue in one more batch."""
+        """Add the size of the queue in one more batch."""
         self.sizes = [*self.sizes[1 - self._all :], size]
 
     @property
     def steady(self) -> bool:
-        """Whether it has grown all the time."""
+        """Whether the queue has grown from each part to the next."""
         parts = [sum(self.sizes[at : at + self._each]) for at in range(0, len(self.sizes), self._each)]
         return len(self.sizes) == self._all and all(self._grows * a < b for a, b in pairwise(parts))

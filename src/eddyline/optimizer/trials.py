@@ -1,9 +1,9 @@
-"""Plans that were taken are on trial: one that takes more CPU than the plan before it is left again.
+"""Trials of new plans: a plan that takes more CPU than the plan before it is left again.
 
-A trial lasts a window, and some batches. What the plan takes then is compared with what the one before took when it was
-left, if statistics are what they were; if they are not, nothing can be said. A tree that lost is not taken again until
-statistics have changed, and for some windows, twice as many each time: whatever the model believes, a slot does not go
-to and fro. One that won its trial is as good as any other again.
+A trial lasts a window, and at least some batches. Then the CPU of the plan is compared with that of the plan before, as
+measured when it was left. If statistics have changed meanwhile, the trial decides nothing. A tree that lost is not
+taken again until statistics have changed, and not for some windows; their number doubles with each loss. So a slot does
+not alternate between plans, whatever the model predicts. A tree that wins a trial has its losses forgotten.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from eddyline.plan.tree import Tree
 
 @dataclass(frozen=True)
 class Trial:
-    """A plan in place of another, which took this CPU; `began` is when, in seconds of event time, None before."""
+    """A plan that replaced another, which took this CPU. `began` is the start in seconds of event time; None before
+    it."""
 
     old: Tree
     new: Tree
@@ -30,8 +31,8 @@ class Trial:
 
 @dataclass(frozen=True)
 class Lost:
-    """How often a tree lost, and when it may be taken again: after this time, and once statistics have changed more
-    often than this."""
+    """How often a tree lost, and when it may be taken again: after the time `until`, and once statistics have changed
+    more than `changes` times."""
 
     times: int
     until: float
@@ -39,7 +40,7 @@ class Lost:
 
 
 class TrialSnapshot(Snapshot, frozen=True):
-    """A trial; trees are texts."""
+    """A trial, with trees as text."""
 
     old: str
     new: str
@@ -66,7 +67,7 @@ class TrialsSnapshot(Snapshot, frozen=True):
 
 
 class Trials:
-    """Of one slot; windows are `longest` seconds."""
+    """The trials of one slot. The longest window is `longest` seconds."""
 
     def __init__(self, longest: float, tuning: OptimizerTuning = DEFAULT) -> None:
         self._longest, self._tuning = longest, tuning
@@ -74,16 +75,16 @@ class Trials:
         self._lost: dict[Tree, Lost] = {}
 
     def begin(self, old: Tree, new: Tree, cpu: float, changes: int) -> None:
-        """Another plan was taken; `changes` is how often statistics have changed so far."""
+        """Prepare the trial of a plan that was taken; `changes` is how often statistics have changed so far."""
         self.now = Trial(canonical(old), canonical(new), cpu, changes) if cpu > 0.0 else None
 
     def new_plan(self, tree: Tree, time: float) -> None:
-        """The plan has been changed."""
+        """Start the trial if the slot has changed to the plan on trial; cancel it otherwise."""
         trial = self.now
         self.now = replace(trial, began=time) if trial is not None and trial.new == canonical(tree) else None
 
     def batch(self) -> None:
-        """One more went through."""
+        """Count a batch."""
         if self.now is not None and self.now.began is not None:
             self.now = replace(self.now, batches=self.now.batches + 1)
 
@@ -96,7 +97,8 @@ class Trials:
         return is_long and trial.batches >= tuning.trial_batches
 
     def verdict(self, limit: float, cpu: float, time: float, changes: int) -> bool:
-        """Whether, in the trial that is over, the plan takes more than `limit` times what the one before took."""
+        """End the trial. Returns whether the plan lost: whether it takes more than `limit` times the CPU of the one
+        before."""
         trial, self.now = self.now, None
         assert trial is not None
         if trial.changes != changes:
@@ -109,7 +111,7 @@ class Trials:
         return True
 
     def lost(self, tree: Tree, time: float, changes: int) -> bool:
-        """Whether a tree is not to be taken now."""
+        """Whether a tree must not be taken now because it lost a trial."""
         known = self._lost.get(canonical(tree))
         return known is not None and (time < known.until or changes <= known.changes)
 
@@ -122,7 +124,7 @@ class Trials:
         )
 
     def restore(self, saved: TrialsSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self.now = None if saved.now is None else _restored(saved.now)
         self._lost = {tree_of_text(known.tree): Lost(known.times, known.until, known.changes) for known in saved.lost}
 

@@ -1,8 +1,9 @@
-"""What the optimizer is told of a query and its data: sources with rates and sizes, and predicates between them.
+"""The workload that the optimizer plans for: sources with rates and sizes, and predicates between them.
 
-Rates are rows per second of event time that are built. `rows` is what a base SteM holds: rate times window for a
-stream, all of it for a table. A row is replaced every rows / rate seconds; its inverse, the *turnover*, is all that the
-flows need to know of time (see cost_model.py), so windows in rows and windows that never close are no special case.
+A rate is the number of rows built per second of event time. `rows` is the content of a base SteM: rate times window for
+a stream, all rows for a table. A row is replaced every rows / rate seconds. The inverse, the *turnover*, is the only
+property of time that flows depend on (see cost_model.py), so windows in rows and windows that never close are no
+special case.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from enum import IntEnum
 from math import inf, isfinite, prod
 
 SMALLEST = 1e-9
-"""Rows in a window that is next to nothing: a window of 0 seconds still lets rows of the same time meet."""
+"""The least number of rows in a window: a window of 0 seconds still lets rows of the same time meet."""
 
 
 class Access(IntEnum):
@@ -35,7 +36,7 @@ class SourceLoad:
     rate: float
     rows: float
     row_bytes: float = 64.0
-    """Of a row that is held, without its indexes."""
+    """Bytes of a held row, without its indexes."""
 
     def __post_init__(self) -> None:
         for value in (self.rate, self.rows, self.row_bytes):
@@ -46,28 +47,28 @@ class SourceLoad:
 
     @classmethod
     def stream(cls, rate: float, window: float, row_bytes: float = 64.0) -> SourceLoad:
-        """Rows that live for `window` seconds."""
+        """A stream whose rows live for `window` seconds."""
         return cls(rate, max(rate * window, SMALLEST if rate else 0.0), row_bytes)
 
     @classmethod
     def table(cls, rows: float, row_bytes: float = 64.0) -> SourceLoad:
-        """Rows that are there from the start."""
+        """A table, whose rows exist from the start."""
         return cls(0.0, rows, row_bytes)
 
     @property
     def turnover(self) -> float:
-        """How often per second it is replaced: 1 / window; 0 for a table."""
+        """How often per second the rows are replaced: 1 / window; 0 for a table."""
         return self.rate / self.rows if self.rate else 0.0
 
 
 @dataclass(frozen=True)
 class JoinEdge:
-    """All that is asked between two sources: `selectivity` is the share of pairs within the windows that match.
+    """All predicates between two sources: `selectivity` is the share of pairs within the windows that match.
 
-    `indexes` are numbers of the index of `left` and of the index of `right` that serve it: edges with the same number
-    at a source share that index. Without numbers the edge has indexes of its own. `classes` are the classes of equal
-    columns among what is asked, (class, selectivity) each, part of the selectivity: between two spans a class counts
-    once, however many edges have it.
+    `indexes` are the numbers of the index of `left` and the index of `right` that serve the edge: edges with the same
+    number at a source share that index. Without numbers the edge has indexes of its own. `classes` are the classes of
+    equal columns among the predicates, each as (class, selectivity); the selectivity of the edge includes them. Between
+    two spans a class counts once, however many edges have it.
     """
 
     left: int
@@ -79,7 +80,7 @@ class JoinEdge:
 
     @property
     def parts(self) -> tuple[tuple[int | None, float], ...]:
-        """Its classes, and what is left without them.
+        """Its classes, and the rest of the selectivity without them.
 
         >>> JoinEdge(0, 1, 0.05, classes=((7, 0.1),)).parts
         ((7, 0.1), (None, 0.5))
@@ -91,7 +92,7 @@ class JoinEdge:
 @dataclass(frozen=True)
 class Selection:
     """A condition that is evaluated tuple by tuple, at a price: the share of tuples of `span` that pass it, and the
-    seconds that one takes."""
+    seconds per tuple."""
 
     span: int
     selectivity: float
@@ -100,27 +101,27 @@ class Selection:
 
 @dataclass(frozen=True)
 class GroupingLoad:
-    """What the group-by costs, and what a part of it saves that is done before a join (`+`)."""
+    """The cost of the group-by, and the saving by doing a part of it before a join (`+`)."""
 
     groups: Callable[[int, int], float]
-    """How many tuples of a span are told apart, given the selections (a bit mask) that they have passed."""
+    """The number of groups among the tuples of a span that have passed these selections (a bit mask)."""
     slices: float
-    """How often per second of event time rows of a stream are taken in: a tuple is put together with others of its
-    packet alone, and a slice of the input makes at least one packet."""
+    """How often per second of event time a slice of rows of a stream is taken in. Tuples are grouped only within a
+    packet, and each slice of the input makes at least one packet."""
     packet: float
-    """Tuples of the largest packet."""
+    """The most tuples of a packet."""
     columns: int = 1
-    """What a tuple that stands for several carries: its weight, and states of aggregates."""
+    """Columns that a tuple with a weight carries: the weight, and the states of aggregates."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """At most one edge for a pair of sources; pairs without one are products.
+    """Sources, and at most one edge for each pair of them; pairs without an edge are products.
 
     `joint` corrects for predicates over more than two sources and for predicates that are not independent: (span,
-    factor) multiplies the size of every span that contains that one. `bounded` are the pairs of sources, as spans,
-    whose event times WHERE compares: the engine takes a probe between them for one that a predicate decides. `grouping`
-    is None in a query that has no group-by a part of which can be done early.
+    factor) multiplies the size of every span that contains that span. `bounded` are the pairs of sources, as spans,
+    whose event times WHERE compares: the engine treats a probe between them as one with a predicate. `grouping` is None
+    in a query without a group-by, or with one that cannot be done early.
     """
 
     sources: tuple[SourceLoad, ...]
@@ -149,7 +150,7 @@ class Workload:
                 raise ValueError(f"{selection}: a share above 0 passes, and a tuple takes some time")
 
     def figures(self) -> dict[str, float]:
-        """What must change for another plan to become better, by name."""
+        """The statistics, by name, of which at least one must change for another plan to become better."""
         rates = {f"rate {number}": source.rate for number, source in enumerate(self.sources)}
         edges = {f"selectivity {e.left}-{e.right}": e.selectivity for e in self.edges}
         return rates | edges | {f"selection {n}": s.selectivity for n, s in enumerate(self.selections)}

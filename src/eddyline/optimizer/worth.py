@@ -1,9 +1,9 @@
-"""Whether another plan is worth the change, and which way leads there.
+"""Decides whether another plan is worth the change, and which way leads to it.
 
-A plan is *better* that takes less CPU by a good share, or that is within the limits where the current plan is not.
-The better plan is taken if it saves more, while statistics stay as they are, than the change takes (a limit does not
-ask for that), if there is room for both plans, and if the plan did not lose a trial. How long statistics stay is not
-known: the model assumes as long as they have stayed so far, and some windows at least.
+A plan is *better* if it takes less CPU by a good share, or if it is within the limits and the current plan is not. The
+better plan is taken if three conditions hold. It saves more, while statistics stay the same, than the change costs;
+this is not asked of a plan that keeps a limit. There is memory for both plans. The plan has not lost a trial. How long
+statistics will stay the same is unknown: the model assumes as long as they have so far, and at least some windows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MICROS = 1e6
 
 
 class Worth:
-    """Of the plans of one query; windows are seconds, None where they are not what ends the life of a row."""
+    """Judges plans of one query. Windows are in seconds; None if the life of a row does not end by time."""
 
     def __init__(
         self,
@@ -41,21 +41,21 @@ class Worth:
             0.0 if s.stream.is_table else None if s.window.kind is WindowKind.ROWS else window or inf
             for s, window in zip(sources, windows, strict=True)
         ]
-        """Seconds, 0 for a table, None where rows are counted."""
+        """Seconds that rows live: 0 for a table, None for a window in rows."""
         self._lateness = max((s.stream.lateness for s in sources if not s.stream.is_table), default=0) / MICROS
         self.limits = ResourceLimits(settings.cpu, None if settings.memory is None else float(settings.memory))
         self.trials = Trials(self._longest, tuning)
 
     def over(self, now: Cost, then: Cost) -> bool:
-        """Whether a plan is above a limit and another is not."""
+        """Whether the first cost is above a limit and the second is not."""
         return not self.limits.allow(now) and self.limits.allow(then)
 
     def is_better(self, now: Cost, then: Cost) -> bool:
-        """Whether it is worth asking what a change takes."""
+        """Whether a plan is so much better that a change may pay."""
         return self.over(now, then) or then.cpu < (1.0 - self._tuning.gain) * now.cpu
 
     def lost(self, tree: Tree) -> bool:
-        """Whether it was tried, and is not to be tried again yet."""
+        """Whether a tree was tried, lost, and must not be tried again yet."""
         return self.trials.lost(tree, self._timing.seconds, self._timing.changes)
 
     def move(self, pricing: Pricing, old: Tree, new: Tree) -> Move:
@@ -70,7 +70,7 @@ class Worth:
         return choose_move(pricing, old, new, MoveConditions(settings.migration, *used, lives, self._lateness, pause))
 
     def refused(self, now: Cost, then: Cost, tree: Tree, move: Move) -> str:
-        """Why a better plan is not taken; empty if it is."""
+        """The reason why a better plan is not taken; empty if it is taken."""
         timing, costs, limit = self._timing, move.predicted, self.limits.memory
         if self._settings.migration == "off":
             return "migration=off"
@@ -85,6 +85,6 @@ class Worth:
         return ""
 
     def verdict(self) -> bool:
-        """Whether the plan on trial, which is over, takes more than the one before it did."""
+        """End the trial; returns whether the plan on trial takes more CPU than the one before it did."""
         timing = self._timing
         return self.trials.verdict(1.0 / (1.0 - self._tuning.gain), timing.cpu, timing.seconds, timing.changes)

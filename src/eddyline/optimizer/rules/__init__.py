@@ -1,9 +1,9 @@
 """The rules of the optimizer: each is a function from a situation to a proposal or None, in a file of its own name.
 
-They are asked one after the other, and what one proposes is the best so far for the next. The first three answer when
-there is nothing to search for: a plan lost its trial, a change has more steps, the library knows these statistics. The
-others are for when it is time to look. `search` finds the shape; `group_early` and `hold_back` put marks on it, and
-look at shapes that pay only with marks.
+They are called one after the other, and the next rule sees the best proposal so far. The first three need no search: a
+plan lost its trial, a change has more steps, or the library knows these statistics. The others run when it is time to
+look for a plan. `search` finds the shape; `group_early` and `hold_back` put marks on it, and also try shapes that pay
+only with marks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Group early: a part of the group-by before a join (`+`, see plan/grouped.py), where few groups come of many tuples.
+"""Group early: do a part of the group-by before a join (`+`, see plan/grouped.py), where many tuples make few groups.
 
-The shape that is best without marks need not be the best with them: a state that is too dear to keep may be cheap once
-its tuples are put together. So changes are tried in which a pair of children gets an operator that groups at once, and
-a source one of its own; the best plan so far, the current plan and the multi-way join are where they start.
+The best shape without marks need not be the best with them: a state that is too expensive to keep may be cheap once its
+tuples are grouped. So this rule also tries changes that give a pair of children an operator that groups, or a source an
+operator of its own. It starts from the best plan so far, the current plan and the multi-way join.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def group_early(situation: Situation) -> Proposal | None:
 
 
 def changes(tree: Tree) -> Iterator[Tree]:
-    """An operator with another way to group one or two of its children."""
+    """The variants of an operator that group one or two of its children in another way."""
     for at, child in enumerate(tree.children):
         before, after = tree.children[:at], tree.children[at + 1 :]
         if isinstance(child, Tree):

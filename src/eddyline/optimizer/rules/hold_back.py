@@ -1,6 +1,7 @@
-"""Hold back: selections wait for an operator above (`!`, see plan/tree.py), where the join between keeps little.
+"""Hold back: let selections wait for an operator above (`!`, see plan/tree.py), where the join between keeps few
+tuples.
 
-That is fewer calls of a dear function, for more tuples in the state and in the probes after it.
+This saves calls of an expensive function, at the price of more tuples in the state and in the probes after it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def hold_back(situation: Situation) -> Proposal | None:
         return None
 
     def changes(tree: Tree) -> Iterator[Tree]:
-        """An operator with other children that hold selections back."""
+        """The variants of an operator that hold selections of its children back, or no longer do."""
         for at, child in enumerate(tree.children):
             if isinstance(child, Tree) and (child.late or model.inside(child.span)):
                 other = replace(child, late=not child.late)

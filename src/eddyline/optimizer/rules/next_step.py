@@ -1,4 +1,4 @@
-"""Next step: a change for which there was no room at once goes on (see move.py)."""
+"""Next step: continue a change for which there was no room at once (see move.py)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from eddyline.optimizer.situation import Proposal, Situation
 
 
 def next_step(situation: Situation) -> Proposal | None:
-    """The plan that the first step was taken for."""
+    """The target of the change whose first steps are done."""
     if situation.goal is None:
         return None
     return Proposal(situation.pricing.plan(situation.goal), situation.why)

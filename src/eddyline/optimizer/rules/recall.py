@@ -1,4 +1,4 @@
-"""Recall: what a search found when statistics were the same (see library.py), if it is better by current prices."""
+"""Recall: the plan that a search found for the same statistics (see library.py), if it is better by current prices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from eddyline.optimizer.situation import Proposal, Situation
 
 
 def recall(situation: Situation) -> Proposal | None:
-    """The plan of the library."""
+    """The plan of the library, if it is better than the current one."""
     known = situation.remembered
     if known is None:
         return None

@@ -12,7 +12,7 @@ from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 
 
 def search(situation: Situation) -> Proposal | None:
-    """What the algorithm finds."""
+    """The plan that the algorithm finds."""
     if not situation.looking:
         return None
     why = f"{situation.why}; {situation.changed}" if situation.changed else situation.why

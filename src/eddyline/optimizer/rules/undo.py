@@ -1,4 +1,4 @@
-"""Undo: a plan that took more than the one before it, in its trial, is left again (see trials.py)."""
+"""Undo: go back from a plan that took more CPU in its trial than the plan before it (see trials.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eddyline.optimizer.situation import Proposal, Situation
 
 
 def undo(situation: Situation) -> Proposal | None:
-    """The plan before, at the cost that was measured for it."""
+    """The plan before, with its measured cost."""
     trial = situation.lost_trial
     if trial is None:
         return None
