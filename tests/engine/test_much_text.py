@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from eddyline.engine import gatherer, partial
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.routing import payload
-from eddyline.state.stores import heap
-from tests.conftest import Ran
+from eddyline.settings import Settings
+from eddyline.state.tuning import StateTuning
+from tests.support.jobs import Job
 
-Run = Callable[..., Ran]
-Table = Callable[..., pa.Table]
-
+TEXTS = StateTuning(text_bytes=100)
 QUERIES = {
     "rows": "SELECT a.t AS x, b.t AS y FROM a, b",
     "selection": "SELECT a.k AS x, b.k AS y FROM a, b WHERE length(a.t) + length(b.t) > 20 AND a.t || b.t <> 'no'",
@@ -26,26 +21,22 @@ QUERIES = {
 }
 
 
-@pytest.fixture
-def two_streams(in_tmp: Path, table: Table) -> str:
-    text = ""
-    for name in "ab":
-        rows = [(i, i, f"{name}{i:02}" * (1 + i // 4)) for i in range(20)]
-        pq.write_table(table("k t", *rows), f"{name}.parquet")
-        text += f"CREATE STREAM {name} USING parquet OPTIONS (path '{name}.parquet') TIMESTAMP BY ts;"
-    return text
+ROWS = {name: [(i * 1_000_000, i, f"{name}{i:02}" * (1 + i // 4)) for i in range(20)] for name in "abc"}
+
+
+def run(select: str, settings: Settings, tuning: Tuning = DEFAULT) -> list[str]:
+    """The results of a query over streams of texts, read in two batches."""
+    names = [name for name in ROWS if f"{name}.t" in select or f"{name}.k" in select]
+    job = Job(select, settings, tuning=tuning, **dict.fromkeys(names, "k t:string"))
+    found = [row for part in (slice(10), slice(10, 20)) for row in job.feed(**{n: ROWS[n][part] for n in names})]
+    return sorted(map(str, found + job.end()))
 
 
 @pytest.mark.parametrize("limits", ["heap", "gathered", "both"])
 @pytest.mark.parametrize("slots", [1, 2])
 @pytest.mark.parametrize("name", QUERIES)
-def test_results_are_the_same_in_parts(
-    two_streams: str, run_script: Run, monkeypatch: pytest.MonkeyPatch, name: str, slots: int, limits: str
-) -> None:
-    def run(**settings: object) -> list[str]:
-        return sorted(map(str, run_script(two_streams + QUERIES[name], {"slots": slots, **settings}).rows))
-
-    expected = run()
+def test_results_are_the_same_in_parts(monkeypatch: pytest.MonkeyPatch, name: str, slots: int, limits: str) -> None:
+    expected = run(QUERIES[name], Settings(slots=slots))
     sizes: list[int] = []
     gather = payload.Payload.gather
 
@@ -55,26 +46,21 @@ def test_results_are_the_same_in_parts(
         return values
 
     monkeypatch.setattr(payload.Payload, "gather", noted)
-    if limits != "gathered":
-        monkeypatch.setattr(heap, "MOST_BYTES", 100)
+    tuning = DEFAULT if limits == "gathered" else Tuning(state=TEXTS)
     if limits != "heap":
         monkeypatch.setattr(payload, "GATHERED", 200)
         monkeypatch.setattr(partial, "TEXT", 50)
-    assert len(expected) > 3 and run() == expected
+    assert len(expected) > 3 and run(QUERIES[name], Settings(slots=slots), tuning) == expected
     assert sizes and (limits == "heap" or max(sizes) <= 200)
 
 
 @pytest.mark.parametrize("plan", ["((a b) c)", "((a b)+ c)", "((a)+ b c)"])
-def test_groups_below_a_join(
-    two_streams: str, run_script: Run, table: Table, monkeypatch: pytest.MonkeyPatch, plan: str
-) -> None:
-    pq.write_table(table("k", *[(i, i) for i in range(20)]), "c.parquet")
+def test_groups_below_a_join(monkeypatch: pytest.MonkeyPatch, plan: str) -> None:
     window = "[RANGE 20 SECONDS SLIDE 10 SECONDS]"
-    text = f"""{two_streams} CREATE STREAM c USING parquet OPTIONS (path 'c.parquet') TIMESTAMP BY ts;
-               SELECT b.t AS x, MIN(a.t) AS y, COUNT(*) AS z, window_end() AS w FROM a {window}, b {window}, c {window}
-               WHERE a.k = b.k AND b.k = c.k GROUP BY b.t"""
-    expected = sorted(map(str, run_script(text, {"plan": "mjoin"}).rows))
-    monkeypatch.setattr(heap, "MOST_BYTES", 100)
+    select = f"""SELECT b.t AS x, MIN(a.t) AS y, COUNT(*) AS z, window_end() AS w
+                 FROM a {window}, b {window}, c {window}
+                 WHERE a.k = b.k AND b.k = c.k GROUP BY b.t"""
+    expected = run(select, Settings(plan="mjoin"))
     monkeypatch.setattr(payload, "GATHERED", 200)
     monkeypatch.setattr(gatherer, "RESULT_ROWS", 8)
-    assert sorted(map(str, run_script(text, {"plan": plan}).rows)) == expected
+    assert len(expected) > 3 and run(select, Settings(plan=plan), Tuning(state=TEXTS)) == expected

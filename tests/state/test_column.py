@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.state import arena as arena_module
-from eddyline.state import column as module
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
+from eddyline.state.tuning import StateTuning
 from tests.support.properties import examples
 
 STEPS = st.lists(
@@ -31,29 +31,27 @@ STEPS = st.lists(
 @examples(100)
 @given(STEPS, st.sampled_from([0, 1 << 13]), st.sampled_from([("i8", 1), ("u1", 1), ("i4", 3)]))
 def test_any_steps(steps: list[tuple[str, float]], small: int, kind: tuple[str, int]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "SMALL", small)
-        arena = Arena()
-        column, base = Column(arena, *kind), 0
-        rng = np.random.default_rng(1)
-        model = np.empty((0, kind[1]), kind[0])
-        for step, how in steps:
-            if step == "append":
-                new = rng.integers(0, 100, (int(how), kind[1])).astype(kind[0])
-                column.append(new if kind[1] > 1 else new[:, 0])
-                model = np.concatenate([model, new])
-            elif step == "release":
-                base += int(how * (len(model) - base))
-                column.release(base)
-            elif step == "truncate":
-                model = model[: base + int(how * (len(model) - base))]
-                column.truncate(len(model))
-            elif len(model):
-                saved, column = column.saved(), Column(arena, *kind)
-                column.restore(saved)
-            assert column.rows == len(model)
-            if len(model) > base:
-                assert np.array_equal(column.values[base : column.rows].reshape(-1, kind[1]), model[base:])
+    arena = Arena(tuning=StateTuning(moved_bytes=small))
+    column, base = Column(arena, *kind), 0
+    rng = np.random.default_rng(1)
+    model = np.empty((0, kind[1]), kind[0])
+    for step, how in steps:
+        if step == "append":
+            new = rng.integers(0, 100, (int(how), kind[1])).astype(kind[0])
+            column.append(new if kind[1] > 1 else new[:, 0])
+            model = np.concatenate([model, new])
+        elif step == "release":
+            base += int(how * (len(model) - base))
+            column.release(base)
+        elif step == "truncate":
+            model = model[: base + int(how * (len(model) - base))]
+            column.truncate(len(model))
+        elif len(model):
+            saved, column = column.saved(), Column(arena, *kind)
+            column.restore(saved)
+        assert column.rows == len(model)
+        if len(model) > base:
+            assert np.array_equal(column.values[base : column.rows].reshape(-1, kind[1]), model[base:])
 
 
 def test_pages_are_used_again_and_given_back(tmp_path: Path) -> None:
@@ -97,10 +95,9 @@ def test_pages_are_reserved_before_they_are_touched(
     """After any steps: what touching the live rows adds to the file is nothing, since their pages are there already,
     and it is what was reserved for them that they are in."""
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(module, "SMALL", small)
         if old_kernel:
             patch.setattr(arena_module, "_populated", lambda *where: False)
-        arena = Arena(f"{folder}/arena")
+        arena = Arena(f"{folder}/arena", tuning=StateTuning(moved_bytes=small))
         column, base = Column(arena, *kind), 0
         append = Column.append
 

@@ -13,10 +13,11 @@ from eddyline.bound.expr import SourceColumn
 from eddyline.state.arena import Arena
 from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND, Limits
-from eddyline.state.rows import BLOCK
-from eddyline.state.sorted_index import TINY, SortedIndex
+from eddyline.state.sorted_index import SortedIndex
 from eddyline.state.stem import SteM
+from eddyline.state.tuning import DEFAULT
 
+BLOCK, TINY = DEFAULT.block, DEFAULT.unsorted_rows
 K, S, D, X, L = (
     SourceColumn(0, "k", pa.int64()),
     SourceColumn(0, "s", pa.string()),

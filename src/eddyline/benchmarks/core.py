@@ -19,8 +19,8 @@ from eddyline.benchmarks import Result
 from eddyline.benchmarks.streams import Streams, query_over, run_engine, streams
 from eddyline.errors import InternalError
 from eddyline.kernels import hash_index
-from eddyline.state.hash_index import TOGETHER
 from eddyline.state.probing import NO_BOUND
+from eddyline.state.tuning import DEFAULT
 
 BATCH = 16384
 ROUNDS = 5
@@ -140,7 +140,7 @@ class _HandStream:
                 NO_BOUND,
                 1,
                 np.zeros(1, np.int64),
-                np.empty(2 * TOGETHER, np.int64),
+                np.empty(2 * DEFAULT.together, np.int64),
                 0,
                 0,
                 which,

@@ -53,7 +53,8 @@ class Slot:
     ) -> None:
         """With `partial` aggregates are given as cells, for `partial.combine`. `tree` is the plan to begin with, if it
         is not that of the settings."""
-        self.query, self.settings, self.arena, self.errors = query, settings, arena or Arena(), ErrorCount()
+        self.query, self.settings, self.errors = query, settings, ErrorCount()
+        self.arena = arena or Arena(tuning=tuning.state)
         self._meter, asked = CpuMeter(clock), asked_plan(query, settings)
         self.tuning, parts = tuning, (self.arena, clock, self._meter, self.errors)
         self.executor = Executor(query, tree or asked, settings, *parts, self._complete, tuning)

@@ -11,6 +11,8 @@ from eddyline.migration.tuning import DEFAULT as MIGRATION
 from eddyline.migration.tuning import MigrationTuning
 from eddyline.optimizer.tuning import DEFAULT as OPTIMIZER
 from eddyline.optimizer.tuning import OptimizerTuning
+from eddyline.state.tuning import DEFAULT as STATE
+from eddyline.state.tuning import StateTuning
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,7 @@ class Tuning:
 
     optimizer: OptimizerTuning = OPTIMIZER
     migration: MigrationTuning = MIGRATION
+    state: StateTuning = STATE
 
 
 DEFAULT = Tuning()

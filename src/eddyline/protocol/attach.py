@@ -87,7 +87,7 @@ def open_slot(
 ) -> Slot:
     """The slot whose state is in a folder, or an empty one at version 0. A folder that another process has open is
     refused (JobError)."""
-    arena = Arena(folder, fingerprint(query, identity))
+    arena = Arena(folder, fingerprint(query, identity), tuning.state)
     try:
         known = _take_header(arena)
         reach("arena: the header is taken")

@@ -31,6 +31,7 @@ from eddyline.faults import reach
 from eddyline.settings import size_text
 from eddyline.state.own_folder import is_at, opened
 from eddyline.state.shelf import END, Shelf
+from eddyline.state.tuning import DEFAULT, StateTuning
 
 REGION = 1 << 50
 """Bytes between the starts of two regions in one file: what one column may have written in its whole life."""
@@ -53,8 +54,9 @@ class _MappedBytes:
 class Arena:
     """Regions in anonymous memory, or in the files of a folder."""
 
-    def __init__(self, folder: str | None = None, identity: str = "") -> None:
-        self._fd = -1
+    def __init__(self, folder: str | None = None, identity: str = "", tuning: StateTuning = DEFAULT) -> None:
+        """`tuning` is for all that is made in it."""
+        self._fd, self.tuning = -1, tuning
         folder = None if folder is None else placed(folder)
         self.folder, self.identity = folder, identity
         """Where it is, and whose state it is."""

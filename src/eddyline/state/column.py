@@ -27,9 +27,6 @@ FIRST_ROWS = 1024
 TURNOVER = 2
 """Rows move if at least this many times as many rows go."""
 
-SMALL = 1 << 18
-"""Fewer bytes are not worth moving."""
-
 AHEAD = 1 << 16, 1 << 20
 """Bytes that are reserved beyond those that are needed: at least, and at most. Between these, a part of the live ones
 (AHEAD_PART). Each call has a fixed cost, about that of touching four new pages."""
@@ -112,7 +109,7 @@ class Column:
         """Rows below `row` will not be read again."""
         if self._mapping is not None and row > self._base:
             goes, stays = row - self._base, self.rows - row
-            if goes >= TURNOVER * stays and goes * self._row_bytes >= SMALL:
+            if goes >= TURNOVER * stays and goes * self._row_bytes >= self._arena.tuning.moved_bytes:
                 self._move(row)
             else:
                 first = max(self._at(self._base) - mmap.PAGESIZE, self._mapped_from)

@@ -29,9 +29,6 @@ FULLEST = 0.75
 ROOMIEST = 1.2
 """A table is kept if it has at most this many times the slots that it should have."""
 
-TOGETHER = 512
-"""Tuples whose chains are followed side by side."""
-
 _ANY_TIME = np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max])
 
 
@@ -48,7 +45,7 @@ class HashIndex:
     """key -> newest row -> previous row of that key -> ..."""
 
     def __init__(self, arena: Arena, keys: Column) -> None:
-        self._arena, self._keys = arena, keys
+        self._arena, self._keys, self._together = arena, keys, arena.tuning.together
         self._after = Column(arena, "i8")
         self._regions = arena.region(), arena.region()
         """The region of the current table, and the other one."""
@@ -90,7 +87,8 @@ class HashIndex:
         """Matches for tuples with the keys keys[rows[i]]."""
         table, after, before, min_live = self._table, self._after.values, limits.before, limits.min_live
         low, high = (limits.low, limits.high) if limits.low.size else _ANY_TIME
-        newest, block, passed, waiting = limits.newest, limits.block, limits.passed, np.empty(2 * TOGETHER, np.int64)
+        newest, block, passed = limits.newest, limits.block, limits.passed
+        waiting = np.empty(2 * self._together, np.int64)
 
         def step(first: int, chains: int, out_tuple: RowNumbers, out_row: RowNumbers) -> tuple[int, int, int]:
             bounds = low, high, before, min_live, newest, block

@@ -36,9 +36,6 @@ from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.snapshots import StoreSnapshot
 from eddyline.state.stores.store import ValueStore
 
-BLOCK = 64
-"""The newest time is kept for every BLOCK rows, to find the rows before a time."""
-
 
 class RowsSnapshot(Snapshot, frozen=True):
     """Which rows there are, and where the columns are that have them."""
@@ -46,6 +43,7 @@ class RowsSnapshot(Snapshot, frozen=True):
     stored: int
     min_live: int
     floor: int
+    block: int
     newest: ColumnSnapshot
     columns: tuple[ColumnSnapshot, ...]
     stores: tuple[StoreSnapshot, ...]
@@ -55,7 +53,7 @@ class Rows:
     """The columns of one SteM."""
 
     def __init__(self, arena: Arena, layout: Layout) -> None:
-        self.timed, self.block = layout.timed, BLOCK
+        self.timed, self.block = layout.timed, arena.tuning.block
         self.times = Column(arena, "i8")
         self._newest = Column(arena, "i8")
         """For each block of rows the newest time up to its end: it never falls."""
@@ -245,6 +243,7 @@ class Rows:
             stored=self.stored,
             min_live=self.min_live,
             floor=self.floor,
+            block=self.block,
             newest=self._newest.saved(),
             columns=tuple(column.saved() for column in plain),
             stores=tuple(kept.saved() for kept in stores),
@@ -252,7 +251,7 @@ class Rows:
 
     def restore(self, saved: RowsSnapshot) -> None:
         """Have the rows of a snapshot, with all that it takes to wind back to the last commit."""
-        self.stored, self.min_live, self.floor = saved.stored, saved.min_live, saved.floor
+        self.stored, self.min_live, self.floor, self.block = saved.stored, saved.min_live, saved.floor, saved.block
         self._newest.restore(saved.newest)
         plain, stores = _by_kind(self._columns)
         for column, of_column in zip(plain, saved.columns, strict=True):

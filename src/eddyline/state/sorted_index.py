@@ -5,8 +5,8 @@ so a row is moved a logarithmic number of times and a probe searches a logarithm
 are ever merged, so the runs are a stack, one after the other in a column of keys and a column of rows; a merge writes
 over what it read, which is allowed because a probe is finished before the next build. Invariant: every row of the SteM
 at or above the last committed `min_live` is in exactly one run, or in none of them while there are no runs: for at most
-TINY rows the index has no runs, and a probe looks at the list of rows instead. Winding back drops the rows that are too
-new from the runs; merging drops rows that expired by the last commit.
+`unsorted_rows` (tuning.py) the index has no runs, and a probe looks at the list of rows instead. Winding back drops the
+rows that are too new from the runs; merging drops rows that expired by the last commit.
 """
 
 from __future__ import annotations
@@ -22,9 +22,6 @@ from eddyline.kernels import sorted_runs as kernels
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column, ColumnSnapshot
 from eddyline.state.probing import Limits, Matches, chunks, scanned
-
-TINY = 64
-"""At most this many rows are not worth sorting."""
 
 Run = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -42,7 +39,7 @@ class SortedIndex:
     """Keys in order, and the rows that have them."""
 
     def __init__(self, arena: Arena, keys: Column) -> None:
-        self._keys = keys
+        self._keys, self._unsorted = keys, arena.tuning.unsorted_rows
         self._run_keys, self._run_rows = Column(arena, "i8"), Column(arena, "i8")
         self._starts: list[int] = []
         """Where each run begins."""
@@ -61,7 +58,7 @@ class SortedIndex:
     def build(self, first: int, last: int, floor: int) -> None:
         """Insert rows first..last-1; rows below `floor` can never be asked for again."""
         if self.is_list:
-            if last - floor <= TINY:
+            if last - floor <= self._unsorted:
                 return
             first = floor  # those that the list had so far
         runs, keys, rows = self._runs, self._keys.values[first:last], np.arange(first, last)

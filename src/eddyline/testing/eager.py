@@ -18,7 +18,7 @@ from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.routing import payload, sampling, scheduler, statistics
 from eddyline.routing.policies import auto, forks
 from eddyline.routing.steps import probe
-from eddyline.state import column, hash_index, rows, sorted_index
+from eddyline.state.tuning import StateTuning
 
 
 def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
@@ -34,10 +34,6 @@ def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
         (statistics, {"ENOUGH": 1, "CLEARLY": 0.5, "LARGE": 1}),
         (input_batch, {"LEAST": 1, "FIRST": 4 * size, "MOST": 8 * size, "PASS": 1e-5}),
         (gatherer, {"RESULT_ROWS": size}),
-        (rows, {"BLOCK": max(1, size // 4)}),
-        (sorted_index, {"TINY": size}),
-        (hash_index, {"TOGETHER": max(1, size // 2)}),
-        (column, {"SMALL": 0}),
     ]
 
 
@@ -52,7 +48,8 @@ def eager_tuning(size: int) -> Tuning:
         gain=-1e9,
         back=-1e9,
     )
-    return Tuning(optimizer=optimizer, migration=MigrationTuning(chunk=size))
+    state = StateTuning(block=max(1, size // 4), unsorted_rows=size, together=max(1, size // 2), moved_bytes=0)
+    return Tuning(optimizer=optimizer, migration=MigrationTuning(chunk=size), state=state)
 
 
 @contextmanager
@@ -61,8 +58,8 @@ def eager(size: int | None) -> Iterator[Tuning]:
 
     >>> before = scheduler.LARGEST
     >>> with eager(4):
-    ...     scheduler.LARGEST, rows.BLOCK
-    (4, 1)
+    ...     scheduler.LARGEST
+    4
     >>> scheduler.LARGEST == before
     True
     """

@@ -12,9 +12,6 @@ from eddyline.state.column import Column, RowNumbers
 from eddyline.state.stores.snapshots import BytesSnapshot, StoreSnapshot
 from eddyline.state.stores.store import TooMuchText, Validity, bitmap
 
-MOST_BYTES = (1 << 31) - 1
-"""The most bytes that an Arrow array with 32-bit offsets can hold."""
-
 
 class Starts:
     """Where the value of each row begins in a heap or child; `values[rows]` is always the end of the last one."""
@@ -41,7 +38,7 @@ class BytesStore:
     """Strings and binary: a heap of bytes and where each value starts."""
 
     def __init__(self, arena: Arena, type: pa.DataType) -> None:
-        self.type = type
+        self.type, self._most = type, arena.tuning.text_bytes
         self._offset_type = np.int64 if type in (pa.large_string(), pa.large_binary()) else np.int32
         self._starts = Starts(arena)
         self._heap = Column(arena, "u1")
@@ -60,7 +57,7 @@ class BytesStore:
     def gather(self, rows: RowNumbers) -> pa.Array:
         offsets = np.empty(len(rows) + 1, np.int64)
         kernels.lengths(self._starts.values, rows, offsets)
-        if self._offset_type is np.int32 and offsets[-1] > MOST_BYTES:
+        if self._offset_type is np.int32 and offsets[-1] > self._most:
             raise TooMuchText(f"the texts of {len(rows)} rows take {offsets[-1]} bytes, too many for one column")
         data = np.empty(int(offsets[-1]), np.uint8)
         kernels.copy_bytes(self.heap, self._starts.values, rows, data)
