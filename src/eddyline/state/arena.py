@@ -1,17 +1,17 @@
-"""Where state lives: sparse files, mapped piece by piece, holes punched where nothing is needed any more.
+"""The arena: sparse files that hold state. They are mapped piece by piece, and pages that are not needed are punched.
 
-An arena hands out *regions*, wide stretches of file that cost nothing until they are written. Pages come zeroed.
-`Arena()` is one file of anonymous memory, gone with the process. `Arena(folder)` is a file for each region, and another
-process can attach to it later: who has a region says which when it is saved, and finds in it what was there. That is
-why nobody may write to a region before it is known whether it is new. A folder has one owner at a time: a lock is held
-until `close`, or until the process ends. It must be this user's alone, and is always reached by its descriptor: nobody
-else can put another folder, or a link, in its place.
+An arena hands out *regions*: wide ranges of a file that cost nothing until they are written. Pages come zeroed.
+`Arena()` is one file of anonymous memory, which ends with the process. `Arena(folder)` has a file for each region, and
+another process can attach to it later: the owner of a region saves its number, and after a restore finds the old
+contents in it. So a region must not be written before it is known whether it is new. A folder has one owner at a time:
+a lock is held until `close` or until the process ends. The folder must belong to this user alone. It is always reached
+by its descriptor, so that nobody can put another folder or a link in its place.
 
-A page that cannot be had when it is first touched would end the process by a signal. So pages of files are reserved
-before anybody reads or writes them (`reserve`), which fails with a sentence where the file system is full.
+If a page cannot be allocated when it is first touched, a signal ends the process. So pages of files are reserved before
+they are read or written (`reserve`), which raises JobError if the file system is full.
 
-The name of a folder may have environment variables (`$NAME`), which are looked up where the arena is used: that is how
-each executor of a cluster has a place of its own.
+The name of a folder may contain environment variables (`$NAME`). They are looked up where the arena is used, so each
+executor of a cluster can have a place of its own.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from eddyline.state.shelf import END, Shelf
 from eddyline.state.tuning import DEFAULT, StateTuning
 
 REGION = 1 << 50
-"""Bytes between the starts of two regions in one file: what one column may have written in its whole life."""
+"""Bytes between the starts of two regions in one file: the most that one column may write in its whole life."""
 
 REGIONS = 1 << 13
-"""Regions that fit into one file."""
+"""The most regions of an arena."""
 
 _POPULATE_READ, _POPULATE_WRITE = 22, 23
-"""MADV_POPULATE_READ and MADV_POPULATE_WRITE, which Python has no names for yet."""
+"""MADV_POPULATE_READ and MADV_POPULATE_WRITE, which the mmap module does not define yet."""
 
 
 class _MappedBytes:
-    """Keeps a mapping alive for as long as an array looks through it."""
+    """Keeps a mapping alive as long as an array uses it."""
 
     def __init__(self, mapping: mmap.mmap, address: int, count: int) -> None:
         self.mapping = mapping
@@ -59,27 +59,27 @@ class Arena:
         self._fd, self.tuning = -1, tuning
         folder = None if folder is None else placed(folder)
         self.folder, self.identity = folder, identity
-        """Where it is, and whose state it is."""
+        """Its place, and the identity of the state in it."""
         self._fd = os.memfd_create("eddyline") if folder is None else _locked(folder)
         self.regions = 0
-        """How many were handed out."""
+        """The number of regions that were handed out."""
         self.freed: list[int] = []
-        """Those that were given back."""
+        """The regions that were freed."""
         self._shelf = None if folder is None else Shelf(self.path(""))
 
     @property
     def shelf(self) -> Shelf:
-        """Where Arrow data are kept beside the regions."""
+        """The shelf that keeps Arrow data beside the regions."""
         if self._shelf is None:
             raise InternalError("an arena without a folder cannot be saved")
         return self._shelf
 
     def path(self, name: str) -> str:
-        """Where a file of the folder is; good until `close`."""
+        """The path of a file of the folder; valid until `close`."""
         return f"/proc/self/fd/{self._fd}/{name}"
 
     def region(self) -> int:
-        """A region with nothing in it, by its number."""
+        """Hand out an empty region; returns its number."""
         if self.freed:
             return self.freed.pop()
         if self.regions == REGIONS:
@@ -88,7 +88,7 @@ class Arena:
         return self.regions - 1
 
     def free(self, region: int) -> None:
-        """Nobody needs a region any more; what was mapped of it has been punched."""
+        """Free a region that is not needed any more. Its mapped pages must have been punched."""
         if self.folder is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path(str(region)))
@@ -97,9 +97,9 @@ class Arena:
     def map(self, region: int, first: int, last: int, shift: int = 0) -> tuple[NDArray[np.uint8], mmap.mmap]:
         """Bytes first..last-1 of a region, as an array that is indexed by the offset *in the region*, plus `shift`.
 
-        `first` is a multiple of the page size. The array pretends to begin `shift` bytes before the region; what lies
-        before `first` is not mapped and must not be touched. That is what lets rows keep their numbers for ever while
-        the mapping moves on.
+        `first` is a multiple of the page size. The array pretends to begin `shift` bytes before the region; bytes
+        before `first` are not mapped and must not be touched. So rows keep their numbers for ever while the mapping
+        moves on.
         """
         if self._fd < 0:
             raise InternalError("the arena is closed")
@@ -112,9 +112,9 @@ class Arena:
         return np.asarray(_MappedBytes(mapping, address - first - shift, last + shift)), mapping
 
     def reserve(self, region: int, first: int, last: int, mapping: mmap.mmap, mapped_from: int) -> None:
-        """Have the pages of bytes first..last-1 of a region, so that they can be touched through this mapping of it;
-        those that are there stay as they are. JobError if there is no room. Anonymous memory has no limit of its own,
-        and is left alone."""
+        """Allocate the pages of bytes first..last-1 of a region, so that they can be touched through this mapping of
+        it; allocated pages keep their contents. JobError if there is no room. Anonymous memory has no limit of its own,
+        so nothing is done for it."""
         if self.folder is None or last <= first:
             return
         try:
@@ -148,7 +148,7 @@ class Arena:
 
     @property
     def bytes(self) -> int:
-        """Bytes that it takes from the host."""
+        """Bytes that the arena takes from the host."""
         if self.folder is None:
             return os.fstat(self._fd).st_blocks * 512
         with os.scandir(self._fd) as files:
@@ -156,7 +156,7 @@ class Arena:
 
     @property
     def files(self) -> dict[str, int]:
-        """The files of regions and of the shelf, and how long they are."""
+        """The sizes of the files of regions and of the shelf."""
         if self.folder is None:
             return {}
         with os.scandir(self._fd) as files:
@@ -164,15 +164,14 @@ class Arena:
             return {name: file.stat(follow_symlinks=False).st_size for name, file in found.items()}
 
     def clear(self) -> None:
-        """Begin anew: no regions, and a folder without files. Whoever still looks through a mapping keeps what it
-        sees."""
+        """Remove all regions and files. Existing mappings keep their contents."""
         self.regions, self.freed = 0, []
         if self.folder is not None:
             self._shelf = Shelf(self.path(""))
             _empty(self._fd)
 
     def close(self) -> None:
-        """Let go of the files; mappings that are still looked through stay, and must not be written any more."""
+        """Close the files. Existing mappings stay readable, but must not be written any more."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -195,7 +194,7 @@ def _mapped(fd: int, start: int, first: int, last: int) -> mmap.mmap:
 
 
 def _locked(folder: str) -> int:
-    """A descriptor of a folder, which is made if it is not there, with the lock on it."""
+    """Open a folder, which is made if it does not exist, and lock it; returns its descriptor."""
     while True:
         try:
             os.mkdir(folder, 0o700)
@@ -215,11 +214,11 @@ def _locked(folder: str) -> int:
             raise JobError(f"the state in {folder} is in use by another process") from None
         if is_at(fd, folder):
             return fd
-        os.close(fd)  # it was removed in between: the lock is worth nothing
+        os.close(fd)  # it was removed in between: the lock is on a folder without a name
 
 
 def placed(folder: str) -> str:
-    """A folder with its environment variables looked up."""
+    """Replace the environment variables in the name of a folder; JobError if one is not set."""
     found = os.path.expandvars(folder)
     if "$" in found:
         raise JobError(f"arenas go to {folder}, but that environment variable is not set where a slot runs")
@@ -233,7 +232,7 @@ def _empty(fd: int) -> None:
 
 
 def remove(folder: str) -> None:
-    """Delete an arena; one that is in use is not."""
+    """Delete an arena; JobError if it is in use."""
     folder = placed(folder)
     if os.path.isdir(folder):
         fd = _locked(folder)
@@ -245,7 +244,7 @@ def remove(folder: str) -> None:
 
 
 def punch(mapping: mmap.mmap, first: int, last: int) -> None:
-    """Give the pages wholly within first..last-1 of a mapping back; they read as zeros afterwards."""
+    """Release the pages wholly within first..last-1 of a mapping; they read as zeros afterwards."""
     page = mmap.PAGESIZE
     first, last = -(-first // page) * page, last // page * page
     if last > first:
@@ -253,9 +252,9 @@ def punch(mapping: mmap.mmap, first: int, last: int) -> None:
 
 
 def _populated(mapping: mmap.mmap, first: int, size: int) -> bool:
-    """Whether the kernel has put pages into a mapping, all at once, which takes less time than reserving them and then
-    touching them one by one. It may be too old for that (before Linux 5.14), or there is no room; then reserving says
-    which."""
+    """Ask the kernel to allocate the pages of a mapping, all at once: that takes less time than reserving them and
+    touching them one by one. Returns False if the kernel is too old (before Linux 5.14) or has no room; the caller then
+    reserves the pages, and learns which."""
     try:
         mapping.madvise(_POPULATE_WRITE, first, size)
     except OSError:
@@ -264,7 +263,7 @@ def _populated(mapping: mmap.mmap, first: int, size: int) -> bool:
 
 
 def touch(mapping: mmap.mmap) -> None:
-    """Have the pages of a mapping at hand, all at once: one by one, when they are written, takes several times as long.
-    A kernel that cannot do that will do it one by one."""
+    """Map all pages of a mapping at once: one by one, as they are written, takes several times as long. A kernel that
+    cannot do this maps them one by one."""
     with contextlib.suppress(OSError):
         mapping.madvise(_POPULATE_READ)

@@ -1,7 +1,7 @@
-"""Weights: for how many combinations a tuple stands, and what aggregates have of them.
+"""Carried columns: for how many combinations a tuple stands, and the states of aggregates over them.
 
-A tuple that an operator made of several has a *weight*, their number, and for each aggregate whose argument it decides
-the state of all of them (bound/aggregates.py). That is all that is left of those which it stands for.
+A tuple that an operator made from several has a *weight*, the number of combinations, and for each aggregate whose
+argument it determines the state over all of them (bound/aggregates.py). Nothing else is kept of the combinations.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ class Carried(NamedTuple):
 
 
 class CarriedStore:
-    """Append-only: what the tuples of a SteM carry, in columns of its arena."""
+    """Append-only store of the carried columns of a SteM's tuples, in its arena."""
 
     def __init__(self, arena: Arena, states: Sequence[tuple[int, str, pa.DataType]]) -> None:
         self._weights = Column(arena, "i8")
         self._states = {(number, name): _store(arena, type) for number, name, type in states}
 
     def append(self, carried: Carried) -> None:
-        """Add what new tuples carry."""
+        """Add the weights and states of new tuples."""
         self._weights.append(carried.weights)
         for (number, name), column in self._states.items():
             column.append(carried.states[number][name])
 
     def gather(self, rows: RowNumbers) -> Carried:
-        """What these tuples carry."""
+        """The weights and states of these tuples."""
         states: dict[int, dict[str, pa.Array]] = {}
         for (number, name), column in self._states.items():
             states.setdefault(number, {})[name] = column.gather(rows)
@@ -48,7 +48,7 @@ class CarriedStore:
         return Carried(weights, states)
 
     def mean_weight(self, rows: RowNumbers) -> float:
-        """For how many combinations one of these tuples stands."""
+        """The mean number of combinations for which one of these tuples stands."""
         return float(self._weights.values[rows].mean())
 
     @property
@@ -58,7 +58,7 @@ class CarriedStore:
 
 
 def together(parts: Sequence[Carried]) -> Carried:
-    """What the tuples of several packets carry, of the same aggregates."""
+    """Concatenate the weights and states of several packets, which have the same aggregates."""
     states = {
         number: {name: pa.concat_arrays([p.states[number][name] for p in parts]) for name in state}
         for number, state in parts[0].states.items()
@@ -67,7 +67,7 @@ def together(parts: Sequence[Carried]) -> Carried:
 
 
 def sliced(carried: Carried, some: slice) -> Carried:
-    """What some of the tuples carry."""
+    """The weights and states of some of the tuples."""
     rows = some.stop - some.start
     states = {
         number: {name: column.slice(some.start, rows) for name, column in state.items()}

@@ -1,13 +1,13 @@
 """An append-only column of fixed-width values, indexed by absolute row number.
 
-Growing maps more of the file (nothing is copied, and views handed out before stay good: they look at the same pages);
-releasing punches holes behind the first row that is still needed. Where nearly all rows go at once, as after a batch
-that was longer than the windows, the few others move to the beginning of the file instead, and its pages are used
-again: new ones cost several times as much. Invariant: `values[r]` may be read for `base <= r < rows`, where base is the
-row of the last release, and its value never changes until `truncate`; views are good until the next release.
+Growing maps more of the file: nothing is copied, and earlier views stay valid because they show the same pages.
+Releasing punches holes before the first row that is still needed. If nearly all rows are released at once, as after a
+batch longer than the windows, the remaining few move to the beginning of the file instead, and its pages are reused:
+new pages cost several times as much. Invariant: `values[r]` may be read for `base <= r < rows`, where base is the row
+of the last release, and its value does not change until `truncate`; views are valid until the next release.
 
 Pages are reserved (`Arena.reserve`) before they are touched. Invariant: the pages from that of the row `base` up to the
-byte `_reserved` are there. Holes are punched below the former, and above the latter after it was lowered.
+byte `_reserved` are allocated. Holes are punched only below the former, and above the latter after it was lowered.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ FIRST_ROWS = 1024
 """Rows mapped at first; each further mapping doubles the live part."""
 
 TURNOVER = 2
-"""Rows move if at least this many times as many rows go."""
+"""The remaining rows move if at least this many times as many rows are released."""
 
 AHEAD = 1 << 16, 1 << 20
-"""Bytes that are reserved beyond those that are needed: at least, and at most. Between these, a part of the live ones
-(AHEAD_PART). Each call has a fixed cost, about that of touching four new pages."""
+"""The least and the most bytes that are reserved beyond the needed ones. Between these bounds it is a share of the live
+bytes (1 / AHEAD_PART). Each call has a fixed cost, about that of touching four new pages."""
 AHEAD_PART = 16
 
 
 RowNumbers = NDArray[np.int64]
-"""Rows of a SteM, by their numbers."""
+"""The numbers of rows of a SteM."""
 
 
 class ColumnSnapshot(Snapshot, frozen=True):
-    """Where the rows of a column are; the rows themselves are in the region."""
+    """The place of a column's rows; the rows themselves are in the region."""
 
     rows: int
     region: int
@@ -49,7 +49,7 @@ class ColumnSnapshot(Snapshot, frozen=True):
 
 
 class Column:
-    """`width` values of `dtype` a row."""
+    """A column with `width` values of `dtype` per row."""
 
     def __init__(self, arena: Arena, dtype: np.dtype[np.generic] | str, width: int = 1) -> None:
         self._arena, self._region = arena, arena.region()
@@ -61,9 +61,9 @@ class Column:
         self._origin = 0
         """The row at the beginning of the file."""
         self._used = 0
-        """Bytes from there on whose pages are there, though rows have moved away from them."""
+        """Bytes from the beginning of the file whose pages are allocated although rows have moved away from them."""
         self._reserved = 0
-        """Up to which byte of the file pages are there."""
+        """The byte of the file up to which pages are allocated."""
         self.rows = 0
         self.values: NDArray[Any] = np.empty(0 if width == 1 else (0, width), self._dtype)
 
@@ -83,7 +83,7 @@ class Column:
         self._reserved = last
 
     def _at(self, row: int) -> int:
-        """Where in the file a row begins."""
+        """The byte of the file at which a row begins."""
         return (row - self._origin) * self._row_bytes
 
     def _map(self, rows: int) -> None:
@@ -102,11 +102,11 @@ class Column:
         self.rows = last
 
     def truncate(self, rows: int) -> None:
-        """Forget the rows from number `rows` on."""
+        """Drop the rows from number `rows` on."""
         self.rows = rows
 
     def release(self, row: int) -> None:
-        """Rows below `row` will not be read again."""
+        """Release the rows below `row`: they will not be read again."""
         if self._mapping is not None and row > self._base:
             goes, stays = row - self._base, self.rows - row
             if goes >= TURNOVER * stays and goes * self._row_bytes >= self._arena.tuning.moved_bytes:
@@ -119,8 +119,8 @@ class Column:
         self._base = max(self._base, row)
 
     def _move(self, row: int) -> None:
-        """Rows from `row` on are all there is: to the beginning of the file. The pages behind them are used again,
-        unless most of the file had been given back: then there are few, and they go."""
+        """Move the rows from `row` on, which are all that remain, to the beginning of the file. The pages after them
+        are reused, unless most of the file was released before: then only few pages are left, and they are released."""
         before, hole, whole = (
             self.values,
             -_page(-self._at(self._base)),
@@ -139,13 +139,13 @@ class Column:
             self.trim()
 
     def trim(self) -> None:
-        """Give back what lies behind the last row, where rows were that are truncated or have moved."""
+        """Release the pages after the last row, whose rows were truncated or have moved."""
         if self._mapping is not None:
             punch(self._mapping, self._at(self.rows) - self._mapped_from, self._mapped_to - self._mapped_from)
             self._used, self._reserved = 0, min(self._reserved, -_page(-self._at(self.rows)))
 
     def free(self) -> None:
-        """Give everything back; it cannot be used any more."""
+        """Release everything; the column cannot be used any more."""
         if self._mapping is not None:
             punch(self._mapping, 0, self._mapped_to - self._mapped_from)
         self._arena.free(self._region)
@@ -155,7 +155,7 @@ class Column:
         return ColumnSnapshot(self.rows, self._region, self._base, self._origin, self._used, self._reserved)
 
     def restore(self, saved: ColumnSnapshot) -> None:
-        """See the same rows in the same region, whatever was looked at before."""
+        """Restore from a snapshot: map the same rows in the same region."""
         self.rows, self._region, self._base = saved.rows, saved.region, saved.base
         self._origin, self._used, self._reserved = saved.origin, saved.used, saved.reserved
         self._mapping, self._mapped_from, self._mapped_to = None, 0, 0

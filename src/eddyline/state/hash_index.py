@@ -1,10 +1,10 @@
 """A hash index over one key column of a SteM.
 
-Invariant: every row first..rows-1 of the SteM, where first is at most the last committed `min_live`, is in the chain
-of its key. Growing rebuilds the table without the keys whose rows have all expired *by the last commit*, so winding
-back to that commit finds every chain it needs. A rebuild leaves half of the slots free, so the next one comes only
-after half as many new keys as there were live ones: dead keys are never more than that, and the cost per row does not
-depend on how many rows have expired.
+Invariant: every row first..rows-1 of the SteM, where first is at most the last committed `min_live`, is in the chain of
+its key. Growing rebuilds the table without the keys whose rows had all expired *by the last commit*, so a wind-back to
+that commit finds every chain that it needs. A rebuild leaves half of the slots free, so the next one is due only after
+half as many new keys as there were live ones. So there are never more dead keys than that, and the cost per row does
+not depend on how many rows have expired.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ SMALLEST = 256
 """Slots of the smallest table."""
 
 FULLEST = 0.75
-"""A table fuller than this is rebuilt, with two slots for each key that is alive."""
+"""A table that is fuller than this is rebuilt, with two slots for each live key."""
 
 ROOMIEST = 1.2
-"""A table is kept if it has at most this many times the slots that it should have."""
+"""A rebuild keeps a table that has at most this many times the slots that it needs."""
 
 _ANY_TIME = np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max])
 
 
 class HashIndexSnapshot(Snapshot, frozen=True):
-    """Where a table and its chains are; without slots nothing was built."""
+    """The place of a table and its chains. Without slots nothing was built."""
 
     after: ColumnSnapshot
     regions: tuple[int, int]
@@ -51,17 +51,17 @@ class HashIndex:
         """The region of the current table, and the other one."""
         self._mapping: mmap.mmap | None = None
         self._table = np.full((1, 2), kernels.EMPTY)
-        """A table with one slot until the first build, which finds it too small: a region is not written before it is
+        """A table with one slot until the first build, which replaces it: a region must not be written before it is
         known to be new."""
         self._used = 0
 
     def _use(self, regions: tuple[int, int], slots: int) -> None:
-        """From now on the table is the one in the first of these regions."""
+        """Use the table in the first of these regions from now on."""
         window, self._mapping = self._arena.map(regions[0], 0, 16 * slots)
         self._regions, self._table = regions, window.view(np.int64).reshape(-1, 2)
 
     def build(self, first: int, last: int, floor: int) -> None:
-        """Insert rows first..last-1; rows below `floor` can never be asked for again."""
+        """Insert rows first..last-1. Rows below `floor` can never be probed again."""
         if self._used + last - first > FULLEST * len(self._table):
             self._rebuild(last - first, floor)
         self._after.reserve(last)
@@ -69,7 +69,7 @@ class HashIndex:
         self._used += int(kernels.build(self._table, self._after.values, self._keys.values, first, last))
 
     def _rebuild(self, more: int, floor: int) -> None:
-        """Make room for `more` keys, in place if the table has about the right size: that spares touching new pages."""
+        """Make room for `more` keys, in place if the table has about the right size: that avoids touching new pages."""
         found, old, mapping = np.empty((self._used + 1, 2), np.int64), self._table, self._mapping
         alive = found[: int(kernels.living(old, floor, found))]
         slots = max(SMALLEST, 2 * (len(alive) + more))
@@ -100,16 +100,16 @@ class HashIndex:
         return chunks(step, rows.size, 0, limits.room)
 
     def pop(self, first: int) -> None:
-        """Undo the build of the rows from number `first` on: those that came so far, if a build failed half way."""
+        """Undo the build of the rows from number `first` on, even if a build failed half way."""
         kernels.pop(self._table, self._after.values, self._keys.values, first, self._after.rows)
         self._after.truncate(first)
 
     def release(self, row: int) -> None:
-        """Rows below `row` will not be asked for again."""
+        """Release the rows below `row`: they will not be probed again."""
         self._after.release(row)
 
     def free(self) -> None:
-        """Give everything back; it cannot be used any more."""
+        """Release everything; the index cannot be used any more."""
         if self._mapping is not None:
             punch(self._mapping, 0, _pages(self._table.nbytes))
         for region in self._regions:
@@ -122,7 +122,7 @@ class HashIndex:
         return HashIndexSnapshot(self._after.saved(), self._regions, slots, self._used)
 
     def restore(self, saved: HashIndexSnapshot) -> None:
-        """See the same table and chains."""
+        """Restore from a snapshot."""
         self._after.restore(saved.after)
         self._used, self._regions = saved.used, saved.regions
         if saved.slots:
@@ -135,5 +135,5 @@ class HashIndex:
 
 
 def _pages(size: int) -> int:
-    """Whole pages: a table has the last one for itself."""
+    """The size rounded up to whole pages: a table does not share its last page."""
     return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE

@@ -1,6 +1,6 @@
 """Indexes over the rows of one SteM: row numbers by key (hash) and in the order of a key (sorted).
 
-An index can always be made again from the rows alone: it holds no values, only row numbers.
+An index holds row numbers and no values, so it can always be rebuilt from the rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class IndexesSnapshot(Snapshot, frozen=True):
 
 
 class Indexes:
-    """Some indexes, which are built and undone together."""
+    """The indexes of one SteM or view, which are built and undone together."""
 
     def __init__(self, arena: Arena, rows: Rows, keys: Sequence[Key], order_keys: Sequence[Expr] = ()) -> None:
         self.hashed = {on: HashIndex(arena, rows.key_column(on)) for on in keys}
@@ -32,7 +32,7 @@ class Indexes:
         self._all: list[HashIndex | SortedIndex] = [*self.hashed.values(), *self.ordered.values()]
 
     def build(self, first: int, last: int, floor: int) -> None:
-        """Insert rows first..last-1; rows below `floor` can never be asked for again."""
+        """Insert rows first..last-1. Rows below `floor` can never be probed again."""
         for index in self._all:
             index.build(first, last, floor)
 
@@ -42,13 +42,13 @@ class Indexes:
             index.pop(first)
 
     def release(self, row: int) -> None:
-        """Rows below `row` will not be asked for again."""
+        """Release the rows below `row`: they will not be probed again."""
         for index in self._all:
             index.release(row)
 
     def adopt(self, keys: Sequence[Key], made: Mapping[Key, HashIndex]) -> None:
-        """Have the hash indexes of these keys, in this order: some are here, others were made elsewhere. The rest is
-        given back. The dictionary stays the same one, because probers look at it."""
+        """Change to the hash indexes of these keys, in this order: some are here, the others are in `made`. All others
+        are freed. The dictionary object stays the same, because probers refer to it."""
         for on in self.hashed.keys() - set(keys):
             self.hashed.pop(on).free()
         wanted = {on: self.hashed[on] if on in self.hashed else made[on] for on in keys}
@@ -57,7 +57,7 @@ class Indexes:
         self._all = [*self.hashed.values(), *self.ordered.values()]
 
     def free(self) -> None:
-        """Give everything back; it cannot be used any more."""
+        """Release everything; the indexes cannot be used any more."""
         for index in self._all:
             index.free()
 
@@ -67,7 +67,7 @@ class Indexes:
         return IndexesSnapshot(tuple(i.saved() for i in hashed), tuple(i.saved() for i in ordered))
 
     def restore(self, saved: IndexesSnapshot) -> None:
-        """Have the entries of a snapshot."""
+        """Restore from a snapshot."""
         for hashed, of_hashed in zip(self.hashed.values(), saved.hashed, strict=True):
             hashed.restore(of_hashed)
         for ordered, of_ordered in zip(self.ordered.values(), saved.ordered, strict=True):
@@ -75,5 +75,5 @@ class Indexes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Bytes held by all indexes."""
         return sum(index.nbytes for index in self._all)

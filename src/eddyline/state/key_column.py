@@ -1,4 +1,4 @@
-"""A column of encoded keys, with the values to verify them by where a code is only a hash."""
+"""A column of encoded keys. Where a code is only a hash, the values are kept too, to verify matches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eddyline.state.stores.store import ValueStore
 
 
 class KeyColumn:
-    """The key that an expression gives for each row."""
+    """The keys of all rows for one expression."""
 
     def __init__(self, arena: Arena, expr: Expr) -> None:
         self.codes = Column(arena, "i8")
@@ -33,7 +33,7 @@ class KeyColumn:
             self.exact.append(decode(array))
 
     def same(self, rows: RowNumbers, other: KeyColumn, other_rows: RowNumbers) -> NDArray[np.bool_]:
-        """Which pairs of rows, one here and one there, really have the same key."""
+        """Which pairs of rows, one of this column and one of the other, really have the same key."""
         same: NDArray[np.bool_] = self.codes.values[rows] == other.codes.values[other_rows]
         mine, theirs = self.exact, other.exact
         if isinstance(mine, BytesStore) and isinstance(theirs, BytesStore):

@@ -1,8 +1,8 @@
 """Keys as 64-bit integers.
 
-`encode` gives equal values equal integers. For types that fit it is *exact*: unequal values get unequal integers, so
-the integer is the key. For the others (strings, binary, wide decimals) it is a hash, and a match must be verified on
-the values. `in_order` also keeps the order of the values. NaN is one value, the greatest; -0.0 is 0.0.
+`encode` maps equal values to equal integers. For types that fit, it is *exact*: unequal values get unequal integers, so
+the integer is the key. For other types (strings, binary, wide decimals) it is a hash, and a match must be verified on
+the values. `in_order` also keeps the order of the values. NaN is one value, the greatest; -0.0 equals 0.0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def has_order(type: pa.DataType) -> bool:
 
 
 def encode(array: pa.Array) -> Keys:
-    """One integer per value, whatever the storage of its type; arbitrary where it is NULL."""
+    """One integer per value, independent of the storage of its type; arbitrary where the value is NULL."""
     if not len(array):
         return np.empty(0, np.int64)
     t, type = pa.types, array.type
@@ -72,7 +72,7 @@ def encode(array: pa.Array) -> Keys:
 
 
 def in_order(array: pa.Array) -> Keys:
-    """Like `encode`, for exact types, and a < b exactly if their integers are so."""
+    """Like `encode`, but only for exact types: a < b exactly if the integers have the same order."""
     array = decode(array)
     keys = encode(array)
     if pa.types.is_floating(array.type):
@@ -81,7 +81,7 @@ def in_order(array: pa.Array) -> Keys:
 
 
 def combine(parts: list[Keys]) -> Keys:
-    """The key of several columns: a hash, to be verified part by part."""
+    """The key of several columns: a hash, which must be verified part by part."""
     key = parts[0]
     for part in parts[1:]:
         key = _combined(key, part)
@@ -95,7 +95,7 @@ def _combined(left: Keys, right: Keys) -> Keys:
 
 
 def _filled(array: pa.Array) -> Keys:
-    """Integers as they are, 0 for NULL: NumPy would make floats of them."""
+    """Integers unchanged, and 0 for NULL: NumPy would turn them into floats."""
     values: Keys = np.asarray(array.fill_null(0) if array.null_count else array)
     return values
 
@@ -111,7 +111,7 @@ def without_null(arrays: list[pa.Array]) -> NDArray[np.bool_] | None:
 
 
 def _valid(array: pa.Array) -> NDArray[np.bool_] | None:
-    """Which values are not NULL, None if all are; a NULL may also stand in a dictionary."""
+    """Which values are not NULL; None if all are. A dictionary may contain NULL, too."""
     if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
         array = pc.is_valid(array.dictionary).take(array.indices).fill_null(False)
     elif array.null_count:

@@ -1,4 +1,4 @@
-"""What a SteM keeps, as data: decided by the plan, before there are rows."""
+"""The layout of a SteM: what it keeps of each row. The plan decides it before there are rows."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ import pyarrow as pa
 from eddyline.bound.expr import Expr
 
 Key = tuple[Expr, ...]
-"""What an index is over: one expression, or several together."""
+"""The expressions of an index: one, or several together."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What a SteM keeps of each row: expressions over its source alone, evaluated when the row is built; of a larger
-    span the rows of its components, and copies of the codes of indexes and order keys."""
+    """What a SteM keeps of each row. For a source: expressions over that source alone, evaluated when the row is
+    appended. For a larger span: the row numbers of its components, and copies of the codes of indexes and order
+    keys."""
 
     timed: bool
     """Whether rows have an event time."""
     ordinal: bool
-    """Whether the place of each row in its stream is kept (ROWS windows)."""
+    """Whether the ordinal of each row in its stream is kept (for ROWS windows)."""
     stored: tuple[Expr, ...]
-    """What can be gathered."""
+    """Expressions whose values can be gathered."""
     keys: tuple[Expr, ...]
-    """What is compared for equality; never NULL."""
+    """Expressions that are compared for equality; never NULL."""
     indexes: tuple[Key, ...]
     """Hash indexes, each over one or several of `keys`."""
     order_keys: tuple[Expr, ...]
-    """What is compared for order; never NULL."""
+    """Expressions that are compared for order; never NULL."""
     edges: tuple[Key, ...] = ()
-    """The keys, one or several, by which rows are looked up or look for others."""
+    """The keys, of one or several expressions, by which rows are probed or probe others."""
     components: tuple[int, ...] = ()
     """The sources of a larger span."""
     states: tuple[tuple[int, str, pa.DataType], ...] | None = None
-    """Of tuples with weights, the columns of what aggregates have of them: (number of the aggregate, name, type)."""
+    """For tuples with weights, the columns of aggregate states: (number of the aggregate, name, type)."""
 
     @property
     def needed(self) -> tuple[Expr, ...]:
-        """Every expression a build wants to be given."""
+        """Every expression whose values an append needs."""
         return tuple(dict.fromkeys((*self.stored, *self.keys, *self.order_keys)))

@@ -1,13 +1,13 @@
-"""Folders that last no longer than their owner: the arenas of a job, and the checkpoint of a job that has no other.
+"""Folders that end with their owner: the arenas of a job, and the temporary checkpoint of a job without one.
 
-The owner makes the folder for itself alone (mode 0700), under a name that nobody can guess, and holds a lock on it: a
-shared one, since the arenas on a host may belong to several processes. The lock ends with the process, whatever kills
-it. So a folder that nobody holds has no owner, and the next start of any job of the same user removes it (`sweep`).
-Locks tell that across containers too, where a process number would not.
+The owner makes the folder for itself alone (mode 0700), under a name that cannot be guessed, and holds a lock on it.
+The lock is shared, because the arenas on a host may belong to several processes. It ends with the process, however that
+ends. So a folder without a lock has no owner, and the next start of any job of the same user removes it (`sweep`).
+Locks work across containers, too, where a process number would not.
 
-Invariant: a folder that was held is not swept. Between making a folder and locking it a sweep may take it; the maker
-sees that, since the name then stands for no folder or another one, and makes it again. A folder is renamed before its
-files are deleted: a process that knows the old name finds nothing there, and cannot add to it.
+Invariant: a folder that is held is never swept. Between making a folder and locking it, a sweep may remove it. The
+maker notices, because the name then refers to no folder or to another one, and makes it again. A folder is renamed
+before its files are deleted: a process that knows the old name finds nothing there, and cannot add to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _RANDOM = 16
 """Random bytes in a name."""
 
 _PASSES = 100
-"""A process that still works in a folder may add files while it is emptied, but only until its own folder is gone."""
+"""Attempts to empty a folder. A process that still works in it may add files meanwhile, but only until its own
+subfolder is gone."""
 
 
 def own_name(parent: str, kind: str) -> str:
@@ -39,7 +40,7 @@ def own_name(parent: str, kind: str) -> str:
 
 
 def host_memory() -> str:
-    """The folder whose files are memory; where there is none, the temporary folder."""
+    """The folder whose files are in memory; if there is none, the temporary folder."""
     return "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
 
 
@@ -51,7 +52,7 @@ class OwnFolder:
         self._fd = -1
 
     def hold(self) -> None:
-        """Make the folder, if it is not there, and keep it until `remove` or the end of this process."""
+        """Make the folder if it does not exist, and hold it until `remove` or the end of this process."""
         while self._fd < 0 or not is_at(self._fd, self.path):
             self.let_go()
             parent = os.path.dirname(self.path)
@@ -59,13 +60,13 @@ class OwnFolder:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(self.path, 0o700)
                 sweep(parent, but=self.path)
-            with contextlib.suppress(FileNotFoundError):  # somebody swept it in between
+            with contextlib.suppress(FileNotFoundError):  # another process swept it in between
                 self._fd = opened(self.path)
-                with contextlib.suppress(OSError):  # a file system without locks: then nobody can sweep it either
+                with contextlib.suppress(OSError):  # a file system without locks, where no process can sweep it either
                     fcntl.flock(self._fd, fcntl.LOCK_SH)
 
     def let_go(self) -> None:
-        """Others may remove it."""
+        """Unlock the folder, so that others may remove it."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -81,7 +82,7 @@ class OwnFolder:
 
 
 def sweep(parent: str, but: str = "") -> None:
-    """Delete the folders of this user that nobody holds."""
+    """Delete the folders of this user that no process holds."""
     ours = re.compile(rf"eddyline-{os.geteuid()}-({ARENAS}|{CHECKPOINT})-[0-9a-f]{{{2 * _RANDOM}}}")
     with contextlib.suppress(OSError):
         for name in os.listdir(parent):
@@ -102,7 +103,7 @@ def _delete_if_free(path: str) -> None:
 
 
 def delete(path: str) -> None:
-    """Delete a folder with all that is in it, if it is there."""
+    """Delete a folder with everything in it, if it exists."""
     gone = f"{path.rpartition('-')[0]}-{secrets.token_hex(_RANDOM)}"
     with contextlib.suppress(OSError):
         os.rename(path, gone)
@@ -113,7 +114,7 @@ def delete(path: str) -> None:
 
 
 def opened(path: str) -> int:
-    """A descriptor of a folder that is this user's alone; any other is refused (JobError)."""
+    """Open a folder that belongs to this user alone; JobError for any other."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except NotADirectoryError:
@@ -126,7 +127,7 @@ def opened(path: str) -> int:
 
 
 def is_at(fd: int, path: str) -> bool:
-    """Whether a descriptor is of what has this name now."""
+    """Whether a path still refers to the folder or file of this descriptor."""
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path, follow_symlinks=False))
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""The prober: how others read a SteM. It finds matches, and it cannot build.
+"""The prober: the read access to a SteM. It finds matches, and it cannot build.
 
-A probe says which rows may match (`Limits`): those built before the tuple that asks, not expired, and within its
-interval of time. Which index answers, or whether a list does, is decided here. Several probers may read the same rows:
-each has its own order of builds and its own first row (view.py).
+A probe limits the rows that may match (`Limits`): those built before the probing tuple, not expired, and within its
+time interval. The prober chooses the index, or the list of all rows. Several probers may read the same rows: each has
+its own order of builds and its own first row (view.py).
 """
 
 from __future__ import annotations
@@ -43,20 +43,22 @@ class Prober:
 
     @property
     def min_live(self) -> int:
-        """The first row that may be found."""
+        """The first row that a probe may find."""
         first, live = self.first, self.rows.min_live
         return live if live > first else first
 
     def rows_before(self, numbers: NDArray[np.int64]) -> RowNumbers:
-        """How many rows had been built when the slot had built this many tuples, all since the last commit."""
+        """How many rows were built when the slot had built this many tuples. All numbers are from after the last
+        commit."""
         return self._builds.before(numbers)
 
     def first_at(self, time: int) -> int:
-        """A row such that every one before it is older than `time` or has expired."""
+        """A row such that every row before it is older than `time` or has expired."""
         return self.rows.first_at(time, self.min_live)
 
     def live(self, tuples: RowNumbers, probers: Sequence[Prober]) -> NDArray[np.bool_]:
-        """Which of these tuples of a larger span have only components that the probers of the sources may find."""
+        """Which of these tuples of a larger span have only components that the probers of the sources can still
+        find."""
         keep = np.ones(tuples.size, np.bool_)
         for source, component in self.rows.components.items():
             keep &= component.values[tuples] >= probers[source].min_live
@@ -65,23 +67,23 @@ class Prober:
     def limits(
         self, low: RowNumbers, high: RowNumbers, before: RowNumbers, room: int, passed: NDArray[np.int64]
     ) -> Limits:
-        """What a probe says of the rows that may match, completed by what is known of their times."""
+        """The limits of a probe, completed by what is known about the times of rows."""
         rows = self.rows
         if not (low.size and rows.timed):
             return Limits(low, high, before, self.min_live, room, passed)
         return Limits(low, high, before, self.first_at(int(low.min())), room, passed, rows.newest, rows.block)
 
     def probe_key(self, on: Key, keys: NDArray[np.int64], rows: RowNumbers, limits: Limits) -> Iterator[Matches]:
-        """Rows whose key `on` equals keys[rows[i]]: by its code, so matches of a hash must be verified
+        """The rows whose key `on` equals keys[rows[i]]. Codes are compared, so matches by a hash must be verified
         (`Rows.same_key`)."""
         return self._hashed[on].probe(keys, rows, self.rows.times.values, limits)
 
     def probe_range(
         self, on: Expr, least: NDArray[np.int64], most: NDArray[np.int64], limits: Limits
     ) -> Iterator[Matches]:
-        """Rows whose order key lies between least[i] and most[i], both included."""
+        """The rows whose order key lies between least[i] and most[i], both included."""
         return self._ordered[on].probe(least, most, self.rows.times.values, limits)
 
     def probe_all(self, tuples: int, limits: Limits) -> Iterator[Matches]:
-        """Every row, for each tuple."""
+        """Every row within the limits, for each tuple."""
         return scanned(self.rows.times.values, tuples, limits)

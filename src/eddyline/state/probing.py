@@ -1,4 +1,4 @@
-"""What every probe has in common: who may match, and matches that come in bounded pieces."""
+"""The common part of all probes: the limits of rows that may match, and matches in pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from eddyline.kernels import scan
 
 Matches = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Which tuple of the packet, and the row it matched."""
+"""For each match: the number of the tuple in its packet, and the row that it matched."""
 
 NO_BOUND: NDArray[np.int64] = np.empty(0, np.int64)
-"""For `low` and `high` where time does not matter."""
+"""`low` and `high` of a probe without a bound on time."""
 
 
 class Limits(NamedTuple):
-    """Rows that may match: built before the tuple that started the probing (`before`, one element if it is the same for
-    all tuples), not expired (`min_live`), and within each tuple's time interval `low`..`high`. At most `room` matches
-    come in one piece. `passed[0]` counts the rows that were looked at and were too new. `newest` is, for each
-    `block` of rows, the newest time up to its end, if that is known: it may spare looking at older ones."""
+    """The rows that may match: built before the tuple that started the probing (`before`; one element if it is the same
+    for all tuples), not expired (`min_live`), and within each tuple's time interval `low`..`high`. A piece has at most
+    `room` matches. `passed[0]` counts the rows that were visited and were too new. `newest` is, for each `block` of
+    rows, the newest time up to its end, if known: it may avoid visits to older rows."""
 
     low: NDArray[np.int64]
     high: NDArray[np.int64]
@@ -34,12 +34,12 @@ class Limits(NamedTuple):
 
 
 Step = Callable[[int, int, NDArray[np.int64], NDArray[np.int64]], tuple[int, int, int]]
-"""A kernel from (at, cursor) on, into two output arrays: (matches, at, cursor)."""
+"""A kernel that starts at (at, cursor), writes into two output arrays, and returns (matches, at, cursor)."""
 
 
 def chunks(step: Step, tuples: int, begin: int, room: int) -> Iterator[Matches]:
-    """Run a probe kernel until it has seen all tuples. The first piece is sized for a match or two per tuple; a probe
-    that finds more goes on in pieces of `room`."""
+    """Run a probe kernel until it has seen all tuples. The first piece has room for one or two matches per tuple; later
+    pieces have `room`."""
     at, cursor = 0, begin
     size = min(room, 2 * tuples + 64)
     while at < tuples:

@@ -1,16 +1,16 @@
-"""Rows: what one SteM keeps of its rows, in columns that grow at one end and expire at the other.
+"""Rows: the columns of one SteM, which grow at one end and expire at the other.
 
-This is the one place that owns columns: indexes hold row numbers, builds hold counts, and everybody else reads. A row
-has the same number in every column; rows are numbered from 0 in the order in which they are appended. Invariant:
+Only this file owns columns: indexes hold row numbers, builds hold counts, and all other code reads. A row has the same
+number in every column; rows are numbered from 0 in the order in which they are appended. Invariant:
 
     floor <= min_live <= stored
 
-Rows below `min_live` have expired. Until the next commit they stay readable, so that the batch can be wound back; rows
-below `floor`, the `min_live` of the last commit, have been given back to the arena.
+Rows below `min_live` have expired. They stay readable until the next commit, so that the batch can be wound back; rows
+below `floor`, the `min_live` of the last commit, have been released to the arena.
 
-A tuple of a larger span is the row numbers of its components, with copies of the keys by which it is looked up, so a
-probe does not read its components; its time is that of the newest component. The tuple dies with the first of its
-components, whose values may then be gone: a reader of a tuple first checks that it is alive (`Prober.live`). A tuple
+A tuple of a larger span consists of the row numbers of its components and copies of the keys by which it is probed, so
+a probe does not read the components. Its time is that of the newest component. The tuple dies with the first of its
+components, whose values may then be gone: a reader of a tuple first checks that it is live (`Prober.live`). A tuple
 that stands for several has a weight (carried.py).
 """
 
@@ -38,7 +38,7 @@ from eddyline.state.stores.store import ValueStore
 
 
 class RowsSnapshot(Snapshot, frozen=True):
-    """Which rows there are, and where the columns are that have them."""
+    """The numbers of the rows, and the places of their columns."""
 
     stored: int
     min_live: int
@@ -56,19 +56,19 @@ class Rows:
         self.timed, self.block = layout.timed, arena.tuning.block
         self.times = Column(arena, "i8")
         self._newest = Column(arena, "i8")
-        """For each block of rows the newest time up to its end: it never falls."""
+        """For each block of rows, the newest time up to its end: it never falls."""
         self._ordinals = Column(arena, "i8") if layout.ordinal else None
         self._keys = {expr: KeyColumn(arena, expr) for expr in layout.keys}
         self._order = {expr: Column(arena, "i8") for expr in layout.order_keys}
-        edges = dict.fromkeys((*layout.edges, *layout.indexes))  # those of edges never change, nor does their order
+        edges = dict.fromkeys((*layout.edges, *layout.indexes))  # the keys of edges and their order never change
         self._codes = {on: Column(arena, "i8") for on in edges if layout.components or len(on) > 1}
         self.components = {source: Column(arena, "i8") for source in layout.components}
-        """Of a larger span: the row numbers of each component."""
+        """For a larger span: the row numbers of each component."""
         self.carried = None if layout.states is None else CarriedStore(arena, layout.states)
         self._stores = {expr: self._store(arena, expr) for expr in layout.stored}
         exact = {id(key.exact) for key in self._keys.values()}
         self._plain = {expr: kept for expr, kept in self._stores.items() if id(kept) not in exact}
-        """The stores that are not those of keys."""
+        """The stores that are not shared with keys."""
         self._columns = self._all_columns()
         self.stored = self.min_live = self.floor = 0
 
@@ -102,8 +102,8 @@ class Rows:
     def append_tuples(
         self, rows: Mapping[int, RowNumbers], bases: Sequence[Rows], carried: Carried | None = None
     ) -> None:
-        """Add tuples of a larger span, given by the numbers of their components in the rows of the sources, and by what
-        they carry."""
+        """Add tuples of a larger span, given by the row numbers of their components in the sources, and by their
+        carried columns."""
         size = next(iter(rows.values())).size
         self.times.append(newest(bases, rows, size))
         for source, component in self.components.items():
@@ -123,7 +123,7 @@ class Rows:
         known = self._newest.rows
         blocks = self.stored // self.block - known
         if blocks and self.timed:
-            first = max(known * self.block, self.floor)  # those before it were given back
+            first = max(known * self.block, self.floor)  # earlier rows were released
             starts = np.arange(known, known + blocks) * self.block - first
             times = self.times.values[first : (known + blocks) * self.block]
             newest = np.maximum.reduceat(times, np.maximum(starts, 0))
@@ -135,23 +135,23 @@ class Rows:
 
     @property
     def newest(self) -> RowNumbers:
-        """For each block of rows the newest time up to its end."""
+        """For each block of rows, the newest time up to its end."""
         newest: RowNumbers = self._newest.values[: self._newest.rows]
         return newest
 
     def first_at(self, time: int, min_live: int) -> int:
-        """A row such that every one before it is older than `time`, or below `min_live`."""
+        """A row such that every row before it is older than `time` or below `min_live`."""
         first = min_live // self.block
         return max(min_live, self.block * (first + int(self.newest[first:].searchsorted(time))))
 
     def ordinals(self, rows: RowNumbers) -> RowNumbers:
-        """The places of rows in their stream; only of a source with a ROWS window."""
+        """The ordinals of rows in their stream; only for a source with a ROWS window."""
         assert self._ordinals is not None
         ordinals: RowNumbers = self._ordinals.values[rows]
         return ordinals
 
     def has_key(self, on: Key) -> bool:
-        """Whether there are codes of this key, so that an index over it can be made."""
+        """Whether the codes of this key are kept, so that an index over it can be made."""
         return on in self._codes or (len(on) == 1 and on[0] in self._keys)
 
     def key_column(self, on: Key) -> Column:
@@ -177,7 +177,7 @@ class Rows:
         return self._stores[expr].gather(rows)
 
     def key_parts(self, on: Expr, rows: RowNumbers) -> pa.Array | RowNumbers:
-        """What tells the keys of rows apart: their codes or, if these are only hashes, their values."""
+        """Values that are equal exactly if the keys of rows are: their codes or, if codes are only hashes, the keys."""
         exact, codes = self._keys[on].exact, self._keys[on].codes.values
         return codes[rows] if exact is None else exact.gather(rows)
 
@@ -190,16 +190,17 @@ class Rows:
     # Expire. Only rows below `end` may expire: those that are built.
 
     def expire(self, horizon: int, end: int) -> None:
-        """Raise min_live past the oldest rows with a time below `horizon`: they can join nothing any more."""
+        """Raise min_live past the oldest rows with a time below `horizon`: they cannot join any more."""
         self.min_live = int(scan.first_at_least(self.times.values, self.min_live, end, horizon))
 
     def expire_ordinals(self, least: int, end: int) -> None:
-        """Raise min_live past the oldest rows whose place in the stream is below `least`: no window has them."""
+        """Raise min_live past the oldest rows whose ordinal in the stream is below `least`: they are in no window any
+        more."""
         assert self._ordinals is not None
         self.min_live = int(scan.first_at_least(self._ordinals.values, self.min_live, end, least))
 
     def expire_tuples(self, bases: Sequence[Rows], end: int) -> None:
-        """Raise min_live past the oldest tuples that have a component that has expired."""
+        """Raise min_live past the oldest tuples with an expired component."""
         row, before = self.min_live, -1
         while row != before:
             before = row
@@ -210,28 +211,28 @@ class Rows:
     # Commit, wind back, hand over
 
     def commit(self) -> None:
-        """Give expired rows back: what happened since the last commit cannot be undone from here on."""
+        """Release expired rows. Events before this commit cannot be undone any more."""
         for column in self._columns:
             column.release(self.min_live)
         self._newest.release(self.min_live // self.block)
         self.floor = self.min_live
 
     def wind_back(self, rows: int) -> None:
-        """Drop the rows from number `rows` on, and undo what expired since the last commit."""
+        """Drop the rows from number `rows` on, and undo expiry since the last commit."""
         for column in self._columns:
             column.truncate(rows)
         self._newest.truncate(rows // self.block)
         self.stored, self.min_live = rows, self.floor
 
     def drop_keys(self, kept: Collection[Key]) -> None:
-        """Of a larger span: keep only the copies of these keys, in their order. They are there for indexes alone."""
+        """For a larger span: keep only the copies of these keys, in this order. Only indexes need the copies."""
         for on in self._codes.keys() - set(kept):
             self._codes.pop(on).free()
         self._codes = {on: self._codes[on] for on in kept}
         self._columns = self._all_columns()
 
     def free(self) -> None:
-        """Give everything back; it cannot be used any more. Only of a larger span, which has no stores."""
+        """Release everything; the rows cannot be used any more. Only for a larger span, which has no stores."""
         columns = [self.times, self._newest, *self._order.values(), *self._codes.values(), *self.components.values()]
         for column in (*columns, *(() if self.carried is None else self.carried.parts)):
             column.free()
@@ -250,7 +251,7 @@ class Rows:
         )
 
     def restore(self, saved: RowsSnapshot) -> None:
-        """Have the rows of a snapshot, with all that it takes to wind back to the last commit."""
+        """Restore from a snapshot, including what is needed to wind back to the last commit."""
         self.stored, self.min_live, self.floor, self.block = saved.stored, saved.min_live, saved.floor, saved.block
         self._newest.restore(saved.newest)
         plain, stores = _by_kind(self._columns)
@@ -260,7 +261,7 @@ class Rows:
             kept.restore(of_store)
 
     def _all_columns(self) -> list[Column | ValueStore]:
-        """All that has one value a row."""
+        """All columns with one value per row."""
         columns: list[Column | ValueStore] = [self.times, *self._order.values()]
         if self._ordinals is not None:
             columns.append(self._ordinals)

@@ -1,9 +1,10 @@
 """Arrow data that a slot keeps beside its columns, as files of the arena's folder.
 
-What is kept is immutable, so a thing is written once, the first time it is put, and read by mapping its file: nothing
-is copied. After everything that is still needed was put again, `sweep` deletes the rest. (A mapped file that is deleted
-stays readable for those who map it.) Files hold Arrow streams, one for each record batch, one after the other, and at
-the end the CRC-32 of all that (32 bits, little-endian): what does not match is not used (JobError).
+Everything on a shelf is immutable. So an object is written once, when it is first put, and read by mapping its file,
+without copying. After all objects that are still needed were put again, `sweep` deletes the others. (A mapped file that
+is deleted stays readable through existing mappings.) A file holds Arrow streams, one for each record batch, one after
+the other, and at its end their CRC-32 (32 bits, little-endian). A file that does not match its checksum is refused
+(JobError).
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ from eddyline.errors import JobError
 T = TypeVar("T")
 
 END = ".arrow"
-"""How the names of its files end."""
+"""The end of the names of its files."""
 _TAIL = struct.Struct("<I")
 
 
 class Shelf:
-    """Names for immutable things."""
+    """Gives names to immutable objects, and stores them."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._names: dict[int, tuple[object, str]] = {}
-        """By identity; the thing is held, so that no other can get its identity."""
+        """The objects by identity. Each object is referenced here, so that no other object can get its identity."""
         self._used: set[str] = set()
         self._next = 0
 
     def put(self, thing: T, batches: Callable[[T], Sequence[pa.RecordBatch]]) -> str:
-        """The name of a thing, which is written now if it is new."""
+        """The name of an object; it is written now if it is new."""
         known = self._names.get(id(thing))
         name = self._new_name() if known is None else known[1]
         if known is None:
@@ -53,7 +54,7 @@ class Shelf:
         return name
 
     def get(self, name: str, make: Callable[[list[pa.RecordBatch]], T]) -> T:
-        """The thing with a name."""
+        """The object with this name."""
         for thing, known in self._names.values():
             if known == name:
                 return thing  # type: ignore[return-value]
@@ -66,7 +67,7 @@ class Shelf:
         return thing
 
     def sweep(self) -> None:
-        """Delete what was not put since the last time."""
+        """Delete the objects that were not put since the last sweep."""
         self._names = {at: (thing, name) for at, (thing, name) in self._names.items() if name in self._used}
         with os.scandir(self._folder) as files:
             for file in files:
@@ -75,7 +76,7 @@ class Shelf:
         self._used = set()
 
     def _read(self, name: str) -> pa.Buffer:
-        """A file without its checksum, which is right."""
+        """The contents of a file without its checksum; JobError if the checksum does not match."""
         with pa.memory_map(self._path(name)) as file:
             whole = file.read_buffer()
         at = whole.size - _TAIL.size

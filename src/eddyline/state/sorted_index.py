@@ -1,12 +1,12 @@
 """A sorted index over one order-preserving key column of a SteM, for range predicates.
 
-Rows are kept in sorted runs whose sizes fall geometrically (new rows make a small run; runs of like size are merged),
-so a row is moved a logarithmic number of times and a probe searches a logarithmic number of runs. Only the last runs
-are ever merged, so the runs are a stack, one after the other in a column of keys and a column of rows; a merge writes
-over what it read, which is allowed because a probe is finished before the next build. Invariant: every row of the SteM
-at or above the last committed `min_live` is in exactly one run, or in none of them while there are no runs: for at most
-`unsorted_rows` (tuning.py) the index has no runs, and a probe looks at the list of rows instead. Winding back drops the
-rows that are too new from the runs; merging drops rows that expired by the last commit.
+Rows are kept in sorted runs whose sizes fall geometrically: new rows make a small run, and runs of similar size are
+merged. So a row is moved a logarithmic number of times, and a probe searches a logarithmic number of runs. Only the
+last runs are ever merged, so the runs are a stack, stored one after the other in a column of keys and a column of rows.
+A merge overwrites the runs that it read, which is allowed because a probe is finished before the next build. Invariant:
+every row of the SteM at or above the last committed `min_live` is in exactly one run, unless there are no runs. For at
+most `unsorted_rows` (tuning.py) rows the index has no runs, and a probe scans the list of rows instead. A wind-back
+removes rows that are too new from the runs; a merge removes rows that had expired by the last commit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Run = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class SortedIndexSnapshot(Snapshot, frozen=True):
-    """Where the runs are."""
+    """The places of the runs."""
 
     keys: ColumnSnapshot
     rows: ColumnSnapshot
@@ -36,18 +36,18 @@ class SortedIndexSnapshot(Snapshot, frozen=True):
 
 
 class SortedIndex:
-    """Keys in order, and the rows that have them."""
+    """Keys in order, each with its row."""
 
     def __init__(self, arena: Arena, keys: Column) -> None:
         self._keys, self._unsorted = keys, arena.tuning.unsorted_rows
         self._run_keys, self._run_rows = Column(arena, "i8"), Column(arena, "i8")
         self._starts: list[int] = []
-        """Where each run begins."""
+        """The position at which each run begins."""
         self._clean = 0
 
     @property
     def is_list(self) -> bool:
-        """Whether there are so few rows that they are not sorted."""
+        """Whether there are too few rows to be sorted."""
         return not self._starts
 
     @property
@@ -56,11 +56,11 @@ class SortedIndex:
         return [(keys[first:end], rows[first:end]) for first, end in pairwise([*self._starts, self._run_rows.rows])]
 
     def build(self, first: int, last: int, floor: int) -> None:
-        """Insert rows first..last-1; rows below `floor` can never be asked for again."""
+        """Insert rows first..last-1. Rows below `floor` can never be probed again."""
         if self.is_list:
             if last - floor <= self._unsorted:
                 return
-            first = floor  # those that the list had so far
+            first = floor  # the list becomes the first run
         runs, keys, rows = self._runs, self._keys.values[first:last], np.arange(first, last)
         while runs and 2 * rows.size > runs[-1][1].size:
             old_keys, old_rows = runs.pop()
@@ -70,7 +70,7 @@ class SortedIndex:
         self._put(len(runs), keys[order], rows[order])
 
     def _put(self, number: int, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """A run in the place of those from this number on. What may fail comes first."""
+        """Write a run in place of those from this number on. Steps that may fail come first."""
         start = self._starts[number] if number < len(self._starts) else self._run_rows.rows
         for column in (self._run_keys, self._run_rows):
             column.reserve(start + rows.size)
@@ -82,7 +82,7 @@ class SortedIndex:
     def probe(
         self, least: NDArray[np.int64], most: NDArray[np.int64], times: NDArray[np.int64], limits: Limits
     ) -> Iterator[Matches]:
-        """Rows whose key lies between least[i] and most[i], both included."""
+        """The rows whose key lies between least[i] and most[i], both included."""
         if self.is_list:
             of_row = self._keys.values
             for tuples, found in scanned(times, least.size, limits):
@@ -126,13 +126,14 @@ class SortedIndex:
         self._keep(0, first)
 
     def release(self, row: int) -> None:
-        """Rows below `row` will not be asked for again: dropped once they may be the larger part of the oldest run."""
+        """Release the rows below `row`: they will not be probed again. They are removed once they may be the larger
+        part of the oldest run."""
         if self._starts and 2 * (row - self._clean) > self._runs[0][0].size:
             self._keep(row, self._keys.rows)
             self._clean = row
 
     def _keep(self, first: int, end: int) -> None:
-        """Of every run only the rows first..end-1."""
+        """Keep only the rows first..end-1 of every run."""
         kept = [(keys[k], rows[k]) for keys, rows in self._runs for k in [(rows >= first) & (rows < end)]]
         self._starts = []
         for column in (self._run_keys, self._run_rows):
@@ -144,7 +145,7 @@ class SortedIndex:
             column.trim()
 
     def free(self) -> None:
-        """Give everything back; it cannot be used any more."""
+        """Release everything; the index cannot be used any more."""
         self._run_keys.free()
         self._run_rows.free()
 
@@ -154,7 +155,7 @@ class SortedIndex:
         return SortedIndexSnapshot(keys, rows, tuple(self._starts), self._clean)
 
     def restore(self, saved: SortedIndexSnapshot) -> None:
-        """See the same runs."""
+        """Restore from a snapshot."""
         self._run_keys.restore(saved.keys)
         self._run_rows.restore(saved.rows)
         self._starts, self._clean = list(saved.starts), saved.clean

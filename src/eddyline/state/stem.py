@@ -1,13 +1,16 @@
-"""The SteM: the rows of one source or, an intermediate one, the tuples of a larger span, built once, probed many times.
+"""The SteM: the rows of one source, or (an intermediate SteM) the tuples of a larger span; built once, probed many
+times.
 
 A SteM composes four parts, each in a file of its own: its rows in columns (rows.py), the count and order of its builds
-(builds.py), the indexes by which rows are found (indexes.py), and the prober through which others read it (prober.py).
+(builds.py), the indexes by which rows are found (indexes.py), and the prober through which other code reads it
+(prober.py).
 
-Rows are appended as they come, many at a time, and built (indexed, and from then on found) in the same order, when the
-eddy wants them: the rows from `built` to `rows.stored` wait. All rows are built before a commit.
+Rows are appended as they arrive, many at a time. They are built in the same order when the eddy wants them; building
+indexes them, and from then on probes find them. The rows from `built` to `rows.stored` wait. All rows are built before
+a commit.
 
-Wind-back: `wind_back` pops every index newest first and drops the rows that came since the last commit. Until the
-commit no expired row is given back, so raising `min_live` is undone by lowering it.
+Wind-back: `wind_back` pops every index, the newest rows first, and drops the rows appended since the last commit. No
+expired row is released before the commit, so expiry is undone by lowering `min_live`.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ class StemSnapshot(Snapshot, frozen=True):
 
 
 class SteM:
-    """State Module of one span."""
+    """The State Module of one span."""
 
     def __init__(self, arena: Arena, layout: Layout) -> None:
         self.layout = layout
@@ -68,11 +71,11 @@ class SteM:
     # Other indexes, when the plan is changed
 
     def fits(self, layout: Layout) -> bool:
-        """Whether it has all that another layout asks for, but for indexes over keys that are here."""
+        """Whether it has everything that another layout needs, except indexes that can be made over its keys."""
         return layout.order_keys == self.layout.order_keys and all(map(self.rows.has_key, layout.indexes))
 
     def adopt(self, keys: Sequence[Key], made: Mapping[Key, HashIndex]) -> None:
-        """Have the hash indexes of these keys from now on, at a commit; `made` has those that are new."""
+        """At a commit, change to the hash indexes of these keys; `made` has the new ones."""
         self.indexes.adopt(keys, made)
         if self.layout.components:
             self.rows.drop_keys(keys)
@@ -81,19 +84,19 @@ class SteM:
     # Expire, commit, wind back, hand over
 
     def expire(self, horizon: int) -> None:
-        """Rows with a time below `horizon` can join nothing any more."""
+        """Expire rows with a time below `horizon`: they cannot join any more."""
         self.rows.expire(horizon, self.built)
 
     def expire_ordinals(self, least: int) -> None:
-        """Rows whose place in the stream is below `least` are in no window any more."""
+        """Expire rows whose ordinal in the stream is below `least`: they are in no window any more."""
         self.rows.expire_ordinals(least, self.built)
 
     def expire_tuples(self, stems: Sequence[SteM]) -> None:
-        """Tuples of which a component has expired are dead; after the SteMs of the sources."""
+        """Expire tuples with an expired component. Call it after the SteMs of the sources have expired their rows."""
         self.rows.expire_tuples([stem.rows for stem in stems], self.built)
 
     def commit(self) -> None:
-        """Give expired rows back: what happened since the last commit cannot be undone from here on."""
+        """Release expired rows. Events before this commit cannot be undone any more."""
         self.indexes.release(self.rows.min_live)
         self.rows.commit()
         self.builds.commit()
@@ -105,7 +108,7 @@ class SteM:
         self.builds.wind_back()
 
     def free(self) -> None:
-        """Give everything back; it cannot be used any more. Only of a larger span."""
+        """Release everything; the SteM cannot be used any more. Only for a larger span."""
         self.indexes.free()
         self.rows.free()
 
@@ -114,7 +117,7 @@ class SteM:
         return StemSnapshot(self.rows.saved(), self.builds.saved(), self.indexes.saved())
 
     def restore(self, saved: StemSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self.rows.restore(saved.rows)
         self.builds.restore(saved.builds)
         self.indexes.restore(saved.indexes)

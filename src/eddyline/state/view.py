@@ -1,7 +1,7 @@
 """A view: the rows of a SteM from a first row on, built a second time, in an order of the view's own.
 
-The rows are those of the SteM, and so are the indexes that it has. Indexes that the SteM has not are made here, as rows
-are built, and can become its own (`SteM.adopt`). A view is committed after its SteM and wound back before it.
+The rows are those of the SteM, and so are the indexes that the SteM has. The view makes the other indexes as it builds
+rows, and the SteM can adopt them (`SteM.adopt`). A view is committed after its SteM and wound back before it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eddyline.state.stem import SteM
 
 
 class ViewSnapshot(Snapshot, frozen=True):
-    """What only the view has."""
+    """The state that only the view has."""
 
     first: int
     builds: BuildsSnapshot
@@ -26,11 +26,11 @@ class ViewSnapshot(Snapshot, frozen=True):
 
 
 class View:
-    """Shows rows as far as they are built here or, if nobody builds any here (`fed` is false), as far as the SteM has
-    built them: such rows come to the track only as components of larger tuples."""
+    """Shows the rows that are built in the view. If no rows are built in it (`fed` is false), it shows the rows that
+    the SteM has built: the track gets such rows only as components of larger tuples."""
 
     def __init__(self, arena: Arena, stem: SteM, keys: Sequence[Key], first: int, fed: bool) -> None:
-        """`keys` are those of the hash indexes that are wanted."""
+        """`keys` are those of the wanted hash indexes."""
         self._stem, self.rows = stem, stem.rows
         self.made = Indexes(arena, stem.rows, [on for on in keys if on not in stem.indexes.hashed])
         """The indexes that only the view has."""
@@ -58,18 +58,18 @@ class View:
         return self._builds.add(number, rows)
 
     def commit(self) -> None:
-        """As the SteM, after it. Rows that expired before they were built here are passed over."""
+        """Commit after the SteM. Rows that expired before they were built here are skipped."""
         self.made.release(self.rows.min_live)
         self._builds.skip(self.rows.floor)
         self._builds.commit()
 
     def wind_back(self) -> None:
-        """As the SteM, before it."""
+        """Wind back before the SteM."""
         self.made.pop(self._builds.mark)
         self._builds.wind_back()
 
     def free(self) -> None:
-        """Give back what only the view has."""
+        """Release everything that only the view has."""
         self.made.free()
 
     def saved(self) -> ViewSnapshot:
@@ -77,7 +77,7 @@ class View:
         return ViewSnapshot(self.prober.first, self._builds.saved(), self.made.saved())
 
     def restore(self, saved: ViewSnapshot) -> None:
-        """Continue from a snapshot, after the SteM."""
+        """Restore from a snapshot, after the SteM."""
         self.prober.first = saved.first
         self._builds.restore(saved.builds)
         self._builds.skip(self.rows.floor)
@@ -85,5 +85,5 @@ class View:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held beside the SteM."""
+        """Bytes held in addition to those of the SteM."""
         return self.made.nbytes
