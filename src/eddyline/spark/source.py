@@ -1,8 +1,8 @@
 """Our own formats as a Spark source: the readers of the local engine read them, and the same task packs the rows.
 
 Rows never pass through the JVM: Spark sees only parcels. A stream is read in pieces (row groups, files, blocks of
-generated rows); the next piece is always of the stream that is furthest behind. A source with offsets of its own (a
-log) gets an equal share of the batch, and divides it itself.
+generated rows); the next piece is always of the stream that is furthest behind. A source with offsets of its own
+(`OffsetSource`) gets an equal share of the batch, and divides it itself.
 
 For every job Spark starts a Python process that plans its batches, and this process imports this module. So only tasks
 import the engine, and planning gets what it needs of the sources as an option, without the query (`sources_option`).
@@ -166,7 +166,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(options)
         self._files: dict[str, FileProgress] = {}
-        self._logs: dict[str, Any] = {}
+        self._with_offsets: dict[str, Any] = {}
         self._looked = False
         self._newest: dict[str, float] = {}
         """For each stream how far its last planned piece reaches."""
@@ -178,19 +178,19 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         from eddyline.runtime.sources.source import OffsetSource
         from eddyline.state.log.store import Store
 
-        if self._files or self._logs:
+        if self._files or self._with_offsets:
             return
         store = Store(self._checkpoint)
         for name in sorted(self._known):
             source = self._source(name)
             if isinstance(source, OffsetSource):
-                self._logs[name] = source
+                self._with_offsets[name] = source
             else:
                 self._files[name] = FileProgress(source, store, name, self._known[name][4])
 
     def initialOffset(self) -> dict[str, Any]:
         self._open()
-        streams: dict[str, Any] = {name: [0, 0] for name in self._files} | {name: {} for name in self._logs}
+        streams: dict[str, Any] = {name: [0, 0] for name in self._files} | {name: {} for name in self._with_offsets}
         return {"streams": streams, "unread": [], "ended": False, "run": ""}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
@@ -205,8 +205,8 @@ class StreamFiles(_Reading, DataSourceStreamReader):
             most = int(file.read())
         share = max(1, most // len(self._known))
         before = start["streams"]
-        logs = {name: log.plan(before[name], share) for name, log in self._logs.items()}
-        most -= share * len(logs)
+        planned = {name: source.plan(before[name], share) for name, source in self._with_offsets.items()}
+        most -= share * len(planned)
         pieces, rows = {name: files.unread(before[name]) for name, files in self._files.items()}, 0
         timed = all(piece.newest is not None for some in pieces.values() for piece in some)
         at = dict.fromkeys(pieces, 0)
@@ -229,10 +229,14 @@ class StreamFiles(_Reading, DataSourceStreamReader):
             at[name] += 1
         self._newest = {name: behind(name) for name in pieces} if timed else {}
         end = {name: files.after(before[name], pieces[name][: at[name]]) for name, files in self._files.items()}
-        ended = not going and not self._follow and all(log.ended(logs[name]) for name, log in self._logs.items())
-        if end | logs == before:
+        ended = (
+            not going
+            and not self._follow
+            and all(source.ended(planned[name]) for name, source in self._with_offsets.items())
+        )
+        if end | planned == before:
             return start
-        return {"streams": end | logs, "unread": going, "ended": ended, "run": self._run}
+        return {"streams": end | planned, "unread": going, "ended": ended, "run": self._run}
 
     def _is_done(self, end: dict[str, Any]) -> bool:
         """Whether the batch that ends at this offset, which an earlier run planned, was committed."""
@@ -251,7 +255,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
             for name, files in self._files.items():
                 files.see_anew(begin[name], until[name])
         chosen = []
-        for name, source in {**self._files, **self._logs}.items():
+        for name, source in {**self._files, **self._with_offsets}.items():
             chosen += [(name, piece) for piece in source.between(begin[name], until[name])]
         return self._parts(chosen)
 
@@ -265,5 +269,5 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         pass
 
     def stop(self) -> None:
-        for log in self._logs.values():
-            log.close()
+        for source in self._with_offsets.values():
+            source.close()
