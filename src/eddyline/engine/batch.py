@@ -2,8 +2,8 @@
 
     dead and late rows out -> split -> feed -> watermarks move -> advance -> results (combined) -> commit
 
-Slots run one after the other; all of them get the same watermarks, so which of them made a row shows nowhere. What is
-counted is counted when the batch is finished, so a batch that is wound back was never there.
+Slots run one after the other. All slots get the same watermarks, so the results do not show which slot made a row. Rows
+are counted when the batch is finished, so a batch that is wound back leaves no trace in the counts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from eddyline.settings import Settings
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a batch gave: result rows, late rows by stream, dead rows by stream with their reasons."""
+    """The output of a batch: result rows, late rows by stream, and dead rows by stream with their reasons."""
 
     results: list[pa.RecordBatch]
     late: list[tuple[str, pa.RecordBatch]]
@@ -71,14 +71,14 @@ class BatchEngine:
         self._watermarks = Watermarks(streams)
         self._silence = Silence([s.name for s in streams], settings.idle_timeout, clock)
         self.counts = Counts()
-        """Since the start, of all finished batches."""
+        """The counts of all finished batches since the start."""
         self.held = self.peak = StateSize()
-        """The state at the end of the last batch, and the most that was held at the end of a batch."""
+        """The state at the end of the last batch, and the largest state at the end of a batch."""
         self._note_commit()
 
     @property
     def slot(self) -> Slot:
-        """The first slot; the only one unless more were asked for."""
+        """The first slot; the only one unless the settings ask for more."""
         return self.slots[0]
 
     @property
@@ -90,7 +90,7 @@ class BatchEngine:
         self._committed = copy(self._watermarks), self.counts, self.held, self.peak, errors
 
     def explain(self) -> str:
-        """The plan, and what was measured on it so far (in the first slot, if there are several)."""
+        """The plan, and the measurements on it so far (of the first slot, if there are several)."""
         slot = self.slot
         plan, estimate = slot.executor.plan, slot.plans.estimate(slot.executor)
         parts = [explain(self.query, self.partitioning, plan.tree), measured(self.query, slot.executor.eddy)]
@@ -99,12 +99,12 @@ class BatchEngine:
         return "\n\n".join(part for part in parts if part)
 
     def report(self, seconds: float = 0.0) -> Report:
-        """What the eddy of the first slot did so far, `seconds` after the start, and the rows built in all slots."""
+        """The work of the first slot's eddy so far, `seconds` after the start, and the rows built in all slots."""
         rows = [sum(stems) for stems in zip(*(s.executor.built for s in self.slots), strict=True)]
         return look(self.query, self.slot.executor.eddy, rows, seconds, self.slot.executor.input_batch.rows)
 
     def load_table(self, stream: str, batch: pa.RecordBatch) -> None:
-        """Rows of a static table, before the first batch."""
+        """Load rows of a static table, before the first batch."""
         if self.slot.version:
             raise InternalError("a table came after the first batch")
         for shipment in self._split.split_table(stream, batch):
@@ -116,18 +116,17 @@ class BatchEngine:
         self._note_commit()
 
     def unreadable(self, stream: str, rows: int, reason: str) -> None:
-        """Counts rows of a stream or table that its source could not read; they belong to the batch to come."""
+        """Count rows of a stream or table that its source could not read. They belong to the next batch."""
         self.counts += Counts({stream: StreamCounts(dead=rows, reason=reason)})
 
     @property
     def standing(self) -> Standing:
-        """Where the run stands after the last batch."""
+        """The counts and the state of the run after the last batch."""
         return Standing(self.counts, self.counts, self.held, self.peak, self._watermarks.query)
 
     @property
     def decisions(self) -> dict[str, int]:
-        """Decisions that the eddies of all slots took so far, by kind. Routes stay as decided when a batch is wound
-        back."""
+        """Decisions of the eddies of all slots so far, by kind. A wind-back does not undo decisions about routes."""
         return dict(sum((slot.executor.eddy.decisions.counts for slot in self.slots), Counter[str]()))
 
     def batch(
@@ -137,8 +136,9 @@ class BatchEngine:
         commit: bool = True,
         unread: Collection[str] = (),
     ) -> BatchResult:
-        """Process a batch. `ended` are the streams this is the last batch of, `unread` those that may have rows that it
-        leaves for later. With commit=False the batch can still be wound back; `commit` or `wind_back` must follow."""
+        """Process a batch. `ended` are the streams that end with this batch; `unread` are the streams that may have
+        rows that this batch does not read. With commit=False the batch can still be wound back; `commit` or `wind_back`
+        must follow."""
         quiet = self._silence.begin(unread)
         for slot in self.slots:
             slot.replan()
@@ -165,7 +165,7 @@ class BatchEngine:
         return self._finish(tally.counts, late, dead, commit)
 
     def end(self) -> BatchResult:
-        """All streams have ended: flush what waits, in a batch of its own."""
+        """Flush everything that waits, in a batch of its own: all streams have ended."""
         for slot in self.slots:
             slot.end(self._watermarks.newest)
         return self._finish(Counts(), [], [], commit=True)
@@ -196,14 +196,14 @@ class BatchEngine:
         return BatchResult(results, late, dead)
 
     def commit(self) -> None:
-        """The batch is done and cannot be undone."""
+        """Commit the batch; it cannot be undone any more."""
         for slot in self.slots:
             slot.commit(slot.version + 1)
         self.held = self._state()
         self._note_commit()
 
     def _state(self) -> StateSize:
-        """What the slots hold now."""
+        """The current state of all slots."""
         return StateSize(sum(slot.state_rows for slot in self.slots), sum(slot.state_bytes for slot in self.slots))
 
     def wind_back(self) -> None:

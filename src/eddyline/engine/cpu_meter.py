@@ -1,4 +1,5 @@
-"""CPU seconds that a slot spends on a batch: the price of the plan that the optimizer corrects its predictions by."""
+"""CPU seconds that a slot spends on a batch: the measured price of its plan, which corrects the optimizer's
+predictions."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from contextlib import contextmanager
 class CpuMeter:
     """Adds up the CPU seconds of one batch.
 
-    The CPU time of the thread is counted, because what else the machine does is no fault of a plan. A clock that was
-    passed in, as tests do, stands for the CPU time too.
+    The CPU time of the thread is counted, so that other work of the machine does not count against a plan. If a test
+    passes in its own clock, that clock stands for the CPU time too.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

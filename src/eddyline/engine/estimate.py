@@ -1,8 +1,9 @@
-"""What a slot's optimizer believes of its plan beside what was measured, as plain data that slots send and people read.
+"""An estimate: the optimizer's predictions for the plan of a slot beside the measurements, for other processes and for
+display.
 
-Estimates of slots with the same plan are put together: rates, rows, bytes and CPU add up, and shares are weighed by the
-tuples that told them. Selectivities are those inside a slot: where rows are split by a key, fewer pairs meet there and
-more of them match.
+Estimates of slots with the same plan are merged: rates, rows, bytes and CPU add up, and shares are weighted by the
+tuples that they were measured on. Selectivities are those inside a slot: where rows are split by a key, fewer pairs
+meet in a slot, and more of them match.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from eddyline.settings import size_text
 
 
 class Child(NamedTuple):
-    """What an operator joins: tuples of `span`. Of a source the rate is measured; of an operator below it both are
-    there."""
+    """An input of an operator: tuples of `span`. For a source the rate is measured; for an operator below, both the
+    predicted and the measured rate are given."""
 
     span: int
     rate: float
@@ -33,7 +34,8 @@ class Child(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Of a condition or, with the seconds that a tuple takes, of a selection; `tuples` told it."""
+    """The share of tuples that pass a condition or a selection, measured on `tuples`; for a selection also the seconds
+    per tuple."""
 
     number: int
     share: float
@@ -43,7 +45,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of one plan, in some slots; costs are CPU seconds per second of event time, and bytes."""
+    """The estimate of one plan in one or several slots. Costs are CPU seconds per second of event time, and bytes."""
 
     plan: str
     children: Sequence[Child]
@@ -52,7 +54,7 @@ class Estimate:
     predicted: Sequence[float]
     measured: Sequence[float]
     last: str = ""
-    """The last proposal, in words."""
+    """The last proposal, for display."""
     slots: int = 1
 
     def text(self, plan: Plan) -> str:
@@ -72,7 +74,7 @@ class Estimate:
 
 
 def put_together(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """One for each plan that slots have, that of most slots first."""
+    """One estimate for each plan that slots run, the plan of most slots first."""
     by_plan: dict[str, list[Estimate]] = {}
     for estimate in estimates:
         by_plan.setdefault(estimate.plan, []).append(estimate)
@@ -101,7 +103,7 @@ def _sums(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _weighed(shares: Sequence[Share]) -> list[Share]:
-    """One for each number; where no tuple told anything, all count the same."""
+    """One share for each number, weighted by tuples; if no tuples were measured, all count the same."""
     by_number: dict[int, list[Share]] = {}
     for share in shares:
         by_number.setdefault(share.number, []).append(share)
@@ -122,12 +124,12 @@ def _child_text(child: Child) -> str:
 
 
 def condition_text(condition: Condition, query: BoundQuery) -> str:
-    """A condition as the query has it; columns of a class with = between all of them."""
+    """A condition as in the query; the columns of a class are joined by =."""
     if condition.predicate is not None:
         return text(condition.predicate, query)
     return " = ".join(text(column, query) for _, column in condition.keys)
 
 
 def cost_text(cpu: float, memory: float) -> str:
-    """CPU and bytes for people."""
+    """Format CPU and bytes for display."""
     return f"{cpu:.3g} of a core, {size_text(int(memory))}"

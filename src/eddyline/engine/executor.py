@@ -1,9 +1,9 @@
-"""The plan of a slot at work: SteMs, the eddy over them, and a migration to another plan.
+"""The executor: runs the plan of a slot. It has the SteMs, the eddy over them, and a migration to another plan.
 
-The rows of a batch are stored, then taken in, slice by slice, then those that expired are let go of; `commit` makes
-that final, and `wind_back` in its place undoes it. Between a commit and the next batch nothing is in flight and nothing
-can be undone: that is when a plan is exchanged for another, at once or by a migration that went on in the batches
-before (migration/migration.py), and when rows may be loaded into the SteMs or leave them. Nothing here knows where rows
+The rows of a batch are stored, then taken in slice by slice; then expired rows are marked. `commit` makes this final;
+`wind_back` in its place undoes it. Between a commit and the next batch nothing is in flight and nothing can be undone.
+At that point a plan is exchanged for another, at once or at the end of a migration that went on in earlier batches
+(migration/migration.py), and rows may be loaded into the SteMs or leave them. The executor does not know where rows
 come from, why a plan is changed, or what becomes of complete tuples.
 """
 
@@ -54,27 +54,27 @@ class Executor:
         complete: Callable[[Packet], None],
         tuning: Tuning = DEFAULT,
     ) -> None:
-        """`complete` takes the tuples that are whole."""
+        """`complete` takes complete tuples."""
         self._tuning = tuning
         self._query, self._arena, self._settings, self._meter = query, arena, settings, meter
         self.plan = plan_of(query, tree)
         self.stems = [SteM(arena, layout) for layout in self.plan.layouts]
-        """Those of the sources, then the intermediate ones."""
+        """The SteMs of the sources, then the intermediate ones."""
         windows = [s.window for s in query.sources]
         self.rows_windows = {i: RowsWindow(arena, w.size) for i, w in enumerate(windows) if w.kind is WindowKind.ROWS}
-        """By source with a ROWS window."""
+        """The counters of the sources with a ROWS window."""
         self.eddy = Eddy(self.plan, self.stems, self.rows_windows, settings, errors, complete, clock)
         self.migration: Migration | None = None
-        """To another plan, while it goes on."""
+        """The migration to another plan, if one is under way."""
         self.input_batch = InputBatch(settings.input_batch or settings.packet)
         self.committed_number = 0
-        """The number of the eddy at the last commit."""
+        """The eddy's number at the last commit."""
         self._in_order = settings.execution == "total"
         self._pause = math.inf if settings.pause_ms is None else settings.pause_ms / 1000
 
     @property
     def source_stems(self) -> list[SteM]:
-        """The SteMs of the sources, which have the rows themselves."""
+        """The SteMs of the sources, which hold the rows themselves."""
         return self.stems[: len(self._query.sources)]
 
     @property
@@ -85,15 +85,15 @@ class Executor:
     # A batch
 
     def store(self, source: int, values: Mapping[Expr, pa.Array], times: Ints, ordinals: Ints | None) -> None:
-        """Rows that passed the filters of their source, for `take_in`."""
+        """Store rows that passed the filters of their source; `take_in` builds them."""
         if times.size:
             self.stems[source].rows.append(values, times, ordinals)
 
     def take_in(self) -> None:
-        """Build what was stored and send it round the eddy, a slice whenever nothing else is to be done there, until
-        all of it and all that came of it has gone through. A slice has the same share of every source, because sources
-        that are read side by side cover the same stretch of time; the rows of one probe before those of the next are
-        built, which would only be too new for them."""
+        """Build the stored rows and route them through the eddy, one slice whenever the eddy has nothing else to do,
+        until all rows and their tuples are processed. A slice has the same share of every source, because sources that
+        are read side by side cover the same stretch of time. Within a slice, the rows of one source probe before those
+        of the next are built, which would be too new for them."""
         eddy, work, stems = self.eddy, self.eddy.work, self.source_stems
         while left := sum(stem.waiting for stem in stems):
             calls, passed, built = work.calls, int(work.passed[0]), 0
@@ -110,8 +110,8 @@ class Executor:
             eddy.flush()
 
     def _next_rows(self, stems: Sequence[SteM], left: int) -> list[tuple[int, int]]:
-        """How many rows of which sources come next. In the totally synchronised model that is one, the oldest of those
-        that are next in their sources, and it goes all its way before another comes."""
+        """How many rows of which sources come next. In the totally synchronised model it is a single row, the oldest of
+        the next rows of all sources, and it is processed completely before the next one."""
         waiting = [(source, stem) for source, stem in enumerate(stems) if stem.waiting]
         if self._in_order:
             return [(min(waiting, key=lambda item: item[1].rows.times.values[item[1].built])[0], 1)]
@@ -119,32 +119,33 @@ class Executor:
         return [(source, -(-stem.waiting // slices)) for source, stem in waiting]
 
     def _move_some(self, seconds: float, built: int) -> None:
-        """After a slice of the input: the migration works for the `seconds` that the slice took, and on at least twice
-        as many rows as were `built`, so that it ends."""
+        """After a slice of the input: let the migration work for the `seconds` that the slice took, and on at least
+        twice as many rows as were `built`, so that it ends."""
         if self.migration is not None:
             reach("migration: before a step")
             with self._meter.left_out():
                 self.migration.step(min(self._pause, seconds), least=2 * built)
 
     def _track_has_more(self) -> bool:
-        """Drain the track at the end of a batch; whether the current plan has something to do with what came."""
+        """Drain the track at the end of a batch; returns whether the current plan has work to do as a result."""
         if self.migration is None:
             return False
         with self._meter.left_out():
             return self.migration.flush()
 
     def gather(self, packet: Packet) -> dict[Expr, pa.Array]:
-        """The columns that results are made of, for complete tuples."""
+        """Gather the columns that results need, for complete tuples."""
         return self.eddy.gather(packet, self.plan.gathered)
 
     def expire(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
-        """Let go of rows that no row to come can join with. With a ROWS window all streams are as far as the query."""
+        """Expire rows that no future row can join with. With a ROWS window the query's watermark counts for all
+        streams."""
         by_source = [
             FOREVER if s.stream.is_table else query_watermark if self.rows_windows else watermarks[s.stream.name]
             for s in self._query.sources
         ]
         for source, stem in enumerate(self.stems):
-            if stem.layout.components:  # after those of the sources
+            if stem.layout.components:  # after the SteMs of the sources
                 stem.expire_tuples(self.stems)
                 continue
             if stem.layout.timed:
@@ -155,7 +156,7 @@ class Executor:
             self.migration.expire()
 
     def commit(self, watermark: int | None) -> None:
-        """What happened cannot be undone from here on; what expired is given back."""
+        """Commit: events before it cannot be undone any more, and expired rows are released."""
         for stem in self.stems:
             stem.commit()
         if self.migration is not None:
@@ -178,12 +179,12 @@ class Executor:
     # Between two batches
 
     def load(self) -> None:
-        """Build what was stored without routing it: the results of these rows are known."""
+        """Build the stored rows without routing them: their results are already emitted."""
         for stem in self.source_stems:
             stem.build(0, stem.waiting)
 
     def make_states(self) -> None:
-        """Make the intermediate states of rows that were loaded and committed: as if there had been none before."""
+        """Rebuild the intermediate states from rows that were loaded and committed."""
         tree, base = self.plan.tree, self.source_stems
         if not self.plan.materialised:
             return
@@ -195,7 +196,8 @@ class Executor:
         self.set_plan(tree)
 
     def turn_to(self, new: NewPlan) -> bool:
-        """Begin to change the plan, or change it at once; whether it is changed. A migration to another plan ends."""
+        """Begin to change the plan, or change it at once; returns whether it is changed. Ends a migration to another
+        plan."""
         self.give_up()
         if new.tree == self.plan.tree:
             return False
@@ -206,9 +208,9 @@ class Executor:
         return False
 
     def set_plan(self, tree: Tree, predicted: Mapping[str, float] | None = None) -> None:
-        """Change the plan at once, however long it takes."""
+        """Change the plan at once, however long that takes."""
         moving = self.migrate(tree, parallel=False, predicted=predicted)
-        moving.step(math.inf)  # no row comes meanwhile
+        moving.step(math.inf)  # no row arrives meanwhile
         moving.expire()
         moving.commit()
         self.change_plan()
@@ -220,7 +222,7 @@ class Executor:
         first: Sequence[int] | None = None,
         predicted: Mapping[str, float] | None = None,
     ) -> Migration:
-        """Begin to change the plan while batches go on. `first` is that of a migration that was saved."""
+        """Begin to change the plan while batches go on. `first` is passed for a migration from a snapshot."""
         self.give_up()
         reach("migration: before it begins")
         state = self._arena, self.eddy, self.stems
@@ -232,20 +234,20 @@ class Executor:
         return self.migration
 
     def give_up(self) -> None:
-        """The current plan stays."""
+        """Give up the migration, if there is one; the current plan stays."""
         if self.migration is not None:
             self.migration.free()
             self.migration = None
 
     def finish(self) -> bool:
-        """Change the plan if the migration to the next is ready; whether it is changed."""
+        """Change the plan if the migration to it is ready; returns whether it is changed."""
         if self.migration is None or not self.migration.is_ready:
             return False
         self.change_plan()
         return True
 
     def change_plan(self) -> None:
-        """The migration is ready, and all is committed."""
+        """Change to the plan of the migration, which is ready; everything is committed."""
         assert self.migration is not None
         reach("migration: before the plan is changed")
         self.migration.adopt(self.stems)
@@ -256,13 +258,13 @@ class Executor:
 
     @property
     def course(self) -> PlanCourse:
-        """The current plan, and the migration to another one."""
+        """The current plan, and the migration to another plan."""
         moving = self.migration
         to = None if moving is None else Toward(moving.plan.text, moving.parallel, moving.moved)
         return PlanCourse(self.plan.text, to)
 
     def resume(self, course: PlanCourse) -> None:
-        """Take the course of a slot whose state was lost: what was moved there is moved again."""
+        """Take the course of a slot whose state was lost: the rows that its migration had moved are moved again."""
         aliases = [s.alias for s in self._query.sources]
         self.set_plan(parse_tree(course.plan, aliases))
         if course.to is not None:

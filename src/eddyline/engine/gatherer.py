@@ -1,7 +1,7 @@
-"""Complete tuples on their way to the results.
+"""The gatherer: collects complete tuples and gathers their payload for the results.
 
-Complete packets are put together until there are enough rows, or the batch ends, and payload columns are gathered then,
-once. Gathering comes before expiry, so every row number in a complete tuple can still be read.
+Complete packets are merged until there are enough rows or the batch ends. Then the payload columns are gathered, once.
+Gathering comes before expiry, so every row number in a complete tuple can still be read.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Gatherer:
         self._rows = 0
 
     def add(self, packet: Packet) -> None:
-        """Complete tuples."""
+        """Add complete tuples."""
         self._ready.append(packet)
         self._rows += packet.size
         if self._rows >= RESULT_ROWS:
             self.flush()
 
     def flush(self) -> None:
-        """Give what is here to the results."""
+        """Gather the collected tuples and pass them to the results."""
         ready = self._ready
         self.clear()
         for packet in map(merged, alike(ready)):
@@ -39,5 +39,5 @@ class Gatherer:
                 self._results.add(part, values)
 
     def clear(self) -> None:
-        """Forget what is here."""
+        """Drop the collected tuples."""
         self._ready, self._rows = [], 0

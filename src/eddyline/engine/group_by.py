@@ -1,9 +1,9 @@
 """GROUP BY over slides: combinations in, one row per group and boundary out.
 
-Keeps panes (see panes.py and docs/design/panes.md). `add` appends one small part per batch; parts are merged with what
-was merged before when they outgrow it, so a cell is merged a logarithmic number of times. Everything held is immutable
-and reached from one small record, `_Held`; so committing and winding back are assignments of that record and can
-neither lose nor repeat a row.
+A group-by keeps panes (see panes.py and docs/design/panes.md). `add` appends one small part per batch. When the parts
+outgrow the merged cells, all are merged, so a cell is merged a logarithmic number of times. All state is immutable and
+reached from one small record, `_Held`. So a commit and a wind-back are assignments of that record, and can neither lose
+nor repeat a row.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from eddyline.state.shelf import Shelf
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _FEW_CELLS, _MANY_PARTS = 4096, 64
-"""Parts are left alone while they hold few cells, unless there are many of them."""
+"""Parts are not merged while they have at most _FEW_CELLS cells and are fewer than _MANY_PARTS."""
 
 
 @dataclass(frozen=True)
 class _Held:
-    """All that a Grouping knows: merged cells, those added since, and the first boundary that was not emitted yet."""
+    """The state of a Grouping: merged cells, cells added since, and the first boundary that is not emitted yet."""
 
     whole: tuple[Panes, ...] = ()
     parts: tuple[Panes, ...] = ()
@@ -46,7 +46,7 @@ class _Held:
 
 
 class HeldSnapshot(Snapshot, frozen=True):
-    """What a group-by held at one time: the names of cells on the shelf."""
+    """The state of a group-by at one moment: the names of cells on the shelf."""
 
     whole: tuple[str, ...]
     parts: tuple[str, ...]
@@ -54,7 +54,7 @@ class HeldSnapshot(Snapshot, frozen=True):
 
 
 class GroupingSnapshot(Snapshot, frozen=True):
-    """What a group-by holds now, and what it held at the last commit."""
+    """The current state of a group-by, and its state at the last commit."""
 
     now: HeldSnapshot
     committed: HeldSnapshot
@@ -77,8 +77,9 @@ class Grouping:
         last: NDArray[np.int64],
         carried: Carried | None = None,
     ) -> None:
-        """Take `rows` combinations; number i counts at the boundaries T (microseconds), first[i] <= T <= last[i]. If
-        some stand for several, `carried` says for how many, and has the states that are known of them."""
+        """Add `rows` combinations. Combination i counts at the boundaries T (microseconds) with first[i] <= T <=
+        last[i]. If some stand for several combinations, `carried` has their weights and the known states of
+        aggregates."""
         held = self._now
         if not rows or held.next > _HIGHEST:
             return
@@ -118,7 +119,7 @@ class Grouping:
         self._now = self._compacted(replace(held, parts=(*held.parts, part)))
 
     def emit(self, upto: int) -> list[pa.RecordBatch]:
-        """The rows of every boundary up to `upto` that was not emitted yet, ascending."""
+        """The rows of every boundary up to `upto` that is not emitted yet, in ascending order."""
         held, end = self._now, upto // self._slide
         if end < held.next:
             return []
@@ -128,7 +129,8 @@ class Grouping:
         cells = merged(joined([panes.starting(held.next) for panes in held.panes]), self._accumulators)
         results = [r for found in at_boundaries(cells, end, self._accumulators) for r in self._results(found)]
         left = cells.take(cells.last > end)
-        # Cells moved by more than one boundary may have become equal in numbers; for one, the next emit is soon enough.
+        # Cells that were moved by several boundaries may be equal to many others; for one boundary, the next emit
+        # merges them.
         moved = (left.first < end).any()
         left = left.starting(end + 1)
         left = trimmed(merged(left, self._accumulators) if moved else left)
@@ -136,7 +138,7 @@ class Grouping:
         return [result for result in results if result.num_rows]
 
     def commit(self) -> None:
-        """Make what was added and emitted so far final."""
+        """Commit: adds and emits before it cannot be undone any more."""
         self._committed = self._now
 
     def wind_back(self) -> None:
@@ -155,7 +157,7 @@ class Grouping:
         return GroupingSnapshot(shelved(self._now), shelved(self._committed))
 
     def restore(self, saved: GroupingSnapshot, shelf: Shelf) -> None:
-        """Hold the same cells."""
+        """Restore from a snapshot."""
 
         def found(names: tuple[str, ...]) -> tuple[Panes, ...]:
             return tuple(shelf.get(name, from_batches) for name in names)
@@ -166,7 +168,7 @@ class Grouping:
         self._now, self._committed = held(saved.now), held(saved.committed)
 
     def small_state(self) -> tuple[int, list[pa.RecordBatch]]:
-        """The next boundary, and the cells as rows, as few as possible."""
+        """The next boundary, and the cells as rows, merged as far as possible."""
         held = self._now
         if not held.panes:
             return held.next, []
@@ -174,7 +176,7 @@ class Grouping:
         return held.next, [as_rows(cells)]
 
     def restore_small_state(self, next: int, rows: list[pa.RecordBatch]) -> None:
-        """Begin with the cells of one or several slots."""
+        """Restore from the cells of one or several slots."""
         parts = tuple(from_rows(batch) for batch in rows if batch.num_rows)
         self._now = self._committed = _Held((), parts, next)
 
@@ -185,12 +187,12 @@ class Grouping:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of what is held, what only a wind-back could need included."""
+        """Bytes held, including cells that only a wind-back needs."""
         held = {id(panes): panes for panes in self._now.panes + self._committed.panes}
         return sum(panes.nbytes for panes in held.values())
 
     def _compacted(self, held: _Held) -> _Held:
-        """The same cells, in one piece if the parts have outgrown what was merged already."""
+        """The same cells, merged into one piece if the parts have outgrown the merged cells."""
         loose = sum(len(part) for part in held.parts)
         if loose <= max(_FEW_CELLS, sum(len(panes) for panes in held.whole)) and len(held.parts) < _MANY_PARTS:
             return held
@@ -198,7 +200,7 @@ class Grouping:
         return _Held((trimmed(merged(together, self._accumulators)),), (), held.next)
 
     def _results(self, cells: Panes) -> list[pa.RecordBatch]:
-        """Rows for cells that are one group at one boundary each."""
+        """Result rows for cells that each are one group at one boundary."""
         if self._partial:
             return [as_rows(cells)]
         return finished(self._query, cells, self._accumulators, self._errors)

@@ -1,7 +1,8 @@
-"""Input in event-time order behind the query's watermark: what a query with a ROWS window asks for.
+"""Puts input into event-time order, up to the query's watermark: a query with a ROWS window needs this.
 
-Rows wait here until the watermark has passed them, and leave sorted by event time, ties by the columns the query uses.
-Rows *at* the watermark may still get company, so only those below it leave: every instant leaves whole.
+Rows wait here until the watermark has passed them. They leave sorted by event time, and by the columns that the query
+uses where times are equal. More rows *at* the watermark may still arrive, so only rows below it leave: rows of the same
+time leave together.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Shelved(Snapshot, frozen=True):
 
 
 class InOrderSnapshot(Snapshot, frozen=True):
-    """The rows that wait now, and those that waited at the last commit."""
+    """The rows that wait at present, and those that waited at the last commit."""
 
     waiting: tuple[Shelved, ...]
     committed: tuple[Shelved, ...]
@@ -52,13 +53,13 @@ class InOrder:
         self._committed: tuple[_WaitingRows, ...] = ()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Rows that came."""
+        """Add rows that wait."""
         times = event_times(batch.column(self._time))
         if times.size:
             self._waiting = (*self._waiting, _WaitingRows(batch, times, int(times.min())))
 
     def release(self, watermark: int) -> pa.RecordBatch | None:
-        """The rows below the watermark, in order."""
+        """The rows below the watermark, in order; None if there are none."""
         touched = [w for w in self._waiting if w.oldest < watermark]
         if not touched:
             return None
@@ -75,11 +76,11 @@ class InOrder:
         return batch.take(order)
 
     def commit(self) -> None:
-        """What happened cannot be undone from here on."""
+        """Commit: events before it cannot be undone any more."""
         self._committed = self._waiting
 
     def wind_back(self) -> None:
-        """Undo everything since the last commit; batches are immutable, so what waited then is still as it was."""
+        """Undo everything since the last commit. Batches are immutable, so the rows that waited then are unchanged."""
         self._waiting = self._committed
 
     def saved(self, shelf: Shelf) -> InOrderSnapshot:
@@ -91,7 +92,7 @@ class InOrder:
         return InOrderSnapshot(shelved(self._waiting), shelved(self._committed))
 
     def restore(self, saved: InOrderSnapshot, shelf: Shelf) -> None:
-        """Hold the same rows."""
+        """Restore from a snapshot."""
 
         def held(rows: Shelved) -> _WaitingRows:
             return shelf.get(rows.name, lambda b: _WaitingRows(b[0], event_times(b[0].column(self._time)), rows.oldest))
@@ -100,17 +101,17 @@ class InOrder:
 
     @property
     def rows(self) -> int:
-        """How many rows wait."""
+        """The number of waiting rows."""
         return sum(w.batch.num_rows for w in self._waiting)
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Bytes of the waiting rows."""
         return sum(w.batch.nbytes + w.times.nbytes for w in self._waiting)
 
 
 def _sortable(column: pa.Array) -> pa.Array:
-    """Something whose order is that of the values; types without an order are ordered by how they print."""
+    """A column that sorts like the values; types without an order are sorted by their printed form."""
     if is_opaque(column.type) or pa.types.is_interval(column.type):
         return pa.array([repr(value) for value in column.to_pylist()])
     return decode(column)

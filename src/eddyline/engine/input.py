@@ -1,8 +1,8 @@
-"""The way of rows into the SteMs of a slot.
+"""The input of a slot: stores rows in its SteMs.
 
-Rows are filtered, unless the split has done that, and what a SteM keeps of them is stored. In a query with a ROWS
-window the rows of all streams first wait until the watermark has passed them: they are counted and joined in the order
-of their times (in_order.py).
+Rows are filtered, unless the split has filtered them, and stored in the SteM of their source. In a query with a ROWS
+window, the rows of all streams first wait until the watermark has passed them, because they are counted and joined in
+the order of their times (in_order.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from eddyline.engine.intake import event_times
 from eddyline.engine.split import Shipment, Which, kept_values, wanted
 
 _OWN = "\0own"
-"""The column that says of waiting rows, filtered before, which are built here; no name that a stream could have."""
+"""A column of waiting rows that were filtered before: it marks the rows that this slot builds. No stream can have this
+name."""
 
 Ints = NDArray[np.int64]
 
@@ -33,10 +34,10 @@ class Input:
         self._query, self._executor, self._rows_windows, self._errors = query, executor, executor.rows_windows, errors
         streams = [i for i, s in enumerate(query.sources) if not s.stream.is_table]
         self.waiting = {i: InOrder(query, i) for i in streams} if self._rows_windows else {}
-        """By source the rows that wait for the watermark."""
+        """The rows of each source that wait for the watermark."""
 
     def feed(self, stream: str, batch: pa.RecordBatch) -> None:
-        """Rows that were not filtered, for all sources that read the stream."""
+        """Take rows that are not filtered, for all sources that read the stream."""
         for source, item in enumerate(self._query.sources):
             if item.stream.name != stream:
                 continue
@@ -46,7 +47,7 @@ class Input:
                 self._store(source, batch, self._times(source, batch), None)
 
     def receive(self, shipment: Shipment) -> None:
-        """Rows from the split."""
+        """Take rows from the split."""
         if shipment.build is None:
             self.feed(shipment.stream, shipment.batch)
             return
@@ -54,8 +55,8 @@ class Input:
             self._receive(source, shipment.batch, build)
 
     def _receive(self, source: int, batch: pa.RecordBatch, build: Which) -> None:
-        """Rows that were filtered, of which this slot builds some. Those of a ROWS window are all counted, so which are
-        built is kept with them while they wait."""
+        """Take filtered rows, of which this slot builds some. All rows of a ROWS window are counted, so a column marks
+        the rows to build while they wait."""
         if source in self._rows_windows:
             own = np.ones(batch.num_rows, np.bool_) if build is None else build
             self.waiting[source].add(batch.append_column(_OWN, pa.array(own)))
@@ -68,8 +69,8 @@ class Input:
             self._executor.store(source, values, self._times(source, batch), None)
 
     def release(self, watermark: int | None) -> None:
-        """Store the rows that waited for this watermark. All ROWS windows count
-        the new rows before any of them probes."""
+        """Store the rows that waited for this watermark. All ROWS windows count the new rows before any of them
+        probes."""
         released = [
             (source, batch, times, self._rows_windows[source].append(times) if source in self._rows_windows else None)
             for source, batch, times in self._below(watermark)
@@ -78,9 +79,9 @@ class Input:
             self._store(*of_source)
 
     def release_counted(self, watermark: int | None) -> None:
-        """The same for rows that ROWS windows have counted already: they get the last places that were counted. Older
-        rows may be missing, if they are in no window any more (`RowsWindow.horizon`): those that came along then get
-        places that are too large, but still in no window, since all rows that are not older are there."""
+        """The same for rows that ROWS windows have already counted: they get the last ordinals that were counted. Older
+        rows may be missing if they are in no window any more (`RowsWindow.horizon`). The old rows that are present then
+        get ordinals that are too large, but still in no window, because no newer row is missing."""
         for source, batch, times in self._below(watermark):
             window = self._rows_windows.get(source)
             places = None if window is None else np.arange(window.rows - batch.num_rows, window.rows)
@@ -97,7 +98,7 @@ class Input:
         return np.zeros(batch.num_rows, np.int64) if time is None else event_times(batch.column(time))
 
     def _store(self, source: int, batch: pa.RecordBatch, times: Ints, ordinals: Ints | None) -> None:
-        """Filter; rows that were filtered before say whether they are built here."""
+        """Filter and store rows. Rows that were filtered before have a column that marks the rows to build."""
         plan = self._executor.plan
         if _OWN in batch.schema.names:
             keep: Which = batch.column(_OWN).to_numpy(zero_copy_only=False)
@@ -113,7 +114,7 @@ class Input:
         self._executor.store(source, values, times, ordinals)
 
     def commit(self) -> None:
-        """What happened cannot be undone from here on."""
+        """Commit: events before it cannot be undone any more."""
         for waiting in self.waiting.values():
             waiting.commit()
 
@@ -124,10 +125,10 @@ class Input:
 
     @property
     def rows(self) -> int:
-        """How many rows wait."""
+        """The number of waiting rows."""
         return sum(waiting.rows for waiting in self.waiting.values())
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows that wait."""
+        """Bytes of the waiting rows."""
         return sum(waiting.nbytes for waiting in self.waiting.values())

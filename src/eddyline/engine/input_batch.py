@@ -1,9 +1,9 @@
-"""How many rows are taken in at a time: the size of the input batch, which is the back pressure of the input.
+"""The size of the input batch: how many rows are taken in at a time. It is the back pressure of the input.
 
-A slice of n rows costs something fixed, F, for its builds and packets; and the larger it is the more rows do probes
-pass over that were built with it and are too new to match: w * n for each of its n rows. A row thus costs F / n + w * n
-beside what it costs anyway, and that is least for n = sqrt(F / w). Both are counted, not timed, so noise does not
-matter; means of them fade, and the size moves by a factor of at most STEP at a time.
+A slice of n rows has a fixed cost F for its builds and packets. And each of its n rows passes over rows that were built
+with it and are too new to match; their number grows with n, so that costs w * n per row. A row thus has an extra cost
+of F / n + w * n, which is least for n = sqrt(F / w). Both costs are computed from counts, not measured by a clock, so
+noise does not matter. Their means fade, and the size changes by a factor of at most STEP at a time.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from eddyline.codec import Snapshot
 LEAST, FIRST, MOST = 64, 8192, 262144
 STEP = 4.0
 FADE = 0.6
-"""How much of the old means stays with each slice."""
+"""The weight of the old means beside a new slice."""
 CALL = 6e-5
-"""Seconds that a build or a packet costs, whatever its size."""
+"""Fixed cost of a build or a packet, in seconds."""
 PASS = 3e-9
 """Seconds to pass over a row."""
 
 
 class InputBatchSnapshot(Snapshot, frozen=True):
-    """The size of the next slice, and the means that it follows from."""
+    """The size of the next slice, and the means that determine it."""
 
     rows: int
     fixed: float
@@ -31,7 +31,7 @@ class InputBatchSnapshot(Snapshot, frozen=True):
 
 
 class InputBatch:
-    """The size of the next slice, `rows`; fixed if one is given."""
+    """The size of the next slice, `rows`; constant if `fixed` is given."""
 
     def __init__(self, fixed: int | None = None) -> None:
         self.rows = fixed or FIRST
@@ -39,7 +39,8 @@ class InputBatch:
         self._fixed = self._waste = 0.0
 
     def observe(self, rows: int, calls: int, passed: int) -> None:
-        """A slice of `rows` rows took `calls` calls, which passed over `passed` rows that were too new."""
+        """Take into account that a slice of `rows` rows took `calls` calls, which passed over `passed` rows that were
+        too new."""
         if not self._adaptive:
             return
         fixed, waste = calls * CALL, passed * PASS / rows**2
@@ -55,6 +56,6 @@ class InputBatch:
         return InputBatchSnapshot(self.rows, self._fixed, self._waste)
 
     def restore(self, saved: InputBatchSnapshot) -> None:
-        """Restore the size of a snapshot, unless the settings give one."""
+        """Restore the size of a snapshot, unless the settings fix it."""
         if self._adaptive:
             self.rows, self._fixed, self._waste = saved.rows, saved.fixed, saved.waste

@@ -1,6 +1,6 @@
-"""What happens to a row before it counts: unreadable rows are dead, old ones are late, the rest have a time.
+"""The intake classifies rows: rows without a readable time are dead, old rows are late, and the others are used.
 
-rows_in = rows_used + rows_late + rows_dead holds because every row leaves here by exactly one of the three doors.
+rows_in = rows_used + rows_late + rows_dead holds because every row is in exactly one of the three classes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from eddyline.errors import JobError
 from eddyline.kernels.disorder import behind
 
 NO_TIME = "the event time is NULL or out of range"
-"""Why a row is dead here, where its time is a column."""
+"""The reason why a row is dead if its time is a column."""
 _SHOWN = 60
-"""How many characters of a value a reason shows."""
+"""The most characters of a value in a reason."""
 
 LARGEST_TIME = 1 << 60
 """Event times further than this from the epoch, in microseconds (36,500 years), are not readable."""
@@ -33,24 +33,24 @@ LARGEST_TIME = 1 << 60
 
 @dataclass(frozen=True)
 class Intake:
-    """The rows of one batch of one stream, by the door they left through."""
+    """The rows of one batch of one stream, by class."""
 
     used: pa.RecordBatch
     late: pa.RecordBatch
     dead: pa.RecordBatch
     reasons: pa.Array
-    """Why each of the dead rows is dead."""
+    """The reason for each dead row."""
     newest: int | None
-    """The largest event time of any readable row, late ones included."""
+    """The largest event time of any readable row, including late ones."""
     oldest: int | None
-    """The smallest of them."""
+    """The smallest event time of them."""
     behind: int
-    """The most that one of them is behind the newest before it."""
+    """The largest distance of one of them behind the newest row before it, in microseconds."""
 
 
 def classify(stream: BoundStream, batch: pa.RecordBatch, late_before: int | None, newest: int | None = None) -> Intake:
-    """Sort the rows of a batch: those without a usable time are dead, those older than `late_before` are late. Before
-    them came rows up to the time `newest`."""
+    """Classify the rows of a batch: those without a usable time are dead, and those older than `late_before` are late.
+    `newest` is the newest time of earlier rows."""
     assert stream.time is not None
     whole = with_time(stream, batch)
     batch = _without_time(stream, batch)
@@ -86,17 +86,18 @@ def _unreadable(times: pa.Array, micros: NDArray[np.int64]) -> NDArray[np.bool_]
 
 
 def _disorder(times: NDArray[np.int64], newest: int | None) -> int:
-    """The most that a time is behind the newest before it. Nearly all batches are in order, which is quickly seen."""
+    """The largest distance of a time behind the newest time before it. Nearly all batches are in order, and are checked
+    fast."""
     first = int(times[0]) if newest is None else newest
     if first <= times[0] and (times[1:] >= times[:-1]).all():
         return 0
     fixed = times.view()
-    fixed.flags.writeable = False  # arrays of Arrow are not: so the kernel is compiled for one type
+    fixed.flags.writeable = False  # as in arrays from Arrow, so that the kernel is compiled for one type only
     return int(behind(fixed, first))
 
 
 def with_time(stream: BoundStream, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with their event times; NULL where a time cannot be computed. Rows that have times already keep them."""
+    """The rows with their event times; NULL where a time cannot be computed. Existing times are kept."""
     if stream.computed is None or stream.time in batch.schema.names:
         return batch
     inputs = columns_for(stream, as_it_travels(batch.select(_present(stream, batch))), stream.computed.reads)
@@ -108,19 +109,20 @@ def with_time(stream: BoundStream, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _present(stream: BoundStream, batch: pa.RecordBatch) -> list[str]:
-    """What there is of the columns that a time is computed from; `columns_for` complains of what is missing."""
+    """The columns in the batch that the time is computed from; `columns_for` reports missing ones."""
     return [n for n in batch.schema.names if stream.computed is not None and n in stream.computed.reads]
 
 
 def _without_time(stream: BoundStream, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows as they were read."""
+    """The rows as they were read, without a computed time."""
     if stream.computed is None or stream.time not in batch.schema.names:
         return batch
     return batch.drop_columns([stream.time])
 
 
 def _reasons(stream: BoundStream, dead: pa.RecordBatch) -> pa.Array:
-    """Why rows without a usable time are dead, with the values of the time, or of what it is computed from."""
+    """Reasons for rows without a usable time, with the values of the time column or of the columns that the time is
+    computed from."""
     if not dead.num_rows:
         return pa.array([], pa.string())
     if stream.computed is None:
@@ -143,7 +145,8 @@ _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def event_times(times: pa.Array) -> NDArray[np.int64]:
-    """Event times in microseconds, ns rounded towards the past; beyond LARGEST_TIME where too large, any where NULL."""
+    """Event times in microseconds, with ns rounded down. Where a time is too large the result is beyond LARGEST_TIME;
+    where it is NULL the result is arbitrary."""
     raw: NDArray[np.int64] = np.asarray(
         times.view(pa.int64()).fill_null(_UNREADABLE) if times.null_count else times.view(pa.int64())
     )
@@ -157,7 +160,7 @@ def event_times(times: pa.Array) -> NDArray[np.int64]:
 
 
 def as_it_travels(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch whose columns can be filtered, sorted and kept."""
+    """A batch whose columns can be filtered, sorted and stored."""
     arrays = [as_kept(column) for column in batch.columns]
     if all(new is old for new, old in zip(arrays, batch.columns, strict=True)):
         return batch
@@ -166,7 +169,7 @@ def as_it_travels(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def columns_for(stream: BoundStream, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
-    """Only the columns that are needed, in the types that were declared."""
+    """Only the named columns, in the declared types."""
     arrays, fields = [], []
     for name in names:
         at = batch.schema.get_field_index(name)

@@ -1,11 +1,11 @@
 """Panes: partial aggregates of the combinations that count at exactly the same boundaries.
 
 A cell is (group, first, last, states): the combinations of one group that count at the boundaries first..last, both
-included. Boundaries are numbered (boundary b is at time b * SLIDE). Invariant: for every boundary b not emitted yet,
-the cells with first <= b <= last partition the combinations that count at b. Hence merging them by group gives the
-result of b. Each operation here keeps it: `joined` only renumbers groups, `merged` unites cells that are live at the
-same boundaries, and moving `first` up to the next boundary to be emitted (`starting`) changes nothing still to come.
-Panes are never changed in place, so holding on to one is a snapshot.
+included. Boundaries are numbered: boundary b is at time b * SLIDE. Invariant: for every boundary b that is not emitted
+yet, the cells with first <= b <= last partition the combinations that count at b. So merging these cells by group gives
+the result of b. Each operation here keeps the invariant: `joined` only renumbers groups, `merged` unites cells that are
+live at the same boundaries, and `starting`, which moves `first` up to the next boundary to be emitted, changes no later
+result. Panes are never changed in place, so a reference to one is a snapshot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eddyline.bound.group_ids import Ids, group_ids, representatives, widened
 
 _CHUNK_CELLS = 1 << 14
 _CHUNK_BYTES = 1 << 22
-"""How many cells, and how many bytes of them repeated for every boundary they are live at, are looked at in one go."""
+"""The most cells, and the most bytes of cells repeated for every boundary at which they are live, in one chunk."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Panes:
         return 24 * len(self) + sum(int(column.nbytes) for state in self.states for column in state.values())
 
     def take(self, cells: Ids | NDArray[np.bool_]) -> Panes:
-        """The cells with these numbers, or where the mask is true, in this order; the groups stay as they are."""
+        """The cells with these numbers, or where the mask is true, in this order; groups stay the same."""
         if cells.dtype == np.bool_:
             cells = np.flatnonzero(cells)
         at = pa.array(cells)
@@ -71,7 +71,7 @@ class Panes:
         return replace(self, group=self.group[cells], first=self.first[cells], last=self.last[cells], states=states)
 
     def starting(self, boundary: int) -> Panes:
-        """The same cells for someone who will only look at `boundary` and later."""
+        """The same cells, for a reader who only looks at `boundary` and later ones."""
         return self if not len(self) else replace(self, first=np.maximum(self.first, boundary))
 
 
@@ -95,7 +95,7 @@ def joined(parts: Sequence[Panes]) -> Panes:
 
 
 def merged(cells: Panes, accumulators: Sequence[Accumulator]) -> Panes:
-    """Equal cells united; the groups stay as they are."""
+    """Unite equal cells; groups stay the same."""
     ids, count = group_ids([cells.first, cells.last, cells.group], len(cells))
     some = representatives(ids, count)
     states = tuple(a.merge(state, ids, count) for a, state in zip(accumulators, cells.states, strict=True))
@@ -103,7 +103,7 @@ def merged(cells: Panes, accumulators: Sequence[Accumulator]) -> Panes:
 
 
 def trimmed(cells: Panes) -> Panes:
-    """The same cells, groups without one dropped."""
+    """The same cells, without groups that have no cell."""
     group, groups = group_ids([cells.group], len(cells))
     if groups == cells.groups:
         return cells
@@ -112,11 +112,11 @@ def trimmed(cells: Panes) -> Panes:
 
 
 def at_boundaries(cells: Panes, upto: int, accumulators: Sequence[Accumulator]) -> Iterator[Panes]:
-    """What counts at each boundary up to `upto`: cells with first = last, one per group and boundary, ascending.
+    """The cells at each boundary up to `upto`: with first = last, one per group and boundary, in ascending order.
 
-    Goes forward in chunks of boundaries; within one, each cell is repeated for every boundary it is live at, and all
-    are merged at once. Boundaries without a live cell cost nothing. What lives beyond a chunk is merged before the
-    next, so cells that never end are one per group there, however many boundaries there are.
+    Boundaries are processed in chunks. Within a chunk, each cell is repeated for every boundary at which it is live,
+    and all are merged at once. Boundaries without a live cell cost nothing. Cells that live beyond a chunk are merged
+    before the next one, so cells that never end become one per group, however many boundaries there are.
     """
     cells = cells.take(np.argsort(cells.first, kind="stable"))
     done, carried = 0, cells.take(np.zeros(0, np.int64))
@@ -140,7 +140,7 @@ def at_boundaries(cells: Panes, upto: int, accumulators: Sequence[Accumulator]) 
 
 
 def _affordable(cells: Panes, start: int, stop: int) -> int:
-    """The last boundary in start..stop such that the cells, repeated up to it, are no more than a chunk."""
+    """The last boundary in start..stop such that the cells, repeated up to it, fit into a chunk."""
     most = _CHUNK_BYTES * len(cells) / cells.cell_bytes
     first = cells.first.astype(np.float64)
 
@@ -166,7 +166,7 @@ def _repeated(cells: Panes, upto: int) -> Panes:
 
 
 def _common_groups(parts: Sequence[Panes]) -> tuple[tuple[pa.Array, ...], int, list[Ids]]:
-    """The keys of all parts without repetition, how many, and for each part the new numbers of its groups."""
+    """The keys of all parts without repetition, their number, and for each part the new numbers of its groups."""
     if all(part.keys is parts[0].keys for part in parts):
         return parts[0].keys, parts[0].groups, [np.arange(parts[0].groups)] * len(parts)
     keys = [pa.concat_arrays(columns) for columns in zip(*(part.keys for part in parts), strict=True)]

@@ -1,8 +1,8 @@
 """Panes as record batches.
 
-`as_batches` is for the next process on the same host: the columns as they are, the keys of groups apart from the cells,
-nothing computed and nothing copied when they are read. `as_rows` is for the checkpoint: each cell is a row with the
-keys of its group, so rows may be put together from several slots, in any order, and divided again.
+`as_batches` is for the next process on the same host: it has the columns as they are, with the keys of groups apart
+from the cells; nothing is computed, and nothing is copied when they are read. `as_rows` is for the checkpoint: each
+cell is a row with the keys of its group, so rows of several slots may be combined, in any order, and divided again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from eddyline.engine.panes import Panes
 
 
 def as_batches(panes: Panes) -> list[pa.RecordBatch]:
-    """The keys, one row per group, and the cells."""
+    """Two batches: the keys, one row per group, and the cells."""
     keys = {f"key{i}": key for i, key in enumerate(panes.keys)}
     return [_batch(keys), _batch({"group": pa.array(panes.group), **_columns(panes)})]
 
 
 def from_batches(batches: Sequence[pa.RecordBatch]) -> Panes:
-    """The same panes again."""
+    """The panes that `as_batches` wrote."""
     keys, cells = batches
     groups = keys.num_rows if keys.num_columns else 1
     return _panes(tuple(keys.columns), groups, cells, cells.column("group").to_numpy())

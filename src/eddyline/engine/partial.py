@@ -1,9 +1,9 @@
-"""Aggregates in two steps: each slot gives cells, one place puts them together and finishes them.
+"""Aggregation in two steps: each slot emits cells, and one place combines and finishes them.
 
-The combinations of a group may be made in several slots. At each boundary a slot then gives what it has as *partial*
-results: cells that are one group at one boundary each, as rows (panes_arrow.py). Watermarks are global, so all slots
-give the same boundaries in the same batch, and `combine` needs no memory of earlier ones. Merging states of a split
-equals the state of the whole (bound/aggregates.py), so the result is that of one slot; float sums may differ in their
+The combinations of a group may be made in several slots. At each boundary a slot then emits its cells as *partial*
+results: each cell is one group at one boundary, as a row (panes_arrow.py). Watermarks are global, so all slots emit the
+same boundaries in the same batch, and `combine` does not need to remember earlier ones. Merging the states of parts
+gives the state of the whole (bound/aggregates.py), so the result is that of one slot; float sums may differ in their
 last digits.
 """
 
@@ -35,7 +35,7 @@ def group_of(query: BoundQuery) -> GroupBy:
 
 
 def combine(query: BoundQuery, batches: Sequence[pa.RecordBatch], errors: ErrorCount) -> list[pa.RecordBatch]:
-    """The result rows of the partial results of all slots."""
+    """Combine the partial results of all slots into result rows."""
     found = [batch for batch in batches if batch.num_rows]
     if not found:
         return []
@@ -48,7 +48,8 @@ def combine(query: BoundQuery, batches: Sequence[pa.RecordBatch], errors: ErrorC
 def finished(
     query: BoundQuery, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount
 ) -> list[pa.RecordBatch]:
-    """HAVING and the outputs for cells that are one group at one boundary each; in parts if there is much text."""
+    """Apply HAVING and compute the outputs for cells that each are one group at one boundary; in parts if there is much
+    text."""
     if len(cells) < 2 or cells.text_bytes <= TEXT:
         return [_finished(query, cells, accumulators, errors)]
     halves = np.array_split(np.arange(len(cells)), 2)
@@ -76,5 +77,5 @@ def _finished(
 
 
 def _as(values: pa.Array, type: pa.DataType) -> pa.Array:
-    """Kept values in the type of an expression."""
+    """Stored values in the type of an expression."""
     return values.cast(plain_type(type)).cast(type)

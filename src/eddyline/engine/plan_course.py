@@ -1,4 +1,5 @@
-"""The plan of a slot, and the plan that it is migrating to: enough to take the same course with a state made anew."""
+"""The course of a slot: its plan and the plan that it is migrating to. A slot with a rebuilt state can take it up
+again."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Toward:
-    """A migration that has not ended: to which plan, by which strategy, and how many rows it has moved."""
+    """A migration under way: its target plan, its strategy, and how many rows it has moved."""
 
     plan: str
     parallel: bool
@@ -16,7 +17,7 @@ class Toward:
 
 @dataclass(frozen=True)
 class PlanCourse:
-    """The current plan as text, empty for a slot that was not asked; and the migration that goes on."""
+    """The current plan as text, empty if unknown; and the migration under way."""
 
     plan: str = ""
     to: Toward | None = None

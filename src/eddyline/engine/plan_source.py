@@ -1,8 +1,9 @@
-"""Where the plans of a slot come from.
+"""The plan source of a slot, which decides the plan.
 
-A slot asks its plan source between a commit and the next batch whether to change the plan, and tells it after every
-batch what the plan did. The plan source only reads: the executor changes the plan. There are three of them: the planner
-with the optimizer (planner.py), a plan that the user fixed, and random plans for tests (testing/random_plans.py).
+Between a commit and the next batch, a slot asks its plan source whether to change the plan; after every batch it
+reports the work of the plan. The plan source only reads: the executor changes the plan. There are three plan sources:
+the planner with the optimizer (planner.py), a plan that the user fixed, and random plans for tests
+(testing/random_plans.py).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ How = Literal["at once", "moving state", "parallel track"]
 
 @dataclass(frozen=True)
 class NewPlan:
-    """The plan that a slot is to change to; its current plan ends a migration to another."""
+    """The plan to which a slot should change. If it is the current plan, a migration to another plan is given up."""
 
     tree: Tree
     how: How
@@ -36,56 +37,58 @@ class NewPlan:
 
 
 class Running(Protocol):
-    """What a plan source sees of a slot (Executor): the current plan at work."""
+    """The part of a slot (Executor) that a plan source sees: the current plan at work."""
 
     @property
     def plan(self) -> Plan: ...
 
     @property
     def stems(self) -> Sequence[SteM]:
-        """Those of the sources, then the intermediate ones."""
+        """The SteMs of the sources, then the intermediate ones."""
 
     @property
     def eddy(self) -> Eddy: ...
 
     @property
     def migration(self) -> Migration | None:
-        """To another plan, while it goes on."""
+        """The migration to another plan, if one is under way."""
 
 
 class PlanSource(Protocol):
     """Decides which plan a slot runs."""
 
     def next_plan(self, running: Running) -> NewPlan | None:
-        """Between a commit and the next batch: the plan to change to. With None the current plan stays or, if there is
-        a migration, that goes on."""
+        """Between a commit and the next batch: the plan to change to. None: the current plan stays, or a migration
+        under way continues."""
 
     def watch(self, running: Running, watermarks: Mapping[str, int | None], held: int, seconds: float) -> None:
-        """A batch went through. The slot then held `held` bytes, and the batch took `seconds` CPU seconds."""
+        """Take a finished batch into account. The slot then held `held` bytes, and the batch took `seconds` CPU
+        seconds."""
 
     def changed(self, running: Running) -> None:
-        """The plan was changed, or its state was loaded: what was done last says nothing of the current plan."""
+        """Tell that the plan was changed, or that its state was loaded: the last measurements do not describe the
+        current plan."""
 
     def estimate(self, running: Running) -> Estimate | None:
-        """What is believed of the current plan, if there is anything."""
+        """The estimate for the current plan; None if there is none."""
 
     def saved(self) -> PlannerSnapshot | None:
-        """What was learned, for another process."""
+        """A snapshot for another process, of what was learned."""
 
     def restore(self, saved: PlannerSnapshot | None) -> None:
-        """Restore what another process learned; None if its plan source learned nothing."""
+        """Restore from a snapshot; None if the other process's plan source learned nothing."""
 
 
 MakePlanSource = Callable[[Plan, Settings, Callable[[], float], OptimizerTuning], PlanSource]
-"""Makes the plan source of a slot from its first plan, the settings, a clock that tells CPU seconds, and the tuning of
-the optimizer."""
+"""Makes the plan source of a slot from its first plan, the settings, a clock of CPU seconds, and the tuning of the
+optimizer."""
 
 
 class FixedPlan:
-    """The plan that the user fixed; None stands for the plan that the slot has."""
+    """The plan that the user fixed; None stands for the plan that the slot has already."""
 
     def __init__(self, tree: Tree | None, how: How = "moving state") -> None:
-        """`how` is for a slot whose state was left under another plan."""
+        """`how` is for a slot whose saved state has another plan."""
         self._tree, self._how = tree, how
 
     def next_plan(self, running: Running) -> NewPlan | None:
@@ -110,7 +113,7 @@ class FixedPlan:
 
 
 def how_asked(settings: Settings, parallel: bool) -> How:
-    """By which strategy a plan is changed; at once if results may be held back as long as it takes."""
+    """How a plan is changed by a strategy; at once if results may be held back as long as that takes."""
     if settings.pause_ms is None:
         return "at once"
     return "parallel track" if parallel else "moving state"

@@ -1,7 +1,8 @@
-"""The plan source with the optimizer: it tells the optimizer what a batch did, and gives its proposals to the slot.
+"""The planner: the plan source with the optimizer. It reports each batch to the optimizer, and passes proposals to the
+slot.
 
-What the optimizer is told are differences of totals that the executor and its eddy keep anyway, once for every batch,
-so watching costs next to nothing whatever a batch has.
+The optimizer gets differences of totals that the executor and its eddy keep anyway, once for every batch. So watching
+costs almost nothing, whatever the size of a batch.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ class Planner:
         self.optimizer = Optimizer(plan, settings, clock, tuning)
         self._settings, self._query = settings, plan.query
         self._streams = sum(1 << i for i, s in enumerate(plan.query.sources) if not s.stream.is_table)
-        """A span of tables only is started while they are loaded, before there is anything to meet."""
+        """The streams, as a bit mask. Tuples of tables only are made while tables are loaded, before they can meet any
+        row."""
         self._rows = [0] * len(plan.query.sources)
-        """The most there were: rows of a batch that was undone come again."""
+        """The largest totals so far: rows of a batch that was undone arrive again."""
         self._probes: Probes = {}
         self._selections: Selections = {}
         self._slices = 0
 
     def next_plan(self, running: Running) -> NewPlan | None:
-        """The plan that the optimizer proposes, if it is time and it pays; what was found is noted either way."""
+        """The plan that the optimizer proposes, if it is time and it pays. Every proposal is recorded."""
         if running.migration is not None:
             running.migration.duration = self.optimizer.since
             return None
@@ -55,8 +57,8 @@ class Planner:
         return NewPlan(move.tree, how_asked(self._settings, move.parallel), move.figures)
 
     def propose(self, running: Running) -> Outcome | None:
-        """What the optimizer finds, as a decision; None if it is not time to look. The orders that the eddy may follow
-        are those for the current plan."""
+        """The optimizer's proposal, recorded as a decision; None if it is not time to look for one. Passes the
+        orderings for the current plan to the eddy."""
         plan, eddy, optimizer = running.plan, running.eddy, self.optimizer
         proposal = optimizer.propose(plan, self._held(running)) if optimizer.due(plan) else None
         eddy.follow(optimizer.orderings)
@@ -65,7 +67,7 @@ class Planner:
         return proposal
 
     def watch(self, running: Running, watermarks: Mapping[str, int | None], held: int, seconds: float) -> None:
-        """A batch went through, and the watermarks are these now."""
+        """Report a batch to the optimizer; `watermarks` are those after it."""
         known = [w for w in watermarks.values() if w is not None and w != FOREVER]
         rows, probes = self._built(running), _probes(running.eddy)
         new_rows = [
@@ -108,8 +110,8 @@ class Planner:
         return Decision("plan", moment, f"{now} -> {step}{found}", f"{why}; {move.text}", proposal.measured)
 
     def changed(self, running: Running) -> None:
-        """Begin at the current totals: what was done since the last batch was loading, which is no sample of
-        anything."""
+        """Restart from the current totals: the work since the last batch was loading, which is no sample of normal
+        work."""
         self._rows = [max(now, before) for now, before in zip(self._built(running), self._rows, strict=True)]
         self._probes, self._selections = _probes(running.eddy), _selections(running.eddy)
         self._slices = running.eddy.work.slices
@@ -117,16 +119,15 @@ class Planner:
         running.eddy.follow(self.optimizer.orderings)
 
     def _built(self, running: Running) -> list[int]:
-        """Rows of the sources."""
+        """Rows built so far, by source."""
         return [stem.built for stem in running.stems[: len(self._rows)]]
 
     def _held(self, running: Running) -> list[StemContents]:
-        """What the SteMs of the sources hold."""
+        """The contents of the SteMs of the sources."""
         return held(running.stems[: len(self._rows)])
 
     def estimate(self, running: Running) -> Estimate | None:
-        """What the optimizer believes beside what was measured, of all SteMs; None before it first looked for a
-        plan."""
+        """Predictions beside measurements for all SteMs; None before the optimizer first looked for a plan."""
         optimizer, plan, stems, sources = self.optimizer, running.plan, running.stems, len(self._rows)
         if not optimizer.timing.looked:
             return None
@@ -164,7 +165,7 @@ class Planner:
         return f"  last proposal, {taken}: {tree}, predicted {costs[0]}\n    instead of {costs[1]}; {last.why}"
 
     def saved(self) -> PlannerSnapshot:
-        """What was counted and learned, for another process."""
+        """A snapshot for another process, of what was counted and learned."""
         counted = tuple(self._rows), dict(self._probes), dict(self._selections), self._slices
         return PlannerSnapshot(self.optimizer.saved(), *counted)
 
@@ -178,7 +179,7 @@ class Planner:
 
 
 def asked_plan(query: BoundQuery, settings: Settings) -> Tree:
-    """The plan that the settings ask for, if the query can have it; with plan=auto the one to begin with."""
+    """The plan that the settings ask for, if the query can have it; with plan=auto the first plan."""
     tree = shape(settings.plan, [s.alias for s in query.sources])
     check(query, tree)
     return tree
@@ -187,7 +188,7 @@ def asked_plan(query: BoundQuery, settings: Settings) -> Tree:
 def plan_source(
     plan: Plan, settings: Settings, clock: Callable[[], float], tuning: OptimizerTuning = DEFAULT
 ) -> PlanSource:
-    """The plan source that the settings ask for; `clock` tells CPU seconds."""
+    """The plan source that the settings ask for; `clock` returns CPU seconds."""
     if settings.plan != "auto":
         how = how_asked(settings, settings.migration == "parallel-track")
         return FixedPlan(asked_plan(plan.query, settings), how)
@@ -198,12 +199,12 @@ def plan_source(
 
 
 def held(stems: Sequence[SteM]) -> list[StemContents]:
-    """What SteMs of sources hold, as the optimizer takes it."""
+    """The contents of the SteMs of sources, in the form that the optimizer takes."""
     return [StemContents(s.held, s.rows.row_bytes, partial(distinct, s)) for s in stems]
 
 
 def _size(stem: SteM | None) -> tuple[int, int]:
-    """Rows and bytes; nothing if who explains, from another thread, came while the plan was changed."""
+    """Rows and bytes of a SteM; 0 if another thread, which explains, calls this while the plan is changed."""
     return (0, 0) if stem is None else (stem.held, stem.nbytes)
 
 
@@ -220,7 +221,7 @@ def _probes(eddy: Eddy) -> Probes:
 
 
 def _selections(eddy: Eddy) -> Selections:
-    """Tuples that selections took in and let through so far, and the seconds that took, by number."""
+    """By number: tuples that selections took in and let through so far, and the seconds that they took."""
     found: Selections = {}
     for entry in eddy.routes.entries.values():
         for traffic in entry.steps:

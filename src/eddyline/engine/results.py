@@ -1,7 +1,6 @@
-"""What becomes of complete tuples: rows of the SELECT list, or combinations that a group-by counts.
+"""Results: turn complete tuples into rows of the SELECT list, or into combinations that a group-by counts.
 
-The rows of a group-by wait here for the watermark: a slide boundary is emitted when no tuple can come any more that
-counts at it.
+The rows of a group-by wait here for the watermark: a slide boundary is emitted when no further tuple can count at it.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ Times = NDArray[np.int64]
 Values = Mapping[Expr, pa.Array]
 
 Named = list[tuple[str, pa.RecordBatch]]
-"""Record batches, each with the name of what it is."""
+"""Record batches, each with the name of its kind."""
 
 
 class GroupsSnapshot(Snapshot, frozen=True):
-    """A group-by, and the tuples that wait for slide boundaries: their names on the shelf."""
+    """A group-by, and the tuples that wait for slide boundaries, by their names on the shelf."""
 
     grouping: GroupingSnapshot
     waiting: tuple[str, ...]
@@ -42,22 +41,22 @@ class GroupsSnapshot(Snapshot, frozen=True):
 
 
 class Results(Protocol):
-    """Takes complete tuples, gives result rows."""
+    """Takes complete tuples and returns result rows."""
 
     def add(self, packet: Packet, values: Values) -> None:
-        """Complete tuples and the columns they need."""
+        """Add complete tuples, with the columns that results need."""
 
     def advance(self, watermark: int) -> None:
-        """The query's watermark is now this: everything below it is final."""
+        """Advance to this watermark of the query: everything below it is final."""
 
     def end(self, latest: int | None) -> None:
-        """The streams ended; `latest` is the newest time of any readable row."""
+        """Flush at the end of the streams; `latest` is the newest time of any readable row."""
 
     def drain(self) -> list[pa.RecordBatch]:
         """The result rows since the last call."""
 
     def commit(self) -> None:
-        """What happened cannot be undone from here on."""
+        """Commit: events before it cannot be undone any more."""
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
@@ -66,10 +65,11 @@ class Results(Protocol):
         """A snapshot for another process, once results are drained; None without aggregates."""
 
     def restore(self, saved: GroupsSnapshot | None, shelf: Shelf) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
 
     def small_state(self) -> tuple[int | None, Named]:
-        """The next slide boundary, and cells and tuples: what cannot be made again from live rows."""
+        """The next slide boundary, and cells and tuples: the part of the state that cannot be rebuilt from live
+        rows."""
 
     def restore_small_state(self, next: int | None, batches: Named) -> None:
         """Restore from the small state of one or several slots."""
@@ -129,11 +129,12 @@ class RowResults:
 
 
 class GroupResults:
-    """SELECT with aggregates: each complete tuple counts at the slide boundaries whose windows hold all its components.
+    """SELECT with aggregates: each complete tuple counts at the slide boundaries whose windows contain all its
+    components.
 
-    With RANGE and UNBOUNDED windows these are known at once: from the first boundary at or after its newest time to the
-    last before a component leaves its window. With a ROWS window the last is not known yet; such tuples wait and are
-    looked at again at every boundary.
+    With RANGE and UNBOUNDED windows these boundaries are known at once: from the first at or after the tuple's newest
+    time to the last before a component leaves its window. With a ROWS window the last one is not known yet; such tuples
+    wait and are checked again at every boundary.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ class GroupResults:
         self._out += self._grouping.emit(upto)
 
     def _count(self, waiting: _WaitingTuples, at: int) -> _WaitingTuples | None:
-        """Count the tuples that are in their windows at this boundary, keep those that may be so at the next."""
+        """Count the tuples that are in their windows at this boundary; keep those that may be in them at the next."""
         assert self._slide is not None
         now = np.array([at])
         alive = np.ones(waiting.first.size, np.bool_)
@@ -258,7 +259,7 @@ class GroupResults:
 
 
 class _WaitingTuples:
-    """Complete tuples of a query with ROWS windows, until they have left them; immutable."""
+    """Complete tuples of a query with ROWS windows, until they have left their windows; immutable."""
 
     def __init__(self, values: dict[Expr, pa.Array], first: Times, last: Times, places: dict[int, Times]) -> None:
         self.values, self.first, self.last, self.places = values, first, last, places
@@ -272,7 +273,7 @@ class _WaitingTuples:
 
     @property
     def batch(self) -> pa.RecordBatch:
-        """The same as columns; of the values, which are columns of sources, the names say which."""
+        """The tuples as a record batch. The names of value columns tell the source and the column."""
         columns = {"first": pa.array(self.first), "last": pa.array(self.last)}
         columns |= {f"place {source}": pa.array(places) for source, places in self.places.items()}
         for expr, array in self.values.items():
@@ -289,14 +290,14 @@ class _WaitingTuples:
 def results_of(
     query: BoundQuery, stems: Sequence[SteM], rows_windows: Mapping[int, RowsWindow], errors: ErrorCount, partial: bool
 ) -> Results:
-    """Those of a query; with `partial` aggregates are given as cells, for `partial.combine`."""
+    """The results of a query. With `partial`, aggregates are emitted as cells, for `partial.combine`."""
     if query.group is None:
         return RowResults(query, errors)
     return GroupResults(query, query.group, stems, rows_windows, errors, partial)
 
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Each batch has its own, so batches with them cannot be put together."""
+    """Decode dictionaries: each batch has its own, so batches with dictionaries cannot be concatenated."""
     arrays = [a.dictionary_decode() if pa.types.is_dictionary(a.type) else a for a in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 

@@ -1,5 +1,5 @@
-"""What samples of SteMs tell the planner: how many different values rows have, and for how many combinations a tuple
-stands that was put together of several."""
+"""Samples of SteMs for the planner: how many different values rows have, and for how many combinations a grouped tuple
+stands."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from eddyline.routing.eddy import Eddy
 from eddyline.state.stem import SteM
 
 SAMPLED = 4096
-"""Rows or tuples that are looked at."""
+"""Rows or tuples in a sample."""
 
 
 def distinct(stem: SteM, exprs: Sequence[Expr]) -> float:
-    """How many different combinations of values the rows of a source have: of a sample, and what that tells of all. A
-    value that was met once in the sample counts for more of its kind (the estimator of Charikar and others, 2000)."""
+    """Estimate how many different combinations of values the rows of a source have, from a sample. A value that occurs
+    once in the sample stands for several others (the estimator of Charikar and others, 2000)."""
     live = stem.held
     if not exprs or not live:
         return 1.0
@@ -34,7 +34,7 @@ def distinct(stem: SteM, exprs: Sequence[Expr]) -> float:
 
 
 def mean_weights(plan: Plan, stems: Sequence[SteM]) -> dict[int, float]:
-    """By the number of a SteM whose tuples have weights: for how many combinations one stands, of those built last."""
+    """For each SteM whose tuples have weights, by number: the mean weight of the tuples built last."""
     found = {}
     for number in plan.grouped:
         stem = stems[number] if number < len(stems) else None
@@ -45,8 +45,8 @@ def mean_weights(plan: Plan, stems: Sequence[SteM]) -> dict[int, float]:
 
 
 def combinations(eddy: Eddy, stems: Sequence[SteM]) -> dict[tuple[int, int], tuple[float, float]]:
-    """By probe, (span, span of the SteM): for how many combinations a tuple stands that asks, and one that is found.
-    Nothing if no tuple stands for several."""
+    """For each probe, as (span, span of the SteM): for how many combinations a probing tuple stands, and a found one.
+    Empty if no tuple stands for several."""
     weights, found = mean_weights(eddy.plan, stems), dict[tuple[int, int], tuple[float, float]]()
     for entry in eddy.routes.entries.values() if weights else ():
         span, operator = entry.signature[0], eddy.plan.operator(entry.signature)

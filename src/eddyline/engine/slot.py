@@ -1,14 +1,14 @@
-"""One slot: the state of a query, or of a share of its rows, and what runs over it.
+"""One slot: the state of a query, or of a share of its rows, and the parts that work on it. A batch is
 
     replan() -> receive(shipment)* -> advance(watermarks) -> drain() -> commit(version)
 
-is a batch; `wind_back` in place of `commit` undoes it. The slot does not know where rows come from or go to, and knows
-no other slot: the rows that it is given to build decide which results it makes (see plan/partition.py). The rows that
-it receives are readable and not late (see intake.py). Watermarks stand still between `receive` and `advance`; `advance`
-builds the rows that were received and flushes the eddy, so the results of a batch leave with the batch.
+and `wind_back` in place of `commit` undoes it. The slot does not know where rows come from or go to, and does not know
+other slots: the rows that it gets to build decide which results it makes (see plan/partition.py). The rows that it
+receives are readable and not late (see intake.py). Watermarks do not move between `receive` and `advance`. `advance`
+builds the received rows and flushes the eddy, so the results of a batch leave with the batch.
 
-A slot is made of an executor (the plan at work), a plan source, an input and an output; each has a file of its own, and
-the snapshot that travels to another process is made of theirs (snapshot.py).
+A slot is composed of an executor (the plan at work), a plan source, an input and results, each in a file of its own.
+The snapshot of a slot for another process is composed of their snapshots (snapshot.py).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from eddyline.state.arena import Arena
 
 
 class Slot:
-    """Answers a query over the rows that it is given, batch by batch."""
+    """Answers a query over the rows that it receives, batch by batch."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class Slot:
         plans: MakePlanSource = plan_source,
         tuning: Tuning = DEFAULT,
     ) -> None:
-        """With `partial` aggregates are given as cells, for `partial.combine`. `tree` is the plan to begin with, if it
-        is not that of the settings."""
+        """With `partial`, aggregates are emitted as cells, for `partial.combine`. `tree` is the first plan, if it is
+        not the one of the settings."""
         self.query, self.settings, self.errors = query, settings, ErrorCount()
         self.arena = arena or Arena(tuning=tuning.state)
         self._meter, asked = CpuMeter(clock), asked_plan(query, settings)
@@ -64,33 +64,33 @@ class Slot:
         self._gatherer = Gatherer(self.executor.gather, self.results)
         self.version = self.committed_errors = 0
         self.watermark: int | None = None
-        """The query's, at the end of the last batch."""
+        """The query's watermark at the end of the last batch."""
         self.committed_watermark: int | None = None
         self.batch_done: tuple[str, str] | None = None
-        """The histories (turn.py) before and after a batch that is neither committed nor wound back, for the next."""
+        """The histories (turn.py) before and after a batch that is neither committed nor wound back yet."""
         self.peak_rows = self.peak_bytes = 0
-        """State at the end of the last batch, before anything expired."""
+        """The state at the end of the last batch, before rows expired."""
 
     def _complete(self, packet: Packet) -> None:
-        """Take tuples that are whole."""
+        """Take complete tuples."""
         self._gatherer.add(packet)
 
     # Between two batches
 
     def replan(self) -> None:
-        """Between a commit and the next batch: begin to change the plan, if the plan source wants another, or finish
-        changing it."""
+        """Between a commit and the next batch: begin to change the plan if the plan source wants another, or finish the
+        change."""
         new = self.plans.next_plan(self.executor)
         if self.executor.finish() if new is None else self.executor.turn_to(new):
             self.plans.changed(self.executor)
 
     def set_plan(self, tree: Tree) -> None:
-        """Change the plan at once, however long it takes, whatever the plan source wants."""
+        """Change the plan at once, however long that takes and whatever the plan source wants."""
         self.executor.set_plan(tree)
         self.plans.changed(self.executor)
 
     def load(self, watermarks: Mapping[str, int | None], query_watermark: int | None, version: int) -> None:
-        """What was received is the state of a version, from before: it is built, and nothing probes."""
+        """Build the received rows as the state of a version, without probing: their results are already emitted."""
         self.input.release_counted(query_watermark)
         self.executor.load()
         self.watermark = query_watermark
@@ -101,24 +101,24 @@ class Slot:
         self.plans.changed(self.executor)
 
     def resume(self, course: PlanCourse) -> None:
-        """Take the course (`Executor.course`) of a slot whose state was lost, after `load`."""
+        """Take the course (`Executor.course`) of a slot whose state was lost. Call it after `load`."""
         self.executor.resume(course)
         self.plans.changed(self.executor)
 
     # A batch
 
     def feed(self, stream: str, batch: pa.RecordBatch) -> None:
-        """Rows of a stream or, before the first batch, of a table."""
+        """Take rows of a stream or, before the first batch, of a table."""
         with self._meter.counted():
             self.input.feed(stream, batch)
 
     def receive(self, shipment: Shipment) -> None:
-        """What the split has for this slot."""
+        """Take a shipment from the split."""
         with self._meter.counted():
             self.input.receive(shipment)
 
     def advance(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
-        """The batch is complete, and no row below these times will come any more."""
+        """Process the batch, which is complete. No row below these watermarks will arrive any more."""
         with self._meter.counted():
             self._take_in(query_watermark)
             if query_watermark is not None:
@@ -129,7 +129,7 @@ class Slot:
         self.plans.watch(self.executor, watermarks, self.peak_bytes, self._meter.take())
 
     def end(self, newest: int | None) -> None:
-        """Every stream has ended; `newest` is the newest time of any readable row: flush what waits."""
+        """Flush everything that waits: every stream has ended. `newest` is the newest time of any readable row."""
         self._take_in(FOREVER)
         self.results.end(newest)
 
@@ -143,7 +143,7 @@ class Slot:
         return self.results.drain()
 
     def commit(self, version: int) -> None:
-        """What happened since the last commit cannot be undone from here on; what expired is given back."""
+        """Commit: events before it cannot be undone any more, and expired rows are released."""
         self.executor.commit(self.watermark)
         self.input.commit()
         self.results.commit()
@@ -158,7 +158,7 @@ class Slot:
         self.watermark, self.errors.count = self.committed_watermark, self.committed_errors
 
     def close(self) -> None:
-        """Let go of the arena and, at once, of all that looks into it; the slot cannot be used any more."""
+        """Close the arena and drop everything that refers to it; the slot cannot be used any more."""
         self.executor.stems.clear()
         self.executor.rows_windows.clear()
         self.executor.eddy.close()

@@ -1,4 +1,4 @@
-"""Small state: the numbers that live rows cannot tell. The cells and tuples that belong to it are record batches."""
+"""Small state: the numbers that cannot be rebuilt from live rows. Its cells and tuples are record batches."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from eddyline.routing.rows_windows import RowsCounted
 
 @dataclass(frozen=True)
 class SmallState:
-    """The state of one slot that is the same in all slots of a job."""
+    """The small state of one slot. These numbers are the same in all slots of a job."""
 
     results: int | None
     """The next slide boundary; None without aggregates."""
     clocks: Mapping[int, RowsCounted]
-    """By source with a ROWS window. Checkpoints have the field by this name."""
+    """The rows counted, by source with a ROWS window. The field has this name in checkpoints."""

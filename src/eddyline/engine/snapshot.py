@@ -1,9 +1,9 @@
 """Snapshots of a slot, in two sizes.
 
-The *whole* snapshot goes to the next process on the same host, with the arena, in which the rows are
-(protocol/attach.py). It is taken when a batch is done and drained, and has the current state and what it takes to wind
-back to the last commit. The *small* snapshot goes to the checkpoint: what cannot be made again from the live rows of
-the log.
+The *whole* snapshot goes to the next process on the same host, together with the arena, which holds the rows
+(protocol/attach.py). It is taken when a batch is done and drained. It has the current state, and everything that is
+needed to wind back to the last commit. The *small* snapshot goes to the checkpoint: the part of the state that cannot
+be rebuilt from the live rows of the log.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class CommittedNumbers(Snapshot, frozen=True):
 
 
 class SlotSnapshot(Snapshot, frozen=True):
-    """A slot: its current state, and what it takes to wind back to its last commit."""
+    """A slot: its current state, and everything that is needed to wind back to its last commit."""
 
     plan: str
     version: int
     built: int
-    """Tuples that were ever built."""
+    """The number of tuples that were ever built."""
     watermark: int | None
     errors: int
     first_error: str
@@ -60,7 +60,7 @@ class SlotSnapshot(Snapshot, frozen=True):
 
 
 def saved(slot: Slot) -> SlotSnapshot:
-    """What another process must know beside what is in the arena."""
+    """A snapshot for another process: everything that is not in the arena."""
     executor, shelf, migration = slot.executor, slot.arena.shelf, slot.executor.migration
     return SlotSnapshot(
         plan=executor.plan.text,
@@ -92,8 +92,8 @@ def prepared(
     plans: MakePlanSource,
     tuning: Tuning,
 ) -> Slot:
-    """A slot with the plan and the migration of a snapshot, for `restore`: it has taken as many regions of the arena as
-    the slot of the snapshot had."""
+    """A slot with the plan and the migration of a snapshot, ready for `restore`. It takes as many regions of the arena
+    as the slot of the snapshot had."""
     aliases, moving = [s.alias for s in query.sources], saved.migration
     slot = Slot(query, settings, arena, clock, partial, parse_tree(saved.plan, aliases), plans, tuning)
     if moving is not None:
@@ -123,8 +123,8 @@ def restore(slot: Slot, saved: SlotSnapshot) -> None:
 
 
 def small_state(slot: Slot) -> tuple[SmallState, Named]:
-    """What of the current state cannot be made again from the live rows alone: cells, complete tuples that wait for
-    ROWS windows, how many rows these have counted."""
+    """The part of the current state that cannot be rebuilt from live rows: cells, complete tuples that wait for ROWS
+    windows, and how many rows these windows have counted."""
     results, batches = slot.results.small_state()
     return SmallState(
         results, {source: window.counted for source, window in slot.executor.rows_windows.items()}
@@ -132,13 +132,13 @@ def small_state(slot: Slot) -> tuple[SmallState, Named]:
 
 
 def restore_small_state(slot: Slot, numbers: SmallState, batches: Named) -> None:
-    """Begin with the small state of one slot; or with the batches of several and the numbers, which are the same in all
-    of them, of any."""
+    """Restore from the small state of one slot; or from the batches of several slots and the numbers of any of them,
+    which are the same in all."""
     slot.results.restore_small_state(numbers.results, batches)
     for source, rows in numbers.clocks.items():
         slot.executor.rows_windows[source].start_at(rows)
 
 
 def counted(slot: Slot) -> dict[int, int | None]:
-    """By source with a ROWS window the time before which rows are in no window any more; None if it is not known."""
+    """For each source with a ROWS window, the time before which rows are in no window any more; None: unknown."""
     return {source: window.horizon for source, window in slot.executor.rows_windows.items()}

@@ -1,15 +1,16 @@
-"""What is done to a batch of a stream before the slots: count, time, filter, and say which slots get which rows.
+"""The split: processes a batch of a stream before the slots. It counts, classifies and filters rows, and decides which
+slots get which rows.
 
-A row is readable, late or dead by its own time, and filters and keys are decided here, once, however many slots get the
-row; so rows_in, rows_used, rows_late, rows_dead and the errors of filters and keys are the same for any number of
-slots. What a slot evaluates on tuples (conditions across sources, selections) is counted where it is evaluated: on rows
-that several slots have it may be counted several times, as it may in one slot on several routes.
+A row is used, late or dead by its own time. Filters and keys are evaluated here, once, however many slots get the row.
+So rows_in, rows_used, rows_late, rows_dead and the errors of filters and keys are the same for any number of slots.
+Errors in what a slot evaluates on tuples (conditions across sources, selections) are counted there: if several slots
+have a row, an error may be counted several times, just as in one slot on several routes.
 
 A row is shipped to a slot at most once, with the aliases that build it there. A stream with a ROWS window is shipped
-whole to every slot: all must count it, in the same order. Rows that are equal in what the query uses have one place, so
-that it does not matter in which order equal rows are counted.
+whole to every slot: all slots must count it, in the same order. Rows that are equal in all columns that the query uses
+go to the same place, so the order in which equal rows are counted does not matter.
 
-With one slot there is nothing to decide: the batch goes on as it came, and the slot does the filtering.
+With one slot there is nothing to decide: the batch is passed on unchanged, and the slot filters.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ Which = NDArray[np.bool_] | None
 
 @dataclass(frozen=True)
 class Logged:
-    """For a durable log, in which each row is once: the group of each row of a shipment, and which of them are logged
-    by the slot that got it."""
+    """For a durable log, in which each row occurs once: the group of each row of a shipment, and whether the slot that
+    got the row logs it."""
 
     groups: NDArray[np.int64]
     here: NDArray[np.bool_]
@@ -46,7 +47,8 @@ class Logged:
 
 @dataclass(frozen=True)
 class Shipment:
-    """Rows of one stream for one slot; `build` says by source which of them it builds, None that nobody looked yet."""
+    """Rows of one stream for one slot. `build` tells, by source, which rows the slot builds; None: the rows are not
+    filtered yet."""
 
     stream: str
     slot: int
@@ -57,8 +59,8 @@ class Shipment:
 
 @dataclass(frozen=True)
 class SplitBatch:
-    """A batch of one stream: what is shipped, what is late or dead (and why), and the largest event time of a readable
-    row."""
+    """A batch of one stream: its shipments, the number of used rows, late rows, dead rows with reasons, and the largest
+    event time of a readable row."""
 
     shipments: list[Shipment]
     used: int
@@ -69,7 +71,7 @@ class SplitBatch:
     oldest: int | None = None
     """The smallest event time of a readable row."""
     behind: int = 0
-    """The most that a readable row is behind the newest before it."""
+    """The largest distance of a readable row behind the newest row before it, in microseconds."""
 
 
 class Split:
@@ -81,7 +83,7 @@ class Split:
         self.errors = ErrorCount()
         self.streams = {s.stream.name: s.stream for s in plan.query.sources}
         self.needed = {name: self._needed_columns(name) for name in self.streams}
-        """What the query reads of each stream; nothing else is shipped."""
+        """The columns of each stream that the query reads; no others are shipped."""
 
     def _needed_columns(self, stream: str) -> tuple[str, ...]:
         used = {n for s in self._sources(stream) for n in self._query.columns_of_source(s)}
@@ -95,7 +97,8 @@ class Split:
     def split(
         self, stream: str, batch: pa.RecordBatch, late_before: int | None, newest: int | None = None
     ) -> SplitBatch:
-        """A batch of a stream; rows older than `late_before` are late. Before it came rows up to the time `newest`."""
+        """Split a batch of a stream. Rows older than `late_before` are late. `newest` is the newest time of earlier
+        rows."""
         intake = classify(self.streams[stream], as_it_travels(batch), late_before, newest)
         used = intake.used.num_rows
         shipments = self._shipments(stream, intake.used) if used else []
@@ -103,7 +106,7 @@ class Split:
         return SplitBatch(shipments, used, intake.late, intake.dead, intake.reasons, *times)
 
     def split_table(self, stream: str, batch: pa.RecordBatch) -> list[Shipment]:
-        """Rows of a static table."""
+        """Split rows of a static table."""
         return self._shipments(stream, as_it_travels(batch))
 
     def _shipments(self, stream: str, whole: pa.RecordBatch) -> list[Shipment]:
@@ -130,7 +133,7 @@ class Split:
 
 
 class _Placed:
-    """The rows of a batch as one source sees them: those it wants, and the place of each along each axis."""
+    """The rows of a batch for one source: the rows that it wants, and the place of each row along each axis."""
 
     def __init__(
         self,
@@ -148,7 +151,8 @@ class _Placed:
         for axis in partitioning.axes:
             key = axis.keys[source]
             if key is not None:
-                # Where the key is wider than WHERE has it for this source, what cannot be cast equals nothing there.
+                # Where the key is wider than WHERE has it for this source, a value that cannot be cast equals nothing
+                # there.
                 array = evaluate(key, values, batch.num_rows, ErrorCount())
                 self.wanted = _both(self.wanted, without_null([_plain(array)]))
                 self.groups.append(key_groups(array, partitioning.groups))
@@ -158,7 +162,7 @@ class _Placed:
 
     @cached_property
     def by_row(self) -> NDArray[np.int64]:
-        """The group of each row by all that the query uses of it."""
+        """The group of each row, by all columns that the query uses."""
         batch, stream = self._batch, self._query.sources[self._source].stream
         times = None if stream.time is None else event_times(batch.column(stream.time))
         columns = [batch.column(name) for name in self._query.columns_of_source(self._source)]
@@ -173,8 +177,8 @@ class _Placed:
         return _all(which)
 
     def home(self, groups: Sequence[NDArray[np.int64] | None]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each row a group, and one of the slots that get it, given the groups it has along each axis: where a row
-        is everywhere, its own hash tells one place."""
+        """For each row a group, and one of the slots that get the row, given its groups along each axis. A row without
+        a group along an axis goes to all places there; the hash of the row then chooses one."""
         slot = np.zeros(self._batch.num_rows, np.int64)
         for axis, known, places in zip(self._partitioning.axes, groups, self._places, strict=True):
             slot = slot * axis.size + places[self.by_row if known is None else known]
@@ -183,7 +187,7 @@ class _Placed:
 
 
 def wanted(plan: Plan, source: int, batch: pa.RecordBatch, errors: ErrorCount) -> tuple[dict[Expr, pa.Array], Which]:
-    """What a SteM keeps of each row, and which rows pass the filters and have no NULL in a key."""
+    """The values that a SteM keeps of each row, and which rows pass the filters and have no NULL in a key."""
     graph, layout, rows = plan.graph, plan.layouts[source], batch.num_rows
     values = _columns(plan, source, batch)
     keep: Which = np.zeros(rows, np.bool_) if graph.never else None
@@ -197,7 +201,7 @@ def wanted(plan: Plan, source: int, batch: pa.RecordBatch, errors: ErrorCount) -
 
 
 def kept_values(plan: Plan, source: int, batch: pa.RecordBatch) -> dict[Expr, pa.Array]:
-    """What a SteM keeps of rows that are wanted; what cannot be computed was counted when that was found out."""
+    """The values that a SteM keeps of wanted rows. Errors are not counted again."""
     return _kept(plan.layouts[source].needed, _columns(plan, source, batch), batch.num_rows, ErrorCount())
 
 
@@ -214,13 +218,13 @@ def _columns(plan: Plan, source: int, batch: pa.RecordBatch) -> dict[Expr, pa.Ar
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """A key as it will be encoded: a value that cannot be is NULL."""
+    """A key in the form that is encoded: a value that cannot be encoded is NULL."""
     return array if pa.types.is_dictionary(array.type) else decode(array)
 
 
 def _homes(placed: Sequence[_Placed], to_all: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each row a group, and the slot that logs it: by the first source that wants it. Of rows that go to all slots
-    those that nobody wants are told by their own hash."""
+    """For each row a group, and the slot that logs it, by the first source that wants the row. If rows go to all slots,
+    the hash of a row decides where no source wants it."""
     last = placed[-1]
     groups, slots = last.home([None] * len(last.groups) if to_all else last.groups)
     for one in reversed(placed if to_all else placed[:-1]):

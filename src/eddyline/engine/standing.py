@@ -1,4 +1,4 @@
-"""Where an engine stands after a batch: what it has counted, the state that it holds, the watermark."""
+"""The standing of an engine after a batch: its counts, the size of its state, and the watermark."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class StateSize:
 
 @dataclass(frozen=True)
 class Standing:
-    """One moment of a run."""
+    """The numbers of a run at one moment."""
 
     job: Counts = field(default_factory=Counts)
-    """Since the job began: with a checkpoint over all its runs."""
+    """Counts since the job began; with a checkpoint, over all its runs."""
     run: Counts = field(default_factory=Counts)
-    """Since this run began."""
+    """Counts since this run began."""
     held: StateSize = field(default_factory=StateSize)
     peak: StateSize = field(default_factory=StateSize)
-    """The most that was held at the end of a batch of this run, before expired rows were given back."""
+    """The largest state at the end of a batch of this run, before expired rows were released."""
     watermark: int | None = None
     """The query's watermark, in microseconds since 1970; None: not known yet."""
     waiting: int = 0
     """Rows, and cells of groups, that wait for the watermark and are kept for the next run."""
     finished: bool = False
-    """The streams have ended and all results are given: no run can go on with the job."""
+    """Whether the streams have ended and all results are emitted, so that no run can continue the job."""

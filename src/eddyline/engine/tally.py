@@ -7,8 +7,9 @@ earlier batches. Several tasks read the files of a batch: a tally therefore has 
 earlier batches and with rows of the same task.
 
 `behind` is a LATENESS that keeps every row, however the rows are cut into batches: the watermark of a stream is never
-more than its newest row so far, less its lateness. A row may also be behind the query's watermark alone, if its stream
-was idle. `overtaken` says how far; its own lateness would not help, only that of the streams that went on.
+more than its newest time so far, minus its lateness. If a stream was idle, its rows may be behind the query's watermark
+but not behind its own. `overtaken` tells how far; a larger lateness of this stream would not help, only one of the
+streams that were not idle.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class FilePlace:
 
 @dataclass(frozen=True)
 class Span:
-    """The oldest and the newest time of the rows that came from one place."""
+    """The oldest and the newest time of the rows from one place."""
 
     place: FilePlace
     oldest: int
@@ -39,7 +40,7 @@ class Span:
 
 
 Spans = Mapping[str, tuple[Span, ...]]
-"""By stream the spans of its rows, in any order."""
+"""The spans of the rows of each stream, in any order."""
 
 
 class Tally:
@@ -53,17 +54,17 @@ class Tally:
         self._spans: dict[str, tuple[Span, ...]] = {}
 
     def at(self, place: FilePlace | None) -> None:
-        """The next rows come from this place, None if places have no order; their order among those of other places is
-        found out later."""
+        """Tell that the next rows come from this place; None if places have no order. `disorder` compares them with
+        rows of other places later."""
         self._place = place
         self._newest = {}
 
     def newest(self, stream: str) -> int | None:
-        """The newest time of a row that came before, as far as the order is known."""
+        """The newest time of an earlier row, as far as the order is known."""
         return self._newest.get(stream, self._watermarks.newest_of(stream))
 
     def split(self, stream: str, found: SplitBatch) -> None:
-        """Rows of a stream that its source could read were split."""
+        """Count readable rows of a stream after their split."""
         late_by = overtaken = 0
         if found.late.num_rows and found.oldest is not None:
             reached, own = self._watermarks.newest_of(stream), self._watermarks.of_stream(stream)
@@ -80,21 +81,21 @@ class Tally:
             self._note_span(stream, found.oldest, found.newest)
 
     def unreadable(self, stream: str, rows: int, reason: str) -> None:
-        """Rows of a stream or table that its source could not read."""
+        """Count rows of a stream or table that its source could not read."""
         self._add(stream, StreamCounts(dead=rows, reason=reason))
 
     def loaded(self, table: str, rows: int) -> None:
-        """Rows of a table, which have no times."""
+        """Count rows of a table, which have no times."""
         self._add(table, StreamCounts(loaded=rows))
 
     @property
     def counts(self) -> Counts:
-        """All that was counted."""
+        """All counts."""
         return Counts(dict(self._streams))
 
     @property
     def spans(self) -> Spans:
-        """By stream the oldest and newest time at each place that is known."""
+        """By stream, the oldest and newest time at each known place."""
         return self._spans
 
     def _add(self, stream: str, counts: StreamCounts) -> None:
@@ -110,8 +111,8 @@ class Tally:
 
 
 def disorder(told: Iterable[Spans], reached: Mapping[str, int]) -> Counts:
-    """How far files are behind files before them, given the spans of all tasks of a batch; `reached` are the newest
-    times before it.
+    """How far files are behind files before them, from the spans of all tasks of a batch. `reached` are the newest
+    times before the batch.
 
     >>> tasks = [{"s": (Span(FilePlace((), 2), 20, 30),)}, {"s": (Span(FilePlace((), 1), 10, 25),)}]
     >>> disorder(tasks, {"s": 12}).streams["s"].behind

@@ -1,6 +1,6 @@
-"""The numbers that a slot can be tuned by, those of the packages below it included. None of them changes a result.
+"""The numbers that tune a slot, including those of the packages below it. None of them changes a result.
 
-A tuning is passed to a slot when it is made, and to whatever makes slots.
+A tuning is passed to a slot when it is made, and to everything that makes slots.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eddyline.state.tuning import StateTuning
 
 @dataclass(frozen=True)
 class Tuning:
-    """How a slot works, but not what it gives."""
+    """How a slot works; it does not change the results."""
 
     optimizer: OptimizerTuning = OPTIMIZER
     migration: MigrationTuning = MIGRATION

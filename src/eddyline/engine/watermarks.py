@@ -1,7 +1,7 @@
-"""Watermarks: how far each stream has come, seen from between two batches.
+"""Watermarks: how far each stream has come, as of the last finished batch.
 
-They move only when a batch is finished, so that which rows are late depends on the cut into batches and on nothing
-else; and, where `idle_timeout` is set, on which streams were declared idle, which the commit of the batch says.
+They move only when a batch is finished. So which rows are late depends only on the cut into batches and, if
+`idle_timeout` is set, on which streams were declared idle; the commit of the batch records these.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Reached:
 
 @dataclass(frozen=True)
 class Advanced(Reached):
-    """How far slots have given results and forgotten rows."""
+    """How far slots have emitted results and released rows."""
 
     counted: Mapping[int, int | None] = field(default_factory=dict)
-    """By source with a ROWS window the time before which its rows are in no window any more, if it is known."""
+    """For each source with a ROWS window, the time before which its rows are in no window any more; None: unknown."""
 
 
 class Watermarks:
@@ -60,7 +60,7 @@ class Watermarks:
         self._ended, self._idle = frozenset(reached.ended), frozenset(reached.idle)
 
     def late_before(self, stream: str) -> int | None:
-        """Rows of the stream with a smaller time are late in the batch to come."""
+        """The time below which rows of the stream are late in the next batch."""
         known = [w for w in (self.of_stream(stream), self._used) if w is not None]
         return max(known, default=None)
 
@@ -74,10 +74,10 @@ class Watermarks:
         return self._newest.get(stream)
 
     def finish_batch(self, newest: Mapping[str, int], ended: Collection[str], quiet: Collection[str] = ()) -> None:
-        """A batch is done: `newest` are the largest times of its readable rows, `ended` the streams ending with it,
-        `quiet` those that were silent for too long when it began (Silence.begin). A quiet stream that had no row in the
-        batch either is idle: it holds the query's watermark back no more. The watermark never falls, also when the
-        stream comes back."""
+        """Move the watermarks after a batch. `newest` are the largest times of its readable rows, `ended` the streams
+        that end with it, and `quiet` the streams that had been silent for too long when it began (Silence.begin). A
+        quiet stream without a row in the batch is idle: it does not hold back the query's watermark. The watermark
+        never falls, even when the stream comes back."""
         self._newest = self._newest | {s: max(when, self._newest.get(s, when)) for s, when in newest.items()}
         self._ended |= frozenset(ended)
         self._idle = frozenset(quiet).difference(newest, self._ended)
@@ -88,12 +88,13 @@ class Watermarks:
 
     @property
     def query(self) -> int | None:
-        """The query's watermark: the least of its streams' that go on; None until each has had a row, or is idle."""
+        """The query's watermark: the least watermark of the streams that are neither idle nor ended. None until each of
+        them has had a row."""
         return self._used
 
     @property
     def by_stream(self) -> dict[str, int | None]:
-        """The least time a row still to come can have, per stream; FOREVER for streams that ended."""
+        """By stream, the least time that a future row can have; FOREVER for streams that have ended."""
         return {s: FOREVER if s in self._ended else self.late_before(s) for s in self._lateness}
 
     @property
@@ -113,9 +114,9 @@ class Watermarks:
 
 
 class Silence:
-    """Which streams are quiet: had no row to read in any batch that began within `timeout` seconds of the one in hand;
-    None: none ever is. So a stream is not quiet for rows that came while a long batch ran, nor while it has rows and
-    others are read first."""
+    """Tells which streams are quiet. A stream is quiet if it had no row to read in any batch that began within the last
+    `timeout` seconds before the current one; with None no stream ever is. So a stream is not quiet because of a long
+    batch during which its rows arrived, nor while it has rows and other streams are read first."""
 
     def __init__(self, streams: Iterable[str], timeout: float | None, clock: Clock = time.monotonic) -> None:
         self._streams, self._timeout, self._clock = tuple(streams), timeout, clock
@@ -124,8 +125,8 @@ class Silence:
         self._idle: frozenset[str] = frozenset()
 
     def begin(self, unread: Iterable[str] = ()) -> list[str]:
-        """A batch begins, and leaves rows that the `unread` streams may have for later: the quiet streams. What the
-        batch does may depend on them, so they are part of what is decided for it."""
+        """Begin a batch that may leave rows of the `unread` streams for later; returns the quiet streams. They can
+        change the results of the batch, so they are part of its decision."""
         self._now = self._clock()
         self._heard = dict.fromkeys(self._streams, self._now) | self._heard | dict.fromkeys(unread, self._now)
         if self._timeout is None:
@@ -133,8 +134,8 @@ class Silence:
         return sorted(s for s, moment in self._heard.items() if self._now - moment >= self._timeout)
 
     def after(self, heard: Iterable[str], idle: Collection[str], ended: Collection[str] = ()) -> None:
-        """The batch had rows of these streams; these are idle (Watermarks.idle), and these have ended so far. The log
-        says what has changed."""
+        """Record the streams that had rows in the batch (`heard`), those that are idle (Watermarks.idle) and those that
+        have ended. Changes are written to the log."""
         self._heard |= dict.fromkeys(heard, self._now)
         for stream in sorted(set(idle) - self._idle):
             _log.warning("%s is idle: no row for %g s; it does not hold the watermark back", stream, self._timeout)

@@ -5,9 +5,9 @@ for each of them, except for a factor. So one table, filled from the whole set d
 entries for m children.
 
 Only orders that the engine can run are priced (`CostModel.runnable`): where a child can be probed by key, the engine
-offers no product. It could be made to. But then the router would have to try products in every operator, each of which
-makes as many tuples as a SteM holds; and where a product with a small table pays, a state for it below the operator
-does the same, and is priced. Selections are priced in the orders that were found, and do not choose among them.
+offers no product. If it did, the router would have to try products in every operator, and each makes as many tuples as
+a SteM holds. Where a product with a small table pays, a state for it below the operator does the same work, and that
+state is priced. Selections do not influence the choice among orders; they are priced in the orders that were found.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The price of one join operator, for any tuples of its children and any marks (plan/tree.py).
 
-A child *gives* tuples of a span that have passed some selections. If a part of the group-by was done below, a tuple
-stands for several combinations: `share` is tuples for one combination. All sizes here are combinations
-(`CostModel.bare`) times the shares of the selections that were passed, times the shares of the children.
+A child *gives* tuples of a span that have passed some selections. If a part of the group-by was done below, one tuple
+stands for several combinations; `share` is the number of tuples per combination. All sizes here are combinations
+(`CostModel.bare`) times the selectivities of the passed selections, times the shares of the children.
 
 Selections. An operator evaluates the selections that its span allows and that no operator below has evaluated, unless
 it holds them back (`!`). Then its tuples have not passed them, and an operator above pays. Within an operator the
