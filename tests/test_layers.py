@@ -1,4 +1,4 @@
-"""Imports point downwards and in no circle, only `spark/` imports pyspark, and a class name is used once.
+"""Imports point downwards and in no circle, only `spark/` imports pyspark, and the name of a type means one thing.
 
 The order of the layers is that of ARCHITECTURE.md. A file may import files of its own layer and of the layers below,
 not of a layer of the same height. No two files import each other, directly or through others. Imports inside functions
@@ -39,7 +39,7 @@ LAYERS = (
 )
 """From the top; names on one line have the same height."""
 BESIDE_THE_PRODUCT = ("experiments", "benchmarks", "testing")
-"""Layers whose class names are their own affair."""
+"""Layers whose names of types are their own affair."""
 HEIGHT = {name: -height for height, names in enumerate(LAYERS) for name in names}
 MODULES = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path for path in SOURCE.rglob("*.py")}
 """Every file of the package by its dotted name; a folder's `__init__.py` has the folder's name."""
@@ -121,16 +121,23 @@ def test_no_circle_of_files() -> None:
     assert [sorted(circle) for circle in circles(graph)] == []
 
 
-def test_a_class_name_is_used_once() -> None:
-    """A reader who finds a name knows which class it is. An underscore makes no other name of it."""
-    places = defaultdict[str, list[str]](list)
+def test_the_name_of_a_type_means_one_thing() -> None:
+    """A reader who finds a class or the alias of a type knows which one it is. An underscore makes no other name of it.
+    An alias may be there twice if it stands for the same type."""
+    meanings = defaultdict[str, set[str]](set)
     for name, path in MODULES.items():
         if layer_of(name) in BESIDE_THE_PRODUCT:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                places[node.name.lstrip("_")].append(f"{path}:{node.lineno}")
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+                meanings[node.name.lstrip("_")].add(f"{path}:{node.lineno}")
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                alias = node.targets[0].id.lstrip("_")
+                if alias[:1].isupper() and not alias.isupper():
+                    meanings[alias].add(ast.unparse(node.value))
+    assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
 
 
 def test_circles_are_found() -> None:

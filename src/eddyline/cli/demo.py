@@ -72,7 +72,7 @@ def command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(seconds: int, engine: str, run: _Run, folder: str, stop: Stop) -> Demo:
+def _measured(seconds: int, engine: str, run: _RunScript, folder: str, stop: Stop) -> Demo:
     note("a short run first, which compiles and loads what is loaded once ...")
     run(script(SHORT, f"{folder}/short"), Settings(batch_rows=SMALL), Ran(), stop)
     adaptive, fixed, until, own = Ran(), Ran(), seconds // 2, None
@@ -92,11 +92,11 @@ def _measured(seconds: int, engine: str, run: _Run, folder: str, stop: Stop) -> 
     return Demo(seconds, engine, adaptive, fixed, until, results, own)
 
 
-_Run = Callable[..., None]
+_RunScript = Callable[..., None]
 """A function (script, settings, run record to fill, stop, view of a run) that runs a script."""
 
 
-def _watched(seconds: int, run: _Run, out: str, ran: Ran, stop: Stop) -> None:
+def _watched(seconds: int, run: _RunScript, out: str, ran: Ran, stop: Stop) -> None:
     """Run with the live view, or with lines if there is no terminal; both show when the data changes."""
     drift = phases(seconds)
 
@@ -117,7 +117,7 @@ def event_time(progress: Progress) -> float:
 
 
 @contextlib.contextmanager
-def _engine(name: str, display: Display) -> Iterator[_Run]:
+def _engine(name: str, display: Display) -> Iterator[_RunScript]:
     """Runs jobs on Spark, in one session, or on the local engine."""
     if name == "local":
         from eddyline.runtime.running.job import prepare

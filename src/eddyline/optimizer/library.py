@@ -22,7 +22,8 @@ from eddyline.plan.tree import Tree
 NOTHING = 1e-12
 """The least value of a statistic: smaller values count as this one."""
 
-Point = tuple[int, ...]
+StatisticsPoint = tuple[int, ...]
+"""The statistics of a query, each rounded to a step of its logarithm (`Library._point`)."""
 
 
 class Remembered(NamedTuple):
@@ -35,7 +36,7 @@ class Remembered(NamedTuple):
 class RememberedSnapshot(Snapshot, frozen=True):
     """A point, and the plan that was found there."""
 
-    point: Point
+    point: StatisticsPoint
     tree: str
     cpu: float
     memory: float
@@ -46,7 +47,7 @@ class Library:
 
     def __init__(self, tuning: OptimizerTuning = DEFAULT) -> None:
         self._tuning = tuning
-        self._plans: dict[Point, Remembered] = {}
+        self._plans: dict[StatisticsPoint, Remembered] = {}
         """The plans in the order of their last use; the most recent is at the end."""
 
     def __len__(self) -> int:
@@ -84,6 +85,6 @@ class Library:
         """Restore from a snapshot."""
         self._plans = {s.point: Remembered(tree_of_text(s.tree), Cost(s.cpu, s.memory)) for s in saved}
 
-    def _point(self, figures: Mapping[str, float]) -> Point:
+    def _point(self, figures: Mapping[str, float]) -> StatisticsPoint:
         step = self._tuning.library_step
         return tuple(round(math.log(max(value, NOTHING), step)) for value in figures.values())

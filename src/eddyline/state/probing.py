@@ -33,11 +33,11 @@ class Limits(NamedTuple):
     block: int = 1
 
 
-Step = Callable[[int, int, NDArray[np.int64], NDArray[np.int64]], tuple[int, int, int]]
+ProbeKernel = Callable[[int, int, NDArray[np.int64], NDArray[np.int64]], tuple[int, int, int]]
 """A kernel that starts at (at, cursor), writes into two output arrays, and returns (matches, at, cursor)."""
 
 
-def chunks(step: Step, tuples: int, begin: int, room: int) -> Iterator[Matches]:
+def chunks(step: ProbeKernel, tuples: int, begin: int, room: int) -> Iterator[Matches]:
     """Run a probe kernel until it has seen all tuples. The first piece has room for one or two matches per tuple; later
     pieces have `room`."""
     at, cursor = 0, begin

@@ -23,7 +23,7 @@ from eddyline.state.arena import Arena
 from eddyline.state.column import Column, ColumnSnapshot
 from eddyline.state.probing import Limits, Matches, chunks, scanned
 
-Run = tuple[NDArray[np.int64], NDArray[np.int64]]
+SortedRun = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class SortedIndexSnapshot(Snapshot, frozen=True):
@@ -51,7 +51,7 @@ class SortedIndex:
         return not self._starts
 
     @property
-    def _runs(self) -> list[Run]:
+    def _runs(self) -> list[SortedRun]:
         keys, rows = self._run_keys.values, self._run_rows.values
         return [(keys[first:end], rows[first:end]) for first, end in pairwise([*self._starts, self._run_rows.rows])]
 

@@ -31,7 +31,7 @@ from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sources import redis_stream
 from eddyline.runtime.sources.redis_connection import Connection, Server
-from eddyline.runtime.sources.redis_stream import BEGINNING, Offset, RedisStream
+from eddyline.runtime.sources.redis_stream import BEGINNING, KeyOffsets, RedisStream
 from eddyline.runtime.sources.resp import Reply, scan
 from eddyline.runtime.sources.source import Chunk, Wanted
 from eddyline.settings import from_mapping
@@ -91,7 +91,9 @@ def dead(chunks: Iterator[Chunk]) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for c in chunks if c.dead is not None for row in c.dead.to_pylist()]
 
 
-def batches(source: RedisStream, limit: int, start: Offset | None = None) -> Iterator[tuple[Offset, Offset]]:
+def batches(
+    source: RedisStream, limit: int, start: KeyOffsets | None = None
+) -> Iterator[tuple[KeyOffsets, KeyOffsets]]:
     at = BEGINNING if start is None else start
     while not source.ended(at):
         end = json.loads(json.dumps(source.plan(at, limit)))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from eddyline.bound import types as t
 from eddyline.bound.expr import Expr, Kernel, Literal, Partial, Value
 from eddyline.bound.functions import decimals, times
-from eddyline.bound.functions.arrays import Bools, Values, strict, without
+from eddyline.bound.functions.arrays import AnyArray, Bools, strict, without
 from eddyline.bound.functions.build import coerce, count, is_null, is_written_integer, make, meet, refuse
 from eddyline.bound.functions.table import Function, Resolve
 from eddyline.bound.types import TypeMismatch
@@ -109,8 +109,8 @@ def _sum(name: str, type: pa.DataType) -> tuple[pa.DataType | None, Kernel]:
     return type, kernel
 
 
-def _overflowing(name: str) -> Callable[[Values, Values], tuple[Values, Bools]]:
-    def operate(a: Values, b: Values) -> tuple[Values, Bools]:
+def _overflowing(name: str) -> Callable[[AnyArray, AnyArray], tuple[AnyArray, Bools]]:
+    def operate(a: AnyArray, b: AnyArray) -> tuple[AnyArray, Bools]:
         if name == "+":
             result = a + b
             bad = result < a if a.dtype.kind == "u" else ((a ^ result) & (b ^ result)) < 0
@@ -133,7 +133,7 @@ def _decimal(name: str, type: pa.DataType) -> Kernel:
     """A kernel: Arrow's exact one if the result has at most 38 digits, else Python's integers; results that do not fit
     the type cannot be computed."""
 
-    def wide(a: Values, b: Values) -> tuple[Values, Bools]:
+    def wide(a: AnyArray, b: AnyArray) -> tuple[AnyArray, Bools]:
         a, b = a.astype(object), b.astype(object)
         result = a + b if name == "+" else a - b if name == "-" else a * b
         return result, decimals.outside(result, type)
@@ -171,7 +171,7 @@ def _unless_zero(values: pa.Array, divisor: Value, zero: pa.Scalar) -> pa.Array 
     return without(values, pa.repeat(bad, len(values)) if isinstance(bad, pa.Scalar) else bad)
 
 
-def _truncating(a: Values, b: Values) -> tuple[Values, Bools]:
+def _truncating(a: AnyArray, b: AnyArray) -> tuple[AnyArray, Bools]:
     bad = b == 0
     if a.dtype.kind == "i":
         bad = bad | (a == np.iinfo(a.dtype).min) & (b == -1)
@@ -181,7 +181,7 @@ def _truncating(a: Values, b: Values) -> tuple[Values, Bools]:
 
 
 def _modulo(name: str, type: pa.DataType) -> tuple[pa.DataType | None, Kernel]:
-    def remainder(a: Values, b: Values) -> tuple[Values, Bools]:
+    def remainder(a: AnyArray, b: AnyArray) -> tuple[AnyArray, Bools]:
         bad = np.asarray(b == 0, bool)
         if a.dtype.kind == "i" and not pa.types.is_decimal(type):
             bad = bad | (a == np.iinfo(a.dtype).min) & (b == -1)

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from eddyline.bound.expr import Kernel, Partial, Value
 from eddyline.bound.functions import decimals
 
-Values = NDArray[Any]
+AnyArray = NDArray[Any]
 Bools = NDArray[np.bool_]
 
 
-def to_numpy(array: pa.Array) -> Values:
+def to_numpy(array: pa.Array) -> AnyArray:
     """The values as a NumPy array; times as integers of their unit, decimals as unscaled integers, NULLs as arbitrary
     values."""
     kind = array.type
@@ -30,11 +30,11 @@ def to_numpy(array: pa.Array) -> Values:
         array = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     if array.null_count:
         array = array.fill_null(False if pa.types.is_boolean(kind) else 0)
-    values: Values = array.to_numpy(zero_copy_only=False)
+    values: AnyArray = array.to_numpy(zero_copy_only=False)
     return values
 
 
-def from_numpy(values: Values, type: pa.DataType, null: Bools | None = None) -> pa.Array:
+def from_numpy(values: AnyArray, type: pa.DataType, null: Bools | None = None) -> pa.Array:
     """The opposite of `to_numpy`, NULL where `null` is set. Decimals must fit."""
     if pa.types.is_decimal128(type):
         return decimals.scaled(values, type, null)
@@ -72,7 +72,7 @@ def nulls_of(args: Sequence[Value]) -> Bools | None:
     return found
 
 
-def strict(function: Callable[..., Values | tuple[Values, Bools]], type: pa.DataType) -> Kernel:
+def strict(function: Callable[..., AnyArray | tuple[AnyArray, Bools]], type: pa.DataType) -> Kernel:
     """A kernel that gives NULL where an argument is NULL, and elsewhere the result of a NumPy function.
 
     The function may return a second array that says which rows cannot be computed. It gets constants as arrays of

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from eddyline.bound import types as t
 from eddyline.bound.expr import Call, Expr, Kernel, Literal, Partial, Value
 from eddyline.bound.functions import decimals, reading, writing
-from eddyline.bound.functions.arrays import Bools, Values, strict
+from eddyline.bound.functions.arrays import AnyArray, Bools, strict
 from eddyline.bound.functions.table import Function, Resolve
 from eddyline.bound.types import TypeMismatch, sql_type
 from eddyline.cql.places import shown
@@ -89,7 +89,7 @@ def _kernel(source: pa.DataType, target: pa.DataType) -> Kernel | None:
     return None
 
 
-def _days_to_us(days: Values) -> tuple[Values, Bools]:
+def _days_to_us(days: AnyArray) -> tuple[AnyArray, Bools]:
     wide = days.astype(np.int64)
     return wide * DAY, abs(wide) > (2**63 - 1) // DAY
 
@@ -126,10 +126,10 @@ def _after(first: Kernel, second: Kernel | None) -> Kernel:
     return kernel
 
 
-def _int_to_int(target: pa.DataType) -> Callable[[Values], tuple[Values, Bools]]:
+def _int_to_int(target: pa.DataType) -> Callable[[AnyArray], tuple[AnyArray, Bools]]:
     low, high = t.int_bounds(target)
 
-    def convert(values: Values) -> tuple[Values, Bools]:
+    def convert(values: AnyArray) -> tuple[AnyArray, Bools]:
         own = np.iinfo(values.dtype)
         bad = (values < max(low, int(own.min))) | (values > min(high, int(own.max)))
         return values.astype(target.to_pandas_dtype()), bad
@@ -137,10 +137,10 @@ def _int_to_int(target: pa.DataType) -> Callable[[Values], tuple[Values, Bools]]
     return convert
 
 
-def _float_to_int(target: pa.DataType) -> Callable[[Values], tuple[Values, Bools]]:
+def _float_to_int(target: pa.DataType) -> Callable[[AnyArray], tuple[AnyArray, Bools]]:
     low, high = t.int_bounds(target)
 
-    def convert(values: Values) -> tuple[Values, Bools]:
+    def convert(values: AnyArray) -> tuple[AnyArray, Bools]:
         rounded = np.rint(values.astype(np.float64))
         bad = ~((rounded >= float(low)) & (rounded < float(high + 1)))
         return np.where(bad, 0, rounded).astype(target.to_pandas_dtype()), bad
@@ -148,10 +148,10 @@ def _float_to_int(target: pa.DataType) -> Callable[[Values], tuple[Values, Bools
     return convert
 
 
-def _decimal_to_int(source: pa.DataType, target: pa.DataType) -> Callable[[Values], tuple[Values, Bools]]:
+def _decimal_to_int(source: pa.DataType, target: pa.DataType) -> Callable[[AnyArray], tuple[AnyArray, Bools]]:
     low, high = t.int_bounds(target)
 
-    def convert(values: Values) -> tuple[Values, Bools]:
+    def convert(values: AnyArray) -> tuple[AnyArray, Bools]:
         whole = decimals.rescale(values, -source.scale, source.precision).astype(object)
         bad = ((whole < low) | (whole > high)).astype(bool)
         return np.where(bad, 0, whole).astype(target.to_pandas_dtype()), bad
@@ -164,7 +164,7 @@ def _to_decimal(source: pa.DataType, target: pa.DataType) -> Kernel:
         return strict(_float_to_decimal(target), target)
     known = t.as_decimal(source)
 
-    def convert(values: Values) -> tuple[Values, Bools]:
+    def convert(values: AnyArray) -> tuple[AnyArray, Bools]:
         if values.dtype != object:
             values = values.astype(object if values.dtype == np.uint64 else np.int64)
         result = decimals.rescale(values, target.scale - known.scale, known.precision)
@@ -180,10 +180,10 @@ def _to_decimal(source: pa.DataType, target: pa.DataType) -> Kernel:
     return kernel
 
 
-def _float_to_decimal(target: pa.DataType) -> Callable[[Values], tuple[Values, Bools]]:
+def _float_to_decimal(target: pa.DataType) -> Callable[[AnyArray], tuple[AnyArray, Bools]]:
     power, bound = 10.0**target.scale, 10.0**target.precision
 
-    def convert(values: Values) -> tuple[Values, Bools]:
+    def convert(values: AnyArray) -> tuple[AnyArray, Bools]:
         product = values.astype(np.float64) * power
         rounded = half_away(product)
         bad = ~(abs(rounded) < bound)
@@ -207,7 +207,7 @@ def _to_float(source: pa.DataType, target: pa.DataType) -> Kernel:
         return strict(lambda v: decimals.to_float(v, source.scale, dtype), target)
     if source == t.DOUBLE:
 
-        def narrow(values: Values) -> tuple[Values, Bools]:
+        def narrow(values: AnyArray) -> tuple[AnyArray, Bools]:
             result = values.astype(np.float32)
             return result, np.isinf(result) & np.isfinite(values)
 

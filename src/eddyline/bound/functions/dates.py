@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from eddyline.bound import types as t
 from eddyline.bound.expr import Expr, Literal, Value
 from eddyline.bound.functions import calendar
-from eddyline.bound.functions.arrays import Bools, Values, from_numpy, nulls_of, strict, to_numpy
+from eddyline.bound.functions.arrays import AnyArray, Bools, from_numpy, nulls_of, strict, to_numpy
 from eddyline.bound.functions.build import coerce, constant, count, is_null, make, refuse
 from eddyline.bound.functions.names import DAYS, MONTHS
 from eddyline.bound.functions.table import Function, Resolve
@@ -69,7 +69,7 @@ def _date_trunc(args: tuple[Expr, ...], variant: str) -> Expr:
     return make("date_trunc", [value], t.logical(value.type), strict(lambda m: _begun(start(m), m), t.TIMESTAMP), unit)
 
 
-def _begun(starts: Values, moments: Values) -> tuple[Values, Bools]:
+def _begun(starts: AnyArray, moments: AnyArray) -> tuple[AnyArray, Bools]:
     """The starts of the units that moments are in, and which of them lie before the first timestamp."""
     return starts, (starts > moments) | calendar.outside(starts)
 
@@ -96,7 +96,9 @@ def _date_diff(args: tuple[Expr, ...], variant: str) -> Expr:
     return make("date_diff", moments[::-1] if unit == "microsecond" else moments, t.INT64, kernel, unit)
 
 
-def _from_moment(name: str, function: Callable[[Values], Values | tuple[Values, Bools]], gives: pa.DataType) -> Resolve:
+def _from_moment(
+    name: str, function: Callable[[AnyArray], AnyArray | tuple[AnyArray, Bools]], gives: pa.DataType
+) -> Resolve:
     def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
         count(name, args, 1)
         return make(name, [moment(name, args[0])], gives, strict(function, gives))
@@ -104,7 +106,7 @@ def _from_moment(name: str, function: Callable[[Values], Values | tuple[Values, 
     return resolve
 
 
-def _named(name: str, index: Callable[[Values], Values], words: Sequence[str]) -> Resolve:
+def _named(name: str, index: Callable[[AnyArray], AnyArray], words: Sequence[str]) -> Resolve:
     def kernel(args: Sequence[Value], rows: int) -> pa.Array:
         return pa.array(words).take(from_numpy(index(to_numpy(args[0])), t.INT64, nulls_of(args)))
 
@@ -128,7 +130,7 @@ def _time_bucket(args: tuple[Expr, ...], variant: str) -> Expr:
 
     origin = _BUCKET_ORIGIN % width
 
-    def bucket(moments: Values) -> tuple[Values, Bools]:
+    def bucket(moments: AnyArray) -> tuple[AnyArray, Bools]:
         since, before = subtract(moments, np.array([origin]))
         starts, bad = _begun(moments - since % width, moments)
         return starts, bad | before
@@ -136,14 +138,14 @@ def _time_bucket(args: tuple[Expr, ...], variant: str) -> Expr:
     return make("time_bucket", [value], t.logical(value.type), strict(bucket, t.TIMESTAMP), f"{width}")
 
 
-def _number(index: Callable[[Values], Values], width: int) -> Callable[[pa.Array], pa.Array]:
+def _number(index: Callable[[AnyArray], AnyArray], width: int) -> Callable[[pa.Array], pa.Array]:
     def write(moments: pa.Array) -> pa.Array:
         return pc.utf8_lpad(pa.array(index(to_numpy(moments))).cast(t.STRING), width, "0")
 
     return write
 
 
-def _word(index: Callable[[Values], Values], words: Sequence[str]) -> Callable[[pa.Array], pa.Array]:
+def _word(index: Callable[[AnyArray], AnyArray], words: Sequence[str]) -> Callable[[pa.Array], pa.Array]:
     # No array is made at import: Arrow imports pandas, if it is installed, when it makes its first array.
     return lambda moments: pa.array(words).take(pa.array(index(to_numpy(moments))))
 

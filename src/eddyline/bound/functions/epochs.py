@@ -7,7 +7,7 @@ import numpy as np
 from eddyline.bound import types as t
 from eddyline.bound.expr import Expr
 from eddyline.bound.functions import decimals
-from eddyline.bound.functions.arrays import Bools, Values, strict
+from eddyline.bound.functions.arrays import AnyArray, Bools, strict
 from eddyline.bound.functions.build import coerce, count, is_null, make, refuse
 from eddyline.bound.functions.dates import moment
 from eddyline.bound.functions.table import Function, Resolve
@@ -16,7 +16,7 @@ from eddyline.bound.functions.table import Function, Resolve
 def _since(name: str, unit: int, what: str) -> Resolve:
     """A function from the number of units since 1970 to a time; `unit` is in microseconds."""
 
-    def move(units: Values) -> tuple[Values, Bools]:
+    def move(units: AnyArray) -> tuple[AnyArray, Bools]:
         fits = (units >= -(-t.EARLIEST // unit)) & (units <= t.LATEST // unit)
         return np.where(fits, units, 0) * unit, ~fits
 
@@ -49,7 +49,7 @@ def _to_timestamp(args: tuple[Expr, ...], variant: str) -> Expr:
     if not t.is_number(t.logical(args[0].type)) and not is_null(args[0]):
         raise refuse("to_timestamp", args, "seconds since 1970 (DOUBLE)")
 
-    def move(seconds: Values) -> tuple[Values, Bools]:
+    def move(seconds: AnyArray) -> tuple[AnyArray, Bools]:
         micros = np.rint(seconds * 1e6)
         fits = (micros >= t.EARLIEST) & (micros < 2.0**63)
         return np.where(fits, micros, 0).astype(np.int64), ~fits

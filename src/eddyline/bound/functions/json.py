@@ -24,7 +24,7 @@ from eddyline.bound.functions.table import Function, Resolve
 from eddyline.bound.types import TypeMismatch
 from eddyline.cql.places import shown
 
-Step = str | int
+JsonStep = str | int
 """A key of an object, or an index into a list; a negative index counts from the end."""
 
 _STEP = re.compile(r"""\.(?P<key>[^."\[\]*]+)|\."(?P<quoted>[^"]*)"|\[(?P<last>\#)?(?P<index>-?\d+)\]""", re.VERBOSE)
@@ -107,7 +107,7 @@ def _written(value: float) -> str:
     return f"-{made}" if sign else made
 
 
-def find(value: Any, steps: Sequence[Step]) -> Any:
+def find(value: Any, steps: Sequence[JsonStep]) -> Any:
     """The value at a path, _MISSING if there is none."""
     for step in steps:
         if isinstance(step, int):
@@ -122,7 +122,7 @@ def find(value: Any, steps: Sequence[Step]) -> Any:
     return value
 
 
-def path_of(name: str, expr: Expr) -> list[Step] | None:
+def path_of(name: str, expr: Expr) -> list[JsonStep] | None:
     """The steps of a constant path: `$.a."b c"[0][#-1]`, a key, or an index into a list; None for NULL."""
     path = constant(name, expr, "the path")
     if path is None:
@@ -133,7 +133,7 @@ def path_of(name: str, expr: Expr) -> list[Step] | None:
         raise TypeMismatch(f"the path of {name} must be a string or a whole number")
     if not path.startswith(("$", "/")):
         return [path] if path else []
-    steps: list[Step] = []
+    steps: list[JsonStep] = []
     at = 1
     while found := _STEP.match(path, at):
         if found["index"] is not None and (found["last"] is None or found["index"].startswith("-")):

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from eddyline.bound import types as t
 from eddyline.bound.expr import Expr, Literal
 from eddyline.bound.functions import decimals
-from eddyline.bound.functions.arrays import Bools, Values, strict
+from eddyline.bound.functions.arrays import AnyArray, Bools, strict
 from eddyline.bound.functions.build import coerce, constant, count, is_null, make, refuse
 from eddyline.bound.functions.casts import half_away
 from eddyline.bound.functions.table import Function, Resolve
@@ -67,7 +67,7 @@ def _round(args: tuple[Expr, ...], variant: str) -> Expr:
         return make("round", [value], type, strict(_round_float(digits), type), f"{digits}")
     result = pa.decimal128(type.precision, max(0, min(digits, type.scale)))
 
-    def to_digits(values: Values) -> Values:
+    def to_digits(values: AnyArray) -> AnyArray:
         rounded = decimals.rescale(values, min(digits, type.scale) - type.scale, type.precision)
         return rounded * 10**-digits if digits < 0 else rounded
 
@@ -76,8 +76,8 @@ def _round(args: tuple[Expr, ...], variant: str) -> Expr:
     return make("round", [value], result, strict(to_digits, result), f"{digits}")
 
 
-def _round_integer(digits: int) -> Callable[[Values], Values | tuple[Values, Bools]]:
-    def to_digits(values: Values) -> Values | tuple[Values, Bools]:
+def _round_integer(digits: int) -> Callable[[AnyArray], AnyArray | tuple[AnyArray, Bools]]:
+    def to_digits(values: AnyArray) -> AnyArray | tuple[AnyArray, Bools]:
         if digits >= 0:
             return values
         if digits < -19:
@@ -90,8 +90,8 @@ def _round_integer(digits: int) -> Callable[[Values], Values | tuple[Values, Boo
     return to_digits
 
 
-def _round_float(digits: int) -> Callable[[Values], Values]:
-    def to_digits(values: Values) -> Values:
+def _round_float(digits: int) -> Callable[[AnyArray], AnyArray]:
+    def to_digits(values: AnyArray) -> AnyArray:
         wide = values.astype(np.float64)
         if digits == 0:
             return half_away(values)
@@ -103,14 +103,14 @@ def _round_float(digits: int) -> Callable[[Values], Values]:
     return to_digits
 
 
-def _whole(name: str, function: Callable[[Values], Values]) -> Resolve:
+def _whole(name: str, function: Callable[[AnyArray], AnyArray]) -> Resolve:
     """floor, ceil, trunc: decimals lose their scale; floor and ceil make doubles of integers, trunc leaves them."""
 
-    def of_decimal(scale: int) -> Callable[[Values], Values]:
+    def of_decimal(scale: int) -> Callable[[AnyArray], AnyArray]:
         unit = 10**scale
 
-        def to_whole(values: Values) -> Values:
-            whole: Values = values // unit
+        def to_whole(values: AnyArray) -> AnyArray:
+            whole: AnyArray = values // unit
             if name == "ceil":
                 whole = -(-values // unit)
             elif name == "trunc":
@@ -133,7 +133,7 @@ def _whole(name: str, function: Callable[[Values], Values]) -> Resolve:
     return resolve
 
 
-def _real(name: str, function: Callable[..., Values], arity: int = 1, gives: pa.DataType = t.DOUBLE) -> Resolve:
+def _real(name: str, function: Callable[..., AnyArray], arity: int = 1, gives: pa.DataType = t.DOUBLE) -> Resolve:
     """A function of doubles."""
 
     def resolve(args: tuple[Expr, ...], variant: str) -> Expr:

@@ -18,14 +18,14 @@ from eddyline.bound.functions.logic import negate
 from eddyline.bound.functions.table import Function, Resolve
 from eddyline.bound.types import TypeMismatch
 
-Piece = str | None
+PatternPart = str | None
 """A part of a LIKE pattern: characters that stand for themselves, or None for `%`; `_` is the piece '\\0_'."""
 _ANY_ONE = "\0_"
 
 
-def pieces(pattern: str, escape: str) -> list[Piece]:
+def pieces(pattern: str, escape: str) -> list[PatternPart]:
     """A LIKE pattern taken apart; neighbouring `%` are one."""
-    parts: list[Piece] = []
+    parts: list[PatternPart] = []
     plain = ""
     at = 0
     while at < len(pattern):
@@ -49,7 +49,7 @@ def pieces(pattern: str, escape: str) -> list[Piece]:
     return [*parts, plain] if plain else parts
 
 
-def matcher(parts: Sequence[Piece]) -> Callable[[pa.Array], pa.Array]:
+def matcher(parts: Sequence[PatternPart]) -> Callable[[pa.Array], pa.Array]:
     """The quickest Arrow kernel that finds a pattern."""
     plain = [p for p in parts if p is not None and p != _ANY_ONE]
     if _ANY_ONE not in parts and len(plain) <= 1:

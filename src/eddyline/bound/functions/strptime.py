@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from eddyline.bound import types as t
 from eddyline.bound.expr import Expr, Kernel, Literal, Partial, Value
 from eddyline.bound.functions import calendar
-from eddyline.bound.functions.arrays import Bools, Values, from_numpy, to_numpy, truth
+from eddyline.bound.functions.arrays import AnyArray, Bools, from_numpy, to_numpy, truth
 from eddyline.bound.functions.build import constant, count, is_null, make, refuse
 from eddyline.bound.functions.casts import quiet
 from eddyline.bound.functions.names import DAYS, MONTHS
@@ -114,11 +114,11 @@ def _kernel(form: _Format) -> Kernel:
     return kernel
 
 
-def _moments(form: _Format, parts: Mapping[str, pa.Array], rows: int) -> tuple[Values, Bools]:
+def _moments(form: _Format, parts: Mapping[str, pa.Array], rows: int) -> tuple[AnyArray, Bools]:
     """Microseconds since 1970, and which rows have no such time."""
     bad = np.zeros(rows, np.bool_)
 
-    def number(part: str, default: int) -> Values:
+    def number(part: str, default: int) -> AnyArray:
         return _whole(parts[part], default) if part in parts else np.full(rows, default, np.int64)
 
     for part, code in form.codes.items():
@@ -147,19 +147,19 @@ def _moments(form: _Format, parts: Mapping[str, pa.Array], rows: int) -> tuple[V
     return (first + day - 1) * calendar.DAY + clock, bad
 
 
-def _whole(text: pa.Array, default: int) -> Values:
+def _whole(text: pa.Array, default: int) -> AnyArray:
     """Digits as numbers; `default` where there are none."""
     empty = pc.equal(text, "")
     return to_numpy(pc.if_else(empty, pa.scalar(None, t.STRING), text).cast(pa.int64()).fill_null(default))
 
 
-def _index(text: pa.Array, words: Sequence[str]) -> Values:
+def _index(text: pa.Array, words: Sequence[str]) -> AnyArray:
     """Which of the words each text is, in any case; 0 for none."""
     known = pa.array([word.lower() for word in words])
     return to_numpy(pc.index_in(pc.utf8_lower(text), known).fill_null(0)).astype(np.int64)
 
 
-def _micros(digits: pa.Array) -> Values:
+def _micros(digits: pa.Array) -> AnyArray:
     """Digits behind the point as microseconds, rounded."""
     nanos = _whole(pc.utf8_rpad(digits.fill_null("0"), 9, "0"), 0)
     return (nanos + 500) // 1000

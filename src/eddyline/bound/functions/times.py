@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from eddyline.bound import types as t
 from eddyline.bound.expr import Expr, Literal
 from eddyline.bound.functions import calendar
-from eddyline.bound.functions.arrays import Bools, Values, strict
+from eddyline.bound.functions.arrays import AnyArray, Bools, strict
 from eddyline.bound.functions.build import coerce, make, refuse
 from eddyline.bound.functions.casts import DAY
 
@@ -65,40 +65,42 @@ def _is_time(type: pa.DataType) -> bool:
     return type == t.DATE or _is_moment(type)
 
 
-def _add(a: Values, b: Values) -> tuple[Values, Bools]:
+def _add(a: AnyArray, b: AnyArray) -> tuple[AnyArray, Bools]:
     result = a + b
     return result, ((a ^ result) & (b ^ result)) < 0
 
 
-def subtract(a: Values, b: Values) -> tuple[Values, Bools]:
+def subtract(a: AnyArray, b: AnyArray) -> tuple[AnyArray, Bools]:
     """a - b, and where that does not fit."""
     result = a - b
     return result, ((a ^ b) & (a ^ result)) < 0
 
 
-def _within(move: Callable[[Values, Values], tuple[Values, Bools]]) -> Callable[[Values, Values], tuple[Values, Bools]]:
-    def moved(moments: Values, by: Values) -> tuple[Values, Bools]:
+def _within(
+    move: Callable[[AnyArray, AnyArray], tuple[AnyArray, Bools]],
+) -> Callable[[AnyArray, AnyArray], tuple[AnyArray, Bools]]:
+    def moved(moments: AnyArray, by: AnyArray) -> tuple[AnyArray, Bools]:
         result, bad = move(moments, by)
         return result, bad | calendar.outside(result)
 
     return moved
 
 
-def _days(minus: bool) -> Callable[[Values, Values], tuple[Values, Bools]]:
-    def move(days: Values, by: Values) -> tuple[Values, Bools]:
+def _days(minus: bool) -> Callable[[AnyArray, AnyArray], tuple[AnyArray, Bools]]:
+    def move(days: AnyArray, by: AnyArray) -> tuple[AnyArray, Bools]:
         moved = days.astype(np.int64) - by if minus else days.astype(np.int64) + by
         return moved, (moved > _DATE_MAX) | (moved < -_DATE_MAX - 2) | (moved == -_DATE_MAX - 1)
 
     return move
 
 
-def _shift(interval: object, minus: bool) -> Callable[[Values], tuple[Values, Bools]]:
+def _shift(interval: object, minus: bool) -> Callable[[AnyArray], tuple[AnyArray, Bools]]:
     months, days, nanos = (int(part) for part in cast(Sequence[int], interval))
     micros = days * DAY + nanos // 1000
     if minus:
         months, micros = -months, -micros
 
-    def move(values: Values) -> tuple[Values, Bools]:
+    def move(values: AnyArray) -> tuple[AnyArray, Bools]:
         rest = values % DAY + micros % DAY
         days = _add_months(values, months) + micros // DAY + rest // DAY
         result, bad = _add(days * DAY, rest % DAY)

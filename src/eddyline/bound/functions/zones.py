@@ -16,7 +16,7 @@ import numpy as np
 from eddyline.bound import types as t
 from eddyline.bound.expr import Expr, Literal
 from eddyline.bound.functions import calendar
-from eddyline.bound.functions.arrays import Bools, Values, strict
+from eddyline.bound.functions.arrays import AnyArray, Bools, strict
 from eddyline.bound.functions.build import constant, count, is_null, make, refuse
 from eddyline.bound.functions.table import Function
 from eddyline.bound.types import TypeMismatch
@@ -40,15 +40,15 @@ class Zone:
         self._of_year = lru_cache(maxsize=1024)(self._look)
         self._table = lru_cache(maxsize=64)(self._between)
 
-    def local(self, moments: Values) -> Values:
+    def local(self, moments: AnyArray) -> AnyArray:
         """The times that a clock of the zone shows, in microseconds since 1970 as if the clock were in UTC."""
         return moments + self._offsets(moments, clock=False)
 
-    def moments(self, clocks: Values) -> Values:
+    def moments(self, clocks: AnyArray) -> AnyArray:
         """The moments at which a clock of the zone shows these times."""
         return clocks - self._offsets(clocks, clock=True)
 
-    def _offsets(self, times: Values, clock: bool) -> Values:
+    def _offsets(self, times: AnyArray, clock: bool) -> AnyArray:
         if not len(times):
             return times
         last = (_LAST - 1970) * 365.2425 * calendar.DAY
@@ -57,10 +57,10 @@ class Zone:
         at, before, after = self._table(int(years.min()) - 1, int(years.max()) + 1)
         begins = at + after if clock else at
         place = np.searchsorted(begins, times, side="right")
-        known: Values = np.append(before, after[-1:] if len(after) else self._offset(_second(int(years[0]))))
+        known: AnyArray = np.append(before, after[-1:] if len(after) else self._offset(_second(int(years[0]))))
         return known[place]
 
-    def _between(self, first: int, last: int) -> tuple[Values, Values, Values]:
+    def _between(self, first: int, last: int) -> tuple[AnyArray, AnyArray, AnyArray]:
         """The transitions of years, in microseconds: when, and the offsets before and after."""
         found = [one for year in range(first, last + 1) for one in self._of_year(year)]
         table = np.array(found, np.int64).reshape(-1, 3)
@@ -109,7 +109,7 @@ def _timezone(args: tuple[Expr, ...], variant: str) -> Expr:
     known = t.is_zoned(value.type)
     move = place.local if known else place.moments
 
-    def kernel(times: Values) -> tuple[Values, Bools]:
+    def kernel(times: AnyArray) -> tuple[AnyArray, Bools]:
         near = (times > t.EARLIEST + 2 * calendar.DAY) & (times < t.LATEST - 2 * calendar.DAY)
         return move(np.where(near, times, 0)), ~near
 

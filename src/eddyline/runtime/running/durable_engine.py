@@ -19,7 +19,7 @@ from eddyline.protocol.turn import put_together, take_turn
 from eddyline.routing.report import Report
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
 from eddyline.runtime.running.engine import Read
-from eddyline.runtime.running.feed import Offset
+from eddyline.runtime.running.feed import RowOffset
 from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.reading import StreamReader
 from eddyline.runtime.sinks.file_sink import FileSink
@@ -107,7 +107,7 @@ class DurableEngine:
         return self._job.account.explain()
 
     @property
-    def _offsets(self) -> dict[str, Offset]:
+    def _offsets(self) -> dict[str, RowOffset]:
         """How far each stream was taken."""
         return {reader.stream.name: reader.offset for reader in self._readers}
 

@@ -22,7 +22,7 @@ from eddyline.state.log.store import Store
 _T = TypeVar("_T")
 
 
-Offset = tuple[int, int, int]
+RowOffset = tuple[int, int, int]
 """How far a stream was read: the place of a file in the register, and how many of its readable and dead rows were read.
 A stream that does not consist of files counts as one file."""
 
@@ -66,7 +66,7 @@ class Feed:
         """The number of files that are completely read."""
         return 0 if self._files is None else self._files.done
 
-    def start_at(self, offset: Offset, store: Store) -> None:
+    def start_at(self, offset: RowOffset, store: Store) -> None:
         """Skips the rows before the offset: an earlier run read them. The store is the checkpoint, which has the list
         of files."""
         self._start, self._skip_rows, self._skip_dead = place, _, _ = offset

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.engine.intake import LARGEST_TIME, event_times, with_time
-from eddyline.runtime.running.feed import Feed, Offset
+from eddyline.runtime.running.feed import Feed, RowOffset
 from eddyline.runtime.running.job import JobInput
 from eddyline.runtime.running.waiting import Waiting
 from eddyline.state.log.store import Store
@@ -38,7 +38,7 @@ class StreamReader:
         self.watermark: int | None = None
         """The largest event time taken so far, less the lateness."""
         self.feed = Feed(stream, follow)
-        self._offset: Offset = (0, 0, 0)
+        self._offset: RowOffset = (0, 0, 0)
         self._began = False
         self._rows: pa.RecordBatch | None = None
         self._times: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -46,13 +46,13 @@ class StreamReader:
         self._ready: list[pa.RecordBatch] = []
         self._dead: list[pa.RecordBatch] = []
 
-    def start_at(self, offset: Offset, store: Store) -> None:
+    def start_at(self, offset: RowOffset, store: Store) -> None:
         """Continue where an earlier run ended; the store is its checkpoint."""
         self._offset = offset
         self.feed.start_at(offset, store)
 
     @property
-    def offset(self) -> Offset:
+    def offset(self) -> RowOffset:
         """How far the stream was taken; the start of the next file if the current one has no more rows."""
         if self._began and self._used_up():
             self.feed.ready()  # finds out whether the file has more rows

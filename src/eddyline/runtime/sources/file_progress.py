@@ -13,8 +13,9 @@ from eddyline.runtime.sources.register import Register
 from eddyline.runtime.sources.source import Files, Found, Piece
 from eddyline.state.log.store import Store
 
-Offset = Sequence[int]
-BEGINNING: Offset = (0, 0)
+FileOffset = Sequence[int]
+"""A place in the register of files, and how many pieces of the file there were read."""
+BEGINNING: FileOffset = (0, 0)
 
 
 class FileProgress:
@@ -30,7 +31,7 @@ class FileProgress:
         """Look for files; JobError if a file that was read has changed."""
         self._found = self._source.found()
 
-    def unread(self, start: Offset) -> list[Piece]:
+    def unread(self, start: FileOffset) -> list[Piece]:
         """The pieces after an offset: the next batches read them."""
         place, group = start
         self._register.keep(place + 1 if group else place)
@@ -40,7 +41,7 @@ class FileProgress:
         self._pieces = {file: known for file, known in self._pieces.items() if file in now}
         return pieces + [piece for file in new for piece in self._of(file)]
 
-    def after(self, start: Offset, pieces: Sequence[Piece]) -> Offset:
+    def after(self, start: FileOffset, pieces: Sequence[Piece]) -> FileOffset:
         """The offset after these pieces, which are the first unread ones."""
         place, group = start
         for piece in pieces:
@@ -52,14 +53,14 @@ class FileProgress:
         self._register.save()
         return [place, group]
 
-    def see_anew(self, start: Offset, end: Offset) -> None:
+    def see_anew(self, start: FileOffset, end: FileOffset) -> None:
         """Before a batch that was planned and never done is read again, accept changes of the files that are whole in
         the batch: none of their rows was used."""
         for place in range(start[0] + bool(start[1]), end[0]):
             self._register.see_anew(place)
         self._register.save()
 
-    def between(self, start: Offset, end: Offset) -> list[Piece]:
+    def between(self, start: FileOffset, end: FileOffset) -> list[Piece]:
         """The pieces from one offset to another."""
         (first, skipped), (last, some) = start, end
         pieces = []

@@ -44,14 +44,14 @@ _PAGE = 8192
 _POLL = 0.1
 """Seconds between two looks for new entries."""
 
-Ids = NDArray[np.uint64]
+EntryIds = NDArray[np.uint64]
 """Ids, one a row: milliseconds, and a number within the millisecond."""
-_NONE: Ids = np.empty((0, 2), np.uint64)
+_NONE: EntryIds = np.empty((0, 2), np.uint64)
 _LAST = ((1 << 64) - 1, (1 << 64) - 1)
 """The greatest id."""
-Offset = Mapping[str, Sequence[Any]]
+KeyOffsets = Mapping[str, Sequence[Any]]
 """For each key the id up to which entries were read, and how many entries were ever added up to it. It is JSON."""
-BEGINNING: Offset = {}
+BEGINNING: KeyOffsets = {}
 """The offset of a job that has read nothing."""
 
 
@@ -101,7 +101,7 @@ class RedisStream:
         """Whether the stream waits for more entries."""
         return self._follow
 
-    def plan(self, start: Offset, limit: int) -> Offset:
+    def plan(self, start: KeyOffsets, limit: int) -> KeyOffsets:
         """The end of a batch of `limit` rows (or a few more, with equal ids) that begins at `start`; `start` if there
         are no entries now. For a key that `start` does not have, the end has only the position where reading begins,
         and the next batch reads from there: so the beginning of a job is recorded before it reads, and a first batch
@@ -118,11 +118,11 @@ class RedisStream:
             end[key] = [at, count + len(ids)]
         return {key: end[key] for key in self._keys}
 
-    def ended(self, end: Offset) -> bool:
+    def ended(self, end: KeyOffsets) -> bool:
         """Whether there are no entries after an offset, now and later."""
         return not self._follow and all(key in end and _id(end[key][0]) >= _id(self._target(key)) for key in self._keys)
 
-    def between(self, start: Offset, end: Offset) -> list[Entries]:
+    def between(self, start: KeyOffsets, end: KeyOffsets) -> list[Entries]:
         """The rows of a batch, in parts that can be read by themselves: one for each key with entries in the batch."""
         parts = (Entries(k, start[k][0], end[k][0], end[k][1] - start[k][1]) for k in end if k in start)
         return [part for part in parts if part.rows]
@@ -140,7 +140,7 @@ class RedisStream:
         finally:
             self.close()
 
-    def read_between(self, start: Offset, end: Offset, wanted: Wanted) -> Iterator[Chunk]:
+    def read_between(self, start: KeyOffsets, end: KeyOffsets, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a batch in the order of their ids; those of all keys are in memory together."""
         pages = [page for piece in self.between(start, end) for page in self._pages(piece)]
         if pages:
@@ -215,7 +215,7 @@ class RedisStream:
             after = _text(page.ids[-1])
             most -= asked
 
-    def _next(self, start: Mapping[str, str], limit: int) -> dict[str, tuple[Ids, bool]]:
+    def _next(self, start: Mapping[str, str], limit: int) -> dict[str, tuple[EntryIds, bool]]:
         """The first `limit` ids after `start` over all keys, and for each key whether it has no more. The next page is
         always of the key that was read the least far, until the ids are known."""
         share = max(1, limit // max(1, len(start)))
@@ -234,7 +234,7 @@ class RedisStream:
         taken = {key: ids[: _up_to(ids, last)] for key, ids in found.items()}
         return {key: (ids, key not in more and len(ids) == len(found[key])) for key, ids in taken.items()}
 
-    def _ids(self, key: str, after: str, most: int) -> Ids:
+    def _ids(self, key: str, after: str, most: int) -> EntryIds:
         pages = [page.ids for page in self._range(key, after, "+" if self._follow else self._target(key), most)]
         return np.concatenate([_NONE, *pages])
 
@@ -291,7 +291,7 @@ class Page:
         self._names, self._places = self._values.take(others[::2] * 2), others[1::2] * 2
         self._entry = np.repeat(np.arange(len(of_entry)), lengths[of_fields] // 2)
         parts = pc.split_pattern(self._values.take(np.flatnonzero(is_id[bulk]) * 2).cast(pa.string()), "-").flatten()
-        self.ids: Ids = parts.cast(pa.uint64()).to_numpy(zero_copy_only=False).reshape(-1, 2)
+        self.ids: EntryIds = parts.cast(pa.uint64()).to_numpy(zero_copy_only=False).reshape(-1, 2)
 
     def column(self, name: str) -> pa.Array:
         """The values of a field; NULL if an entry does not have the field, the last value if it has several."""
@@ -315,7 +315,7 @@ def _text(id_: Iterable[int]) -> str:
     return "{}-{}".format(*id_)
 
 
-def _up_to(ids: Ids, last: tuple[int, ...]) -> int:
+def _up_to(ids: EntryIds, last: tuple[int, ...]) -> int:
     """How many of these ascending ids are at most `last`."""
     high, low = ids[:, 0], ids[:, 1]
     return int(np.count_nonzero((high < last[0]) | ((high == last[0]) & (low <= last[1]))))
