@@ -1,1 +1,1 @@
-"""The eddy: packets, the router that chooses their next step, and the one loop that takes it."""
+"""The eddy: packets, the router that chooses their next step, and the loop that takes it."""

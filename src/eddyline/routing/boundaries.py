@@ -1,6 +1,6 @@
-"""At which boundaries of SLIDE tuples count, by the windows of the components that they have.
+"""Computes the boundaries of SLIDE at which tuples count, from the windows of their components.
 
-A component counts at T where T - W < ts <= T, so from one boundary to another; a tuple where all its components do.
+A component counts at T if T - W < ts <= T, which is a range of boundaries; a tuple counts where all its components do.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ NEVER_ENDS = np.iinfo(np.int64).max
 def boundaries(
     query: BoundQuery, slide: int, bases: Sequence[Rows], rows: Mapping[int, RowNumbers], size: int
 ) -> tuple[RowNumbers, RowNumbers]:
-    """The first and the last one of each tuple, as times; ROWS windows are not looked at. A first one behind the last
-    says that there are none."""
+    """The first and the last boundary of each tuple, as times; ROWS windows are ignored. If the first is after the
+    last, there is none."""
     first = -(-newest(bases, rows, size) // slide) * slide
     last = np.full(size, NEVER_ENDS)
     for source, of_source in rows.items():

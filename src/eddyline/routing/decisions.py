@@ -1,4 +1,4 @@
-"""Decisions: every adaptation leaves a record of what was measured, what was chosen and why."""
+"""Decisions: every adaptation leaves a record of its measurements, its choice and its reason."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 KEPT = 1000
-"""How many of the newest records are kept."""
+"""The number of newest records that are kept."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One adaptation. `at` is how many rows had been built; `what` and `why` are for people."""
+    """One adaptation. `at` is how many rows had been built; `what` and `why` are for display."""
 
     kind: str
     at: int
@@ -22,13 +22,13 @@ class Decision:
 
 
 class DecisionLog:
-    """The newest decisions, and how many there were of each kind."""
+    """The newest decisions, and the number of decisions of each kind."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.recent: deque[Decision] = deque(maxlen=KEPT)
 
     def add(self, decision: Decision) -> None:
-        """Note a decision."""
+        """Record a decision."""
         self.counts[decision.kind] += 1
         self.recent.append(decision)

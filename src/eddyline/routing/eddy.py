@@ -1,16 +1,16 @@
-"""The eddy loop: the scheduler picks a meta-queue, the router the step for its packet, what comes out is queued again.
+"""The eddy loop: the scheduler picks a meta-queue, the router the step for its packet, and the output is queued again.
 
 Exactly once: within a join operator every tuple of a child is built before it probes, and a probe returns only tuples
-built before the one that started it. So of the components of a result exactly one, the one built last, can find all the
-others; and it finds each of them once, because a route adds each missing child once and every predicate is applied when
-its span is complete. What the operator gives is built as a tuple of its own, with a new number, and starts in the
-operator above, where the same holds. Nothing here depends on the order in which packets are taken.
+built before the one that started it. So exactly one component of a result, the one built last, can find all the others.
+It finds each of them once, because a route adds each missing child once, and every predicate is applied when its span
+is complete. The output of the operator is built as a tuple of its own, with a new number, and starts in the operator
+above, where the same holds. Nothing here depends on the order in which packets are taken.
 
-What is in flight stays bounded: probes give their matches in pieces, and a queue that is full is served before the
-probe that fills it goes on. A probe is finished before the SteM that it reads is built on, because a build may move the
-hash table; queued packets are row numbers, which never move.
+The number of tuples in flight stays bounded: probes return their matches in pieces, and a full queue is served before
+the probe that fills it continues. A probe is finished before rows are built into the SteM that it reads, because a
+build may move the hash table; queued packets are row numbers, which never move.
 
-The steps are in steps/. Which part of the plan an eddy runs is its scope (scope.py).
+The steps are in steps/. The scope of an eddy is the part of the plan that it runs (scope.py).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from eddyline.state.view import View
 
 
 class EddySnapshot(Snapshot, frozen=True):
-    """What an eddy did and learned; nothing waits in it."""
+    """The work of an eddy and what it learned. No tuple waits in it."""
 
     work: WorkSnapshot
     routes: tuple[EntrySnapshot, ...]
@@ -70,21 +70,21 @@ class Eddy:
         clock: Callable[[], float],
         scope: Scope | None = None,
     ) -> None:
-        """`scope` is the whole plan if it is not given."""
+        """Without a `scope` the eddy runs the whole plan."""
         self._stems, self._rows_windows, self._settings, self._errors = stems, rows_windows, settings, errors
         self._output, self.clock = output, clock
         self._check, self._reroute_every = settings.check, settings.reroute_every
         self.work, self.decisions = Work(), DecisionLog()
         self.number = 0
-        """How many tuples were built: what a tuple is built with says which others it may match."""
+        """The number of tuples built so far. The number at its build decides which others a tuple may match."""
         self._foreign: set[int] = set()
-        """The larger spans of which tuples were started that another eddy made."""
+        """The larger spans whose tuples were started here but made by another eddy."""
         self.change(plan, scope)
 
-    # Plan and scope: both are exchanged only while nothing waits
+    # Plan and scope: both are exchanged only while no tuple waits
 
     def change(self, plan: Plan, scope: Scope | None = None) -> None:
-        """Route by another plan, over the SteMs as they are now. What is known of modules stays."""
+        """Route by another plan, over the current SteMs. Statistics about modules are kept."""
         self.plan, self.routes = plan, RoutingArrays(plan)
         ordered = self._settings.execution == "semi"
         self.scheduler = Scheduler(self.routes, self._settings.packet, self.clock, ordered)
@@ -106,18 +106,18 @@ class Eddy:
         self._sampling = Sampling(self._probe, payload, self.clock)
 
     def follow(self, orderings: Mapping[tuple[int, int], tuple[int, ...]]) -> None:
-        """Tell the router the orders that the optimiser found best (see policies/policy.py)."""
+        """Tell the router the orders that the optimizer found best (see policies/policy.py)."""
         self._router.follow(orderings)
 
     def close(self) -> None:
-        """Let go of the SteMs; nothing can be routed any more."""
+        """Drop the references to the SteMs; nothing can be routed any more."""
         self._stems = ()
         self.enter(self.scope)
 
-    # Rows and tuples begin their way
+    # Rows and tuples start
 
     def build(self, source: int, rows: int) -> None:
-        """Build the next stored rows of a source; they begin their way."""
+        """Build the next stored rows of a source, and start them."""
         begin = self.clock()
         first, last = self._stems[source].build(self.number, rows)
         self.work.building += self.clock() - begin
@@ -128,8 +128,8 @@ class Eddy:
             self._queue(packet, self.scheduler.start)
 
     def start(self, view: View, signature: Signature, rows: int) -> None:
-        """Build the next rows of a view, of a source or of a larger span; those that live begin their way. If this eddy
-        has a SteM of its own for their span, they are built there."""
+        """Build the next rows of a view, of a source or of a larger span, and start those that are live. If this eddy
+        has a SteM of its own for their span, they are built into it."""
         first, last = view.build(self.number, rows)
         which = np.arange(max(first, view.prober.min_live), last)
         components = {signature[0].bit_length() - 1: which}
@@ -150,7 +150,7 @@ class Eddy:
         self._put(entry, packet, self.scheduler.start)
 
     def take_over(self, packet: Packet) -> None:
-        """What another eddy joined goes on here."""
+        """Continue with tuples that another eddy joined."""
         self._go_on(self.routes.entry(packet.signature), packet, self.scheduler.put)
 
     def _count(self, rows: int) -> None:
@@ -163,14 +163,15 @@ class Eddy:
     # The loop
 
     def run(self, until: float = math.inf) -> None:
-        """Serve meta-queues until none is eligible, or until some time: then it is time for new input."""
+        """Serve meta-queues until none is eligible and new input is needed, or until the time `until`."""
         while self.clock() < until and (queue := self.scheduler.next()) is not None:
             self._serve(queue)
             self.scheduler.end_round()
         self.work.end_slice()
 
     def flush(self, until: float = math.inf) -> None:
-        """Serve everything that waits, or until some time: no tuple stays in a queue at the end of a micro-batch."""
+        """Serve everything that waits, or until the time `until`. At the end of a micro-batch no tuple stays in a
+        queue."""
         self.run(until)
         while self.clock() < until and (queue := self.scheduler.least_done()) is not None:
             self._serve(queue)
@@ -178,7 +179,8 @@ class Eddy:
             self.run(until)
 
     def _serve(self, queue: MetaQueue) -> None:
-        """One packet of a queue takes the step that the routing arrays say, after a sample of it was shown to all."""
+        """Let one packet of a queue take the step in the routing arrays, after a sample of it was shown to all
+        steps."""
         entry = queue.entry
         packet = self.scheduler.take(queue, self._router.about(entry))
         if self._check:
@@ -196,8 +198,8 @@ class Eddy:
             self._router.surprised(entry)
 
     def _step(self, traffic: Traffic, packet: Packet) -> bool:
-        """A packet takes a step; whether that was a surprise. Only the step itself is timed, not what is done with what
-        comes out."""
+        """Let a packet take a step; returns whether the outcome was a surprise. Only the step itself is timed, not the
+        work on its output."""
         clock, seconds, produced = self.clock, 0.0, 0
         begin = clock()
         if isinstance(traffic.step, Select):
@@ -214,7 +216,7 @@ class Eddy:
         return traffic.add(packet.size, produced, seconds, self.work)
 
     def _queue(self, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
-        """To where it goes on, without the tuples that another eddy gives."""
+        """Send a packet to its next place, without the tuples that another eddy outputs."""
         entry = self.routes.entry(packet.signature)
         if entry.whole:
             if self._check:
@@ -225,7 +227,8 @@ class Eddy:
         self._go_on(entry, packet, put)
 
     def _go_on(self, entry: Entry, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
-        """Out, if it is complete. What an operator below gives is built first, and starts again in the one above."""
+        """Output a packet if it is complete. The output of an operator below is built first, and starts in the one
+        above."""
         if entry.whole and packet.signature[0] in self.scope.given:
             for part in (packet,) if self._weights is None else in_parts(packet, self._weights.looked_up):
                 self._output(part)
@@ -235,7 +238,7 @@ class Eddy:
         self._put(entry, packet, put)
 
     def _put(self, entry: Entry, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
-        """To the meta-queue of its signature."""
+        """Put a packet into the meta-queue of its signature."""
         if not self.scope.runs(entry.operator, packet.signature[0]):
             return
         queue = put(packet)
@@ -243,7 +246,7 @@ class Eddy:
             self._serve(queue)
 
     def _built(self, target: int, packet: Packet) -> Packet:
-        """Tuples that were built into an intermediate SteM, as they start in the operator above."""
+        """Build tuples into an intermediate SteM; returns them as they start in the operator above."""
         begin = self.clock()
         packet = self._materialise.into(target, packet, self.number)
         self.work.building += self.clock() - begin
@@ -254,11 +257,11 @@ class Eddy:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits."""
+        """Whether no tuple waits."""
         return self.scheduler.is_empty
 
     def clear(self) -> None:
-        """Forget everything that waits."""
+        """Drop all waiting tuples."""
         self.scheduler.clear()
 
     def gather(self, packet: Packet, exprs: Sequence[Expr]) -> dict[Expr, pa.Array]:
@@ -266,11 +269,11 @@ class Eddy:
         return self._payload.gather(packet, exprs)
 
     def saved(self) -> EddySnapshot:
-        """What was learned, for another process; at the end of a micro-batch, when nothing waits."""
+        """A snapshot for another process, of what was learned; at the end of a micro-batch, when no tuple waits."""
         return EddySnapshot(self.work.saved(), self.routes.saved(), self._router.saved())
 
     def restore(self, saved: EddySnapshot) -> None:
-        """Restore what another process learned."""
+        """Restore from a snapshot."""
         self.work.restore(saved.work)
         self.routes.restore(saved.routes, self.work)
         self._router.restore(saved.learned)

@@ -1,10 +1,10 @@
-"""What the eddies of several slots did, told in small snapshots after each turn and put together by the driver.
+"""Gathers the work of the eddies of several slots: each turn sends a small snapshot, and the driver adds them up.
 
-A snapshot is what happened in one turn (the difference of two reports), of bounded size: the busiest
-signatures and queues, the newest decisions, and counts of everything. So it can be added up: a turn that is taken again
-is told once, by the record that is committed, and a slot that was made again from the log begins at nothing without
-anybody having to know. Steps are told by their place among those that the plan allows. Slots may have plans of
-different shapes: what is reported is the shape that most of them have now.
+A snapshot is the work of one turn (the difference of two reports), of bounded size: the busiest signatures and queues,
+the newest decisions, and counts of everything. Snapshots add up. If a turn is repeated, only the committed record
+counts; a slot that was rebuilt from the log starts at zero, which needs no special case. A step is identified by its
+place among those that the plan allows. Slots may have plans of different shapes: the shape that most of them have at
+present is reported.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from eddyline.routing.report import Packets, Report, StepCount
 from eddyline.routing.routing_arrays import RoutingArrays
 
 SIGNATURES, QUEUES, DECISIONS, LETTERS = 64, 16, 20, 400
-"""What a snapshot has at most, and how long the texts of a decision are at most."""
+"""The most signatures, queues and decisions of a snapshot, and the most characters of each text of a decision."""
 
 
 class StepTotals(NamedTuple):
-    """What one step did to the tuples of one signature."""
+    """The work of one step on the tuples of one signature."""
 
     tuples: int
     produced: int
@@ -33,13 +33,13 @@ class StepTotals(NamedTuple):
     calls: int
 
     def plus(self, other: StepTotals) -> StepTotals:
-        """Both."""
+        """The sum of both."""
         tuples, produced = self.tuples + other.tuples, self.produced + other.produced
         return StepTotals(tuples, produced, self.seconds + other.seconds, self.calls + other.calls)
 
 
 class SignatureTotals(NamedTuple):
-    """What all steps did that the plan allows for a signature, and which of them is taken now (-1: none)."""
+    """The work of all steps that the plan allows for a signature, and which of them is taken at present (-1: none)."""
 
     signature: Signature
     chosen: int
@@ -48,7 +48,7 @@ class SignatureTotals(NamedTuple):
 
 @dataclass(frozen=True)
 class TurnReport:
-    """What happened in one turn of a slot."""
+    """The work of one turn of a slot."""
 
     plan: str
     """The shape of the plan."""
@@ -57,14 +57,14 @@ class TurnReport:
     counts: Mapping[str, int]
     """Decisions taken, by kind."""
     decisions: tuple[Decision, ...]
-    """The newest."""
+    """The newest decisions."""
     rows: tuple[int, ...]
     """Rows built, by source."""
     input_batch: int
 
 
 def snapshot(turn: Report) -> TurnReport | None:
-    """What happened in a turn; None if nothing did."""
+    """The snapshot of a turn; None if nothing happened."""
     busy = [(s, counts) for s, counts in turn.steps.items() if any(c.tuples for c in counts)]
     busy.sort(key=lambda item: -sum(c.tuples for c in item[1]))
     queues = sorted((p for p in turn.packets if p.packets), key=lambda p: -p.tuples)
@@ -90,17 +90,17 @@ def snapshot(turn: Report) -> TurnReport | None:
 
 
 class _GatheredTraffic:
-    """What happened in slots with one shape of the plan."""
+    """The work of the slots with one shape of the plan."""
 
     def __init__(self, plan: Plan) -> None:
         self._arrays = RoutingArrays(plan)
         self._steps: dict[Signature, tuple[StepTotals, ...]] = {}
         self._chosen: dict[Signature, dict[int, int]] = {}
-        """By signature, the step that each slot takes now."""
+        """By signature, the step that each slot takes at present."""
         self.packets: dict[Signature, Packets] = {}
 
     def add(self, slot: int, told: TurnReport) -> None:
-        """The snapshot of a slot's turn."""
+        """Add the snapshot of a slot's turn."""
         for signature, chosen, steps in told.signatures:
             known = self._steps.get(signature)
             added = steps if known is None else tuple(a.plus(b) for a, b in zip(known, steps, strict=True))
@@ -122,7 +122,7 @@ class _GatheredTraffic:
         self.packets[new.signature] = new
 
     def steps(self) -> dict[Signature, tuple[StepCount, ...]]:
-        """Where slots disagree on the step to take, the chosen one is the step that most of them take."""
+        """The counts of all steps. Where slots disagree, the chosen step is the one that most of them take."""
         steps = {signature: self._counts(signature, totals) for signature, totals in dict(self._steps).items()}
         for signature in [c.after for counts in steps.values() for c in counts]:
             if signature not in steps and not self._arrays.entry(signature).steps:
@@ -139,20 +139,20 @@ class _GatheredTraffic:
 
 
 class Gathered:
-    """All that the slots of a job told so far. Where there are several, a decision says whose it was."""
+    """The sum of all snapshots of a job so far. With several slots, a decision names its slot."""
 
     def __init__(self, plan: Plan, slots: int) -> None:
         self._query, self._slots = plan.query, slots
         self._traffic = {plan.text: _GatheredTraffic(plan)}
         self._trees = {-1: plan.text}
-        """By slot the shape it has."""
+        """The shape of each slot's plan."""
         self._rows = [0] * len(plan.query.sources)
         self._input_batch: dict[int, int] = {}
         self._decisions: deque[Decision] = deque(maxlen=KEPT)
         self.counts: Counter[str] = Counter()
 
     def add(self, slot: int, told: TurnReport) -> None:
-        """The snapshot of a slot's turn."""
+        """Add the snapshot of a slot's turn."""
         if told.plan not in self._traffic:
             tree = parse_tree(told.plan, [source.alias for source in self._query.sources])
             self._traffic[told.plan] = _GatheredTraffic(Plan(self._query, tree))
@@ -166,7 +166,7 @@ class Gathered:
         self._input_batch[slot] = told.input_batch
 
     def report(self, seconds: float) -> Report:
-        """All slots as one."""
+        """One report for all slots together."""
         tree = Counter(dict(self._trees).values()).most_common(1)[0][0]
         return Report(
             self._query,

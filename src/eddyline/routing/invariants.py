@@ -1,4 +1,4 @@
-"""The routing constraints, checked at every step of a test build (`check=True`)."""
+"""The routing constraints, which are checked at every step with `check=True`, as in tests."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from eddyline.state.probing import Limits
 
 
 def check_packet(packet: Packet, probers: Sequence[Prober], plan: Plan, foreign: Collection[int] = ()) -> None:
-    """BuildFirst: every component is a built row; TimeStamp: exactly one component of each tuple, the one that started
-    the probing, was not yet built at the tuple's number, or it is a tuple of an intermediate SteM that started it; no
-    tuple is there twice. Tuples of `foreign` spans were made by another eddy: when their components were built, or
-    whether, is not known here."""
+    """Check a packet. BuildFirst: every component is a built row. TimeStamp: in each tuple exactly one component, the
+    one that started the probing, was not yet built at the tuple's number; if a tuple of an intermediate SteM started
+    it, there may be none. No tuple occurs twice. Another eddy made the tuples of `foreign` spans: whether and when
+    their components were built is not known here."""
     span, operator = packet.signature[0], plan.operator(packet.signature)
     unknown = 0
     for of in foreign:
@@ -54,7 +54,7 @@ def check_packet(packet: Packet, probers: Sequence[Prober], plan: Plan, foreign:
 
 
 def check_matches(target: int, tuples: RowNumbers, rows: RowNumbers, limits: Limits) -> None:
-    """A probe returns only live rows that were built before."""
+    """Check that a probe returned only live rows that were built before."""
     before = limits.before if limits.before.size == 1 else limits.before[tuples]
     if (rows < limits.min_live).any() or (rows >= before).any():
         raise InternalError(f"source {target} gave a row that is too new or has expired")

@@ -1,7 +1,9 @@
-"""A meta-queue: the tuples of one signature that wait for their next step, and when they are worth taking it.
+"""A meta-queue: the tuples of one signature that wait for their next step, and the numbers that decide when to serve
+them.
 
-Tuples with the same history share their metadata: READY (what may come next), DONE, and the three numbers by which the
-scheduler decides: occupancy, threshold and counter. Invariant: occupancy is the sum of the sizes of what waits.
+Tuples with the same history share their metadata: READY (the modules that may come next), DONE, and the three numbers
+by which the scheduler decides: occupancy, threshold and counter. Invariant: occupancy is the sum of the sizes of all
+waiting packets.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from eddyline.routing.routing_arrays import Entry
 
 
 class MetaQueue:
-    """What waits with one signature."""
+    """The waiting tuples of one signature."""
 
     __slots__ = (
         "_waiting",
@@ -36,11 +38,11 @@ class MetaQueue:
         self.scheduled = False
         """Whether it is on the scheduler queue."""
         self.packets = self.tuples = 0
-        """How many were taken from it since the start."""
+        """Packets and tuples taken from it since the start."""
         self.longest_wait, self.most_rounds = 0.0, 0
-        """How long a tuple sat in it at most: in seconds, and in rounds of the scheduler."""
+        """The longest time that a tuple waited in it: in seconds, and in rounds of the scheduler."""
         self._waiting: deque[tuple[float, Packet]] = deque()
-        """With the time they came."""
+        """The waiting packets, each with the time of its arrival."""
 
     @property
     def ready(self) -> int:
@@ -59,7 +61,7 @@ class MetaQueue:
 
     @property
     def since(self) -> float:
-        """When the oldest tuple came."""
+        """The time when the oldest tuple arrived."""
         return self._waiting[0][0]
 
     @property
@@ -68,7 +70,7 @@ class MetaQueue:
         return min(int(packet.numbers.min()) for _, packet in self._waiting)
 
     def put(self, packet: Packet, now: float = 0.0) -> None:
-        """At the end."""
+        """Append a packet."""
         self._waiting.append((now, packet))
         self.occupancy += packet.size
 
@@ -91,7 +93,7 @@ class MetaQueue:
         return merged(parts)
 
     def clear(self) -> None:
-        """Forget what waits."""
+        """Drop all waiting tuples."""
         self._waiting.clear()
         self.occupancy = self.counter = 0
         self.scheduled = False

@@ -1,11 +1,11 @@
 """A packet: tuples with the same history.
 
-In flight a tuple is one row number per source of its span and the number of the build that started it, which bounds
-what it may match (the TimeStamp rule), and nothing else. All tuples of a packet have the same signature; they may come
-of several builds: then `numbers` has one element a tuple, else just one.
+In flight, a tuple consists of one row number per source of its span and of the number of the build that started it,
+which bounds the rows that it may match (the TimeStamp rule). All tuples of a packet have the same signature. They may
+come from several builds: then `numbers` has one element per tuple; otherwise it has a single element.
 
-Tuples that stand for several have a component more for each SteM that they have such a part of: which tuple of it that
-is. When they are complete, or are built again, what these carry is looked up (weights.py).
+A tuple that stands for several has an additional component for each part with a weight: the number of the part's tuple
+in its SteM. The carried columns of these parts are looked up when the tuple is complete or is built again (weights.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from eddyline.state.stores.store import TooMuchText
 _T = TypeVar("_T")
 
 SAMPLE = -1
-"""A component that is no row of a source: which tuple of a sample it was."""
+"""A component that is not a row of a source: the number of a tuple in its sample."""
 
 
 @dataclass(slots=True)
@@ -37,29 +37,30 @@ class Packet:
     numbers: NDArray[np.int64]
     size: int
     carried: Carried | None = None
-    """What tuples carry that are complete or to be built, if some stand for several."""
+    """The carried columns of tuples that are complete or about to be built, if some tuples stand for several."""
 
     def take(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Packet:
-        """Some of the tuples."""
+        """A packet of some of the tuples."""
         rows = {s: r[which] for s, r in self.rows.items()}
         return Packet(rows, self.signature, self._numbers_of(which), next(iter(rows.values())).size)
 
     def kept(self, keep: NDArray[np.bool_]) -> Packet:
-        """The tuples for which it says yes: this packet itself if it does for all."""
+        """The tuples where `keep` is true; this packet itself if that is all of them."""
         return self if keep.all() else self.take(keep)
 
     def joined(self, tuples: NDArray[np.int64], rows: Mapping[int, RowNumbers], after: Signature) -> Packet:
-        """Tuples, each with a match: the rows of its components."""
+        """The given tuples of this packet, each joined with a match, whose components have these rows."""
         both = {**{s: r[tuples] for s, r in self.rows.items()}, **rows}
         return Packet(both, after, self._numbers_of(tuples), tuples.size)
 
     def passed(self, selection: int) -> Packet:
-        """The same tuples, with one more selection done."""
+        """The same tuples with one more selection passed."""
         span, done = self.signature
         return Packet(self.rows, (span, done | 1 << selection), self.numbers, self.size)
 
     def numbered(self) -> Packet:
-        """The same tuples, each with its place as a component of its own, by which what comes of them is counted."""
+        """The same tuples, each with its number as an additional component, so that the tuples made from it can be
+        counted."""
         rows = {**self.rows, SAMPLE: np.arange(self.size)}
         return Packet(rows, self.signature, self.numbers, self.size)
 
@@ -78,12 +79,12 @@ class Packet:
 
 
 def started(source: int, first: int, last: int, number: int) -> Packet:
-    """The rows first..last-1 that source has just built."""
+    """A packet of the rows first..last-1, which the source has just built."""
     return Packet({source: np.arange(first, last)}, (1 << source, 0), np.array([number]), last - first)
 
 
 def merged(packets: Sequence[Packet]) -> Packet:
-    """The tuples of several packets of one signature."""
+    """One packet of the tuples of several packets, which have the same signature."""
     first = packets[0]
     if len(packets) == 1:
         return first
@@ -97,8 +98,8 @@ def merged(packets: Sequence[Packet]) -> Packet:
 
 
 def in_parts(packet: Packet, do: Callable[[Packet], _T]) -> Iterator[_T]:
-    """What `do` gives for all tuples of a packet: at once or, where their values are too much for one array, for one
-    part after the other. `do` must gather before it does anything that cannot be done again."""
+    """The results of `do` for all tuples of a packet: in one call or, where the values are too much for one array, part
+    by part. `do` must gather before it does anything that cannot be repeated."""
     try:
         found = do(packet)
     except TooMuchText:
@@ -111,7 +112,8 @@ def in_parts(packet: Packet, do: Callable[[Packet], _T]) -> Iterator[_T]:
 
 
 def alike(packets: Sequence[Packet]) -> list[list[Packet]]:
-    """Complete tuples, those together that can be merged: they carry states of the same aggregates, or nothing."""
+    """Divide complete packets into lists that can be merged: their tuples carry states of the same aggregates, or
+    none."""
     found: dict[frozenset[int] | None, list[Packet]] = {}
     for packet in packets:
         found.setdefault(None if packet.carried is None else frozenset(packet.carried.states), []).append(packet)

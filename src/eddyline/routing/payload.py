@@ -1,4 +1,4 @@
-"""The payload of tuples: the stored values that their row numbers stand for, looked up when somebody needs them."""
+"""The payload of tuples: the stored values of their rows, looked up only when they are needed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from eddyline.state.rows import Rows
 from eddyline.state.stores.store import TooMuchText
 
 GATHERED = 1 << 29
-"""Bytes of values that are gathered for tuples at a time: what is computed of them then fits in Arrow's arrays, too."""
+"""The most bytes of values that are gathered at a time, so that results computed from them fit into Arrow arrays,
+too."""
 
 
 class Payload:
-    """Reads the rows of the sources."""
+    """Reads the stored values of the sources' rows."""
 
     def __init__(self, rows: Sequence[Rows]) -> None:
         self._rows = rows
 
     def gather(self, packet: Packet, exprs: Sequence[Expr]) -> dict[Expr, pa.Array]:
-        """The stored columns that some expressions need, for the tuples of a packet; TooMuchText if they are more than
-        a packet should have at a time (packet.in_parts)."""
+        """The stored columns that some expressions need, for the tuples of a packet. Raises TooMuchText if they are too
+        large for one packet (packet.in_parts)."""
         values: dict[Expr, pa.Array] = {}
         gathered = 0
         for expr in exprs:

@@ -1,13 +1,12 @@
-"""A look at a running eddy: how many tuples took which step, what that made of them, and what was decided.
+"""Reports on a running eddy: how many tuples took each step, what the step made of them, and the decisions.
 
-A `Report` is frozen: the totals of one moment, copied. The difference of two reports (`since`) is what happened
-between them, so nothing needs to be reset in the eddy and any number of people can look. Texts are made when they are
-asked for, so a look costs a copy of some numbers. It may be taken from another thread; then numbers of one look may be
-a packet apart.
+A `Report` is frozen: a copy of the totals at one moment. The difference of two reports (`since`) is the work between
+them, so the eddy never resets anything, and there can be any number of readers. Texts are made on demand, so a report
+costs a copy of some numbers. Another thread may take it; then its numbers may be a packet apart.
 
-Tuples are counted per signature, not per row they started from: tuples of a and b together may come from a or from b.
-So the *share* of a route is the product of the shares of its steps, each among all tuples of its signature: exact for
-the first step, and for all of them where a signature is reached from one source only.
+Tuples are counted per signature, not per source that started them: a tuple of a and b may come from a or from b. So the
+*share* of a route is the product of the shares of its steps, each among all tuples of its signature. It is exact for
+the first step, and for all steps if their signatures are reached from one source only.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 
 _SHOWN = 10
-"""How many of the last decisions the text has."""
+"""The number of last decisions in the text."""
 
 
 class StepCount(NamedTuple):
-    """What one step did to the tuples of one signature; `chosen`: it is the one taken now."""
+    """The work of one step on the tuples of one signature. `chosen`: it is the step taken at present."""
 
     step: Step
     after: Signature
@@ -41,16 +40,16 @@ class StepCount(NamedTuple):
 
     @property
     def selectivity(self) -> float | None:
-        """Tuples out per tuple in; None before any came."""
+        """Tuples out per tuple in; None before the first tuple."""
         return self.produced / self.tuples if self.tuples else None
 
     @property
     def microseconds(self) -> float | None:
-        """What a tuple cost."""
+        """Microseconds per tuple; None before the first tuple."""
         return self.seconds / self.tuples * 1e6 if self.tuples else None
 
     def less(self, earlier: StepCount) -> StepCount:
-        """What it did since."""
+        """The work since an earlier count."""
         return StepCount(
             self.step,
             self.after,
@@ -64,8 +63,8 @@ class StepCount(NamedTuple):
 
 @dataclass(frozen=True)
 class Packets:
-    """A meta-queue: packets that left it and the tuples in them, and what is in it now. The waits are the longest since
-    the start."""
+    """A meta-queue: the packets that left it, the tuples in them, and the tuples that wait at present. The waits are
+    the longest since the start."""
 
     signature: Signature
     packets: int
@@ -83,7 +82,7 @@ class Packets:
 
 @dataclass(frozen=True)
 class Route:
-    """The steps that a row of a source takes now, as far as any tuple got, each with its share."""
+    """The steps that a row of a source takes at present, as far as any tuple got, each with its share."""
 
     source: int
     steps: tuple[tuple[StepCount, float | None], ...]
@@ -91,15 +90,15 @@ class Route:
 
     @property
     def share(self) -> float | None:
-        """The share of the source's tuples that went this way; None before any came."""
+        """The share of the source's tuples that took this route; None before the first tuple."""
         shares = [share for _, share in self.steps if share is not None]
         return math.prod(shares) if shares else None
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything, `seconds` after the start; `rows[i]` are the rows of source i that were built, `input_batch` is how
-    many are taken in at a time now."""
+    """The totals `seconds` after the start. `rows[i]` are the built rows of source i; `input_batch` is how many rows
+    are taken in at a time at present."""
 
     query: BoundQuery
     seconds: float
@@ -113,7 +112,7 @@ class Report:
     """The shape of the plan."""
 
     def since(self, earlier: Report) -> Report:
-        """What happened after an earlier look at the same eddy. With another plan it counts steps from 0 again."""
+        """The work since an earlier report on the same eddy. If the plan has changed, steps are counted from 0."""
         known = earlier.steps if earlier.tree == self.tree else {}
         steps = {
             signature: tuple(now.less(then) for now, then in zip(counts, before, strict=True)) if before else counts
@@ -143,7 +142,7 @@ class Report:
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """The route of each source, as the routing arrays say it now."""
+        """The current route of each source, from the routing arrays."""
         return tuple(self._route(source) for source in range(len(self.query.sources)))
 
     def _route(self, source: int) -> Route:
@@ -160,14 +159,14 @@ class Report:
         return self.rows[source] / self.seconds if self.rows and self.seconds > 0 else None
 
     def name(self, signature: Signature) -> str:
-        """A signature for people: the sources of its span, then the selections done."""
+        """A signature for display: the sources of its span, then the selections passed."""
         span, done = signature
         aliases = [s.alias for i, s in enumerate(self.query.sources) if span >> i & 1]
         return " ".join([*aliases, *(f"[{s}]" for i, s in sorted(self._selections.items()) if done >> i & 1)])
 
     @cached_property
     def _selections(self) -> dict[int, str]:
-        """Every selection that some tuple met."""
+        """The texts of all selections that a tuple has met, by number."""
         met = {c.step.selection: c.step.predicate for counts in self.steps.values() for c in counts
                if isinstance(c.step, Select)}  # fmt: skip
         return {number: text(predicate, self.query) for number, predicate in met.items()}
@@ -212,7 +211,8 @@ class Report:
         )
 
     def as_dict(self) -> dict[str, list[dict[str, Any]]]:
-        """For JSON: the current `routes`, all `steps`, the meta-queues' `packets`, and the last decisions."""
+        """As a dictionary for JSON: the current `routes`, all `steps`, the meta-queues' `packets`, and the last
+        decisions."""
         return {
             "routes": [self._route_dict(route) for route in self.routes],
             "steps": [
@@ -262,7 +262,7 @@ class Report:
 
 
 def look(query: BoundQuery, eddy: Eddy, rows: Sequence[int] = (), seconds: float = 0.0, input_batch: int = 0) -> Report:
-    """The totals of an eddy now."""
+    """A report on the current totals of an eddy."""
     entries = list(dict(eddy.routes.entries).values())
     steps = {
         entry.signature: tuple(
@@ -280,18 +280,18 @@ def look(query: BoundQuery, eddy: Eddy, rows: Sequence[int] = (), seconds: float
 
 
 def measured(query: BoundQuery, eddy: Eddy) -> str:
-    """What an eddy did so far, as text."""
+    """The work of an eddy so far, as text."""
     return look(query, eddy).text()
 
 
 def share_of(count: StepCount, among: Sequence[StepCount]) -> float | None:
-    """The share of a signature's tuples that took a step; None before any came."""
+    """The share of a signature's tuples that took a step; None before the first tuple."""
     total = sum(c.tuples for c in among)
     return count.tuples / total if total else None
 
 
 def short_step(step: Step, query: BoundQuery) -> str:
-    """A step in as few words as tell it from the others."""
+    """A step in as few words as distinguish it from the others."""
     return span_text(step.span, query) if isinstance(step, Probe) else step_text(step, query)
 
 
@@ -301,7 +301,7 @@ def decision_text(decision: Decision) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share for people.
+    """Format a share for display.
 
     >>> percent(0.973), percent(0.0041), percent(0.99996), percent(None)
     ('97 %', '0.41 %', '100 %', '-')
@@ -312,7 +312,7 @@ def percent(share: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Three digits of a number.
+    """Format a number with three digits, for display.
 
     >>> number(0.98765), number(999.99), number(1234.5), number(12345678.0), number(None)
     ('0.988', '1,000', '1,234', '12,345,678', '-')

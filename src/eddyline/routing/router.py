@@ -1,4 +1,4 @@
-"""Routers choose which of the allowed steps packets take next: the policy that the settings name."""
+"""Makes the router, which chooses the next step of packets: the policy that the settings name."""
 
 from __future__ import annotations
 

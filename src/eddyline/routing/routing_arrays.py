@@ -1,8 +1,8 @@
-"""Routing arrays: for each signature that was met, the steps allowed next, what each of them did, and the one to take.
+"""Routing arrays: for each known signature, the steps allowed next, the work of each step, and the step to take.
 
-The decision for a signature is kept with its steps, so that routing a packet is looking it up; it is remade when
-`left`, the number of tuples it still stands for, is used up. What a step did is counted for the tuples of this
-signature, and for its module, the same step taken by tuples of any signature (see statistics.py).
+The decision for a signature is stored with its steps, so routing a packet is a lookup. The decision is remade when
+`left`, the number of tuples that it still covers, is used up. The work of a step is counted for the tuples of this
+signature, and also for its module: the same step taken by tuples of any signature (see statistics.py).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from eddyline.routing.statistics import (
 )
 
 Bound = tuple[int, int, int]
-"""(source, how much earlier than its row, how much later a match may be)."""
+"""(source, how much earlier than its row a match may be, how much later)."""
 
 
 class TrafficSnapshot(Snapshot, frozen=True):
-    """What one step did, with its module."""
+    """The work of one step, with its module."""
 
     tuples: int
     produced: int
@@ -39,7 +39,7 @@ class TrafficSnapshot(Snapshot, frozen=True):
 
 
 class EntrySnapshot(Snapshot, frozen=True):
-    """The steps of one signature; `chosen` is the place of the one to take, -1 if there is none."""
+    """The steps of one signature. `chosen` is the place of the step to take, -1 if none is chosen."""
 
     signature: Signature
     left: int
@@ -49,7 +49,7 @@ class EntrySnapshot(Snapshot, frozen=True):
 
 
 class Traffic:
-    """What one step did to the tuples of one signature: totals since the start, and lately."""
+    """The work of one step on the tuples of one signature: totals since the start, and recent work."""
 
     __slots__ = (
         "after",
@@ -77,16 +77,16 @@ class Traffic:
         apart: tuple[tuple[int, Bound], ...] = (),
     ) -> None:
         self.step, self.bit, self.after, self.module, self.within, self.apart = step, bit, after, module, within, apart
-        """`bit`: which source (of several the first) or, numbered on from the sources, selection; `after`: the
-        signature after it; `within` bounds the time of a match and `apart` those of its components, if there are
-        several."""
+        """`bit`: the source that is probed (of several sources the first) or the selection, whose numbers follow those
+        of the sources. `after`: the signature after the step. `within` bounds the time of a match; `apart` bounds the
+        times of its components, if there are several."""
         self.partner = _partner(step)
         self.recent, self.reference = Recent(), Reference()
         self.tuples = self.produced = self.calls = 0
         self.seconds = 0.0
 
     def add(self, tuples: int, produced: int, seconds: float, work: Work) -> bool:
-        """A packet took this step; whether what it did was a surprise."""
+        """Add a packet that took this step; returns whether the outcome was a surprise."""
         self.tuples += tuples
         self.produced += produced
         self.seconds += seconds
@@ -95,12 +95,12 @@ class Traffic:
         work.levels[self.bit, self.partner] = self.module
         dearer = self.module.add(tuples, produced / tuples, self.cost(tuples, produced, seconds, work), moment)
         self.recent.add(tuples, produced, seconds, moment)
-        if isinstance(self.step, Probe):  # what a probe costs varies with what is in the caches
+        if isinstance(self.step, Probe):  # the cost of a probe varies with the contents of caches
             return self.reference.probed(tuples, produced, work.slices, self.after[0].bit_count() > 2)
         return self.reference.surprised(tuples, produced) or dearer
 
     def cost(self, tuples: int, produced: float, seconds: float, work: Work) -> float:
-        """Seconds of a tuple or, for a probe, of a tuple or a match."""
+        """Seconds per tuple; for a probe, per tuple or match."""
         return work.cost(tuples + produced if isinstance(self.step, Probe) else tuples, seconds, 1.0)
 
     def saved(self) -> TrafficSnapshot:
@@ -109,7 +109,7 @@ class Traffic:
         return TrafficSnapshot(*totals, self.recent.saved(), self.reference.saved(), self.module.saved())
 
     def restore(self, saved: TrafficSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self.tuples, self.produced, self.calls, self.seconds = saved.tuples, saved.produced, saved.calls, saved.seconds
         self.recent.restore(saved.recent)
         self.reference.restore(saved.reference)
@@ -117,36 +117,37 @@ class Traffic:
 
 
 class Entry:
-    """The steps allowed for one signature, none for the whole result; `chosen` is the one to take."""
+    """The steps allowed for one signature, none for the whole result. `chosen` is the step to take."""
 
     __slots__ = ("chosen", "left", "moment", "note", "operator", "signature", "sources", "stem", "steps")
 
     def __init__(self, signature: Signature, steps: list[Traffic], plan: Plan) -> None:
         self.signature, self.steps, self.sources = signature, steps, len(plan.query.sources)
         self.stem = plan.stem_of(signature)
-        """The intermediate SteM into which tuples are built that have become this."""
+        """The intermediate SteM into which tuples of this signature are built; None if there is none."""
         self.operator = plan.operator(signature).tree.span
-        """The join operator that its tuples are in, by its span."""
+        """The span of the join operator in which its tuples are."""
         self.chosen: Traffic | None = None
         self.left = 0
         self.moment = -1
         """How many rows had been built when a packet of this signature was last routed; -1 if none was."""
         self.note: object = None
-        """What a policy wants to remember about it."""
+        """For a policy: its note about this entry."""
 
     @property
     def whole(self) -> bool:
-        """Whether tuples that have become this have all that their operator gives them."""
+        """Whether tuples of this signature are complete for their operator."""
         return self.stem is not None or not self.steps
 
     @property
     def bits(self) -> int:
-        """The sources and (numbered on from the sources) selections its tuples have."""
+        """The sources of its tuples and the selections that they have passed, as bits; selections follow the
+        sources."""
         return self.signature[0] | self.signature[1] << self.sources
 
 
 class RoutingArrays:
-    """signature -> entry, made when the signature is first met."""
+    """signature -> entry. An entry is made when its signature first occurs."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -183,7 +184,7 @@ class RoutingArrays:
         return tuple(bound for bound in found if bound[1] < UNBOUND or bound[2] < UNBOUND)
 
     def _apart(self, span: int, components: tuple[int, ...]) -> tuple[tuple[int, Bound], ...]:
-        """For each component of a match that has several the components that bound its time."""
+        """For each component of a match with several components: the components that bound its time."""
         return tuple((c, bound) for c in components for bound in self._within(span, 1 << c))
 
     def _numbers(self, span: int) -> list[int]:
@@ -203,7 +204,8 @@ class RoutingArrays:
         )
 
     def restore(self, saved: Sequence[EntrySnapshot], work: Work) -> None:
-        """Take the same routes, knowing the same. Of modules for the same source the one used most is remembered."""
+        """Restore from a snapshot: the routes and the statistics. If several modules belong to one source, the most
+        used one is its level."""
         for of_entry in saved:
             entry = self.entry(of_entry.signature)
             entry.left, entry.moment = of_entry.left, of_entry.moment
@@ -216,5 +218,5 @@ class RoutingArrays:
 
 
 def _partner(step: Step) -> int:
-    """The source whose key is looked up; -1 if none is."""
+    """The source whose key is looked up in a probe; -1 if there is none."""
     return step.access.partner if isinstance(step, Probe) and isinstance(step.access, KeyAccess) else -1

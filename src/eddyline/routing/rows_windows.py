@@ -1,14 +1,14 @@
 """ROWS windows: the last n rows of a stream at a point in event time.
 
-A query with a ROWS window takes its input in event-time order, whole instants at a time, so the times of a stream
-arrive sorted and the place of a row in its stream is how many came before it. `RowsWindow` holds the times of all rows
-of one source, filtered or not; the number of rows with ts <= t is then a binary search. A component is in the window of
-a tuple whose newest time is t if its place is at least count(t) - n. As t grows the count grows, so a tuple that
-fails while it is partial would fail when complete: checking early is only saving work, checking the complete tuple is
-the definition.
+A query with a ROWS window takes its input in event-time order, and all rows of the same time together. So the times of
+a stream arrive sorted, and the place of a row in its stream is the number of rows before it. `RowsWindow` holds the
+times of all rows of one source, filtered or not; the number of rows with ts <= t is then a binary search. A component
+is in the window of a tuple whose newest time is t if its place is at least count(t) - n. As t grows, the count grows,
+so a tuple that fails while it is partial would also fail when complete: the early check only saves work, and the check
+of the complete tuple is the definition.
 
-Times that nobody will ask about again are forgotten. Of a few rows, spread over the window, place and time are kept as
-*marks*; they tell how old the rows are that may still be in a window (`horizon`), for the log.
+Times that no later check needs are released. For a few rows, spread over the window, place and time are kept as
+*marks*. They tell how old the rows may be that are still in a window (`horizon`); the log uses this.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from eddyline.state.column import Column, ColumnSnapshot
 Times = NDArray[np.int64]
 
 MARKS = 16
-"""So many marks there are in a window, at most: a log keeps no more than this share of it in vain."""
+"""The most marks in a window: a log keeps at most 1 / MARKS of a window in vain."""
 
 
 Marks = tuple[tuple[int, int], ...]
@@ -34,14 +34,14 @@ Marks = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class RowsCounted:
-    """How many rows a ROWS window has counted, and marks of where in time they were."""
+    """How many rows a ROWS window has counted, and marks of their places in time."""
 
     rows: int
     marks: Marks
 
 
 class RowsWindowSnapshot(Snapshot, frozen=True):
-    """What a window has counted, now and at the last commit; the times are in their column."""
+    """The counts of a window, at present and at the last commit; the times are in their column."""
 
     times: ColumnSnapshot
     base: int
@@ -61,7 +61,7 @@ class RowsWindow:
         self._committed_marks: Marks = ()
 
     def append(self, times: Times) -> NDArray[np.int64]:
-        """Rows in event-time order; returns their places in the stream."""
+        """Count rows, which are in event-time order; returns their places in the stream."""
         first = self._times.rows
         self._times.append(times)
         if times.size and (not self._marks or first - self._marks[-1][0] >= -(-self.size // MARKS)):
@@ -78,18 +78,18 @@ class RowsWindow:
 
     @property
     def rows(self) -> int:
-        """How many rows there were."""
+        """The number of rows counted so far."""
         return self._times.rows
 
     @property
     def horizon(self) -> int | None:
-        """Rows older than this are in no window any more; None if nothing is known of any. A mark is the first row of
-        its instant, so older rows have smaller places; and at least `size` rows are not older."""
+        """The time before which rows are in no window any more; None: unknown. A mark is the first row of its time, so
+        older rows have smaller places; and at least `size` rows are not older."""
         found = [time for place, time in self._marks if place <= self.rows - self.size]
         return found[-1] if found else None
 
     def commit(self, watermark: int) -> None:
-        """Times below the watermark will not be asked about again; the count of them stays."""
+        """Release the times below the watermark, which no later check needs; their count stays."""
         known = self._times.values[self._base : self._times.rows]
         self._base += int(np.searchsorted(known, watermark))
         self._times.release(self._base)
@@ -106,18 +106,18 @@ class RowsWindow:
         return RowsWindowSnapshot(self._times.saved(), self._base, self._committed_rows, *marks)
 
     def restore(self, saved: RowsWindowSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self._times.restore(saved.times)
         self._base, self._committed_rows = saved.base, saved.committed_rows
         self._marks, self._committed_marks = saved.marks, saved.committed_marks
 
     @property
     def counted(self) -> RowsCounted:
-        """What live rows do not tell."""
+        """The part of the state that cannot be rebuilt from live rows."""
         return RowsCounted(self.rows, self._marks)
 
     def start_at(self, counted: RowsCounted) -> None:
-        """Rows that were counted before, all of them below the watermark: a new window goes on from there."""
+        """Start a new window after rows that were counted before, all of them below the watermark."""
         self._times.release(counted.rows)
         self._times.rows = self._base = self._committed_rows = counted.rows
         self._marks = self._committed_marks = counted.marks

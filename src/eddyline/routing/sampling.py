@@ -1,6 +1,6 @@
-"""Sampling: a few tuples are shown to every step that they may take, and only the counts are kept.
+"""Sampling: shows a few tuples to every step that they may take, and keeps only the counts.
 
-So the router learns of steps that it does not choose. Nothing that a sample makes goes on.
+So the router learns about steps that it does not choose. The tuples that a sample makes are dropped.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.routing.steps.probe import ProbeStep
 
 ENOUGH = 4096
-"""Tuples that a step may make of a sample."""
+"""The most tuples that a step may make of a sample."""
 
 
 class Sampling:
-    """Shows samples to the steps of an entry."""
+    """Shows samples to all steps of an entry."""
 
     def __init__(self, probe: ProbeStep, payload: Payload, clock: Callable[[], float]) -> None:
         self._probe, self._payload, self._clock = probe, payload, clock
@@ -30,8 +30,8 @@ class Sampling:
     def shown(
         self, entry: Entry, packet: Packet, samples: int, late: frozenset[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """How many tuples every step would make of each of some tuples of a packet, and how long each step took. Late
-        steps see only the tuples that the chosen step lets through; of the others their count is not a number."""
+        """How many tuples every step would make of each sampled tuple of a packet, and how many seconds each step took.
+        Late steps see only the tuples that the chosen step lets through; for the others their count is NaN."""
         sample = packet.take(np.arange(0, packet.size, -(-packet.size // samples)))
         errors, seconds = ErrorCount(), np.zeros(len(entry.steps))
         counts = np.full((sample.size, len(entry.steps)), np.nan)
@@ -46,7 +46,7 @@ class Sampling:
         return counts, seconds
 
     def _made(self, traffic: Traffic, packet: Packet, errors: ErrorCount) -> NDArray[np.float64]:
-        """How many tuples a step makes of each. A step that makes very many is stopped after ENOUGH: it will not be
+        """How many tuples a step makes of each tuple. A step that makes more than ENOUGH is stopped: it will not be
         chosen anyway."""
         if isinstance(traffic.step, Select):
             return self._payload.mask(traffic.step.predicate, packet, errors).astype(np.float64)

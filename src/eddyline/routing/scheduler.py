@@ -1,17 +1,18 @@
-"""The scheduler: which meta-queue is served next, and how full it has to be.
+"""The scheduler decides which meta-queue is served next, and how full it has to be.
 
-Every meta-queue is either on the scheduler queue or not eligible. A round takes the one in front, as one packet; then
-its counter starts again and those that are not eligible count one round more. A queue becomes eligible when its
-occupancy reaches its threshold, or a slice of the input. The threshold adapts: twice as full as it had to be doubles
-it, more than LIMIT rounds without being served halves it, so queues that fill fast are served in large packets and
-those that fill slowly do not starve. Bounded wait: after LIMIT rounds the threshold halves at every round, so a tuple
-waits at most LIMIT + log2(LARGEST) rounds before its queue is eligible, and never past the end of its micro-batch, when
-all is flushed.
+Every meta-queue that is not empty is either eligible, that is on the scheduler queue, or waits to become eligible. A
+round serves the first eligible one with one packet. The counter of that queue is reset, and the queues that are not
+eligible count one more round. A queue becomes eligible when its occupancy reaches its threshold, or the size of an
+input slice. The threshold adapts: it doubles if the queue was twice as full as necessary, and halves after more than
+LIMIT rounds without service. So queues that fill fast are served in large packets, and queues that fill slowly do not
+starve. Bounded wait: after LIMIT rounds the threshold halves at every round, so a tuple waits at most LIMIT +
+log2(LARGEST) rounds before its queue is eligible, and never longer than its micro-batch, at whose end all queues are
+flushed.
 
-With a fixed packet size the threshold stays, and a packet is never larger. `packet=1` is the per-tuple eddy.
+With a fixed packet size the threshold is constant, and a packet is never larger. `packet=1` is the per-tuple eddy.
 
-By default queues run apart as it suits them. With `ordered` (the semi-synchronised model) a join operator takes what
-waits for it in the order in which it began, whichever of its queues that is in.
+By default queues are served independently. With `ordered` (the semi-synchronised model) a join operator takes its
+waiting tuples in the order in which they started, whichever of its queues they are in.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from eddyline.routing.packet import Packet
 from eddyline.routing.routing_arrays import RoutingArrays
 
 FIRST = 256
-"""The threshold a queue begins with."""
+"""The first threshold of a queue."""
 
 LARGEST = 32768
-"""The most tuples in a packet. A queue that has as many is served at once."""
+"""The most tuples in a packet. A queue with this many tuples is served at once."""
 
 LIMIT = 8
 """Rounds that a queue may wait before its threshold is halved."""
 
 
 class Scheduler:
-    """The meta-queues of one eddy; `packet` is a fixed size, None adaptive."""
+    """The meta-queues of one eddy. `packet` is the fixed size of packets; None: it adapts."""
 
     def __init__(
         self, routes: RoutingArrays, packet: int | None, clock: Callable[[], float], ordered: bool = False
@@ -45,11 +46,12 @@ class Scheduler:
         self._routes, self._packet, self._clock = routes, packet, clock
         self._eligible: deque[MetaQueue] = deque()
         self._waiting: dict[Signature, MetaQueue] = {}
-        """Not empty, not eligible."""
+        """Queues that are not empty and not eligible."""
         self._slice = packet or LARGEST
         self.most = packet or LARGEST
         self.full = max(self.most, LARGEST)
-        """The number of tuples with which a queue must be served at once: what is in flight stays bounded."""
+        """The number of tuples at which a queue is served at once, so that the number of tuples in flight stays
+        bounded."""
 
     def queue(self, signature: Signature) -> MetaQueue:
         """The queue of a signature, made now if it is new."""
@@ -60,7 +62,7 @@ class Scheduler:
         return queue
 
     def put(self, packet: Packet) -> MetaQueue:
-        """Tuples that wait for their next step."""
+        """Add tuples that wait for their next step."""
         queue = self.queue(packet.signature)
         queue.put(packet, self._clock())
         if not queue.scheduled:
@@ -68,8 +70,8 @@ class Scheduler:
         return queue
 
     def start(self, packet: Packet) -> MetaQueue:
-        """Tuples that come in. As many as come in at a time are enough for any queue: that size has been found to be
-        good, and waiting for more would let rows be built meanwhile that are too new to match."""
+        """Add tuples that come in. As many as come in at a time are enough for any queue: that size was found to be
+        good, and during a longer wait rows would be built that are too new to match."""
         if self._packet is None:
             self._slice = packet.size
         return self.put(packet)
@@ -92,7 +94,7 @@ class Scheduler:
         return None
 
     def _first_of(self, queue: MetaQueue) -> MetaQueue:
-        """The queue of its operator with the oldest tuple; it is served later, if that is another."""
+        """The queue of the same operator with the oldest tuple. If that is another one, this queue is served later."""
         beside = (q for q in self.queues.values() if q.occupancy and q.entry.operator == queue.entry.operator)
         first = min(beside, key=lambda q: q.oldest)
         if first is not queue:
@@ -101,7 +103,7 @@ class Scheduler:
         return first
 
     def least_done(self) -> MetaQueue | None:
-        """The queue with the most steps to go that is not eligible: what comes of it can join the others."""
+        """The queue, of those that are not eligible, with the most steps left: its output can join the other queues."""
         if not self._waiting:
             return None
         signature = min(self._waiting, key=lambda s: s[0].bit_count() + s[1].bit_count())
@@ -109,8 +111,8 @@ class Scheduler:
         return self._first_of(queue) if self._ordered else queue
 
     def take(self, queue: MetaQueue, about: int | None = None) -> Packet:
-        """Serve a queue: its packet, an adaptive one of an equal part of what waits, about so large. Adapts its
-        threshold."""
+        """Take a packet from a queue and adapt its threshold. An adaptive packet is one of several equal parts of the
+        waiting tuples, with about `about` tuples."""
         if self._packet is None and queue.occupancy >= 2 * queue.threshold:
             queue.threshold = min(2 * queue.threshold, LARGEST)
         queue.longest_wait = max(queue.longest_wait, self._clock() - queue.since)
@@ -129,7 +131,7 @@ class Scheduler:
         return packet
 
     def end_round(self) -> None:
-        """Those that were not served have waited one round more."""
+        """Count one more round for the queues that were not served."""
         for queue in list(self._waiting.values()):
             queue.counter += 1
             if self._packet is None and queue.counter > LIMIT and queue.threshold > 1:
@@ -138,11 +140,11 @@ class Scheduler:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Whether no tuple waits."""
         return not any(queue.occupancy for queue in self.queues.values())
 
     def clear(self) -> None:
-        """Forget everything that waits."""
+        """Drop all waiting tuples."""
         for queue in self.queues.values():
             queue.clear()
         self._eligible.clear()

@@ -1,8 +1,8 @@
 """The scope of an eddy: which part of a plan it runs, and which tuples of that part are its own.
 
 An eddy that is alone runs the whole plan. During a migration two eddies work on the same rows, each on a part of a
-plan. A scope is a value, so no eddy is ever between two scopes: `Eddy.enter` exchanges it as a whole, while nothing
-waits.
+plan. A scope is an immutable value: `Eddy.enter` exchanges it as a whole, while no tuple waits, so an eddy is never
+between two scopes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from eddyline.routing.packet import Packet
 
 @dataclass(frozen=True)
 class OldRows:
-    """Which rows are old, while a parallel track runs."""
+    """Tells which rows are old while a parallel track runs."""
 
     first: Mapping[int, int]
-    """By stream the first new row. Rows of tables are neither old nor new."""
+    """The first new row of each stream. Rows of tables are neither old nor new."""
 
     def among(self, packet: Packet) -> NDArray[np.bool_]:
         """Which tuples have an old row."""
@@ -35,21 +35,21 @@ class OldRows:
 
 @dataclass(frozen=True)
 class Scope:
-    """Operators are given by their spans."""
+    """The part of a plan that an eddy runs. Operators are given by their spans."""
 
     given: frozenset[int]
     """The operators whose tuples leave the eddy."""
     operators: frozenset[int] | None = None
     """The operators that are run; None for all."""
     filters: frozenset[int] = frozenset()
-    """The operators of which only selections are run, on whole tuples that are started."""
+    """Operators of which only the selections run, on whole tuples that are started there."""
     past: bool = False
-    """Rows are older than the ROWS windows know, so windows are not checked."""
+    """Whether rows are older than ROWS windows remember, so that windows are not checked."""
     old: OldRows | None = None
-    """While another eddy joins the new rows among themselves. Tuples with an old row and tuples without one are then
-    put into different groups."""
+    """Set while another eddy joins the new rows among themselves. Tuples with an old row and tuples without one then go
+    into different groups."""
     shared: frozenset[int] = frozenset()
-    """The operators that this other eddy runs, too. Of their tuples only those with an old row are this eddy's own."""
+    """The operators that this other eddy runs, too. Of their tuples, only those with an old row are this eddy's own."""
 
     def runs(self, operator: int, span: int) -> bool:
         """Whether tuples of a span take steps in an operator."""
@@ -58,12 +58,12 @@ class Scope:
         return operator == span and operator in self.filters
 
     def own(self, packet: Packet) -> Packet:
-        """Of the whole tuples of an operator those that this eddy is to give."""
+        """The tuples, of the whole tuples of an operator, that this eddy outputs."""
         if self.old is None or packet.signature[0] not in self.shared:
             return packet
         return packet.kept(self.old.among(packet))
 
 
 def whole(plan: Plan) -> Scope:
-    """All of a plan."""
+    """The scope of an eddy that runs the whole plan."""
     return Scope(given=frozenset((plan.tree.span,)))

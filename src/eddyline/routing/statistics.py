@@ -1,13 +1,13 @@
-"""What steps did lately: tuples in, tuples out, seconds, all fading.
+"""Recent statistics of steps: tuples in, tuples out and seconds, all fading.
 
-Evidence fades in two ways: by newer evidence (after HALF_TUPLES tuples the old ones count half) and by age (after
-HALF_ROWS rows built in the slot, whoever they were for). The first makes a busy step follow drift closely, the second
-makes what was seen long ago by a step that few tuples reach count for little.
+Evidence fades in two ways: with newer evidence (after HALF_TUPLES tuples the old ones count half), and with age (after
+HALF_ROWS rows built in the slot, of any source). The first lets a busy step follow drift closely; the second lets old
+observations of a step that few tuples reach count for little.
 
-A *module* is a step taken by tuples of any signature; its `Level` is its current selectivity and cost, learned from all
+A *module* is a step taken by tuples of any signature. Its `Level` is its current selectivity and cost, learned from all
 of them.
 
-Time is noisy: one call that was interrupted must not look like an expensive operator.
+Times are noisy: a single call that was interrupted must not look like an expensive operator.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ HALF_TUPLES = 2048
 HALF_ROWS = 16384
 SURPRISE = 4.0
 FIXED = 50e-6
-"""The most seconds that are taken for the fixed cost of a call."""
+"""The upper bound on the fixed cost of a call, in seconds."""
 LEAST_SHARE = 0.2
-"""However small the packets, so much of the time of a call counts for its tuples."""
+"""The least share of a call's time that counts for its tuples, however small the packet."""
 TINY = 1e-12
-"""Nothing is free."""
+"""The least cost of a tuple: nothing is free."""
 ENOUGH, LONG = 50, 30_000.0
-"""Tuples from which on a call may surprise, and that are remembered to compare it with."""
+"""The fewest tuples of a call that can be a surprise, and the tuples that are remembered for the comparison."""
 TENTH = 0.1
 CLEARLY, DEARER = 3.5, 2.0
-"""A surprise: so many standard errors off in selectivity, or a cost so many times as high or low."""
+"""A surprise is a selectivity that differs by CLEARLY standard errors, or a cost that changed by the factor DEARER."""
 COSTS, LARGE, SOME, BLUR, TELLING = 5, 256, 48, 1e-5, 150e-6
-"""Packets whose costs are compared; the fewest tuples of a packet, and of a sample, to tell a cost by; seconds by which
-the time of a call may be off whatever it does, and that are so many that this does not matter."""
+"""COSTS: packets whose costs are compared. LARGE and SOME: the fewest tuples of a packet, and of a sample, that tell a
+cost. BLUR: seconds by which the time of any call may be wrong. TELLING: seconds of a call that are so many that this
+does not matter."""
 NEVER, FRESH = -(1 << 60), 131072
-"""What told a cost longer ago than FRESH rows does not count."""
+"""A cost that was observed more than FRESH rows ago does not count."""
 
 
 class RecentSnapshot(Snapshot, frozen=True):
@@ -50,7 +51,7 @@ class RecentSnapshot(Snapshot, frozen=True):
 
 
 class Recent:
-    """Fading totals. `moment` is the number of rows built in the slot when they were last added to."""
+    """Fading totals. `moment` is the number of rows built in the slot at the last addition."""
 
     __slots__ = ("calls", "moment", "produced", "seconds", "tuples")
 
@@ -59,7 +60,7 @@ class Recent:
         self.moment = 0
 
     def add(self, tuples: int, produced: int, seconds: float, moment: int) -> None:
-        """One call."""
+        """Add one call."""
         if self.tuples > 0.0:
             believed = self.seconds / self.tuples * tuples
             seconds = min(seconds, SURPRISE * believed + FIXED)
@@ -75,7 +76,8 @@ class Recent:
         self.moment = moment
 
     def weight(self, work: Work) -> float:
-        """How many tuples the evidence is worth now. That of the slice before is as new as any can be."""
+        """How many tuples the evidence is worth at present. Evidence of the previous slice does not age: none can be
+        newer."""
         age = max(0, work.moment - self.moment - work.slice_rows)
         return float(self.tuples * 0.5 ** (age / HALF_ROWS))
 
@@ -84,13 +86,13 @@ class Recent:
         return RecentSnapshot(self.tuples, self.produced, self.seconds, self.calls, self.moment)
 
     def restore(self, saved: RecentSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self.tuples, self.produced, self.seconds = saved.tuples, saved.produced, saved.seconds
         self.calls, self.moment = saved.calls, saved.moment
 
 
 class ReferenceSnapshot(Snapshot, frozen=True):
-    """The long memory of a step, and what it did in the current slice."""
+    """The long memory of a step, and its work in the current slice."""
 
     tuples: float
     produced: float
@@ -100,10 +102,11 @@ class ReferenceSnapshot(Snapshot, frozen=True):
 
 
 class Reference:
-    """What a step did since it last did something else: the long memory against which drift is noticed.
+    """The work of a step since its last change: the long memory that drift is compared with.
 
-    Packets of a selection are compared one by one; those of a probe slice by slice of the input, because what a tuple
-    finds depends on its place in the slice: the first ones meet older rows, the last ones miss what is not built yet.
+    Packets of a selection are compared one by one. Packets of a probe are compared slice by slice of the input, because
+    the matches of a tuple depend on its place in the slice: the first tuples meet older rows, and the last ones miss
+    rows that are not built yet.
     """
 
     __slots__ = ("_produced", "_slices", "_tuples", "produced", "tuples")
@@ -113,8 +116,8 @@ class Reference:
         self._tuples = self._produced = self._slices = 0
 
     def probed(self, tuples: int, produced: int, slices: int, joined: bool) -> bool:
-        """Add a packet of a probe; whether the last slice was a surprise. Tuples that are joined already have rows in
-        common, so that fewer of them tell something: they count a tenth."""
+        """Add a packet of a probe; returns whether the last slice was a surprise. Tuples that are already joined have
+        rows in common, so they are weaker evidence: each counts a tenth."""
         surprise = False
         if slices != self._slices:
             part = TENTH if joined else 1.0
@@ -125,7 +128,7 @@ class Reference:
         return surprise
 
     def surprised(self, tuples: float, produced: float, is_selection: bool = True) -> bool:
-        """Add tuples; whether they were so different from those before that something must have changed."""
+        """Add tuples; returns whether they differ so much from those before that something must have changed."""
         if self.tuples >= ENOUGH and tuples >= ENOUGH:
             known = self.produced / self.tuples
             spread = known * (1.0 - known) if is_selection else known * (1.0 + known)
@@ -143,13 +146,13 @@ class Reference:
         return ReferenceSnapshot(self.tuples, self.produced, self._tuples, self._produced, self._slices)
 
     def restore(self, saved: ReferenceSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self.tuples, self.produced = saved.tuples, saved.produced
         self._tuples, self._produced, self._slices = saved.slice_tuples, saved.slice_produced, saved.slices
 
 
 class LevelSnapshot(Snapshot, frozen=True):
-    """The selectivity and the cost of a module, and the costs that were told lately."""
+    """The selectivity and the cost of a module, and its recently observed costs."""
 
     tuples: float
     selectivity: float
@@ -162,14 +165,14 @@ class LevelSnapshot(Snapshot, frozen=True):
 
 
 class Level:
-    """The selectivity and the cost of a module now; `tuples` is what the evidence for the selectivity is worth.
+    """The current selectivity and cost of a module. `tuples` is the weight of the evidence for the selectivity.
 
-    The cost is that of a tuple or, for a probe, of a tuple or a match.
+    The cost is that of a tuple; for a probe, of a tuple or match.
 
-    A call may be interrupted, and then it seems dearer by any factor; nothing makes it seem cheaper. So the cost is a
-    low one of the last few calls that were long enough to tell, or cheaper, as far as they are fresh. Where only short
-    ones come, samples say when it has changed: at once when they are cheaper; if several are dearer, when packets have
-    said nothing.
+    An interrupted call seems more expensive, by any factor; nothing makes a call seem cheaper. So the cost is a low one
+    of the last few fresh calls that were long enough to tell, or that were cheaper. If only short calls occur, samples
+    tell when the cost has changed: at once if a sample is cheaper; if several samples are more expensive, only after
+    packets have told nothing for a while.
     """
 
     __slots__ = ("_costs", "_hints", "_settled", "cost", "moment", "selectivity", "told", "tuples")
@@ -179,10 +182,10 @@ class Level:
         self._costs: list[tuple[int, float]] = []
         self._hints: list[float] = []
         self.moment, self.told = 0, NEVER
-        """`told`: when enough tuples at once last told the cost."""
+        """`told`: the moment when a call with enough tuples last told the cost."""
 
     def add(self, tuples: int, selectivity: float, cost: float, moment: int) -> bool:
-        """What a packet said about it; whether its cost has changed clearly."""
+        """Add the observation of a packet; returns whether the cost has clearly changed."""
         if self.tuples > 0.0:
             self.tuples *= 0.5 ** (tuples / HALF_TUPLES + (moment - self.moment) / HALF_ROWS)
         self.selectivity += tuples / (self.tuples + tuples) * (selectivity - self.selectivity)
@@ -195,7 +198,7 @@ class Level:
         return self._tell(cost, moment)
 
     def hint(self, tuples: int, cost: float, moment: int) -> bool:
-        """What a sample said about its cost; whether that has changed clearly."""
+        """Add the cost observed on a sample; returns whether the cost has clearly changed."""
         self._hints = [*self._hints[1 - COSTS :], cost]
         least, silent = min(self._hints), moment - self.told
         if tuples * cost >= TELLING:
@@ -225,14 +228,14 @@ class Level:
         return LevelSnapshot(self.tuples, self.selectivity, self.moment, self.told, *costs)
 
     def restore(self, saved: LevelSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self.tuples, self.selectivity, self.moment = saved.tuples, saved.selectivity, saved.moment
         self.told, self.cost, self._settled = saved.told, saved.cost, saved.settled
         self._costs, self._hints = list(saved.costs), list(saved.hints)
 
 
 class WorkSnapshot(Snapshot, frozen=True):
-    """What an eddy did, without the levels of its modules."""
+    """The work of an eddy, without the levels of its modules."""
 
     moment: int
     slices: int
@@ -246,42 +249,43 @@ class WorkSnapshot(Snapshot, frozen=True):
 
 
 class Work:
-    """What the whole eddy did: rows built, seconds worked, and what a call costs whatever it does."""
+    """The work of a whole eddy: rows built, seconds worked, and the fixed cost of a call."""
 
     def __init__(self) -> None:
         self.moment = 0
-        """Rows built in the slot, those of undone batches too: it never goes back, or old evidence would grow."""
+        """Rows built in the slot, including those of undone batches. It never goes back: otherwise old evidence would
+        gain weight."""
         self.slices = self.slice_rows = self._slice_end = 0
         """Slices of the input that were taken in, and the rows of the last one."""
         self.seconds = self.building = 0.0
-        """In steps, and in building what they go on with."""
+        """Seconds in steps, and in building their output."""
         self.calls = 0
         self.passed = np.zeros(1, np.int64)
-        """Rows that probes looked at and that were too new to match."""
+        """Rows that probes visited and that were too new to match."""
         self.levels: dict[tuple[int, int], Level] = {}
-        """Of each source, probed with which other, and each selection (numbered on from the sources, -1) the module
-        that was used last."""
+        """The module used last, for each source and the other source that it is probed with, and for each selection
+        (whose numbers follow those of the sources) and -1."""
         self.fixed = FIXED
-        """The fixed cost of a call: the least that any call took."""
+        """The fixed cost of a call: the shortest time that any call took."""
 
     def end_slice(self) -> None:
-        """A slice of the input, if there was one, went through."""
+        """Record the end of a slice of the input, if there was one."""
         if self.moment > self._slice_end:
             self.slices += 1
             self.slice_rows, self._slice_end = self.moment - self._slice_end, self.moment
 
     def add(self, seconds: float) -> None:
-        """One call of a module."""
+        """Add one call of a module."""
         self.seconds += seconds
         self.calls += 1
         self.fixed = min(self.fixed, seconds)
 
     def cost(self, tuples: float, seconds: float, calls: float) -> float:
-        """Seconds a tuple, without the fixed cost of calls."""
+        """Seconds per tuple, without the fixed cost of calls."""
         return max(seconds - calls * self.fixed, LEAST_SHARE * seconds) / tuples + TINY
 
     def estimate(self, recent: Recent) -> tuple[float, float]:
-        """(cost, selectivity): seconds a tuple, tuples out for one in."""
+        """(cost, selectivity): seconds per tuple, and tuples out per tuple in."""
         return self.cost(recent.tuples, recent.seconds, recent.calls), recent.produced / recent.tuples
 
     def saved(self) -> WorkSnapshot:
@@ -299,7 +303,7 @@ class Work:
         )
 
     def restore(self, saved: WorkSnapshot) -> None:
-        """Continue from a snapshot."""
+        """Restore from a snapshot."""
         self.moment, self.slices, self.slice_rows = saved.moment, saved.slices, saved.slice_rows
         self._slice_end, self.seconds, self.building = saved.slice_end, saved.seconds, saved.building
         self.calls, self.passed[0], self.fixed = saved.calls, saved.passed, saved.fixed

@@ -1,12 +1,13 @@
-"""Tuples that stand for several, in the eddy of one plan: how they come to be, and what they carry.
+"""Tuples with weights, which stand for several combinations, in the eddy of one plan: how they are made, and what they
+carry.
 
-In flight such a tuple is a tuple like any other, with one component more for each part of it that stands for several:
-its number in the SteM of that part. What joins gave of parts with weights w1, w2, ... stands for w1 * w2 * ...
-combinations; a state of an aggregate over one part is there as often as the others weigh.
+In flight such a tuple is a tuple like any other, with one additional component for each part with a weight: the number
+of the part's tuple in its SteM. A join of parts with weights w1, w2, ... stands for w1 * w2 * ... combinations; the
+state of an aggregate over one part is repeated as often as the weights of the others say.
 
-Where tuples are built into a SteM with weights, those of a packet that are interchangeable (plan/grouped.py) become
-one. While a parallel track runs, tuples with an old row and those without stay apart: the former are the business of
-the running plan, the latter of the track, and both of what they give is added up in the group-by above.
+When tuples are built into a SteM with weights, interchangeable tuples of a packet (plan/grouped.py) become one. While a
+parallel track runs, tuples with an old row and tuples without one stay apart: the running plan outputs the former, the
+track the latter, and the group-by above adds them up.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from eddyline.state.rows import Rows
 
 
 def part_of(stem: int) -> int:
-    """The component that is a tuple of this SteM."""
+    """The component that refers to a tuple of this SteM."""
     return ~stem
 
 
 class Weights:
-    """The weights of the tuples of one plan."""
+    """Computes and looks up the weights of the tuples of one plan."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class Weights:
         errors: ErrorCount,
         old: OldRows | None,
     ) -> None:
-        """`old` tells rows apart while a parallel track runs."""
+        """`old` distinguishes old rows from new ones while a parallel track runs."""
         group = plan.query.group
         assert group is not None and group.slide is not None
         self._plan, self._rows, self._gather, self._errors, self._slide = plan, rows, gather, errors, group.slide
@@ -54,7 +55,7 @@ class Weights:
         self._accumulators = [accumulator(a) for a in group.aggregates]
 
     def looked_up(self, packet: Packet) -> Packet:
-        """The same tuples, with what they carry in place of the parts that stand for several."""
+        """The same tuples, with their carried columns in place of the parts with weights."""
         parts = [self._carried(~part, rows) for part, rows in packet.rows.items() if part < SAMPLE]
         if not parts:
             return packet
@@ -73,8 +74,9 @@ class Weights:
         return store.gather(rows)
 
     def combined(self, stem: int, packet: Packet) -> Packet:
-        """What is built into a SteM with weights: for the tuples of each group one, with what they carry together. If
-        the packet is taken in parts, a group may have a tuple of each: as if they had come one after the other."""
+        """The tuples to build into a SteM with weights: one for each group, with the weights and states of its tuples
+        combined. If the packet is processed in parts, a group may have one tuple for each part, as if the parts were
+        packets."""
         return merged(list(in_parts(packet, lambda some: self._combined(stem, some))))
 
     def _combined(self, stem: int, packet: Packet) -> Packet:
@@ -99,7 +101,7 @@ class Weights:
         return Packet(some.rows, some.signature, some.numbers, count, Carried(total, together))
 
     def _key(self, of: Grouped, packet: Packet, values: dict[Expr, pa.Array]) -> list[pa.Array | Ids]:
-        """What tells tuples apart."""
+        """The columns that distinguish tuples."""
         bases, rows, size = self._rows, packet.rows, packet.size
         key: list[pa.Array | Ids] = [*boundaries(self._plan.query, self._slide, bases, rows, size)]
         key += [bases[source].times.values[rows[source]] for source in of.times]
@@ -113,7 +115,7 @@ class Weights:
 
 
 def _as_it_is(array: pa.Array) -> pa.Array:
-    """Values to be told apart whatever is computed of them, -0.0 from 0.0 too."""
+    """Values in a form in which all differences count, also between -0.0 and 0.0."""
     array = decoded(array)
     if pa.types.is_floating(array.type):
         return array.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[array.type.bit_width])

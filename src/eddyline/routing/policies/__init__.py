@@ -1,1 +1,1 @@
-"""Routing policies: each remakes the decision of an entry of the routing arrays, in its own way."""
+"""Routing policies: each decides in its own way which step an entry of the routing arrays takes."""

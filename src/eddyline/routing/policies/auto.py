@@ -1,18 +1,19 @@
-"""Auto: the order of everything that is left to do that costs least, judged on a profile and kept up with the traffic.
+"""Auto: takes the cheapest order of all steps that are left, judged by a profile and kept up to date by the traffic.
 
-Where tuples first have a choice (a *fork*) a few of them are shown to every step, whatever the route: the profile of
-the fork. It knows how steps go together, so correlated predicates do not fool it. What it lacks in size the traffic
-has: the selectivities measured on the current route are believed, and the profile only says what they do not (see
-kernels/orders.py). Costs, and the selectivities of steps that become possible only later, are those of the modules.
-The cheapest order is found among all of them, or by rank where they are many. Signatures further on take the profile of
-their fork, as far as tuples of it came through the same steps.
+Where tuples first have a choice (a *fork*), a few of them are shown to every step, whatever the route: this is the
+profile of the fork. It shows correlations between steps, so correlated predicates do not mislead it. The profile is
+small, but the traffic is large: selectivities measured on the current route are believed, and the profile tells only
+what they do not (see kernels/orders.py). Costs, and the selectivities of steps that become possible only later, are
+those of the modules. The cheapest order is found among all orders, or by rank if there are many. Later signatures use
+the profile of their fork, as far as tuples of the profile came through the same steps.
 
-An order is left for one that is cheaper by a margin and by some standard errors; both are judged on the same samples,
-so what one gains over the other is known better than what either costs. What calls cost is noise too: when all is calm,
-an order must be found to be the cheapest twice. What samples cost is kept below `explore`, a
-share of all the work, and thinking below another. While nothing changes samples become rare and count for long; when a
-step on the route does something clearly different than before, they become frequent again, old ones fade fast, and
-packets are made smaller, down to a size that still shares the fixed cost of a call, so that a new order is soon taken.
+An order is left for one that is cheaper by a margin and by some standard errors. Both are judged on the same samples,
+so the difference between them is known better than the cost of either. Measured costs of calls are noisy, too: when all
+is calm, an order must be found cheapest twice. The cost of samples is kept below `explore`, a share of all the work,
+and the cost of decisions below another share. While nothing changes, samples become rare and count for a long time.
+When a step on the route does something clearly different than before, samples become frequent again, old ones fade
+fast, and packets become smaller, down to a size that still spreads the fixed cost of a call, so that a new order is
+taken soon.
 """
 
 from __future__ import annotations
@@ -33,36 +34,39 @@ from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
 from eddyline.routing.statistics import FRESH, SOME, TINY, Work
 
 MARGIN, CALM_MARGIN = 0.01, 0.05
-"""An order is left for one that is cheaper by this share, while things change or when all is calm."""
+"""An order is left for one that is cheaper by this share: MARGIN while things change, CALM_MARGIN when all is calm."""
 
 FEW, MANY = 16, 256
-"""The fewest samples to judge by, and the most taken at a time: as many as cost about as much as taking them."""
+"""The fewest samples to judge by, and the most taken at a time. Up to MANY, so many are taken that their work costs
+about as much as the calls."""
 
 CALM_EXPLORE = 0.25
-"""The share of what may be spent on samples that is spent when all is calm."""
+"""The share of the budget for samples that is spent when all is calm."""
 
 CALL, SHARE, CALM_SHARE, SMALLEST = 4e-5, 0.1, 0.02, 1024
-"""How small packets are made: the fixed seconds of a call may be this share of its time, now or when all is calm."""
+"""Bounds on small packets: the fixed cost of a call, CALL seconds, may be this SHARE of its time (CALM_SHARE when all
+is calm), and a packet has at least SMALLEST tuples."""
 
 EVIDENCE = 200.0
-"""Tuples on the route below which what they say about a step is not believed."""
+"""The fewest tuples on the route whose selectivity for a step is believed."""
 
 ALIKE = 0.8
-"""A sample is small, so what its calls cost whatever they do matters: this share of the quickest is taken for that, up
-to two times CALL."""
+"""A sample is small, so the fixed cost of its calls matters: this share of the quickest call's time is taken for the
+fixed cost, at most twice CALL."""
 
 GRACE = 0.001
-"""Seconds that samples and thinking may take before there is much work to compare with."""
+"""Seconds that samples and decisions may take before there is much work to compare with."""
 
 THINK = 0.12
-"""The share of the time that may be spent on thinking."""
+"""The share of the time that may be spent on decisions."""
 
 MOST = 60
-"""Sources and selections together beyond which the order of the plan is kept: sets of them are bits of an integer."""
+"""The most sources and selections together for which orders are searched: sets of them are bits of an integer. Beyond
+it the order of the plan is kept."""
 
 
 class Auto(Policy):
-    """Chooses by the cheapest order; samples within a budget."""
+    """Takes the cheapest order, and samples within a budget."""
 
     def __init__(
         self,
@@ -139,7 +143,7 @@ class Auto(Policy):
             note.order, note.value = found, best
 
     def _written(self, entry: Entry, note: Note) -> list[int]:
-        """The order of the plan, to begin with."""
+        """The order of the plan, as the first order."""
         at, order = entry, []
         while at is entry or not at.whole:
             order.append(note.modules.index(at.steps[0].bit))
@@ -147,7 +151,7 @@ class Auto(Policy):
         return order
 
     def _route(self, entry: Entry, fork: Fork) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The sampled steps on the current route, and their selectivities as the traffic has them."""
+        """The sampled steps on the current route, and their selectivities in the traffic."""
         route, selectivities = [], []
         at: Entry | None = entry
         while at is not None and at.chosen is not None and (at is entry or not at.whole):
@@ -161,7 +165,7 @@ class Auto(Policy):
         return np.array(route, np.int64), np.array(selectivities, np.float64)
 
     def _lead(self, entry: Entry, note: Note) -> None:
-        """Every entry that the order goes through takes its next step."""
+        """Let every entry on the way of the order take its next step."""
         if not note.order:
             entry.chosen = entry.chosen or entry.steps[0]
             return
@@ -174,7 +178,7 @@ class Auto(Policy):
                 further.follows = moment
 
     def _path(self, entry: Entry, note: Note) -> list[tuple[Entry, Traffic, Note | None]]:
-        """The entries on the way, the step to take there, and what is known about the entry after it."""
+        """The entries on the way, the step to take at each, and the note on the entry after it."""
         at, path = entry, []
         for place in note.order:
             steps = [t for t in at.steps if t.bit == note.modules[place]]
@@ -189,7 +193,7 @@ class Auto(Policy):
     # Sampling
 
     def sample(self, entry: Entry, size: int) -> int:
-        """Tuples of a fork, if it is time and there is something left to spend."""
+        """How many tuples of a fork to sample; 0 if it is not time or the budget is spent."""
         if len(entry.steps) < 2 or self._many:
             return 0
         fork, work = self._forks.note(entry).fork, self._work
@@ -212,7 +216,7 @@ class Auto(Policy):
         return samples if fork.profile.size else min(samples, SOME)
 
     def late(self, entry: Entry) -> frozenset[int]:
-        """Selections that, as is well known, alone cost more than the whole route: no order begins with them."""
+        """Selections that are known to cost more, alone, than the whole route: no good order begins with them."""
         note, late, moment = self._forks.note(entry), set(), self._work.moment
         for number, traffic in enumerate(entry.steps):
             dear = traffic.module.cost > note.value > 0.0 and moment - traffic.module.told <= FRESH
@@ -221,7 +225,7 @@ class Auto(Policy):
         return frozenset(late)
 
     def learn(self, entry: Entry, counts: NDArray[np.float64], seconds: NDArray[np.float64]) -> None:
-        """Into the profile."""
+        """Add a sample to the profile."""
         note = entry.note
         assert isinstance(note, Note)
         fork, moment = note.fork, self._work.moment
@@ -229,13 +233,13 @@ class Auto(Policy):
         rows = len(counts) - unseen.sum(axis=0)
         for column, traffic in enumerate(entry.steps):
             module, is_selection, made = traffic.module, fork.is_selection[column], counts[:, column]
-            if rows[column] and (is_selection or not module.tuples):  # caches make samples of probes seem dear
+            if rows[column] and (is_selection or not module.tuples):  # caches make samples of probes seem expensive
                 alike = seconds[(fork.is_selection == is_selection) & (rows > 0)]
                 units = rows[column] + (0 if is_selection else made.sum())
                 cost = (seconds[column] - min(ALIKE * alike.min(), 2.0 * CALL)) / units
                 if module.hint(int(rows[column]), float(cost), moment) and is_selection:
                     self.surprised(entry)
-            if not module.tuples:  # no packet has told anything yet
+            if not module.tuples:  # no packet has told anything about it yet
                 self._work.levels.setdefault((traffic.bit, traffic.partner), module)
                 module.selectivity = float(np.nanmean(made)) if rows[column] else GUESS_SELECTIVITY
             if rows[column] < len(counts):
@@ -243,17 +247,17 @@ class Auto(Policy):
                 made[others] = self._random.random(len(counts) - rows[column]) < module.selectivity
         fork.profile.add(counts, moment)
         fork.news += 1
-        fork.took = min(float(seconds.sum()), max(GRACE, 4.0 * fork.expected))  # compiling does not count
+        fork.took = min(float(seconds.sum()), max(GRACE, 4.0 * fork.expected))  # compilation does not count
         self._spent += fork.took
         entry.left = 0
 
     def surprised(self, entry: Entry) -> None:
-        """Sample often again, and forget fast."""
+        """Record a surprise: sample often again, and let samples fade fast."""
         if isinstance(entry.note, Note):
             entry.note.fork.surprise(self._work.moment)
 
     def about(self, entry: Entry) -> int | None:
-        """Packets of a fork no larger than pays, so that an order can be changed soon."""
+        """The packet size of a fork: small, so that its order can change soon, but not so small that calls dominate."""
         note = entry.note
         if not isinstance(note, Note) or note.fork.entry is not entry or entry.chosen is None:
             return None
@@ -263,7 +267,7 @@ class Auto(Policy):
     # Handing over
 
     def saved(self) -> Learned:
-        """The profiles, the orders decided, and what was spent."""
+        """A snapshot for another process: the profiles, the decided orders, and the time spent."""
         now, notes = self._clock(), [(e.signature, e.note) for e in self._routes.entries.values()]
         return Learned(
             spent=self._spent,
@@ -274,7 +278,8 @@ class Auto(Policy):
         )
 
     def restore(self, saved: Learned | None) -> None:
-        """Forks come back in the order in which they were made, so each is one again."""
+        """Restore from a snapshot. Forks are restored in the order in which they were found, so each is a fork
+        again."""
         if saved is None:
             return
         now = self._clock()

@@ -1,8 +1,9 @@
-"""Benefit: the step with the most benefit over cost, where the benefit is the value of the partial results it makes.
+"""Benefit: takes the step with the most benefit over cost. The benefit is the value of the partial results that it
+makes.
 
-A partial result is worth the share of the sources it already has: it is not an answer yet, but it can become one. So
-tuples are sent where they soonest grow into answers, which is good for seeing answers early, not for the total work:
-a step that multiplies tuples looks beneficial. A step without fresh evidence is taken at the next decision.
+The value of a partial result is the share of the sources that it has: it is not an answer yet, but it can become one.
+So tuples go where they soonest grow into answers. This is good for early answers, not for the total work: a step that
+multiplies tuples looks beneficial. A step without fresh evidence is taken at the next decision.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ class Benefit(Rank):
     """The step with the most value made per second."""
 
     def rank(self, traffic: Traffic) -> float:
-        """Value over cost, negative because less is better. The share of the sources is a factor of all: it is left
+        """Value over cost, negative because less is better. The number of sources is a constant factor and is left
         out."""
         cost, selectivity = self._work.estimate(traffic.recent)
         return -selectivity * traffic.after[0].bit_count() / cost

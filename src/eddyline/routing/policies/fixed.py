@@ -1,10 +1,12 @@
-"""Fixed: a static plan. Selections as soon as they can be evaluated, in the order they are written; then the order that
-the optimizer found best for its operator, or sources in the order of FROM where nobody has said anything.
+"""Fixed: a static plan. First come selections, as soon as they can be evaluated, in the order in which they are
+written. Then come probes in the order that the optimizer found best for the operator; without one, in the order of
+FROM.
 
-An order is told for each child that may start, and tuples do not know who started them. That does not matter: what is
-best after some children were reached is the same for all who reached them (see optimizer/best_ordering.py), so the
-first order that begins with these children tells the next one. Where none does, because ties were broken in another
-way or a step that an order has is not allowed, the next that is missing is taken.
+The optimizer gives an order for each child that may start, and tuples do not know which child started them. That does
+not matter: once some children are reached, the best continuation is the same whichever of them started (see
+optimizer/best_ordering.py). So the first order that begins with the reached children gives the next one. If no order
+does, because ties were broken differently or a step of an order is not allowed, the next missing child of the first
+order is taken.
 """
 
 from __future__ import annotations
@@ -19,20 +21,20 @@ from eddyline.routing.routing_arrays import Entry, Traffic
 
 
 class Fixed(Policy):
-    """The first step, in the order that was said."""
+    """Takes the first step of the given order."""
 
     def __init__(self) -> None:
         self._orders: dict[int, list[tuple[int, ...]]] = {}
-        """By span of an operator, all of its children in the orders in which they may be reached."""
+        """For the span of each operator: all its children, in the orders in which they may be reached."""
 
     def follow(self, orderings: Mapping[tuple[int, int], tuple[int, ...]]) -> None:
-        """Take these orders from now on."""
+        """Use these orders from now on."""
         self._orders = {}
         for (operator, start), order in orderings.items():
             self._orders.setdefault(operator, []).append((start, *order))
 
     def decide(self, entry: Entry) -> Traffic:
-        """The first."""
+        """The first allowed step of the order."""
         first, span = entry.steps[0], entry.signature[0]
         inside = [operator for operator in self._orders if not span & ~operator and span != operator]
         if not inside or not isinstance(first.step, Probe):

@@ -1,4 +1,4 @@
-"""What a policy learned beside the traffic, for another process: samples, and the orders that it decided."""
+"""The snapshot of a policy for another process: samples, and the orders that it decided."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eddyline.routing.profile import ProfileSnapshot
 
 
 class ForkSnapshot(Snapshot, frozen=True):
-    """A fork, and when it was sampled."""
+    """A fork, and the time of its last sample."""
 
     signature: Signature
     profile: ProfileSnapshot
@@ -16,7 +16,7 @@ class ForkSnapshot(Snapshot, frozen=True):
     news: int
     sampled: int
     ago: float
-    """Seconds since it was last sampled: the clock of another process may tell another time."""
+    """Seconds since the last sample: clocks of two processes cannot be compared."""
     expected: float
     took: float
     every: float
@@ -33,12 +33,12 @@ class NoteSnapshot(Snapshot, frozen=True):
 
 
 class Learned(Snapshot, frozen=True):
-    """All that the policy `auto` learned."""
+    """Everything that the policy `auto` learned."""
 
     spent: float
     thought: float
     worked: float
     """Seconds since it began."""
     forks: tuple[ForkSnapshot, ...]
-    """In the order in which they were found."""
+    """The forks in the order in which they were found."""
     notes: tuple[NoteSnapshot, ...]

@@ -1,7 +1,8 @@
-"""Lottery: a module holds a ticket for every tuple it took in and gives one back for every tuple it put out.
+"""Lottery: a module gets a ticket for every tuple that it takes in, and returns one for every tuple that it puts out.
 
 So modules that consume much and produce little hold most tickets and win most draws. Costs do not count, and tickets
-fade with the evidence. Every module keeps FEWEST tickets, or one that once produced much would never be tried again.
+fade with the evidence. Every module keeps at least FEWEST tickets: otherwise a module that once produced much would
+never be tried again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,6 @@ class Lottery(Policy):
         self._random = random.Random(seed)
 
     def decide(self, entry: Entry) -> Traffic:
-        """The winner."""
+        """The step that wins the draw."""
         tickets = [max(t.module.tuples * (1.0 - t.module.selectivity), FEWEST) for t in entry.steps]
         return self._random.choices(entry.steps, tickets)[0]

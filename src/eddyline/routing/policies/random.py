@@ -1,4 +1,4 @@
-"""Random: any step, drawn anew at every decision."""
+"""Random: draws a step at every decision."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from eddyline.routing.routing_arrays import Entry, Traffic
 
 
 class Random(Policy):
-    """Any step."""
+    """Draws any allowed step."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
     def decide(self, entry: Entry) -> Traffic:
-        """Any."""
+        """A random step."""
         return entry.steps[self._random.randrange(len(entry.steps))]

@@ -1,7 +1,7 @@
-"""Rank: the step with the least (selectivity - 1) / cost, both measured for the tuples of this signature.
+"""Rank: takes the step with the least (selectivity - 1) / cost, both measured for the tuples of this signature.
 
 For independent selections this order is optimal. With selectivities per signature it is the greedy order by conditional
-selectivity, which correlated predicates do not fool; for joins whose fan-outs depend on each other it sees only one
+selectivity, so correlated predicates do not mislead it. For joins whose fan-outs depend on each other it sees only one
 step ahead. A step without fresh evidence is taken at the next decision, to get some.
 """
 
@@ -16,19 +16,19 @@ LEAST_EVIDENCE = 32.0
 
 
 class Rank(Policy):
-    """The step with the least rank."""
+    """Takes the step with the least rank."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
 
     def decide(self, entry: Entry) -> Traffic:
-        """The first that is not measured, or the one of least rank."""
+        """The first step that is not measured, or the one with the least rank."""
         for traffic in entry.steps:
             if traffic.recent.weight(self._work) < LEAST_EVIDENCE:
                 return traffic
         return min(entry.steps, key=self.rank)
 
     def rank(self, traffic: Traffic) -> float:
-        """The less the better."""
+        """The rank of a step; less is better."""
         cost, selectivity = self._work.estimate(traffic.recent)
         return (selectivity - 1.0) / cost

@@ -1,6 +1,6 @@
-"""The step that builds tuples into an intermediate SteM: what an operator gives, for the operator above it.
+"""The step that builds tuples into an intermediate SteM: the output of an operator, for the operator above it.
 
-Nobody probes that SteM meanwhile: the tuples come from probes of the operator below.
+The SteM is not probed meanwhile: the tuples come from probes in the operator below.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from eddyline.state.view import View
 
 
 class MaterialiseStep:
-    """Builds into SteMs; it never builds into a view, whose rows are another eddy's."""
+    """Builds tuples into SteMs. It never builds into a view, whose rows another eddy builds."""
 
     def __init__(self, stems: Sequence[SteM | View], rows: Sequence[Rows], weights: Weights | None) -> None:
         self._stems = {number: stem for number, stem in enumerate(stems) if isinstance(stem, SteM)}
         self._rows, self._weights = rows, weights
 
     def into(self, target: int, packet: Packet, number: int) -> Packet:
-        """The tuples as they start in the operator above, after the slot has built `number` tuples. Tuples that are
-        interchangeable become one if the SteM has weights, so there may be fewer."""
+        """Build tuples after the slot has built `number` tuples; returns them as they start in the operator above. If
+        the SteM has weights, interchangeable tuples become one, so there may be fewer."""
         stem = self._stems[target]
         carries = stem.rows.carried is not None
         if self._weights is not None and carries:

@@ -1,8 +1,8 @@
-"""The step of a probe: each tuple of a packet finds its matches in one SteM, and becomes one tuple for each of them.
+"""The probe step: each tuple of a packet finds its matches in one SteM, and becomes one tuple for each match.
 
-A match is a row that was built before the tuple started, has not expired, and lies within the tuple's interval of time.
-Then everything that the probe decides is verified: keys of which only hashes were compared, predicates that are now
-complete, ROWS windows. The results come in pieces of at most LARGEST tuples.
+A match is a row that was built before the tuple started, has not expired, and lies within the tuple's time interval.
+Then everything that the probe decides is verified: keys that were compared only by hash, predicates that are now
+complete, and ROWS windows. The results come in pieces of at most LARGEST tuples.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 class ProbeStep:
-    """Reads SteMs through their probers."""
+    """Probes SteMs through their probers."""
 
     def __init__(
         self,
@@ -40,12 +40,12 @@ class ProbeStep:
         passed: NDArray[np.int64],
         check: bool,
     ) -> None:
-        """`passed[0]` counts the rows that were looked at and were too new; `check` verifies every match."""
+        """`passed[0]` counts the rows that were visited and were too new; `check` verifies every match."""
         self._probers, self._rows = probers, [prober.rows for prober in probers]
         self._payload, self._windows, self._passed, self._check = payload, windows, passed, check
 
     def pieces(self, traffic: Traffic, step: Probe, packet: Packet, errors: ErrorCount) -> Iterator[Packet]:
-        """The tuples of a packet, each with a match."""
+        """The tuples of a packet, each joined with a match."""
         prober = self._probers[step.target]
         before = prober.rows_before(packet.numbers)
         if before.max() <= prober.min_live:
@@ -73,7 +73,7 @@ class ProbeStep:
         return prober.probe_all(packet.size, limits)
 
     def _joined(self, traffic: Traffic, step: Probe, packet: Packet, tuples: RowNumbers, rows: RowNumbers) -> Packet:
-        """Matches of an intermediate SteM whose components live, and are all within the bounds of time."""
+        """The matches in an intermediate SteM whose components are live and all within the bounds of time."""
         prober = self._probers[step.target]
         live = prober.live(rows, self._probers)
         if not live.all():
@@ -89,7 +89,7 @@ class ProbeStep:
         return joined.kept(keep)
 
     def _interval(self, within: tuple[tuple[int, int, int], ...], packet: Packet) -> tuple[RowNumbers, RowNumbers]:
-        """When a match may have happened, for each tuple."""
+        """The time interval of matches, for each tuple."""
         if not within:
             return NO_BOUND, NO_BOUND
         low, high, first = np.empty(packet.size, np.int64), np.empty(packet.size, np.int64), True
@@ -99,7 +99,7 @@ class ProbeStep:
         return low, high
 
     def _key_range(self, access: RangeAccess, packet: Packet) -> tuple[RowNumbers, RowNumbers]:
-        """Between which order keys a match must lie, both included; a strict limit is the next integer."""
+        """The range of order keys of matches, both ends included; a strict bound becomes the next integer."""
         least, most = np.full(packet.size, _LEAST), np.full(packet.size, _MOST)
         nothing = np.zeros(packet.size, np.bool_)
         for op, partner, key, offset in access.limits:
@@ -108,7 +108,7 @@ class ProbeStep:
             shifted = codes + shift
             beyond = (shifted < codes) != (shift < 0) if shift else nothing
             upper = op in ("<", "<=")
-            if upper == (shift < 0):  # past the end of the integers on the side that leaves nothing
+            if upper == (shift < 0):  # beyond the range of integers, on the side where nothing can match
                 nothing = nothing | beyond
                 shifted[beyond] = codes[beyond]
             else:
@@ -118,7 +118,7 @@ class ProbeStep:
         return least, most
 
     def _verified(self, step: Probe, packet: Packet, errors: ErrorCount) -> Packet:
-        """The matches for which everything holds that this probe decides."""
+        """The matches that satisfy everything that this probe decides."""
         for e in step.equalities:
             left, right, rows = self._rows[e.left], self._rows[e.right], packet.rows
             packet = packet.kept(left.same_key(e.left_expr, rows[e.left], right, e.right_expr, rows[e.right]))

@@ -1,4 +1,4 @@
-"""The step of a selection: tuples for which a user's function says yes go on."""
+"""The selection step: tuples pass if a user function returns true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The step that drops tuples which have left a ROWS window (rows_windows.py says why checking early is allowed)."""
+"""The step that drops tuples that have left a ROWS window (rows_windows.py says why checking early is allowed)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class WindowStep:
         self._rows_windows, self._rows = rows_windows, rows
 
     def within(self, packet: Packet) -> Packet:
-        """The tuples whose components are all in their windows at the time of the newest."""
+        """The tuples whose components are all in their windows at the time of the newest component."""
         times = newest(self._rows, packet.rows, packet.size)
         keep = np.ones(packet.size, np.bool_)
         for source, window in self._rows_windows.items():
