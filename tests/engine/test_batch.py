@@ -1,4 +1,4 @@
-"""Batches on one slot: what is counted, what comes out when, and every type of key and payload."""
+"""Batches on one slot: the counts, when results come out, and every type of key and payload."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_the_end_goes_up_to_the_first_boundary_at_or_after_the_newest_row() -> N
 
 
 def test_the_newest_row_of_any_stream_even_if_it_was_filtered_or_late() -> None:
-    """A row that joins nothing still says how far the query has come."""
+    """A row that joins nothing still moves the watermark."""
     window = "[RANGE 20 MICROSECONDS SLIDE 10 MICROSECONDS]"
     job = Job(f"SELECT COUNT(*) AS n, window_end() AS t FROM a {window}, b {window} WHERE b.k = 0", a="k", b="k")
     job.feed(a=[(5, 0)], b=[(5, 0), (18, 1)])
@@ -216,7 +216,7 @@ def filled(type_: pa.DataType, values: list[object]) -> pa.Array:
 
 @pytest.mark.parametrize("type_", list(KEYS), ids=str)
 def test_keys_of_every_type_also_in_slices(type_: pa.DataType) -> None:
-    """Each value meets itself, NULL meets nothing; the batches are parts of larger ones."""
+    """Each value matches itself, and NULL matches nothing; the batches are slices of larger ones."""
     columns = pa.schema([("ts", TIME), ("k", type_), ("n", pa.int64())])
     values = KEYS[type_]
 
@@ -269,7 +269,7 @@ def test_payload_of_nested_types_goes_through_joins_and_filters() -> None:
 
 @pytest.mark.parametrize("type_", [pa.string_view(), pa.binary_view()], ids=str)
 def test_views_go_through_filters(type_: pa.DataType) -> None:
-    """Polars hands out string views."""
+    """Polars passes string views."""
     columns = pa.schema([("ts", TIME), ("k", pa.int64()), ("s", type_)])
     batch = pa.record_batch(
         [pa.array([1, 2], TIME), pa.array([1, 2]), pa.array([b"a", b"b"]).cast(type_)], schema=columns
@@ -330,7 +330,7 @@ def test_the_same_rows_in_every_order_and_cut() -> None:
 
 
 def test_times_at_the_ends_of_the_range() -> None:
-    """2**60 microseconds either way are readable; sums with windows of ten thousand years do not overflow."""
+    """2**60 microseconds in either direction are readable; sums with windows of ten thousand years do not overflow."""
     far = 2**60
     for window in ("RANGE 3660000 DAYS", "RANGE 0 MICROSECONDS", "UNBOUNDED"):
         job = Job(f"SELECT a.k, b.k AS j FROM a [{window}], b [{window}]", a="k", b="k")

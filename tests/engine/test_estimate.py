@@ -1,4 +1,4 @@
-"""What slots believe, put together and shown: sums, means weighed by tuples, one text for each plan."""
+"""Estimates of slots, merged and displayed: sums, means weighted by tuples, one text for each plan."""
 
 from __future__ import annotations
 

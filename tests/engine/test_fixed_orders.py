@@ -1,5 +1,6 @@
-"""With `router=fixed` tuples take sources as written until the optimizer knows better, and then its orders; the rows
-are the same. Over the data of test_planner.py, where b meets hardly any a and many c: written the other way round."""
+"""With `router=fixed`, tuples probe sources in the written order until the optimizer has a better one; the results are
+the same. The data is that of test_planner.py, where b matches hardly any a and many c; the query is written the other
+way round."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tests.engine.test_planner import BATCH, COLUMNS, RATES, SECOND, W, batches,
 from tests.support.jobs import Row, bound, tuples
 
 C, B, A = 1, 2, 4
-"""Spans, in the order of FROM."""
+"""The spans of the sources, in the order of FROM."""
 
 
 @cache
@@ -32,7 +33,7 @@ FIXED = Tuning(optimizer=OptimizerTuning(costs=DEFAULTS))
 
 
 def asked_first(engine: BatchEngine) -> dict[int, int]:
-    """How many rows of b were first shown to c, and to a."""
+    """How many rows of b probed c first, and how many probed a first."""
     entry = engine.slot.executor.eddy.routes.entries[B, 0]
     return {traffic.after[0] ^ B: traffic.tuples for traffic in entry.steps}
 
@@ -46,7 +47,7 @@ def run(**settings: object) -> tuple[list[Row], list[dict[int, int]], BatchEngin
 
 
 def test_the_orders_of_the_optimizer_from_its_first_look_on() -> None:
-    """mjoin-init keeps the multi-way join where there is no limit."""
+    """mjoin-init keeps the multi-way join if there is no limit."""
     rows, asked, engine = run(optimizer="mjoin-init", check=True, reroute_every=1)
     assert rows == list(expected()) and engine.slot.executor.plan.text == "(c b a)"
     changed = next(n for n, counts in enumerate(asked) if counts[A])

@@ -93,7 +93,7 @@ def expected(
     upto: int,
     having: str = "true",
 ) -> list[dict[str, Any]]:
-    """What DuckDB says, from T = 0 on."""
+    """The results of DuckDB, from T = 0 on."""
     assert query.group is not None
     slide = query.group.slide
     keys = [f"{k.name} AS k{i}" for i, k in enumerate(query.group.keys) if isinstance(k, SourceColumn)]
@@ -112,7 +112,7 @@ def expected(
 
 
 def keyed(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Rows by boundary and key; a repeated one fails here."""
+    """Rows by boundary and key; fails if a key is repeated."""
     result: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         key = tuple("NaN" if v != v else v for n, v in row.items() if not n.startswith("a"))
@@ -152,7 +152,7 @@ def cuts(rng: random.Random, rows: int, parts: int) -> Iterator[tuple[int, int]]
 def run_streaming(
     query: BoundQuery, columns: dict[str, pa.Array], first: np.ndarray, last: np.ndarray, upto: int, rng: random.Random
 ) -> list[dict[str, Any]]:
-    """In batches by `first`, emitting all that is complete, with batches that are undone and done again."""
+    """Adds combinations in batches by `first`, emits all complete boundaries, and undoes and repeats some batches."""
     grouping = Grouping(query, ErrorCount())
     result: list[dict[str, Any]] = []
     for start, stop in cuts(rng, len(first), 7):
@@ -285,7 +285,7 @@ def test_unbounded_cells_collapse_and_chunks_do_not_show(monkeypatch: pytest.Mon
     grouping = Grouping(query, ErrorCount())
     grouping.add(env_of(columns, 0, 500), 500, first, last)
     grouping.emit(110 * SLIDE)
-    assert grouping.rows == 6  # one for each value of i8 and NULL, all with last = never
+    assert grouping.rows == 6  # one cell for each value of i8 and for NULL, all with last = never
 
 
 @pytest.mark.parametrize("few", [0, 50, 10**9])

@@ -1,4 +1,4 @@
-"""Rows wait for the watermark and leave sorted, instant by instant."""
+"""Rows wait for the watermark and leave sorted; rows of the same time leave together."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_rows_at_the_watermark_wait() -> None:
 
 
 def test_ties_are_broken_by_the_values_used() -> None:
-    """NULL is last, NaN before it, -0.0 and 0.0 are the same value: the next column decides."""
+    """NULL is last, NaN before it; -0.0 and 0.0 are the same value, so the next column decides."""
     order = waiting()
     nan = float("nan")
     add(order, (1, None, "a", 0.0), (1, 2, None, 0.0), (1, 2, "b", nan), (1, 2, "b", None), (1, 2, "a", 1.0))

@@ -1,4 +1,4 @@
-"""The input batch: a fixed size stays, an adaptive one balances what a slice costs anyway with what it wastes."""
+"""The input batch: a fixed size stays; an adaptive one balances the fixed cost of a slice against its waste."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_fixed_size_stays() -> None:
 
 @pytest.mark.parametrize("wanted", [LEAST, 200, 3000, 8192, 30_000, MOST])
 def test_goes_to_the_size_at_which_both_costs_are_equal(wanted: int) -> None:
-    """What a slice wastes grows with the square of its size, what it costs anyway does not grow."""
+    """The waste of a slice grows with the square of its size; its fixed cost does not grow."""
     made, calls = InputBatch(), 10
     assert made.rows == FIRST
     for _ in range(12):
@@ -69,7 +69,7 @@ def test_one_odd_slice_changes_less_than_many() -> None:
 
 
 def slices(job: Job) -> list[list[int]]:
-    """How many rows of each source are built in each slice, from now on."""
+    """The number of rows of each source that are built in each slice, from now on."""
     seen: list[list[int]] = []
     observe, stems, last = job.engine.slot.executor.input_batch.observe, job.engine.slot.executor.stems, [0] * 9
 
@@ -114,7 +114,7 @@ def test_how_many_rows_are_taken_in_at_a_time(settings: Settings, wanted: int) -
 
 
 def test_a_small_window_makes_slices_small_and_no_window_leaves_them_large() -> None:
-    """Rows that are built with a slice are passed over by the probes of that slice: many if all have one key."""
+    """Probes of a slice pass over the rows that were built with the slice: over many if all have one key."""
     for keys, window in ((4, "[RANGE 5 MICROSECONDS]"), (100_000, "")):
         job = Job(f"SELECT COUNT(*) AS n FROM a {window}, b {window} WHERE a.k = b.k", Settings(), a="k", b="k")
         rng, seen = np.random.default_rng(1), slices(job)

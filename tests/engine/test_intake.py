@@ -1,4 +1,4 @@
-"""Every row leaves the intake by exactly one door."""
+"""The intake puts every row into exactly one class: used, late or dead."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A slot that chooses plans with marks: it groups early (`+`) and holds selections back (`!`) where that pays, and not
-where it does not; the rows are the same."""
+"""A slot chooses plans with marks: it groups early (`+`) and holds selections back (`!`) where that pays, and only
+there; the results are the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.jobs import TIME, Row, bound, tuples
 
 SECOND = 1_000_000
 CLOCK = ManualClock()
-"""Only user functions take time: costs are those that are known beforehand."""
+"""Only user functions take time, so costs are known beforehand."""
 
 
 FIXED = Tuning(optimizer=OptimizerTuning(costs=DEFAULTS))
@@ -49,7 +49,8 @@ register()
 
 @dataclass(frozen=True)
 class World:
-    """A query, rows per second by stream, how many values each column has, seconds of a batch and of all."""
+    """A query, the rows per second of each stream, the number of values of each column, the seconds of a batch and of
+    the run."""
 
     select: str
     rates: Mapping[str, int]
@@ -122,7 +123,7 @@ def test_a_source_of_two_is_grouped_alone(values: int, wanted: bool) -> None:
 
 
 def test_what_is_observed_is_of_combinations() -> None:
-    """Selectivities are the same whether tuples stand for one combination or for many."""
+    """Selectivities are the same whether a tuple stands for one combination or for many."""
     found = []
     for settings in ({}, {"optimizer": "mjoin-init", "migration": "off"}):
         _, shapes, slot = grouped(x=100, k=20).run(**settings)
@@ -151,7 +152,7 @@ SELECTED = (
 
 @pytest.mark.parametrize(("function", "wanted"), [("marked_dear", True), ("marked_cheap", False)])
 def test_a_dear_selection_is_held_back_where_the_next_join_keeps_little(function: str, wanted: bool) -> None:
-    """A row of a finds one in b, and few of these pairs find one in c; one of fifteen passes."""
+    """A row of a matches one row of b, and few of these pairs match a row of c; one in fifteen passes the selection."""
     values = {"a": {"x": 20_000, "v": 1000}, "b": {"x": 20_000, "k": 6000, "v": 1000}, "c": {"k": 6000, "v": 1000}}
     world = World(SELECTED.format(function), {"a": 400, "b": 3000, "c": 3000}, values, seconds=8.0)
     expected, _, _ = world.run(plan="mjoin")

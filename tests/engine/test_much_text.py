@@ -1,4 +1,4 @@
-"""More text than an Arrow array can hold: the engine cuts packets and results itself. The limits are made small."""
+"""More text than an Arrow array can hold: the engine divides packets and results itself. The tests lower the limits."""
 
 from __future__ import annotations
 

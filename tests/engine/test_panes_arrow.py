@@ -1,4 +1,4 @@
-"""Panes as record batches are the same panes, and rows of several are the cells of all."""
+"""Panes can be written as record batches and read again; rows of several panes are the cells of all."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_panes_come_back(select: str) -> None:
 
 @pytest.mark.parametrize("select", QUERIES)
 def test_the_rows_of_several_groupings_are_merged(select: str) -> None:
-    """What is emitted is the same in whatever pieces it came."""
+    """The emitted rows do not depend on the pieces in which the cells came."""
     (next, rows), (_, others) = filled(select, 1).small_state(), filled(select, 2).small_state()
     assert len(rows) == 1
     job = Job(select, a="k s:string", b="k x s:string")

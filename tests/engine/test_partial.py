@@ -1,4 +1,4 @@
-"""Aggregates of several slots, put together: what one slot would have given."""
+"""Combined aggregates of several slots equal those of one slot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def query_of(select: str) -> BoundQuery:
 
 
 def fed(grouping: Grouping, query: BoundQuery, rows: list[Row]) -> None:
-    """Rows (first, last, k, x, y, s)."""
+    """Add rows (first, last, k, x, y, s)."""
     columns = [SourceColumn(0, n, query.sources[0].stream.schema.field(n).type) for n in ("k", "x", "y", "s")]
     env = {c: pa.array([r[i + 2] for r in rows], c.type) for i, c in enumerate(columns)}
     grouping.add(env, len(rows), *(np.array([r[i] for r in rows], np.int64) for i in (0, 1)))  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ def test_nothing_gives_nothing() -> None:
 
 
 def test_errors_are_those_of_the_whole() -> None:
-    """A sum that two slots can hold and both together cannot is counted where they come together."""
+    """A sum that each of two slots can hold, but not both together, is counted as an error where they are combined."""
     query = query_of("SELECT SUM(CAST(x AS DECIMAL(38, 0)) * 10000000000000000000) AS t, COUNT(*) // 0 AS z FROM a")
     parts, errors, theirs = [], ErrorCount(), ErrorCount()
     for _ in range(2):

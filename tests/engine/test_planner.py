@@ -1,4 +1,5 @@
-"""A slot that chooses its plan: over data where a tree is clearly better it changes once, and gives the same rows."""
+"""A slot chooses its plan: over data for which a tree is clearly better it changes once, and the results are the
+same."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ SECOND, BATCH = 1_000_000, 100_000
 SECONDS = 4
 RATES = {"a": 1000, "b": 1000, "c": 10_000}
 MATCH, KEYS = 100_000, 100
-"""Values of x, by which hardly any row of a and b meet, and of k, by which each row of c finds ten in b."""
+"""MATCH: values of x, so many that hardly any rows of a and b match. KEYS: values of k, so few that each row of c
+matches ten rows of b."""
 W = "[RANGE 1 SECONDS]"
 SELECT = f"SELECT a.v AS p, b.v AS q, c.v AS r FROM a {W}, b {W}, c {W} WHERE a.x = b.x AND b.k = c.k"
 COLUMNS = {"a": "x v", "b": "x k v", "c": "k v"}
@@ -73,7 +75,7 @@ def query() -> BoundQuery:
 
 
 def engine_of(select: BoundQuery | None = None, **settings: object) -> BatchEngine:
-    """Time is counted in looks at the clock, so that nothing depends on the machine."""
+    """The clock counts its readings, so that nothing depends on the machine."""
     ticks = count()
     return BatchEngine(select or query(), Settings(**settings), lambda: next(ticks) * 1e-6, tuning=FIXED)
 
@@ -147,7 +149,7 @@ def test_what_a_migration_took_stands_beside_what_was_predicted(how: str) -> Non
 def test_what_a_batch_takes_is_all_that_the_slot_does_for_it(
     part: type, where: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second each time; batches are a tenth of a second of event time."""
+    """Each call takes a second; batches are a tenth of a second of event time."""
     clock, slow = ManualClock(), getattr(part, where)
     monkeypatch.setattr(part, where, lambda *args: (clock.advance(1.0), slow(*args))[1])
     engine = BatchEngine(query(), Settings(optimizer="mjoin-init"), clock, tuning=FIXED)
@@ -189,7 +191,7 @@ def test_with_migration_off_the_plan_stays() -> None:
 
 
 def test_a_plan_that_turns_out_worse_is_left_again() -> None:
-    """In the tree a look at the clock takes ten times as long."""
+    """While the slot has the tree, a reading of the clock takes ten times as long."""
     clock = ManualClock()
 
     def look() -> float:
@@ -221,7 +223,8 @@ def test_two_sources_have_one_plan() -> None:
 
 
 def test_selectivities_and_rates_are_those_of_the_data() -> None:
-    """Before the change and after it, whatever asks; loading intermediate results is no evidence."""
+    """They are right before and after the change of the plan, whichever plan probes; loading intermediate results is no
+    evidence."""
     for settings in ({"optimizer": "mjoin-init"}, {}):
         engine = engine_of(**settings)
         run(engine)
@@ -284,7 +287,7 @@ def test_a_batch_that_was_wound_back_changes_no_rate() -> None:
 
 
 def run_batch(slot: Slot, number: int, batch: Sequence[tuple[str, pa.RecordBatch]]) -> list[Row]:
-    """One batch of a slot, planned before and committed."""
+    """Run one batch of a slot: plan, process and commit it."""
     slot.replan()
     for name, some in batch:
         slot.feed(name, some)
@@ -296,10 +299,10 @@ def run_batch(slot: Slot, number: int, batch: Sequence[tuple[str, pa.RecordBatch
 
 
 def visited(folder: Path, every: int) -> tuple[list[Row], list[str]]:
-    """The same batches in a slot that is saved and opened again after every so many."""
+    """Run the same batches in a slot that is saved and opened again after every `every` batches."""
     rows: list[Row] = []
     shapes = []
-    settings = Settings(pause_ms=None)  # plans change at once, not when there was time enough
+    settings = Settings(pause_ms=None)  # plans change at once, so the changes do not depend on the time
     slot, planned = open_slot(query(), settings, str(folder), tuning=FIXED), None
     for number, batch in enumerate(batches()):
         if number and number % every == 0:
@@ -358,7 +361,7 @@ def figures(line: str) -> list[float]:
 
 
 def test_what_is_estimated_is_near_what_is_measured() -> None:
-    """Rows held, and tuples of (a b) a second; CPU and bytes are those of the slot."""
+    """Compares held rows and the rate of (a b); CPU and bytes are those of the slot."""
     engine = engine_of()
     run(engine)
     lines = {
@@ -381,7 +384,8 @@ def test_what_is_estimated_is_near_what_is_measured() -> None:
 
 
 def test_selections_are_measured_and_explained() -> None:
-    """A quarter of a passes. The fixed router asks every row; auto would ask the few that join."""
+    """A quarter of a passes. The fixed router evaluates it for every row; auto would evaluate it for the few that
+    join."""
 
     @udf(returns=pa.bool_(), name="planner_quarter")
     def quarter(v: np.ndarray) -> np.ndarray:

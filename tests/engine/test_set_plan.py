@@ -1,4 +1,4 @@
-"""Plans that change between batches change nothing but the plan: not the rows, not what can be undone or handed on."""
+"""A change of the plan between batches changes nothing else: neither the results, nor wind-back, nor snapshots."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from tests.support.slot_steps import Step, run, run_twice
 @pytest.mark.parametrize("router", ["auto", "random"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_rows_are_the_same_whatever_the_plans(name: str, router: str) -> None:
-    """Another plan before each batch, which is run, wound back, and run again."""
+    """The plan changes before each batch, which is run, wound back, and run again."""
     steps, expected = planned(name)
     rng, found, shapes = random.Random(name + router), [], set()
     slot = ready(name, Slot(query(name), options(router=router, packet=rng.choice([None, 1, 3]))))
@@ -86,7 +86,7 @@ def test_a_change_alone_gives_no_row_and_cannot_be_wound_back_to_before_it() -> 
 
 
 def test_what_a_tree_has_is_what_it_would_have_had_from_the_start() -> None:
-    """Live tuples of an intermediate SteM, made at once or as the rows came."""
+    """The live tuples of an intermediate SteM are the same whether they were made at once or as rows arrived."""
     steps, _ = planned("selections")
     tree = "((b c) a)"
     old, new = Slot(query("selections"), options(plan=tree)), Slot(query("selections"), options())
@@ -112,7 +112,7 @@ def test_regions_are_used_again_and_state_does_not_grow() -> None:
         run(slot, step)
         slot.commit(slot.version + 1)
     trees = [random_tree(rng, 4, slot.executor.plan.edges) for _ in range(6)]
-    slot.set_plan(trees[-1])  # so that every round begins alike
+    slot.set_plan(trees[-1])  # so that every round begins in the same state
     used = []
     for _ in range(4):
         for tree in trees:
@@ -123,7 +123,7 @@ def test_regions_are_used_again_and_state_does_not_grow() -> None:
 
 
 def test_an_index_that_is_made_late_does_not_count_what_expired_before() -> None:
-    """However many rows there were: a job must not stop for memory that it does not take."""
+    """Expired rows do not count, however many there were: a job must not stop for memory that it does not use."""
     text = f"SELECT a.x FROM a {W}, b {W}, c {W} WHERE a.k = b.k AND b.x = c.x"
     wide = bound(text, a="k x", b="k x", c="k x")
     slot, rows = Slot(wide, options()), 20_000
@@ -139,7 +139,7 @@ def test_an_index_that_is_made_late_does_not_count_what_expired_before() -> None
 
 
 def test_errors_are_not_counted_again() -> None:
-    """Those of a user function are counted when a row is first looked at, not when tuples are made again."""
+    """Errors of a user function are counted when a row is first evaluated, not when tuples are made again."""
     text = f"SELECT a.x FROM a {W}, b {W}, c {W} WHERE a.k = b.k AND b.k = c.k AND set_plan_fails(a.x)"
     job = Job(text, options(plan="mjoin"), a="k x", b="k x", c="k x")
     job.feed(a=[(1, 1, 1), (2, 1, 2)], b=[(1, 1, 1)])
@@ -153,7 +153,8 @@ def test_errors_are_not_counted_again() -> None:
 
 
 def visit(folder: str, name: str, committed: int, before: str, seed: int, step: Step) -> list[Row]:
-    """What one task does: attach, settle what the last one left, perhaps another plan, one batch, save."""
+    """The work of one task: attach, commit or wind back the batch of the last task, perhaps change the plan, run a
+    batch, save."""
     rng = random.Random(seed)
     slot = ready(name, open_slot(query(name), options(), folder))
     assert slot.version == committed, "the state was lost"
@@ -181,7 +182,7 @@ def other_process() -> Iterator[ProcessPoolExecutor]:
 def test_a_changed_plan_goes_from_process_to_process(
     name: str, other_process: ProcessPoolExecutor, tmp_path: Path
 ) -> None:
-    """Saved before it is committed; then it is committed, or wound back and run again, elsewhere."""
+    """The slot is saved before a commit; another process then commits the batch, or winds it back and runs it again."""
     steps, expected = planned(name)
     rng, folder, found = random.Random(name), str(tmp_path / "slot"), []
     before, committed = "", 0
@@ -232,7 +233,7 @@ def test_aliases_that_are_not_plain_are_attached_to(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["chain", "table", "rows", "slide", "slide of rows", "selections"])
 def test_a_slot_is_made_again_with_another_plan(name: str) -> None:
-    """As from a log: the live rows and the small state of an old slot, and a tree of its own."""
+    """As from a log: a new slot with a plan of its own gets the live rows and the small state of an old slot."""
     steps, expected = planned(name)
     aliases = [s.alias for s in query(name).sources]
     for seed in range(3):
@@ -270,7 +271,7 @@ CREATE STREAM c USING parquet OPTIONS (path 'c') TIMESTAMP BY ts;
 
 @pytest.mark.parametrize("name", ["chain", "slide", "rows", "selections"])
 def test_a_job_goes_on_from_its_checkpoint_with_another_plan(name: str, tmp_path: Path) -> None:
-    """Whatever the plan was when it stopped, and in as many slots as it likes."""
+    """The plan and the number of slots may differ from those of the run before."""
     rng = random.Random(name)
     for stream in "abc":
         (tmp_path / stream).mkdir()
@@ -295,7 +296,7 @@ def test_a_job_goes_on_from_its_checkpoint_with_another_plan(name: str, tmp_path
 
 
 def with_plans(seed: int) -> str | None:
-    """The difference that plans make to a case of the fuzzer, by DuckDB."""
+    """The difference that plans make to the results of a case of the fuzzer, by DuckDB; None if there is none."""
     case, tries = generate(case_seed(seed, 0)), 1
     while len(case.select.sources) < 3:
         case, tries = generate(case_seed(seed, tries)), tries + 1
@@ -310,7 +311,7 @@ def test_random_queries_with_random_plans(seed: int) -> None:
 
 
 def test_planted_a_tuple_that_is_built_too_late_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without their numbers, rows that are made into tuples at a change find each other twice."""
+    """Without their numbers, rows that are joined into tuples at a change match each other twice."""
 
     class Numberless(Builds):
         def before(self, numbers: np.ndarray) -> np.ndarray:

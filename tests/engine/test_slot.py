@@ -1,4 +1,4 @@
-"""One slot: nothing is lost by expiry, nothing is left by wind-back, and state is what may still join."""
+"""One slot: expiry loses no result, wind-back leaves no trace, and the state is exactly what may still join."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def batch_for(job: Job, rng: random.Random, start: int) -> dict[str, list[Row]]:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_expiry_drops_nothing_that_may_still_join(name: str) -> None:
-    """Rows out of order within the lateness, small windows, many batches: the rows are those of the definition."""
+    """Rows are out of order within the lateness, windows are small, and there are many batches: results are those of
+    the definition."""
     for seed in range(4):
         rng, job = random.Random(seed), made(name)
         found = []
@@ -83,7 +84,7 @@ def test_expiry_drops_nothing_that_may_still_join(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_wind_back_at_any_point_leaves_nothing_behind(name: str) -> None:
-    """Before every batch another one is fed, or half of one, or several, and undone."""
+    """Before every batch another batch, half of one, or several batches are fed and undone."""
     for seed, settings in enumerate(SETTINGS):
         rng, job, twin = random.Random(seed), made(name, settings), made(name)
         found, wanted = [], []
@@ -97,7 +98,7 @@ def test_wind_back_at_any_point_leaves_nothing_behind(name: str) -> None:
             wanted += twin.feed(**batch)
             ours, theirs = job.engine.standing, twin.engine.standing
             assert ours.run == theirs.run and ours.watermark == theirs.watermark
-            assert ours.held.rows == theirs.held.rows  # a hash table or a dictionary that grew stays grown
+            assert ours.held.rows == theirs.held.rows  # bytes may differ: a table that grew stays large
             assert ours.peak.rows == theirs.peak.rows
         assert sorted(found + job.end(), key=repr) == sorted(wanted + twin.end(), key=repr) == job.expected()
 
@@ -110,7 +111,7 @@ def undo_something(job: Job, rng: random.Random, start: int) -> None:
     elif doing == "twice":
         job.feed(**batch, commit=False)
         job.feed(**batch_for(job, rng, start + 5), commit=False)
-    elif doing == "feed":  # no advance
+    elif doing == "feed":  # without `advance`
         for name, rows in batch.items():
             job.engine.slot.feed(name, job.needed(name, rows))
     else:
@@ -122,7 +123,7 @@ def undo_something(job: Job, rng: random.Random, start: int) -> None:
 
 @pytest.mark.parametrize("settings", [*SETTINGS, Settings(check=True, packet=1000, input_batch=2)])
 def test_a_batch_that_fails_in_the_middle_leaves_nothing_in_the_queues(settings: Settings) -> None:
-    """A user function that breaks its promise stops the job while tuples wait, and others are on their way."""
+    """A user function that breaks its contract stops the job while some tuples wait and others are in flight."""
     left = [0]
 
     @udf(returns=pa.bool_(), name="slot_breaks")
@@ -156,7 +157,7 @@ def test_a_batch_that_fails_in_the_middle_leaves_nothing_in_the_queues(settings:
         for start in (8, 16):
             found += job.feed(**batch_for(job, rng, start))
         assert sorted(found + job.end(), key=repr) == job.expected()
-    assert failed and (waited or settings.input_batch == 3)  # such small slices are served at once
+    assert failed and (waited or settings.input_batch == 3)  # slices of 3 rows are served at once
 
 
 def test_an_undone_first_batch_leaves_the_tables() -> None:
@@ -226,7 +227,7 @@ def test_never_is_never() -> None:
 
 
 def test_a_long_run_is_flat() -> None:
-    """State, bytes and what the host holds do not grow with what has expired."""
+    """The state, its bytes and the memory of the host do not grow with the number of expired rows."""
     job = Job(
         "SELECT a.x, b.s FROM a [RANGE 3 MILLISECONDS], b [RANGE 3 MILLISECONDS] WHERE a.k = b.k AND a.s = b.s",
         Settings(),

@@ -1,4 +1,4 @@
-"""Several slots: the rows of one, the counts of one, undone as one."""
+"""Several slots have the same results and counts as one, and are undone together."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def counts(job: Job) -> dict[str, Any]:
 @pytest.mark.parametrize("slots", [2, 3, 8])
 @pytest.mark.parametrize("name", SELECTS)
 def test_the_rows_of_one_slot_batch_by_batch(name: str, slots: int) -> None:
-    """In the same batch, with the same counts, also after some of what came was undone."""
+    """Results come in the same batch, with the same counts, also after some batches were undone."""
     rng = random.Random(slots)
     job, twin = job_of(name, slots=slots, groups=rng.choice([7, 256])), job_of(name)
     assert len(job.engine.slots) == slots
@@ -91,7 +91,7 @@ def test_the_rows_of_one_slot_batch_by_batch(name: str, slots: int) -> None:
 
 @pytest.mark.parametrize("name", SELECTS)
 def test_whatever_the_axes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each partitioning that could be chosen for four slots, chosen."""
+    """Tests each partitioning that is possible for four slots."""
     twin = job_of(name)
     rng = random.Random(3)
     batches = [batch_for(twin, rng, start) for start in range(0, 40, 8)]
@@ -107,7 +107,7 @@ def test_whatever_the_axes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", SELECTS)
 def test_work_and_state_are_shared(name: str) -> None:
-    """No slot is given everything that is built, and state that can be divided is not held eight times."""
+    """No slot builds all rows, and state that can be divided is not held eight times."""
     job = job_of(name, slots=8)
     rng = random.Random(1)
     for start in range(0, 64, 8):
@@ -133,7 +133,7 @@ def test_errors_are_counted_as_in_one_slot() -> None:
 
 
 def test_equal_rows_of_a_rows_window_are_interchangeable_across_slots() -> None:
-    """Rows that only differ in what the query does not use: whichever of them is counted first, one slot has both."""
+    """Rows that differ only in columns that the query does not use are in the same slot, whichever is counted first."""
     select = "SELECT a.k, b.x FROM a [ROWS 2], b WHERE a.k <= b.k"
     rows = [(5, 1, n, 0.0, str(n)) for n in range(6)]
     for order in (1, -1):

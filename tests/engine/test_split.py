@@ -1,4 +1,4 @@
-"""The split: every result in one slot, every row counted and logged once, nothing shipped twice."""
+"""The split: every result is made in one slot, every row is counted and logged once, and no row is shipped twice."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def shipments(split: Split, rows: dict[str, list[Row]]) -> list[Shipment]:
 
 
 def built(found: list[Shipment], source: int, stream: str, slots: int) -> list[list[tuple[Any, ...]]]:
-    """By slot, the rows that it builds for a source."""
+    """For each slot, the rows that it builds for a source."""
     by_slot: list[list[tuple[Any, ...]]] = [[] for _ in range(slots)]
     for s in found:
         if s.stream == stream:
@@ -68,7 +68,7 @@ def built(found: list[Shipment], source: int, stream: str, slots: int) -> list[l
 
 
 def results(query: BoundQuery, rows: list[list[Row]]) -> list[tuple[int, ...]]:
-    """The combinations of one row of each source, by number, for which WHERE holds."""
+    """The combinations of one row of each source, by number, that satisfy WHERE."""
     numbers = list(product(*(range(len(r)) for r in rows)))
     env: dict[Expr, pa.Array] = {}
     for source, item in enumerate(query.sources):
@@ -81,11 +81,11 @@ def results(query: BoundQuery, rows: list[list[Row]]) -> list[tuple[int, ...]]:
 @examples(60)
 @given(st.sampled_from(SHAPES), st.sampled_from([2, 3, 4, 8]), st.sampled_from([1, 7, 256]), st.randoms())
 def test_each_result_is_made_in_exactly_one_slot(where: str, slots: int, groups: int, rng: random.Random) -> None:
-    """All components of a combination that WHERE lets through are together in one slot, and in one only."""
+    """All components of a combination that satisfies WHERE are together in exactly one slot."""
     sizes = {name: rng.choice([1.0, 1.0, 50.0]) for name in "abc"}
     split = split_of(f"SELECT a.*, b.*, c.* FROM a, b, c WHERE {where}", slots, groups, **sizes)
     rows = {name: rows_for(rng, 5) for name in "abc"}
-    rows = {name: [(10 * n, *row[1:]) for n, row in enumerate(r)] for name, r in rows.items()}  # all are different
+    rows = {name: [(10 * n, *row[1:]) for n, row in enumerate(r)] for name, r in rows.items()}  # all rows differ
     found = shipments(split, rows)
     times = [[{row[0] for row in r} for r in built(found, i, name, slots)] for i, name in enumerate("abc")]
     at = batch_of(schema(COLUMNS), rows["a"]).column("ts").to_pylist()
@@ -97,7 +97,7 @@ def test_each_result_is_made_in_exactly_one_slot(where: str, slots: int, groups:
 @pytest.mark.parametrize("window", ["", "[ROWS 3]"])
 @pytest.mark.parametrize("where", [*SHAPES, "a.k = o.x", "a.k = o.k AND o.x > 0"])
 def test_a_row_is_shipped_once_to_a_slot_and_logged_once_in_all(where: str, window: str) -> None:
-    """By one that gets it, whatever the cut and the order."""
+    """It is logged by a slot that gets it, whatever the cut and the order."""
     sources = f"a {window}, b, c" if "o." not in where else f"a {window}, a AS o, b"
     rng = random.Random(5)
     rows = {name: [(n, *row[1:]) for n, row in enumerate(rows_for(rng, 60))] for name in "abc" if name in sources}
@@ -114,7 +114,7 @@ def test_a_row_is_shipped_once_to_a_slot_and_logged_once_in_all(where: str, wind
                 assert s.log is not None and s.build is not None
                 times = s.batch.column("ts").cast(pa.int64()).to_pylist()
                 assert len(times) == len(set(times))
-                if not (window and s.stream == "a"):  # nobody gets what no alias of it builds
+                if not (window and s.stream == "a"):  # no slot gets a row that none of its aliases builds
                     wanted = [np.ones(len(times), bool) if w is None else w for w in s.build.values()]
                     assert np.logical_or.reduce(wanted).all()
                 for at, group, here in zip(times, s.log.groups.tolist(), s.log.here.tolist(), strict=True):
@@ -162,7 +162,7 @@ def test_rows_of_a_rows_window_go_everywhere_in_the_same_order() -> None:
 
 
 def test_equal_rows_have_one_owner() -> None:
-    """Also where what lies under a NULL, or the sign of a zero, differs."""
+    """Also if the values under a NULL, or the signs of a zero, differ."""
     split = split_of("SELECT a.k, a.y, a.s FROM a [ROWS 2], b WHERE a.x < b.x", 8, a=100)
     rows = [(1, 1, 1, y, s, str(n)) for n in range(40) for y in (0.0, -0.0) for s in ("p",)]
     assert sorted(map(len, built(shipments(split, {"a": rows}), 0, "a", 8))) == [0] * 7 + [80]

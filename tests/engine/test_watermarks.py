@@ -1,4 +1,4 @@
-"""Watermarks and lateness, to the letter of SEMANTICS.md."""
+"""Watermarks and lateness, exactly as in docs/semantics.md."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_idle_stream_holds_nothing_back_and_the_watermark_never_falls() -> No
         come_back.finish_batch({"b": 9, "c": 13}, ())
         assert come_back.query == 12 and come_back.late_before("b") == 12 and come_back.late_before("c") == 13
         come_back.finish_batch({}, (), quiet="abc")
-        assert come_back.query == 12  # nobody is there to say how far the query is
+        assert come_back.query == 12  # no stream tells how far the query is
         come_back.finish_batch({"a": 20, "b": 16}, ())
         assert come_back.query == 13
 
@@ -85,7 +85,7 @@ def test_an_idle_stream_holds_nothing_back_and_the_watermark_never_falls() -> No
 def test_silence_is_counted_between_the_beginnings_of_batches(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     silence = Silence(["a", "b"], 5.0, clock)
-    clock.advance(100.0)  # whatever went before the first batch does not count
+    clock.advance(100.0)  # time before the first batch does not count
 
     def batch(waited: float, *heard: str, took: float = 0.0, unread: str = "", ended: str = "") -> set[str]:
         clock.advance(waited)
@@ -95,10 +95,10 @@ def test_silence_is_counted_between_the_beginnings_of_batches(caplog: pytest.Log
         return idle
 
     assert batch(0.0, "a", took=4.5) == set()
-    assert batch(0.25, "a", took=60.0) == set()  # rows of b may have come meanwhile
+    assert batch(0.25, "a", took=60.0) == set()  # rows of b may have arrived meanwhile
     assert batch(0.0, "a") == {"b"}
     assert batch(1.0, "b") == set()
-    assert batch(5.0, unread="ab") == set()  # a reader had others to read first
+    assert batch(5.0, unread="ab") == set()  # the reader had other streams to read first
     assert batch(4.0) == set()
     assert batch(1.0) == {"a", "b"}
     assert batch(1.0, ended="a") == {"b"}
@@ -125,7 +125,7 @@ ONE = "SELECT a.k FROM a"
 
 
 def lateness_of(job: Job, *batches: list[int]) -> list[list[int]]:
-    """The times that are late, batch by batch."""
+    """The times of late rows, batch by batch."""
     result = []
     for times in batches:
         job.feed(a=[(t, t) for t in times])
@@ -169,7 +169,7 @@ def test_an_idle_stream_holds_state_back() -> None:
     assert job.engine.held.rows == 10
     assert job.feed(b=[(3, 0)]) == [(0,)]
     job.feed(b=[(92, 0)])
-    assert job.engine.held.rows == 2  # a at 90 may meet a b from 92 on, the b at 92 an a from 90 on
+    assert job.engine.held.rows == 2  # a row of a at 90 may match a b from 92 on, and the b at 92 an a from 90 on
     assert job.feed(b=[(95, 90)]) == [(90,)]
 
 
@@ -180,12 +180,12 @@ def test_with_a_timeout_an_idle_stream_holds_no_state_back() -> None:
     for t in range(0, 100, 10):
         job.feed(a=[(t, t)])
         clock.advance(10.0)
-    assert job.engine.held.rows == 1  # that at 90: the next of b may be of 90, too
+    assert job.engine.held.rows == 1  # the row at 90: the next row of b may be at 90, too
     assert job.feed(b=[(85, 90), (90, 90)]) == [(90,)]
     assert late_rows(job) == [("b", pa.scalar(85, TIME).as_py(), 90)]
     clock.advance(10.0)
     job.feed(a=[(200, 0)])
-    assert job.engine.held.rows == 2  # b is back: it holds that of a at 90 again
+    assert job.engine.held.rows == 2  # b is back: it holds back the row of a at 90 again
 
 
 def test_the_clock_of_one_alias_is_that_of_its_stream() -> None:

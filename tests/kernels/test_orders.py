@@ -176,7 +176,7 @@ def test_a_sample_that_saw_nothing_pass_stays_as_it_is() -> None:
     assert weights.tolist() == [1] * 5
 
 
-def test_the_gain_over_the_order_of_now_and_how_sure_it_is() -> None:
+def test_the_gain_over_the_current_order_and_how_sure_it_is() -> None:
     rng = np.random.default_rng(5)
     for _ in range(40):
         p = problem(rng, 4, True, free=True)

@@ -1,4 +1,5 @@
-"""Group-bys below a join: the same rows, wherever a part of the group-by is done, and while it moves."""
+"""Group-bys below a join: results are the same wherever a part of the group-by is done, and while that place
+changes."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ PUT_TOGETHER = [
     *(("grouped with a table", plan) for plan in ("((a b)+ t)", "((a t)+ b)")),
     ("grouped and selected", "(((a b) c)!+ d)"),
 ]
-"""Where tuples of these few rows become one."""
+"""Queries and plans in which tuples of the few test rows are grouped into one."""
 PLACES = sorted({(name, plan) for name, *plans in PAIRS for plan in plans})
 
 
@@ -49,7 +50,7 @@ def tree(name: str, text: str) -> Tree:
 
 
 def weights(slot: Slot) -> tuple[int, int]:
-    """Tuples of intermediate SteMs with weights, and for how many they stand."""
+    """The number of tuples with weights in intermediate SteMs, and for how many combinations they stand."""
     tuples = combinations = 0
     for stem in slot.executor.stems[len(slot.query.sources) :]:
         if stem.rows.carried is not None:
@@ -78,7 +79,7 @@ def test_rows_are_those_of_one_group_by(name: str, plan: str, packet: int | None
 @STRATEGIES
 @pytest.mark.parametrize(("name", "old", "new"), PAIRS, ids=str)
 def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel: bool) -> None:
-    """Batches are run, some wound back and run again."""
+    """Each batch is run; some are wound back and run again."""
     steps, expected = planned(name)
     rng, found = random.Random(old + new), list[Row]()
     with eager(3) as tuning:
@@ -116,7 +117,7 @@ def test_it_goes_from_process_to_process(old: str, new: str, parallel: bool, tmp
 
 
 def test_it_is_taken_back() -> None:
-    """What a parallel track has given so far stays, with its weights, and the old plan goes on."""
+    """The results of the parallel track so far stay, with their weights, and the old plan continues."""
     name = "grouped and selected"
     steps, expected = planned(name)
     for new in ("(((a b)!+ c)+ d)", "((a b)+ (c d)+)", "(((a b) c) d)"):
@@ -132,7 +133,7 @@ def test_it_is_taken_back() -> None:
 
 
 def test_the_optimizer_leaves_a_plan_that_groups_alone_until_it_looks() -> None:
-    """With plan=auto a state that was grouped stays until there is reason to change it, and is observed like others."""
+    """With plan=auto a grouped state stays until there is a reason to change it, and is observed like other states."""
     for name, before in (("grouped", "((a b)+ c)"), ("grouped", "(((a)+ b) c)")):
         steps, expected = planned(name)
         slot, found = Slot(query(name), Settings(check=True), tree=tree(name, before)), list[Row]()
@@ -170,7 +171,7 @@ COLUMNS = dict.fromkeys("abc", "k x")
 
 
 def test_states_are_smaller() -> None:
-    """Many tuples of few keys: one of each key and interval is kept."""
+    """Many tuples have few keys: one tuple per key and interval is kept."""
     found = {}
     for plan in ("((a b) c)", "((a b)+ c)", "((a)+ b c)"):
         job = Job(MANY, Settings(plan=plan, check=True), **COLUMNS)
@@ -184,7 +185,7 @@ def test_states_are_smaller() -> None:
 
 
 def test_sums_are_exact() -> None:
-    """Weights times values are far beyond 64 bits."""
+    """Products of weights and values are far beyond 64 bits."""
     large = 2**62 + 1
     for plan in ("((a b) c)", "((a b)+ c)", "(a (b c)+)"):
         job = Job(MANY, Settings(plan=plan, check=True), **COLUMNS)
@@ -194,7 +195,8 @@ def test_sums_are_exact() -> None:
 
 
 def test_a_key_and_its_foreign_keys() -> None:
-    """Sales of products, and products of a table: grouping by the foreign key is what the join asks for."""
+    """Sales of products, joined with a table of products: the foreign key is the join key, so tuples are grouped by
+    it."""
     select = f"SELECT p.name, SUM(s.x * r.x) AS total, COUNT(*) AS n, window_end() AS e FROM s {S}, r {S}, p \
 WHERE s.k = r.k AND s.product = p.product GROUP BY p.name"
     names = [(1, "one"), (2, "two"), (3, "two")]

@@ -1,4 +1,4 @@
-"""A plan that changes while rows come: the same rows, by either strategy, whatever happens in between."""
+"""Plans change while rows arrive: results are the same, by either strategy, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STRATEGIES = pytest.mark.parametrize("parallel", [False, True], ids=["moving sta
 
 
 def goes_on(slot: Slot) -> str:
-    """What `replan` does with a migration; whether it came to its end."""
+    """Let `replan` continue a migration; returns the change of the plan, empty if the migration has not ended."""
     before = slot.executor.plan.text
     assert slot.executor.migration is not None
     slot.replan()
@@ -43,7 +43,7 @@ def goes_on(slot: Slot) -> str:
 @pytest.mark.parametrize("size", [None, 4], ids=["large", "small"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_rows_are_the_same(name: str, size: int | None, parallel: bool) -> None:
-    """From plan to plan; each batch is run, wound back, and run again."""
+    """The plan changes several times; each batch is run, wound back, and run again."""
     steps, expected = planned(name)
     changed = 0
     for seed in range(3):
@@ -67,9 +67,9 @@ def test_rows_are_the_same(name: str, size: int | None, parallel: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "aliases", "plans"),
     [
-        # Both plans keep (b c); in one a asks it by b.k, in the other d by c.y.
+        # Both plans keep (b c); in one plan a probes it by b.k, in the other d probes it by c.y.
         ("four", "abcd", ("((a (b c)) d)", "(a ((b c) d))")),
-        # What tables give is there already, whatever comes.
+        # Results of tables alone exist before the change, whatever rows arrive.
         ("tables", "atuv", ("(a ((t u) v))", "(a (t (u v)))")),
     ],
 )
@@ -92,7 +92,7 @@ def test_from_one_plan_to_the_other_and_back(name: str, aliases: str, plans: tup
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ["four", "table", "selections", "slide of rows"])
 def test_it_goes_from_process_to_process(name: str, seed: int, parallel: bool, tmp_path: Path) -> None:
-    """Saved in the middle, before or after it is committed; the next one goes on where it was."""
+    """The slot is saved during the migration, before or after a commit; the next process continues."""
     steps, expected = planned(name)
     rng, found, changed = random.Random(f"{name}{seed}"), list[Row](), 0
     with eager(2) as tuning:
@@ -132,7 +132,8 @@ def states(slot: Slot) -> dict[str, list[tuple[int, ...]]]:
 @STRATEGIES
 @pytest.mark.parametrize("name", ["four", "selections", "ranges", "table"])
 def test_a_state_is_what_it_would_have_been_from_the_start(name: str, parallel: bool) -> None:
-    """Closure: whatever was old or new, when it is over the states of the new plan have all tuples that live."""
+    """Closure: at the end of a migration the states of the new plan have all live tuples, whether of old or new
+    rows."""
     aliases = [s.alias for s in query(name).sources]
     rng, seen = random.Random(name), 0
     for _ in range(4):
@@ -154,7 +155,7 @@ def test_a_state_is_what_it_would_have_been_from_the_start(name: str, parallel: 
 
 
 def slot_with_state(pause: float, rows: int = 3000, tree: str = "mjoin") -> Slot:
-    """Rows of a chain, all alive."""
+    """A slot with rows of a chain, all live."""
     fine = Tuning(migration=MigrationTuning(chunk=100))
     slot = Slot(query("chain"), options(pause_ms=pause, check=False), tree=shape(tree, "abc"), tuning=fine)
     feed(slot, rows, 0)
@@ -182,7 +183,7 @@ TREE = parse_tree("((a b) c)", "abc")
 
 
 def test_a_large_state_is_moved_in_slices() -> None:
-    """A step has so many rows at a time and then looks at the clock, which goes on by a millisecond at every look."""
+    """A step moves a chunk of rows and then reads the clock, which advances by a millisecond at every reading."""
     slot, ticks = slot_with_state(pause=5.0), iter(range(10**9))
     slot.executor.eddy.clock = lambda: next(ticks) / 1000
     slot.executor.migrate(TREE, parallel=False)
@@ -222,7 +223,7 @@ def test_a_parallel_track_ends_when_no_old_row_lives() -> None:
         feed(slot, 5, at)
         if goes_on(slot):
             break
-    # rows of time 0 live for the window of 9 after the watermark, which is behind by the lateness
+    # rows of time 0 live for 9 after the watermark (the window), and the watermark is behind by the lateness
     assert at == 9 + LATENESS + 1
 
 
@@ -245,7 +246,7 @@ def test_it_can_be_given_up(parallel: bool) -> None:
 @STRATEGIES
 @pytest.mark.parametrize("calls", [1, 3, 6])
 def test_a_batch_that_fails_half_way_is_wound_back(parallel: bool, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the middle of a step, with packets in flight on both tracks."""
+    """The failure comes in the middle of a step, with packets in flight on both tracks."""
     steps, expected = planned("four")
     rng, found, failed = random.Random(calls), list[Row](), 0
     with eager(2) as tuning:

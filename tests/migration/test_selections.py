@@ -1,4 +1,4 @@
-"""Selections that move between operators: the same rows, whichever of them applies a selection before and after."""
+"""Selections move between operators: results are the same, whichever operator applies a selection before and after."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def states(slot: Slot) -> States:
 
 @cache
 def states_by_step(name: str, plan: str) -> list[States]:
-    """What a slot has after each batch that had this plan from the start."""
+    """The states after each batch of a slot that had this plan from the start."""
     slot, found = Slot(query(name), options(plan=plan)), []
     for number, step in enumerate(planned(name)[0][:-1], 1):
         run(slot, step)
@@ -59,7 +59,7 @@ def states_by_step(name: str, plan: str) -> list[States]:
 
 
 def started(name: str, plan: str, steps: int) -> Slot:
-    """A slot that has a plan, and may take another, after some batches."""
+    """A slot with this plan after some batches; it may change to another plan."""
     slot = Slot(query(name), options(pause_ms=0.0), tree=tree(plan))
     for number, step in enumerate(planned(name)[0][:steps], 1):
         run(slot, step)
@@ -71,8 +71,8 @@ def started(name: str, plan: str, steps: int) -> Slot:
 @pytest.mark.share(5)
 @pytest.mark.parametrize(("name", "old", "new"), PAIRS, ids=str)
 def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel: bool) -> None:
-    """Batches are run, some wound back and run again; when the plan is changed, its states are what they would have
-    been from the start."""
+    """Each batch is run; some are wound back and run again. After the plan is changed, its states are the same as if it
+    had been the plan from the start."""
     steps, expected = planned(name)
     rng, found, same = random.Random(old + new), list[Row](), 0
     with eager(3) as tuning:
@@ -97,13 +97,13 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
 
 
 def count(track: Eddy, kind: type[Probe] | type[Select]) -> int:
-    """Tuples that took such steps."""
+    """The number of tuples that took steps of this kind."""
     steps = (traffic for entry in track.routes.entries.values() for traffic in entry.steps)
     return sum(traffic.tuples for traffic in steps if isinstance(traffic.step, kind))
 
 
 def moved(slot: Slot, new: str) -> Eddy:
-    """A plan is taken by moving state; the track on which that was done."""
+    """Change to a plan by moving state; returns the track that did it."""
     slot.executor.migrate(tree(new), parallel=False)
     migration = slot.executor.migration
     assert migration is not None
@@ -125,7 +125,7 @@ def moved(slot: Slot, new: str) -> Eddy:
     ],
 )
 def test_what_is_pushed_down_filters(name: str, old: str, new: str) -> None:
-    """Nothing is joined again, and nothing is left of what did not pass."""
+    """No tuple is joined again, and tuples that do not pass are removed."""
     slot = started(name, old, 5)
     before = states(slot)
     track = moved(slot, new)
@@ -143,7 +143,7 @@ def test_what_is_pushed_down_filters(name: str, old: str, new: str) -> None:
     ],
 )
 def test_what_is_pulled_up_is_computed_again(name: str, old: str, new: str) -> None:
-    """The old state lacks tuples, so it is of no use."""
+    """The old state lacks tuples, so it is not used."""
     slot = started(name, old, 5)
     before = states(slot)
     track = moved(slot, new)
@@ -153,7 +153,7 @@ def test_what_is_pulled_up_is_computed_again(name: str, old: str, new: str) -> N
 
 
 def test_a_state_that_has_passed_the_same_is_shared() -> None:
-    """What is below it changes, what it holds does not."""
+    """The operators below it change, but its contents do not."""
     slot = started("four selections", "(((a b)! c) d)", 5)
     kept = slot.executor.stems[5]
     assert kept.rows.components.keys() == {0, 1, 2} and kept.built > kept.rows.min_live
@@ -174,7 +174,7 @@ def test_boxes() -> None:
     assert found("(((a b) c) d)", "(((a b)! c) d)") == [Box(7, (1, 2, 4), (3,), (3,))]
     assert found("(((a b)! c)! d)", "(((a b) c) d)") == [Box(7, (3, 4), (), (), (3,)), Box(15, (7, 8), (), (), (7,))]
     assert found("(((a b) c) d)", "(((a b)! c)! d)") == [Box(15, (1, 2, 4, 8), (3, 7), (3, 7))]
-    # one is pulled up, another one pushed down
+    # one selection is pulled up, the other one pushed down
     assert found("(((a b) c)! d)", "(((a b)! c) d)") == [Box(7, (1, 2, 4), (3,), (3,)), Box(15, (7, 8), (), (), (7,))]
     assert found("((a b c)! d)", "(((a b) c) d)") == [Box(7, (1, 2, 4), (), (3,)), Box(15, (7, 8), (), (), (7,))]
     assert found("((a c)! (b d)!)", "((a c) (b d))") == [Box(15, (5, 10), (), (), (5,))], "nothing selects on b and d"

@@ -1,4 +1,4 @@
-"""Execution models, and why nothing may wait when states are exchanged (figure 15.2 of dissertation 002)."""
+"""Execution models, and why no tuple may wait when states are exchanged (figure 15.2 of dissertation 002)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ FIGURE = bound(
 
 
 def figure_15_2(synchronised: bool) -> list[Row]:
-    """b1, a1, b2, a2 and a3 have gone through (a b), c2 and c3 wait in their queue, and a3 has purged b1 and a1 from
-    the states of a and b: they live on in that of (a b) alone, and c2 is in their window. Then (a b) is left for (b c).
+    """b1, a1, b2, a2 and a3 have gone through (a b); c2 and c3 wait in their queue. a3 has purged b1 and a1 from the
+    states of a and b: only the state of (a b) still has them, and c2 is in their window. Then (a b) is replaced by (b
+    c).
     """
     slot = Slot(FIGURE, options(pause_ms=None), tree=parse_tree("((a b) c)", "abc"))
     slot.feed("b", batch_of(COLUMNS, [(1, 1, 1), (3, 2, 2)]))
     slot.feed("a", batch_of(COLUMNS, [(1, 1, 1), (3, 2, 2), (4, 2, 3)]))
     slot.executor.take_in()
     slot.feed("c", batch_of(COLUMNS, [(3, 1, 2), (4, 2, 3)]))
-    if synchronised:  # what waits is processed as it would have been, before anything is purged or exchanged
+    if synchronised:  # waiting rows are processed before anything is purged or exchanged
         slot.executor.take_in()
     for source in (0, 1):
         slot.executor.stems[source].expire(4 - 2)
@@ -61,7 +62,8 @@ def test_rows_are_the_same_in_every_model(name: str, execution: str) -> None:
 
 
 def served(execution: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
-    """For every packet that is served the operator, the oldest number in it, and the oldest that waits beside it."""
+    """For every served packet: the operator, the oldest number in it, and the oldest number in all queues of the
+    operator."""
     seen: list[tuple[int, int, int]] = []
     serve = Eddy._serve
 

@@ -38,7 +38,7 @@ def test_corrected_by_what_was_measured() -> None:
 
 
 def test_the_condition_of_a_pair_is_part_of_its_price(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second for every row that a condition is evaluated for, and nothing else takes any time."""
+    """A second for every row for which a condition is evaluated; nothing else takes time."""
     clock, evaluate = ManualClock(), calibration.mask
 
     def slow(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Which conditions a query has for the optimizer, and how often each holds inside a span."""
+"""The conditions of a query for the optimizer, and how often each counts inside a span."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def columns(condition: Condition) -> set[tuple[int, str]]:
 
 
 def test_joins_by_the_same_key_are_one_class() -> None:
-    """Whichever equalities were written: two say it all, and so do all three."""
+    """Two of the three equalities imply the third, so all choices give the same class."""
     for where in ("a.k = b.k AND b.k = c.k", "a.k = b.k AND a.k = c.k", "a.k = b.k AND b.k = c.k AND a.k = c.k"):
         (found,) = of(where)
         assert (found.span, found.access, found.equal, found.predicate) == (0b111, Access.HASH, True, None)

@@ -1,4 +1,4 @@
-"""The formulas beside a simulation of arrivals, and beside sums written out by hand."""
+"""The formulas, compared with a simulation of arrivals and with sums written out by hand."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_corrections_hold_for_every_span_with_the_sources() -> None:
 
 
 def test_a_selection_makes_all_larger_spans_smaller() -> None:
-    """On b of the chain a - b - c; half of them pass."""
+    """The selection is on b of the chain a - b - c; half of the rows pass."""
     m = CostModel(Workload(CHAIN.sources, CHAIN.edges, selections=(Selection(0b010, 0.5, 3.0),)), UNIT)
     plain = CostModel(CHAIN, UNIT)
     assert m.live(0b010) == 10 and m.live(0b101) == plain.live(0b101), "rows are held before they are asked"
@@ -89,7 +89,7 @@ def test_a_selection_makes_all_larger_spans_smaller() -> None:
 
 
 def test_a_class_of_equal_columns_counts_once_between_spans() -> None:
-    """0, 1 and 2 by one key; a second condition between 0 and 1 alone counts beside it."""
+    """0, 1 and 2 are joined by one key; a second condition between 0 and 1 alone counts in addition."""
     edges = (
         JoinEdge(0, 1, 0.05, classes=((7, 0.1),)),
         JoinEdge(0, 2, 0.1, classes=((7, 0.1),)),
@@ -113,7 +113,7 @@ def test_a_class_of_equal_columns_counts_once_between_spans() -> None:
 @examples(100)
 @given(SEEDS, st.integers(2, 6))
 def test_what_flows_in_comes_out(seed: int, sources: int) -> None:
-    """Whatever splits a span, the tuples that its parts start together are all of it."""
+    """However a span is split, the tuples that its parts start add up to all tuples of the span."""
     m = model(seed, sources)
     for left in range(1, m.whole):
         right = m.whole ^ left
@@ -126,7 +126,7 @@ def test_what_flows_in_comes_out(seed: int, sources: int) -> None:
 @examples(8)
 @given(SEEDS)
 def test_flows_beside_arrivals(seed: int) -> None:
-    """Rows arrive evenly and join by keys drawn at random; tuples are counted when their last component comes."""
+    """Rows arrive evenly and join by keys drawn at random; a tuple is counted when its last component arrives."""
     rng = Random(seed)
     keys, horizon = 3, 60.0
     sources = tuple(SourceLoad.stream(rng.choice((2.0, 4.0)), rng.choice((2.0, 4.0))) for _ in range(3))

@@ -1,4 +1,4 @@
-"""The dynamic program beside all trees."""
+"""The dynamic program, compared with all trees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.properties import examples
 
 
 def front(costs: list[Cost]) -> list[Cost]:
-    """No tree beats these; of trees that differ by rounding only, one."""
+    """The costs that no other tree beats; of costs that differ only by rounding, one."""
     found: list[Cost] = []
     for cost in sorted(costs, key=lambda c: (c.cpu, c.memory)):
         if not found or cost.memory < found[-1].memory * (1 - 1e-9):

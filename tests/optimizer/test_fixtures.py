@@ -1,8 +1,8 @@
-"""What each algorithm chooses, as in tests/optimizer/fixtures/plans.txt.
+"""The choice of each algorithm, as in tests/optimizer/fixtures/plans.txt.
 
 The file holds blocks: a workload, a line `---`, the answers. A workload has a line of streams (alias, rows per second,
 window in seconds) and tables (alias, `table`, rows), a line of edges (selectivity, and the access if it is not hash),
-and a line of limits as shares of what the multi-way join needs. After a change of the algorithms run
+and a line of limits as shares of what the multi-way join needs. After a change of the algorithms, run
 
     EDDYLINE_GOLDEN=write pytest tests/optimizer/test_fixtures.py
 

@@ -1,4 +1,4 @@
-"""What migrations cost: sums written out by hand, and what holds whatever the numbers are."""
+"""The cost of migrations: sums written out by hand, and properties that hold for all numbers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ EDGES = (JoinEdge(0, 1, 0.1), JoinEdge(1, 2, 0.5))
 LIVES = (2.0, 2.0, 10.0)
 LEFT = Tree((Tree((0, 1)), 2))
 A_TUPLE = ROW + INDEX + 2 * COMPONENT
-"""To insert a tuple of (a b), which has an index for c."""
+"""The cost to insert a tuple of (a b), which has an index for c."""
 WORK = 10 * PROBE + 20 * MATCH + 20 * A_TUPLE
-"""The rows of b, which are fewer than those of a, ask; there are 20 pairs."""
+"""The 10 rows of b, fewer than those of a, probe; there are 20 pairs."""
 UPKEEP = (10 + 5) * PROBE + 20 * MATCH + 20 * (A_TUPLE + DELETE)
 
 
@@ -45,7 +45,7 @@ def test_moving_state_by_hand() -> None:
 
 
 def test_a_state_that_goes_leaves_an_index_to_be_made() -> None:
-    """b finds its rows for c again."""
+    """b gets an index for c again."""
     found = moving_state(change(LEFT, mjoin(3)), 1.0, None)
     assert found.seconds == pytest.approx(10 * INDEX) and found.tuples == 0.0
     assert found.bytes == pytest.approx(10 * INDEX_BYTES)
@@ -62,13 +62,13 @@ def test_what_comes_meanwhile_is_moved_too() -> None:
 
 
 def test_a_selection_inside_the_state_is_evaluated_again() -> None:
-    """The 20 pairs that match; half of them pass."""
+    """It is evaluated for the 20 pairs that match; half of them pass."""
     found = moving_state(change(mjoin(3), LEFT, Selection(0b011, 0.5, 1e9)), 1.0, None)
     assert found.seconds == pytest.approx(10 * PROBE + 20 * MATCH + 10 * A_TUPLE + 20 * 1e9)
 
 
 def test_a_state_that_is_filtered_is_made_of_the_old_one() -> None:
-    """The selection of (a b) is pushed down: each of the 20 tuples is asked, and 10 are inserted."""
+    """The selection of (a b) is pushed down: it is evaluated for each of the 20 tuples, and 10 are inserted."""
     late = Tree((Tree((0, 1), late=True), 2))
     there = change(late, LEFT, Selection(0b011, 0.5, 1e9))
     assert there.filtered == [0b011] and not there.fresh
@@ -81,7 +81,7 @@ def test_a_state_that_is_filtered_is_made_of_the_old_one() -> None:
 
 
 def test_parallel_track_by_hand() -> None:
-    """Rows of c live ten seconds, and one more until that is known."""
+    """Rows of c live ten seconds; their expiry is known one second later."""
     found = parallel_track(change(mjoin(3), LEFT), LIVES, 1.0)
     single, pair, whole = 11.0, 2 / 2 + 9.0, 10 / 3 + 1.0
     below = (10 + 5) * PROBE * single + 20 * MATCH * pair + 20 * (A_TUPLE + DELETE) * pair
@@ -95,7 +95,7 @@ def test_parallel_track_by_hand() -> None:
 
 
 def test_only_what_is_in_the_box_must_expire() -> None:
-    """(a b) is kept, and nothing above it changes; rows of d live long."""
+    """(a b) is kept, and nothing above it changes; rows of d, which live long, do not matter."""
     sources, edges = (*SOURCES, SourceLoad.stream(1, 100)), (*EDGES, JoinEdge(2, 3, 0.1))
     pricing = Pricing(CostModel(Workload(sources, edges), UNIT))
     old, new = Tree((Tree((0, 1, 2)), 3)), Tree((LEFT, 3))
@@ -108,7 +108,7 @@ def test_a_track_never_ends_if_rows_live_forever() -> None:
 
 
 def test_a_table_is_neither_old_nor_new() -> None:
-    """Rows of a and b find all of it from the start: only a and b fill."""
+    """Rows of a and b match the whole table from the start: only the windows of a and b have to fill."""
     sources = (SOURCES[0], SOURCES[1], SourceLoad.table(20))
     pricing = Pricing(CostModel(Workload(sources, EDGES), UNIT))
     right = Tree((0, Tree((1, 2))))
@@ -132,7 +132,8 @@ def test_a_state_of_tables_is_made_at_once_by_both() -> None:
 @given(SEEDS)
 @examples(200)
 def test_whatever_the_numbers_are(seed: int) -> None:
-    """Nothing is negative, nothing changes for nothing, at once is the least work, and both make the same states."""
+    """No cost is negative, no change costs nothing, the change at once is the least work, and both strategies make the
+    same states."""
     rng = Random(seed)
     drawn = model(seed, rng.randint(3, 6))
     pricing, pairs = Pricing(drawn), tuple(combinations(range(drawn.size), 2))

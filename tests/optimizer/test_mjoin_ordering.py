@@ -1,4 +1,4 @@
-"""IK beside all orders that the engine runs, and what is said about cycles."""
+"""IK, compared with all orders that the engine can run; and graphs with cycles."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_no_order_is_better_than_the_best(seed: int, sources: int) -> None:
 @examples(150)
 @given(SEEDS, SIZES)
 def test_only_orders_that_the_engine_runs(seed: int, sources: int) -> None:
-    """A key if there is one, else a predicate, else a product."""
+    """By key if possible, else by a predicate, else by a product."""
     m = model(seed, sources)
     for ordered in (mjoin_ordering(m, base(sources)), best_ordering(m, base(sources))):
         for start, order in ordered.orders.items():
@@ -77,8 +77,8 @@ def test_only_orders_that_the_engine_runs(seed: int, sources: int) -> None:
 
 
 def test_figure_5_3() -> None:
-    """B and C are small, A is large and joins both. The paper takes the product of B and C first, which the engine does
-    not run while A can be probed by key; a state for it is another plan. W = 5, nested loops."""
+    """B and C are small; A is large and joins both. The paper takes the product of B and C first, which the engine does
+    not run while A can be probed by key; a state for the product is another plan. W = 5, nested loops."""
     sources = tuple(SourceLoad.stream(rate, 5.0) for rate in (100.0, 1.0, 1.0))
     w = Workload(sources, (JoinEdge(0, 1, 0.3), JoinEdge(0, 2, 0.3)))
     costs = DEFAULTS.scaled({"probe_hash": 0.0, "probe_list_row": 0.0})

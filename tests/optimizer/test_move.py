@@ -1,4 +1,4 @@
-"""Which strategy, and whether in one step."""
+"""The choice of the strategy, and whether to change in one step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FREE = MoveConditions("auto", 0.1, 0.0, None, (2.0, 2.0, 2.0), 0.0, 0.05)
 
 
 def pricing() -> Pricing:
-    """a and b meet, and hardly anything of that meets c."""
+    """a and b match, and hardly any of these pairs match c."""
     return Pricing(
         CostModel(Workload((SourceLoad.stream(1000, 2),) * 3, (JoinEdge(0, 1, 1e-3), JoinEdge(1, 2, 1e-7))), DEFAULTS)
     )
@@ -40,7 +40,7 @@ def test_moving_state_is_the_usual_one() -> None:
 
 
 def test_parallel_track_where_it_is_less_work() -> None:
-    """There is hardly any time for what is moved, so much comes meanwhile that must be moved too."""
+    """There is hardly any time for moving, so many rows arrive meanwhile, and they must be moved too."""
     busy = choose_move(pricing(), mjoin(3), LEFT, replace(FREE, cpu=1e-6))
     assert busy.parallel and busy.why.startswith("since moving state takes ") and busy.predicted.duration == 2.0
     assert not choose_move(pricing(), mjoin(3), LEFT, replace(FREE, cpu=1.0)).parallel
@@ -67,7 +67,7 @@ OLD, NEW = parse_tree("((a b c) (d e f))", SIX), parse_tree("(((a b) c) ((d e) f
 
 
 def six(pair: float) -> Pricing:
-    """Two chains, joined; pairs of d and e are `pair` times as many as those of a and b."""
+    """Two chains that are joined; there are `pair` times as many pairs of d and e as of a and b."""
     edges = tuple(JoinEdge(i, i + 1, 1e-3 * (pair if i == 3 else 1.0)) for i in range(5))
     return Pricing(CostModel(Workload((SourceLoad.stream(1000, 1),) * 6, edges), DEFAULTS))
 

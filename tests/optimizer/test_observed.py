@@ -1,4 +1,4 @@
-"""Rates and selectivities come back from counts that were made with known ones."""
+"""Rates and selectivities are recovered from counts that were made with known ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def live(span: int, conditions: Sequence[Condition], shares: Sequence[float]) ->
 def probed(
     keys: Iterable[tuple[int, int]], conditions: Sequence[Condition], shares: Sequence[float], tuples: int = MANY
 ) -> Observed:
-    """What probes (span, target) count if conditions have these selectivities."""
+    """The counts of probes (span, target) if conditions have these selectivities."""
     fan_outs = {(s, t): live(s | t, conditions, shares) / live(s, conditions, shares) for s, t in keys}
     observed = Observed(3)
     observed.add(1.0, [0, 0, 0], {key: (tuples, round(tuples * fan_out)) for key, fan_out in fan_outs.items()}, 1.0)
@@ -64,13 +64,13 @@ def test_conditions_that_a_probe_decides_alone(one: float, other: float) -> None
 
 
 def test_a_class_of_equal_columns_from_any_two_of_its_sources() -> None:
-    """And from a probe by a tuple that has two already: there it counts once more, not twice."""
+    """Also from a probe by a tuple that has two of them: there it counts once more, not twice."""
     for key in ((1, 4), (2, 4), (1, 2), (0b011, 4)):
         assert solved(probed([key], [KEY_ABC], [0.004]), [KEY_ABC]) == [pytest.approx(0.004, rel=0.02)]
 
 
 def test_from_probes_of_larger_spans_only() -> None:
-    """a -> (b c) and (a b) -> c, as trees ask: no probe decides one condition alone, together they tell all."""
+    """a -> (b c) and (a b) -> c, as in trees: no probe decides one condition alone, but together they determine all."""
     conditions, shares = [KEY_AB, KEY_BC, RANGE_AC], [0.003, 0.001, 0.3]
     keys = [(0b001, 0b110), (0b011, 0b100), (0b101, 0b010)]
     found = solved(probed(keys, conditions, shares), conditions)
@@ -90,7 +90,7 @@ def test_of_two_conditions_that_are_only_seen_together_the_product_is_known() ->
 
 
 def test_what_no_probe_tells_stays_at_the_guess() -> None:
-    """As many values as the larger side has rows."""
+    """The guess: a key has as many values as the larger side has rows."""
     assert solved(Observed(3), [KEY_AB, KEY_BC, RANGE_AC]) == [
         pytest.approx(1 / 2000),
         pytest.approx(1 / 8000),
@@ -127,7 +127,7 @@ def test_the_past_fades() -> None:
 
 
 def test_a_large_number_is_forgotten_at_once_when_it_is_clearly_another() -> None:
-    """A mean that fades would be ten times too high after four windows."""
+    """A fading mean would be ten times too high after four windows."""
     observed = Observed(3)
     for fan_out in (5.0, 0.1):
         for _ in range(20):
@@ -145,7 +145,7 @@ def test_a_number_that_only_varies_is_averaged() -> None:
 
 
 def test_a_probe_that_nobody_takes_is_believed_less_than_one_that_is_taken() -> None:
-    """Both decide a.k = b.k; the first one is of another plan, and of before the data changed."""
+    """Both decide a.k = b.k; the first one is from another plan, before the data changed."""
     observed = probed([(1, 2)], [KEY_AB], [0.02])
     for _ in range(40):
         observed.add(0.1, [0, 0, 0], {(2, 1): (1000, round(1000 * 0.001 * HELD[0]))}, 1.0)
@@ -153,7 +153,7 @@ def test_a_probe_that_nobody_takes_is_believed_less_than_one_that_is_taken() -> 
 
 
 def test_a_few_tuples_that_are_often_asked_tell_little() -> None:
-    """c finds five times too much in (a b), of which there are twenty tuples."""
+    """c finds five times too many matches in (a b), which has only twenty tuples."""
     conditions, shares = [KEY_AB, KEY_BC], [2e-5, 0.001]
     observed = probed([(1, 2), (2, 1), (0b011, 0b100)], conditions, shares, 1000)
     many = round(5 * 10_000 * HELD[0] * HELD[1] * shares[0] * shares[1])
@@ -192,7 +192,7 @@ def test_selections_are_counted_and_fade() -> None:
 
 
 def test_what_an_intermediate_stem_has_passed_its_selections() -> None:
-    """c probes (a b), of which a selection let a tenth through: that is no selectivity of a condition."""
+    """c probes (a b), of which a selection let a tenth through: that is not the selectivity of a condition."""
     conditions, shares = [KEY_AB, KEY_BC], [1e-3, 1e-2]
     probes = [(1, 2), (2, 1)]
     observed = probed(probes, conditions, shares)

@@ -1,4 +1,4 @@
-"""Operators with selections and marks: sums written out by hand, and the two ways to a price beside each other."""
+"""Operators with selections and marks: sums written out by hand, and the two ways to compute a price compared."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def priced(*children: ChildTuples, selection: Selection | None = None, late: boo
 
 
 def test_a_selection_is_evaluated_where_that_adds_least() -> None:
-    """On b, half of which pass: of a cheap one before any probe, of a dear one on what is left at the end."""
+    """A selection on b, which half of the rows pass: a cheap one is evaluated before any probe, an expensive one at the
+    end."""
     cheap, dear = Selection(0b010, 0.5, 3.0), Selection(0b010, 0.5, 1e9)
     before = 0.5 * (10 * 3.0 + 5 * PROBE + 10 * MATCH + 10 * PROBE + 100 * MATCH)
     assert priced(A, B, C, selection=cheap).order_cpu(2, (1, 4)) == pytest.approx(before)
@@ -63,7 +64,8 @@ def groups(count: float, slices: float = 1.0, packet: float = 1e9) -> Workload:
 
 
 def test_grouping_by_hand() -> None:
-    """20 pairs a second in two packets, one for each source that starts; nearly all of 2 groups come of ten."""
+    """20 pairs per second in two packets, one for each source that starts; ten pairs have nearly all of the 2
+    groups."""
     below = OperatorPrice(CostModel(groups(2.0), UNIT), [A, B], grouped=True)
     assert below.given.weighted and below.given.share == pytest.approx(2 / 10, rel=0.01)
     assert below.grouping_cpu() == pytest.approx(20 * GROUP + 2 * PACKET)
@@ -85,7 +87,7 @@ def test_small_packets_have_more_groups() -> None:
 
 
 def test_a_source_may_be_grouped_alone() -> None:
-    """Its rows stay, without an index; what the others probe are the groups."""
+    """Its rows stay, without an index; the other sources probe the groups."""
     pricing = Pricing(CostModel(groups(2.0), UNIT))
     found = pricing.tree(Tree((Tree((0,), grouped=True), 1, 2)))
     alone = found.nodes[~1]
@@ -114,7 +116,8 @@ def test_a_tree_without_marks_has_the_same_price_both_ways(seed: int, sources: i
 @examples(100)
 @given(SEEDS, st.integers(3, 6))
 def test_marks_that_change_nothing_cost_nothing(seed: int, sources: int) -> None:
-    """To hold back where there are no selections; to group where nothing comes together costs."""
+    """Holding back costs nothing if there are no selections; grouping costs something even if nothing can be
+    grouped."""
     drawn, rng = model(seed, sources).workload, Random(seed)
     load = GroupingLoad(lambda span, passed: 1e30, 5.0, 1e4)
     pricing = Pricing(CostModel(replace(drawn, grouping=load), DEFAULTS))

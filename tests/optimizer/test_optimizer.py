@@ -1,4 +1,4 @@
-"""Proposals from synthetic statistics: what is cheaper is taken if it pays, and limits are kept."""
+"""Proposals from synthetic statistics: a cheaper plan is taken if it pays, and limits are kept."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ W = "[RANGE 1 SECONDS]"
 CHAIN = bound(f"SELECT a.x FROM a {W}, b {W}, c {W} WHERE a.x = b.x AND b.k = c.k", a="x", b="x k", c="k")
 RATES = (1000, 1000, 10_000)
 RARE, OFTEN, LITTLE = 1e-5, 0.01, 0.0003
-"""Selectivities: hardly a match; ten in b for a row of c, so that joining a and b first pays; so few that it hardly
-does."""
+"""Selectivities. RARE: hardly any match. OFTEN: a row of c has ten matches in b, so joining a and b first pays. LITTLE:
+so few matches that it hardly pays."""
 
 
 class Watched:
-    """An optimizer that sees batches of a tenth of a second, with selectivities of a-b and b-c as told."""
+    """An optimizer that sees batches of a tenth of a second, with the given selectivities of a-b and b-c."""
 
     def __init__(
         self,
@@ -107,8 +107,8 @@ def test_the_cheaper_tree_is_taken() -> None:
     assert found.measured["cpu"] == found.cost.cpu and found.measured["memory now"] == found.now.memory
 
 
-def test_what_is_predicted_for_the_plan_of_now_is_what_was_measured() -> None:
-    """0.01 s of CPU in a tenth of a second of event time."""
+def test_the_prediction_for_the_current_plan_is_what_was_measured() -> None:
+    """The plan takes 0.01 s of CPU per tenth of a second of event time."""
     found = Watched().see(RARE, OFTEN).propose()
     assert found is not None and found.now.cpu == pytest.approx(0.1, rel=0.02)
 
@@ -146,7 +146,7 @@ def test_a_plan_above_its_memory_limit_is_left_for_one_that_is_not() -> None:
 
 
 def test_the_plan_within_the_limits_with_the_least_cpu() -> None:
-    """Without the limit it would be another."""
+    """Without the limit it would be another plan."""
     free = Watched().see(0.03, 0.001).propose()
     tight = Watched(memory=1_200_000).see(0.03, 0.001).propose()
     assert free is not None and tight is not None
@@ -165,12 +165,12 @@ def test_the_plan_within_the_limits_with_the_least_cpu() -> None:
     ],
 )
 def test_who_proposes(name: str, limits: dict[str, float], expected: tuple[str, bool]) -> None:
-    """mjoin-init adds states only until the plan is within its limits, and without limits every plan is."""
+    """mjoin-init adds states only until the plan is within its limits; without limits every plan is."""
     assert proposed(Watched(optimizer=name, **limits).see(RARE, OFTEN)) == expected
 
 
 def test_no_plan_within_the_limits() -> None:
-    """Then there is a proposal still, and none is taken unless it saves enough."""
+    """There is still a proposal, but it is taken only if it saves enough."""
     tree, taken = proposed(Watched("((a b) c)", cpu=1e-6, memory=1000).see(RARE, OFTEN))
     assert tree in ("((a b) c)", "(a b c)") and not taken
 
@@ -181,7 +181,7 @@ def test_rows_before_the_event_time_was_known_are_in_no_rate() -> None:
 
 
 def workload_of(where: str, shares: dict[tuple[int, int], float], streams: str = "abc") -> Workload:
-    """Of streams with 100 rows a second in windows of one second, from probes with these fan-outs."""
+    """The workload of streams with 100 rows per second in windows of one second, from probes with these fan-outs."""
     windows = ", ".join(f"{s} {W}" for s in streams)
     query = bound(f"SELECT a.x FROM {windows} WHERE {where}", None, (), **dict.fromkeys(streams, "k x y"))
     watched = Watched(f"({' '.join(streams)})", query)
@@ -200,7 +200,7 @@ def test_a_class_is_an_edge_for_each_pair_that_counts_once_between_spans() -> No
 
 
 def test_composite_keys_and_classes_that_overlap() -> None:
-    """k over all three, x between a and b only; and both over all three."""
+    """First k over all three and x between a and b only; then both over all three."""
     workload = workload_of("a.k = b.k AND b.k = c.k AND a.x = b.x", {(1, 2): 0.2, (2, 4): 2.0, (1, 4): 2.0})
     edges = {(e.left, e.right): e for e in workload.edges}
     assert edges[0, 1].selectivity == pytest.approx(0.002, rel=0.1) and len(edges[0, 1].classes) == 2
@@ -227,13 +227,14 @@ def test_a_condition_over_three_sources_is_a_correction() -> None:
 
 
 PRESSED = Usage(0.03, 0, None, 0.2)
-"""A tenth of a second of event time takes 0.3 of a core, which is above the limit."""
+"""0.03 s of CPU per batch of a tenth of a second of event time: 0.3 of a core, which is above the limit."""
 INTERVAL = TUNING.interval_rows // (sum(RATES) // 10) + 1
-"""Batches in an interval."""
+"""Batches per interval."""
 
 
 def test_more_cpu_than_the_limit_asks_for_a_plan_though_nothing_changed() -> None:
-    """Within the limit at first, and the tree would save too little; then the same work takes three times as long."""
+    """At first the plan is within the limit, and the tree would save too little; then the same work takes three times
+    as long."""
     watched = Watched(cpu=0.2).see(RARE, LITTLE)
     assert proposed(watched) == ("((a b) c)", False)
     pressed = watched.see(RARE, LITTLE, INTERVAL + 20, PRESSED).propose()
@@ -262,7 +263,7 @@ def test_optimize_when_says_what_asks() -> None:
 
 
 def moved(watched: Watched, ab: float, bc: float, batches: int) -> Outcome:
-    """What is proposed, batch by batch, and taken; the slot would change its plan."""
+    """Feed batches until a proposal is taken, and change the plan as the slot would; returns the proposal."""
     for _ in range(batches):
         found = watched.see(ab, bc, 1).propose()
         if found is not None and found.taken:
@@ -277,13 +278,13 @@ def no_search(situation: Situation) -> Proposal | None:
 
 
 def test_a_plan_comes_back_from_the_library_at_once() -> None:
-    """b and c hardly meet at first, then a and b; when it is as it was at first, nothing is searched."""
+    """First b and c hardly match, then a and b; when the first statistics return, no search is needed."""
     watched = Watched("((a b) c)")
     first = moved(watched, OFTEN, RARE, 100)
     assert first.tree.text("abc") == "(a (b c))" and len(watched.optimizer.library) == 1
     second = moved(watched, RARE, OFTEN, 100 * INTERVAL)
     assert second.tree.text("abc") == "((a b) c)" and GLANCE not in second.why
-    while watched.optimizer.timing.saved().interval < 16:  # looks until the next one is far off
+    while watched.optimizer.timing.saved().interval < 16:  # look until the next look is far off
         assert watched.see(RARE, OFTEN, 1).propose() is None or not watched.optimizer.last.taken
     seen = Watched("((a b) c)", rules=(undo, next_step, recall, no_search))
     seen.optimizer.restore(unpacked(packed(watched.optimizer.saved()), OptimizerSnapshot))
@@ -312,7 +313,7 @@ def test_the_library_has_nothing_for_what_is_new() -> None:
     assert watched.optimizer.due(watched.plan) is None
 
 
-def test_orders_are_those_of_the_plan_of_now() -> None:
+def test_orders_are_those_of_the_current_plan() -> None:
     watched = Watched(optimizer="mjoin-init")
     assert watched.optimizer.orderings == {}
     watched.see(RARE, OFTEN).propose()
@@ -345,8 +346,8 @@ SELECTING = bound(
 
 
 def test_an_expensive_selection_is_part_of_the_price() -> None:
-    """What c finds of b and a is three in ten rows: the selection of a is asked 3000 times a second for c, and 2000
-    times for a and b, unless (a b) is kept, where it was asked before."""
+    """Each row of c has 0.3 matches with b and a: the selection of a is evaluated 3000 times per second for c, and 2000
+    times for a and b. If (a b) is kept, its tuples have passed the selection already."""
     cheap, dear = (Watched(query=SELECTING) for _ in range(2))
     for watched, seconds in ((cheap, 1e-9), (dear, 2e-4)):
         watched.see(0.001, LITTLE, selections={0: (500, 400, 500 * seconds)})
@@ -396,7 +397,7 @@ def test_how_it_is_changed(name: str) -> None:
 
 
 def test_a_change_that_does_not_pay_back_is_not_begun() -> None:
-    """Nothing is saved while the change goes on; with statistics that stay long enough it pays."""
+    """Nothing is saved while the change goes on; it pays if statistics stay the same for long enough."""
     for slower, taken in ((1.0, True), (1e4, False)):
         watched = Watched(tuning=replace(FIXED, stable=0.0)).see(RARE, OFTEN)
         costs = watched.optimizer.worth.move
@@ -422,7 +423,7 @@ def test_a_limit_does_not_ask_whether_it_pays_back() -> None:
 
 
 def test_without_room_for_both_nothing_is_begun() -> None:
-    """The state of now is within the limit, and that of both is not."""
+    """The current state is within the limit, but the states of both plans together are not."""
     free = Watched().see(RARE, OFTEN).propose()
     assert free is not None and free.taken and free.move is not None
     limit = round(free.now.memory + free.move.predicted.bytes) + 10
@@ -434,7 +435,7 @@ def test_without_room_for_both_nothing_is_begun() -> None:
 
 
 def tried(watched: Watched, worse: float, batches: int = 12) -> Outcome | None:
-    """The plan that was proposed is taken, and takes so many times what the one before took."""
+    """Take the proposed plan, which then takes `worse` times the CPU of the one before."""
     assert watched.optimizer.last is not None and watched.optimizer.last.taken
     watched.plan = Plan(watched.plan.query, watched.optimizer.last.tree)
     watched.optimizer.new_plan(watched.plan.tree)
@@ -483,7 +484,7 @@ def test_statistics_that_changed_meanwhile_tell_nothing_of_the_plan() -> None:
 
 
 def test_a_tree_that_lost_is_tried_again_when_statistics_have_changed() -> None:
-    """And each time it loses it takes twice as long at least."""
+    """The time until it is tried again at least doubles with each loss."""
     watched, seen = Watched().see(RARE, OFTEN), []
     for _ in range(3):
         assert watched.optimizer.last is None or watched.optimizer.last.why.startswith("undone")
@@ -510,7 +511,8 @@ LONG = bound(
 
 
 def six(old: str, new: str, held: int = 0, **settings: object) -> Watched:
-    """A chain in which the first two of every three hardly meet, and the others often; the search finds `new`."""
+    """A chain in which the first two of every three sources hardly match, and the others often; the search finds
+    `new`."""
 
     def finds(situation: Situation) -> Proposal | None:
         if not situation.looking:

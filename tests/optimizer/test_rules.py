@@ -1,9 +1,9 @@
-"""What the rules of the optimizer propose, as in tests/optimizer/fixtures/rules.txt; and that each has its case.
+"""The proposals of the optimizer's rules, as in tests/optimizer/fixtures/rules.txt; every rule has a case.
 
-The file holds blocks: a situation, a line `---`, what the rules answer in turn. A situation has lines of streams and of
-edges as those of test_fixtures.py, a line of selections (sources, share that passes, microseconds), and one of groups
-(by span, into how many its tuples fall; each is one of its own in a span that is not named), each of which may be
-`none`, and the current plan. After a change of the rules run
+The file holds blocks: a situation, a line `---`, the answers of the rules in turn. A situation has lines of streams and
+of edges as in test_fixtures.py, a line of selections (sources, share that passes, microseconds), a line of groups (for
+some spans, the number of groups of their tuples; in other spans each tuple is a group of its own), and the current
+plan. The lines of selections and of groups may be `none`. After a change of the rules, run
 
     EDDYLINE_GOLDEN=write pytest tests/optimizer/test_rules.py
 
@@ -42,7 +42,7 @@ def blocks() -> list[tuple[str, str]]:
 
 
 def read(text: str) -> tuple[list[str], Situation]:
-    """The aliases, and a situation in which it is time to look."""
+    """The aliases, and a situation in which it is time for a search."""
     lines = dict(line.split(": ", 1) for line in text.splitlines() if not line.startswith("#"))
     words = [source.split() for source in lines["streams"].split(", ")]
     aliases = [word[0] for word in words]

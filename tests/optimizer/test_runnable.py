@@ -1,4 +1,4 @@
-"""The orders that are priced are those that the engine runs: the same steps as those of the plan."""
+"""The priced orders are those that the engine can run: they have the same steps as the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""min-state, state-removal, state-selection and refining."""
+"""min-state, state-removal, state-selection and refinement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.properties import examples
 
 
 def check(shape: Shape, sources: int) -> None:
-    """A tree of all sources that says the same both ways."""
+    """Check that a shape is a tree of all sources, and that it can be converted both ways."""
     tree = tree_of(shape)
     assert sorted(tree.sources()) == list(range(sources))
     assert shape_of(tree) == shape
@@ -87,7 +87,7 @@ def test_state_removal_takes_the_state_that_costs_least_to_miss(seed: int, sourc
     for operator, child in states(start):
         new = pricing.cost(dissolve(start, operator, child))
         gain = new.cpu - old.cpu
-        freed = old.memory - new.memory  # less than nothing, if the operator above then needs more indexes
+        freed = old.memory - new.memory  # negative if the operator above then needs more indexes
         ratios[gain] = (False, gain) if gain <= 0 else (True, gain / freed if freed > 0 else inf)
     chosen = pricing.cost(next(state_removal(pricing, start))[0])
     assert ratios[chosen.cpu - old.cpu] == min(ratios.values())

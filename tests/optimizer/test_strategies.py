@@ -54,7 +54,7 @@ def test_without_limits_the_start_is_taken() -> None:
 
 @examples(25)
 @given(SEEDS)
-@example(4_078_501_716)  # one tree is come to with its operators in different orders
+@example(4_078_501_716)  # a tree that is reached with its operators in different orders
 def test_dominating_plans_are_qualified_and_none_dominates_another(seed: int) -> None:
     drawn = draw.setting(Random(seed), 7)
     m, clock = CostModel(drawn.workload, DEFAULTS), ManualClock()

@@ -94,7 +94,7 @@ def test_a_change_is_a_factor_and_makes_the_interval_short_again() -> None:
 
 
 def test_other_cpu_makes_the_interval_short_again() -> None:
-    """It is known for nothing; what has changed, and whether anything has, is for the look to find out."""
+    """The CPU is known anyway; only a look finds out whether statistics have changed."""
     batches, steady = after_first_look(), Usage(0.1, 0)
     for _ in range(4):
         while not batches.timing.due():
@@ -109,7 +109,7 @@ def test_other_cpu_makes_the_interval_short_again() -> None:
 
 
 def test_slow_drift_adds_up() -> None:
-    """It is compared with what was known when a plan was last looked for, not with the last look."""
+    """Statistics are compared with those of the last change, not with those of the last look."""
     batches = after_first_look()
     batches.feed(TUNING.interval_rows)
     assert batches.looked({**STILL, "rate 0": 12.0}) == ""
@@ -150,7 +150,7 @@ INPUT, INSIDE = "input queues grow steadily", "queues inside the plan grow stead
 
 
 def growing(batches: Batches, rows: bool = False, between: bool = False) -> str | None:
-    """Why it is due after one queue grew for as long as it takes to be a trend."""
+    """Let a queue grow long enough to be a trend; returns the reason why it is time to look."""
     for n in range(TUNING.trend_parts * TUNING.trend_batches):
         size = round(1000 * TUNING.grows ** (n / 2 if rows or between else 0))
         batches.feed(TUNING.first_rows + size * rows, Usage(0.0, 0, between=size if between else 0))
@@ -163,7 +163,7 @@ def growing(batches: Batches, rows: bool = False, between: bool = False) -> str 
      ("auto", (MEMORY, CPU, INPUT, INSIDE))],
 )  # fmt: skip
 def test_what_asks_for_a_plan(when: str, pressed: tuple[str, ...]) -> None:
-    """Before the first look; without anything only those look that are driven by data."""
+    """Before the first look; without pressure, only data-driven timing looks."""
 
     def due(usage: Usage) -> str | None:
         batches = Batches(when=when)
@@ -227,7 +227,7 @@ def test_who_presses_and_finds_nothing_new_is_heard_less_and_less(usage: Usage, 
 
 
 def test_pressure_that_comes_and_goes_does_not_begin_anew() -> None:
-    """Calm for less than a window is not calm."""
+    """A calm period of less than a window does not count."""
     batches, heard = after_first_look("memory"), 0
     for n in range(64):
         batches.feed(TUNING.interval_rows, NEAR_USAGE if n % 2 else IDLE)
@@ -308,7 +308,7 @@ def test_selections_have_a_price_of_their_own() -> None:
 
 
 def test_cpu_is_per_second_of_event_time() -> None:
-    """What was spent in batches that moved no time counts when it moves."""
+    """CPU of batches that did not advance event time counts when it advances."""
     batches = Batches()
     batches.feed(1)
     batches.timing.passed(batches.second * 1_000_000, 1, Usage(1.0, 0))
@@ -318,7 +318,7 @@ def test_cpu_is_per_second_of_event_time() -> None:
 
 
 def test_how_long_statistics_stay_what_they_are() -> None:
-    """As long as they have, and after a change as long as they had before it."""
+    """As long as they have been stable; after a change, at least as long as they were stable before it."""
     batches = after_first_look()
     assert batches.timing.changes == 1 and batches.timing.stable == batches.timing.seconds == 3.0
     batches.feed(TUNING.interval_rows, seconds=5)

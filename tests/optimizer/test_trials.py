@@ -1,4 +1,4 @@
-"""Plans on trial: who is worse is left, and not taken again at once."""
+"""Plans on trial: a worse plan is left, and not taken again at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEFT, SAME = Tree((Tree((0, 1)), 2)), Tree((2, Tree((1, 0))))
 
 
 def on_trial(trials: Trials, time: float = 100.0, changes: int = 1, cpu: float = 0.2) -> Trials:
-    """A window and enough batches later it is over."""
+    """Start a trial, and let a window and enough batches pass, so that it is over."""
     trials.begin(mjoin(3), LEFT, cpu, changes)
     trials.new_plan(SAME, time)
     for _ in range(TUNING.trial_batches):

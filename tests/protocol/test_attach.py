@@ -1,4 +1,4 @@
-"""A slot that goes from process to process gives the rows of one that stayed; what is doubtful counts as lost."""
+"""A slot that moves between processes gives the same rows as one that stays; a doubtful state counts as lost."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def query(name: str) -> BoundQuery:
 
 
 def some_rows(rng: random.Random, start: int, most: int = 12) -> list[Row]:
-    """NULLs of columns that are no keys come only after a while."""
+    """NULLs in columns that are not keys occur only in later rows."""
     late = start > 20
     return [
         (
@@ -114,20 +114,20 @@ def some_rows(rng: random.Random, start: int, most: int = 12) -> list[Row]:
 
 
 def planned(name: str, seed: int, most: int = 12) -> tuple[list[Step], list[Row]]:
-    """The batches of a run, and all rows that it must give."""
+    """The batches of a run, and all rows that it must produce."""
     rng, tables = random.Random(f"{name} {seed}"), {"t": TABLE_ROWS} if "t" in columns(name) else {}
     some = partial(some_rows, rng, most=most)
     return steps_of(QUERIES[name], columns(name), LATENESS, tables, range(0, 56, 8), some)
 
 
 def opened(folder: str, name: str, tuning: Tuning = DEFAULT, **options: object) -> Slot:
-    """A slot, with its tables if it is new."""
+    """Open a slot, and load its tables if it is new."""
     slot = open_slot(query(name), Settings(**{"check": True} | options), folder, tuning=tuning)
     return with_tables(slot, {"t": batch_of(TABLE, TABLE_ROWS)} if "t" in columns(name) else {})
 
 
 def visit(folder: str, name: str, size: int | None, committed: int, before: str, step: Step) -> list[Row]:
-    """What one task does: attach, settle what the last one left, one batch, save."""
+    """The work of one task: attach, commit or wind back the batch of the last task, run a batch, save."""
     with eager(size) as tuning:
         slot = opened(folder, name, tuning)
         assert slot.version == committed, "the state was lost"
@@ -152,8 +152,8 @@ def other_process() -> Iterator[ProcessPoolExecutor]:
 def test_a_slot_goes_from_process_to_process(
     name: str, sizes: tuple[int | None, ...], other_process: ProcessPoolExecutor, tmp_path: Path
 ) -> None:
-    """Each batch in this process or in another, saved before it is committed; then it is committed, or run again. No
-    process needs the tuning of the one before."""
+    """Each batch runs in this process or in another, and is saved before it is committed; then it is committed, or run
+    again. A process does not need the tuning of the previous one."""
     steps, expected = planned(name, 1, most=40 if sizes == (None,) else 12)
     rng, folder, found = random.Random(name), str(tmp_path / "slot"), []
     before, committed = "", 0
@@ -171,7 +171,7 @@ def test_a_slot_goes_from_process_to_process(
 
 
 def hold(folder: str) -> int:
-    """Keep a slot open, and say who does."""
+    """Keep a slot open; returns the process number."""
     held.append(opened(folder, "hash"))
     return os.getpid()
 
@@ -193,13 +193,13 @@ def test_a_slot_has_one_owner(other_process: ProcessPoolExecutor, tmp_path: Path
 
 
 def die(folder: str, step: Step) -> None:
-    """A batch, and death in the middle of the next."""
+    """Run a batch, and die in the middle of the next."""
     run(opened(folder, "hash"), step)
     os._exit(3)
 
 
 def saved_slot(folder: str, name: str, steps: list[Step]) -> list[Row]:
-    """A slot that has done some steps, all committed, in a folder."""
+    """Run and commit some steps of a slot in a folder, and save it; returns its rows."""
     slot, found = opened(folder, name), []
     for step in steps:
         found += run(slot, step)
@@ -210,7 +210,7 @@ def saved_slot(folder: str, name: str, steps: list[Step]) -> list[Row]:
 
 
 def check_lost(folder: str, name: str, **options: object) -> None:
-    """A new slot, without anything of the old one, that works."""
+    """Check that a new slot opens, without state of the old one, and works."""
     slot = opened(folder, name)
     steps, expected = planned(name, 2)
     assert slot.version == 0 and slot.state_rows == (3 if " t," in QUERIES[name] else 0)
@@ -297,7 +297,7 @@ def test_what_is_doubtful_counts_as_lost(what: str, tmp_path: Path) -> None:
 
 
 def test_a_flipped_bit_of_what_is_beside_the_columns_is_noticed(tmp_path: Path) -> None:
-    """Wherever it is. (Columns are memory, and have no checksums.)"""
+    """Wherever the bit is. (Columns are memory, and have no checksums.)"""
     steps, _ = planned("slide", 1)
     saved_slot(str(tmp_path), "slide", steps[:4])
     whole = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -361,7 +361,7 @@ def test_nothing_is_saved_before_it_is_drained_or_without_a_folder(tmp_path: Pat
 
 
 def touched(folder: Path) -> int:
-    """Bytes of the files of a folder that this process has looked at through a mapping."""
+    """The bytes of the files of a folder that this process has touched through a mapping."""
     total, inside = 0, False
     for line in Path("/proc/self/smaps").read_text().splitlines():
         first, _, rest = line.partition(" ")
@@ -381,7 +381,7 @@ def large_batch(rng: np.random.Generator, rows: int) -> pa.RecordBatch:
 
 
 def test_attaching_reads_nothing_of_the_columns(tmp_path: Path) -> None:
-    """However many rows there are, the same few pages are touched."""
+    """The same few pages are touched, however many rows there are."""
     window = "[RANGE 1 HOUR]"
     select = f"SELECT a.l, b.w, b.s FROM a {window}, b {window} WHERE a.k = b.k AND a.x < b.x - 7"
     wide = bound(select, a=COLUMNS, b=COLUMNS)
@@ -407,7 +407,7 @@ def test_attaching_reads_nothing_of_the_columns(tmp_path: Path) -> None:
 
 
 def test_only_what_changed_is_written_again(tmp_path: Path) -> None:
-    """Cells that nobody added to keep their file; files that nobody needs are gone."""
+    """Cells that did not change keep their file; files that are not needed are deleted."""
     steps, _ = planned("slide", 1)
     saved_slot(str(tmp_path), "slide", steps[:4])
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.arrow")}
@@ -453,7 +453,7 @@ def of_slot(rows: pa.RecordBatch, number: int, slots: int) -> pa.RecordBatch:
 @pytest.mark.parametrize("slots", [1, 3])
 @pytest.mark.parametrize("name", ["slide of keys", "total"])
 def test_the_small_state_of_some_slots_and_the_rows_are_the_whole_state(name: str, slots: int) -> None:
-    """Rows go to slots by key; half way a new slot takes over with all rows and the cells of all the others."""
+    """Rows go to slots by key; half way a new slot takes over with all rows and the cells of all other slots."""
     steps, expected = planned(name, 5)
     parts = [Slot(query(name), Settings()) for _ in range(slots)]
     found = []
@@ -464,7 +464,7 @@ def test_the_small_state_of_some_slots_and_the_rows_are_the_whole_state(name: st
     small = [small_state(slot) for slot in parts]
     assert all(of_json(as_json(numbers), SmallState) == small[0][0] for numbers, _ in small)
     one = Slot(query(name), Settings())
-    for step in steps[:4]:  # as if from a log: the rows, and nothing of what came of them
+    for step in steps[:4]:  # as if read from a log: only the rows, not their results
         for stream, rows in step.rows.items():
             one.feed(stream, rows)
     one.advance(dict.fromkeys(steps[0].by_stream), None)
@@ -480,7 +480,8 @@ def test_the_small_state_of_some_slots_and_the_rows_are_the_whole_state(name: st
 
 
 def test_the_small_state_of_rows_windows() -> None:
-    """Tuples that wait and what was counted go on in another slot, whose rows were all processed before."""
+    """Another slot continues with the waiting tuples and the counts of ROWS windows; all its rows were processed
+    before."""
     name = "slide of rows"
     steps, expected = planned(name, 5)
     old, new = Slot(query(name), Settings()), Slot(query(name), Settings())
@@ -512,7 +513,7 @@ def test_a_query_without_aggregates_has_no_small_state() -> None:
 
 
 class Travelling(BatchEngine):
-    """Its slots are saved and opened again whenever a batch was run or settled."""
+    """Saves its slots and opens them again after each batch, commit and wind-back."""
 
     def __init__(self, query: BoundQuery, settings: Settings, folder: Path, tuning: Tuning) -> None:
         super().__init__(query, settings, tuning=tuning)
@@ -533,7 +534,7 @@ class Travelling(BatchEngine):
 
 
 def known(slot: Slot) -> list[object]:
-    """What a slot knows, as far as it can be compared."""
+    """The comparable part of a slot's state."""
     executor, errors = slot.executor, slot.errors
     committed = executor.committed_number, slot.committed_watermark, slot.committed_errors
     now = slot.version, executor.eddy.number, slot.watermark, errors.count, errors.first, slot.state_rows
@@ -546,7 +547,8 @@ def known(slot: Slot) -> list[object]:
 
 
 def travelled(seed: int, folder: Path) -> str | None:
-    """The difference that going from process to process makes to a case of the fuzzer."""
+    """The difference in results between a case of the fuzzer that moves between processes and one that does not; None
+    if there is none."""
     case = generate(seed)
     options = dict(case.settings)
     for name in ("durable", "migrate"):

@@ -1,4 +1,4 @@
-"""Commits, what a checkpoint is of, and what is collected."""
+"""Checkpoints: commits, the check that a checkpoint belongs to the job, and the deletion of old files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver's side: from commit to commit, whatever is asked of it."""
+"""The coordinator goes from commit to commit, whatever the caller asks for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_batch_that_is_committed_is_not_run_again(tmp_path: Path) -> None:
     again = World(tmp_path, sink=world.sink)
     for coordinator in (world.coordinator, again.coordinator):
         assert coordinator.begin(0, "rows", [0]) is None
-        assert coordinator.begin(0, "rows", (0,)) is None  # as JSON says it
+        assert coordinator.begin(0, "rows", (0,)) is None  # the form that JSON returns
         with pytest.raises(JobError, match="batch 0 cannot follow commit 0"):
             coordinator.begin(0, "rows", [1])
         with pytest.raises(JobError, match="batch 2 cannot follow commit 0"):
@@ -65,7 +65,7 @@ def test_a_stream_that_is_idle_is_named_by_the_commit(tmp_path: Path) -> None:
 
     first = world()
     first.batch("load")
-    clock.advance(60.0)  # Spark was slow to begin
+    clock.advance(60.0)  # Spark took long to start
     first.batch(a=[(0, 1)])
     assert first.coordinator.commit.watermarks.idle == ()
     first.batch(b=[(0, 1)])
@@ -75,13 +75,13 @@ def test_a_stream_that_is_idle_is_named_by_the_commit(tmp_path: Path) -> None:
     assert first.coordinator.commit.watermarks == Reached({"a": 40, "b": 0}, idle=("b",), used=40)
     first.batch(a=[(41, 1)])
     slot = first.home.keeper.open(0)
-    assert slot.state_rows == 3  # of a from 21 on: the next of b is of 41 or newer
+    assert slot.state_rows == 3  # rows of a from 21 on: the next row of b has time 41 or more
     first.home.keeper.leave(0, slot)
     decision = first.begin()
     clock.advance(30.0)
     assert decision.quiet == ("b",) and first.begin().quiet == ("a", "b")
-    assert first.begin().after != decision.after  # state of the one is not state of the other
-    later = world()  # whoever goes on waits anew, and begins where the watermark was
+    assert first.begin().after != decision.after  # their states must not be mixed up
+    later = world()  # a new run starts to wait again, and begins at the old watermark
     later.batch(b=[(39, 1), (40, 1)])
     commit = later.coordinator.commit
     assert commit.watermarks == Reached({"a": 41, "b": 40}, used=41)
@@ -108,7 +108,7 @@ def test_a_finished_job(tmp_path: Path) -> None:
 
 
 def test_histories(tmp_path: Path) -> None:
-    """The same way to the same commit has the same, everything else another."""
+    """The same decisions lead to the same history; any difference leads to another."""
     one, other = World(tmp_path / "one"), World(tmp_path / "other")
     first = one.begin()
     assert (first.before, first.after) == (one.checkpoint.history, one.begin().after)
@@ -160,7 +160,7 @@ def test_segments_of_like_size_are_merged() -> None:
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_a_long_job_has_few_segments_and_small_commits(slots: int, tmp_path: Path) -> None:
-    """Its rows never expire; another where they do has no more than its window."""
+    """In one job rows never expire; in the other the log has no more than a window."""
     unbounded = World(tmp_path / "all", ("UNBOUNDED", "UNBOUNDED"), slots=slots, host=None)
     window = World(tmp_path / "few", slots=slots, host=None)
     most = {"all": 0, "few": 0}

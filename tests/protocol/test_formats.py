@@ -1,4 +1,4 @@
-"""Formats: no type that is written can change unnoticed, and checkpoints of the version before are read."""
+"""Formats: no written type can change unnoticed, and checkpoints of the previous version can be read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from eddyline.testing.simulation import MemorySink
 from tests.support.durable_world import Row, World
 
 RECORDED = {5: "1f963563f33c7408"}
-"""By format of the checkpoint the schema of all types that are in one."""
+"""The schema of all types in a checkpoint, by the format of the checkpoint."""
 
 WRITTEN = Path(__file__).parent / "format-5.zip"
-"""By story: checkpoints of the last version without these types, after five of BATCHES; the sixth was decided."""
+"""Checkpoints by story, written by the last version before these types; five of BATCHES are committed, and the sixth is
+decided."""
 
 STORIES: dict[str, dict[str, Any]] = {
     "join": {"slots": 2},

@@ -1,4 +1,5 @@
-"""The folder of arenas is full: a sentence and no signal, and the job goes on from its checkpoint in another folder."""
+"""If the folder of arenas is full, the job stops with an error, not a signal, and continues from its checkpoint in
+another folder."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ SENTENCE = (
 
 
 def batch(number: int) -> list[Row]:
-    """Rows of `a` with keys of their own."""
+    """Rows of `a`, each with its own key."""
     return [(number * ROWS + row, number * ROWS + row) for row in range(ROWS)]
 
 
@@ -56,7 +57,7 @@ def test_a_reservation_fails(tmp_path: Path) -> None:
 
 
 def fill(folder: Path, arenas: Path) -> tuple[int, str]:
-    """Batches until there is no room; how many were committed, and what was said then."""
+    """Run batches until there is no room; returns how many were committed, and the error."""
     world = World(folder, UNBOUNDED, host=str(arenas))
     for number in count():
         try:
@@ -67,7 +68,7 @@ def fill(folder: Path, arenas: Path) -> tuple[int, str]:
 
 
 def test_a_folder_in_memory_is_full(tmp_path: Path, small_folder: Path) -> None:
-    """In a process of its own, which a signal may end."""
+    """Runs in a process of its own, because a signal might end it."""
     with ProcessPoolExecutor(1, get_context("spawn")) as other:
         done, said = other.submit(fill, tmp_path, small_folder / "job").result()
     assert done >= 2

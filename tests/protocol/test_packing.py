@@ -1,4 +1,4 @@
-"""The split of one task: every row is counted once, and goes where it belongs."""
+"""The split in one task: every row is counted once and goes to the right slots."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_rows_are_used_late_or_dead_and_counted(slots: int, tmp_path: Path) -> N
     found = [*packer.rows("a", rows((100, 1), (130, 2), (99, 3), (None, 4), (120, None))), *packer.finish()]
     (to, late), (_, dead) = [(slot, p) for slot, p in found if isinstance(p.head, RejectedHead)]
     told = [slot for slot, p in found if isinstance(p.head, CountsHead)]
-    assert told == list(range(slots))  # all must know how far the streams have come
+    assert told == list(range(slots))  # all slots must know how far the streams have come
     assert all(head.newest == {"a": 130} for head in counted(found))
     (counts,) = (head for head in counted(found) if head.counts != Counts())
     assert to == 5 % slots and late.batch.column("k").to_pylist() == [3]
@@ -54,7 +54,7 @@ def test_rows_that_could_not_be_read(tmp_path: Path) -> None:
 
 
 def test_a_second_task_counts_only_its_own_errors(tmp_path: Path) -> None:
-    """The split lives as long as its process."""
+    """The split is shared by all tasks of a process."""
     world = World(tmp_path)
     world.home.split.errors.count = 7
     packer = Packer(world.home, world.begin(), 0)
@@ -64,7 +64,7 @@ def test_a_second_task_counts_only_its_own_errors(tmp_path: Path) -> None:
 
 
 def test_disorder_across_files_that_several_tasks_read(tmp_path: Path) -> None:
-    """The files are put in order; whichever tasks had them."""
+    """Files are put in order, whichever tasks read them."""
     world = World(tmp_path)
     world.batch(a=[(100, 1)], b=[(100, 1)])
     counts, spans = Counts(), []
@@ -81,7 +81,7 @@ def test_disorder_across_files_that_several_tasks_read(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_the_others_overtook(tmp_path: Path) -> None:
-    """Late for the query's watermark alone: the stream had never had a row, and was idle."""
+    """Its rows are late only for the query's watermark: the stream had no row before, and was idle."""
     world = World(tmp_path)
     decision = replace(world.begin(), watermarks=Reached({"b": 200}, idle=("a",), used=200))
     packer = Packer(world.home, decision, 0)

@@ -1,4 +1,4 @@
-"""Parcels: what comes out is what went in, also as bytes."""
+"""Parcels: unpacking returns what was packed, also from bytes."""
 
 from __future__ import annotations
 

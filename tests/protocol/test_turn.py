@@ -1,4 +1,4 @@
-"""A slot's turn: the state it begins with is that of the commit, whoever was there before."""
+"""A slot's turn begins with the state of the commit, whatever other attempts did before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pairs(world: World) -> list[tuple[int, int]]:
 
 @pytest.fixture
 def restored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The versions that were made again from the log."""
+    """The versions that were rebuilt from the log."""
     found: list[int] = []
     original = module.restore
 
@@ -95,8 +95,8 @@ def test_lost_state_is_made_again(tmp_path: Path, restored: list[int]) -> None:
 def test_state_of_an_attempt_with_other_rows_is_not_taken(
     kind: str, rows: list[Row], tmp_path: Path, restored: list[int]
 ) -> None:
-    """Batch 1 is begun on one host, with other rows or as the end, and comes to nothing; another host finishes it. The
-    first host must not go on from what it has."""
+    """Batch 1 is begun on one host, with other rows or as the end, and fails; another host finishes it. The first host
+    must not continue with its own state."""
     one = World(tmp_path, host="one")
     one.batch(a=ONE)
     one.turn(one.begin(kind, offsets="false"), b=rows)
@@ -127,7 +127,7 @@ def test_a_zombie_does_no_harm(tmp_path: Path) -> None:
     world.turn(decision, b=TWO)
     world.batch(a=THREE)
     with pytest.raises(JobError, match="cannot read commits"):
-        world.turn(decision, b=TWO)  # what it began with is collected
+        world.turn(decision, b=TWO)  # the files that it began with are deleted
     world.batch(a=[(4, 1)])
     assert pairs(world) == [(1, 2), (3, 2), (4, 2)]
 
@@ -179,7 +179,7 @@ def test_another_number_of_slots_goes_on(windows: tuple[str, str], then: int, tm
 
 
 def test_the_log_of_rows_windows_is_trimmed(tmp_path: Path) -> None:
-    """It has about a window of rows, and a slot that begins with it counts as if it had all."""
+    """The log has about a window of rows, and a slot that starts from it counts as if it had all rows."""
     whole, lossy = World(tmp_path / "a", ("ROWS 5", "ROWS 7")), World(tmp_path / "b", ("ROWS 5", "ROWS 7"))
     for batch in range(40):
         values = {"a": [(batch * 10 + i, i % 2) for i in range(2)], "b": [(batch * 10, 1), (batch * 10 + 1, 0)]}
@@ -192,8 +192,8 @@ def test_the_log_of_rows_windows_is_trimmed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slots", [1, 3])
 def test_of_a_long_batch_only_the_end_is_logged(slots: int, tmp_path: Path) -> None:
-    """What the next batch cannot join is not in the log, and a slot that begins with it misses nothing. A stream that
-    is behind holds the others back."""
+    """Rows that the next batch cannot join are not in the log, and a slot that starts from the log misses nothing. A
+    stream that is behind keeps the rows of the others in the log."""
     random, whole, sink = Random(slots), World(tmp_path / "a", slots=slots), None
     for batch in range(6):
         start = batch * 400
@@ -206,7 +206,7 @@ def test_of_a_long_batch_only_the_end_is_logged(slots: int, tmp_path: Path) -> N
         for world in (whole, lossy):
             world.batch(**values)
             rows = sum(file.rows for file in world.coordinator.commit.log if int(file.name[4:12]) == batch)
-            assert rows == 200 if batch == 3 else 10 < rows < 100  # then of b nothing, of a all
+            assert rows == 200 if batch == 3 else 10 < rows < 100  # in batch 3 all rows of a and none of b
     assert whole.results == lossy.results and len(whole.results) > 1000
 
 
@@ -233,13 +233,13 @@ def test_records_say_what_was_done(tmp_path: Path) -> None:
     assert record.counts.rows_late == 1 and record.counts.rows_used == 2 and record.newest == {"a": 2, "b": 2}
     assert record.log is not None and record.log.rows == 2 and record.log.newest == {"a": 2, "b": 2}
     outlets = [some.outlet for some in record.staged]
-    assert outlets == [Outlet("late", "a"), RESULTS]  # behind the watermark after this batch
+    assert outlets == [Outlet("late", "a"), RESULTS]  # results of rows below the watermark after this batch
     assert record.small is not None and record.counted == {1: None}
 
 
 @pytest.mark.parametrize("slots", [1, 3])
 def test_what_a_batch_releases_leaves_with_it(slots: int, tmp_path: Path) -> None:
-    """A result waits for a watermark only as long as rows have not moved it, whichever slot had those rows."""
+    """A result waits for a watermark only until rows move it, whichever slot has those rows."""
     world = World(tmp_path, ("ROWS 3", "ROWS 3"), slots=slots)
     world.batch(a=[(1, 1), (2, 2)], b=[(1, 1), (2, 2)])
     assert [row[2] for row in world.results] == [1]

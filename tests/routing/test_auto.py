@@ -1,7 +1,8 @@
-"""Auto on a clock that only user functions move: it finds the best order, follows drift, and does not run after noise.
+"""Auto, on a clock that only user functions advance: it finds the best order, follows drift, and does not react to
+noise.
 
-What it is held to is what the issue asks for: back within a tenth of the best order inside 50,000 tuples. Functions
-cost twenty microseconds a tuple, so that what trials may cost at the beginning does not matter.
+The target: after a change the cost is within a tenth of the best order's again after 50,000 tuples. Functions cost
+twenty microseconds per tuple, so the budget for samples at the beginning does not matter.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SOON = 50_000
 
 
 def settled(world: World, flags: Flags, rows: int = SOON) -> float:
-    """The cost of what comes after so many rows, for one second of the best order."""
+    """The cost of the rows after the first `rows`, relative to the cost of the best order."""
     world.feed(flags[:rows])
     before = world.counted()
     world.feed(flags[rows:])
@@ -28,7 +29,8 @@ def settled(world: World, flags: Flags, rows: int = SOON) -> float:
 
 
 def unbeaten(world: World, flags: Flags) -> list[list[int]]:
-    """The orders that no other one beats by so much that they would be left for it when all is calm, best first."""
+    """The orders that auto would keep when all is calm, because no other order is cheaper by the margin; the best
+    first."""
     orders = [list(order) for order in permutations(range(len(world.costs)))]
     cost = {tuple(order): world.cost_of(order, flags) for order in orders}
     best = min(cost.values())
@@ -47,7 +49,7 @@ def unbeaten(world: World, flags: Flags) -> list[list[int]]:
 def test_finds_the_best_order_of_independent_selections(
     costs: list[int], selectivities: list[float], order: list[int]
 ) -> None:
-    """Where one order beats all others, each tuple takes it in the end."""
+    """If one order beats all others, each tuple takes it in the end."""
     for seed in range(3):
         world = World([c * COST for c in costs])
         flags = independent(np.random.default_rng(seed), 100_000, selectivities)
@@ -61,7 +63,7 @@ def test_finds_the_best_order_of_independent_selections(
     [([1, 1, 1, 1], [0.9, 0.7, 0.5, 0.1]), ([4, 1, 2, 8], [0.5, 0.9, 0.5, 0.1]), ([10, 1, 1], [0.1, 0.7, 0.8])],
 )
 def test_finds_one_of_the_best_where_several_are_as_good(costs: list[int], selectivities: list[float]) -> None:
-    """What comes after a selection that little passes matters little: no order is left for that when all is calm."""
+    """The order after a selection that few tuples pass matters little: no order is left for that when all is calm."""
     for seed in range(3):
         world = World([c * COST for c in costs])
         flags = independent(np.random.default_rng(seed), 100_000, selectivities)
@@ -78,19 +80,20 @@ def test_finds_it_with_packets_of_any_size(packet: int) -> None:
 
 
 def copies(rng: np.random.Generator, rows: int) -> Flags:
-    """Three that pass the same 40 %, and one that passes half of anything: each alone says that it should be last."""
+    """Three selections pass the same 40 %, and one passes a random half: by its own selectivity, that one would be
+    last."""
     same = rng.random(rows) < 0.4
     return np.stack([same, same, same, rng.random(rows) < 0.5], axis=1)
 
 
 def halves(rng: np.random.Generator, rows: int) -> Flags:
-    """Two that hardly pass the same rows, and one that alone is better than each of them."""
+    """Two selections pass hardly any common rows; a third one is better than each of them alone."""
     place = rng.random(rows)
     return np.stack([rng.random(rows) < 0.5, place < 0.525, place > 0.475], axis=1)
 
 
 def test_finds_the_order_of_correlated_selections() -> None:
-    """By what each of them passes alone the order is 0 1 2 3, or any of the copies first."""
+    """By the selectivities of single selections the order is 0 1 2 3, or another one with the copies first."""
     for seed in range(2):
         flags = copies(np.random.default_rng(seed), 150_000)
         world = World([COST] * 4)
@@ -100,7 +103,7 @@ def test_finds_the_order_of_correlated_selections() -> None:
 
 
 def test_looks_further_than_one_step() -> None:
-    """The one that is best by itself is not where the best order begins."""
+    """The best order does not begin with the selection that is best alone."""
     for seed in range(2):
         flags = halves(np.random.default_rng(seed), 150_000)
         world = World([COST] * 3)
@@ -140,7 +143,7 @@ def test_follows_an_operator_that_turns_expensive() -> None:
 
 
 def test_follows_a_slow_drift() -> None:
-    """One percent a thousand rows, for as long as it takes to turn the order round."""
+    """Selectivities change by one percent per thousand rows, until the order is reversed."""
     rng, world = np.random.default_rng(5), World([COST] * 3)
     first, last = np.array([0.2, 0.5, 0.9]), np.array([0.9, 0.5, 0.2])
     world.feed(independent(rng, 40_000, list(first)))
@@ -155,8 +158,8 @@ def test_follows_a_slow_drift() -> None:
 
 
 def noisy(seed: int, selectivities: list[float]) -> tuple[float, int, int]:
-    """Calls that take a fifth more or less than they should: what is lost by that once all is calm, how often the
-    route was changed, and how often there was a new sample to judge by."""
+    """Calls take up to a fifth more or less than they should. Returns what that costs once all is calm, how often the
+    route changed, and how often there was a new sample."""
     rng, world = np.random.default_rng(seed), World([COST] * len(selectivities))
     world.noise = lambda: rng.uniform(0.8, 1.2)
     world.feed(independent(rng, SOON, selectivities))
@@ -173,7 +176,7 @@ def test_does_not_run_after_noise() -> None:
 
 
 def test_noise_changes_the_route_seldom_where_all_orders_are_as_good() -> None:
-    """Among the costs of now, which are noise, there is always a cheapest order; it must be the same one twice."""
+    """By the current costs, which are noise, there is always a cheapest order; auto must find the same one twice."""
     told = [noisy(seed, [0.5] * 4) for seed in range(4)]
     assert max(lost for lost, _, _ in told) < 1.005
     assert sum(changes for _, changes, _ in told) < sum(news for _, _, news in told) / 10
@@ -191,7 +194,7 @@ def test_one_call_that_was_interrupted_changes_little() -> None:
 @pytest.mark.parametrize("explore", [0.01, 0.05, 0.2])
 @pytest.mark.parametrize("cost", [US, COST])
 def test_samples_cost_no_more_than_they_may(explore: float, cost: float) -> None:
-    """Time that passed and that no tuple took a step in was spent on samples."""
+    """The time in which no tuple took a step was spent on samples."""
     rng, world = np.random.default_rng(1), World([cost] * 4, explore=explore)
     for selectivities in ([0.9, 0.7, 0.5, 0.1], [0.1, 0.5, 0.7, 0.9]) * 5:
         world.feed(independent(rng, 20_000, selectivities))
@@ -210,7 +213,7 @@ def test_with_nothing_to_spend_hardly_anything_is_sampled() -> None:
 
 
 def test_every_change_of_route_is_one_decision() -> None:
-    """The first one is from the order that is written."""
+    """The first decision starts from the written order."""
     rng, world = np.random.default_rng(2), World([COST] * 4)
     changes, log = world.changes(), world.eddy.decisions
     for selectivities in ([0.9, 0.7, 0.5, 0.1], [0.1, 0.5, 0.7, 0.9], [0.5, 0.1, 0.9, 0.7]):
@@ -258,7 +261,7 @@ def test_what_was_learned_in_batches_that_were_undone_does_not_weigh_more() -> N
 
 @pytest.mark.parametrize(("matches", "first"), [(0, "probe"), (3, "selection")])
 def test_selections_are_moved_around_probes(matches: int, first: str) -> None:
-    """A selection that costs much comes after a join that few tuples survive, and before one that multiplies them."""
+    """An expensive selection comes after a join that few tuples survive, and before a join that multiplies them."""
     world = World([COST], join=matches)
     flags = independent(np.random.default_rng(1), 60_000, [0.5])
     for start in range(0, 60_000, 10_000):

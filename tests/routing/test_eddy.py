@@ -1,4 +1,4 @@
-"""Whatever the route and however small the packets, the rows are those of the definition."""
+"""Results are those of the definition, whatever the route and however small the packets."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COLUMNS = "k x s:string f:float d:decimal w:words"
 
 @pytest.fixture(autouse=True)
 def register() -> None:
-    """The user function that queries here call."""
+    """Register the user function of the queries here."""
 
     @udf(returns=pa.bool_(), name="route_odd")
     def odd(x: np.ndarray) -> np.ndarray:
@@ -87,7 +87,8 @@ EVERY_SETTING = [
     for i, router in enumerate(ROUTERS)
     for j, packet in enumerate(PACKETS)
 ]  # fmt: skip
-"""Every router with every packet size; every router and every packet size with every input batch and reroute_every."""
+"""Every combination of router and packet size; each router and each packet size with every input batch and
+reroute_every."""
 
 
 def test_the_settings_that_are_tried_go_well_together() -> None:
@@ -112,8 +113,8 @@ def test_every_route_gives_the_rows_of_the_definition(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_thresholds_samples_and_reroutes_at_every_turn_change_no_row(name: str) -> None:
-    """All that adapts, made so eager that it happens on a few rows: queues that are full at once, thresholds that
-    double and halve, a sample of every packet, a new route for any reason."""
+    """Every adaptation happens, because all are made eager: queues are full at once, thresholds double and halve, every
+    packet is sampled, and routes change for any reason."""
     select, sampled, choice = QUERIES[name].format(w="[RANGE 5 MICROSECONDS]"), 0, False
     for seed in range(2):
         for every, rows in ((1, None), (3, 5)):
@@ -129,7 +130,7 @@ def test_thresholds_samples_and_reroutes_at_every_turn_change_no_row(name: str) 
 
 
 def test_a_sample_leaves_no_trace_in_results_and_counts() -> None:
-    """A user function that always fails is counted for the tuples that took it, not for those that were shown to it."""
+    """Errors of a user function are counted for the tuples that took the step, not for sampled tuples."""
 
     @udf(returns=pa.bool_(), name="route_fails")
     def fails(x: np.ndarray) -> np.ndarray:
@@ -155,7 +156,8 @@ def test_a_sample_leaves_no_trace_in_results_and_counts() -> None:
 
 
 def test_what_is_in_flight_stays_bounded() -> None:
-    """A join that makes very many tuples of few, halfway: the queue behind it is served before it is much overfull."""
+    """A join in the middle of the plan makes very many tuples of few: the queue after it is served before it overflows
+    by much."""
     for packet, most in ((None, scheduler.LARGEST), (1000, 1000), (40_000, 40_000)):
         job = Job(
             "SELECT COUNT(*) AS n FROM a, b, c WHERE a.k = b.k AND b.x = c.x",
@@ -238,7 +240,7 @@ def test_every_hashed_type_is_verified(type_: pa.DataType, monkeypatch: pytest.M
 
 
 def test_wide_decimals_are_verified_also_when_nothing_is_left_to_verify() -> None:
-    """The first of several equalities leaves no match; those after it get an empty packet."""
+    """The first of several equalities leaves no match, so the others get an empty packet."""
     job = Job(
         "SELECT a.x FROM a, b, c WHERE a.x = c.x AND b.y = c.y AND b.e = c.e AND a.d = b.d",
         a="x y d:decimal e:decimal",
@@ -251,7 +253,7 @@ def test_wide_decimals_are_verified_also_when_nothing_is_left_to_verify() -> Non
 
 
 def test_ranges_at_the_ends_of_the_integers() -> None:
-    """`x < y + 1` may overflow: NULL by the definition, and never a match that wraps round."""
+    """`x < y + 1` may overflow: by definition that is NULL, and never a match by wrap-around."""
     most, least = 2**63 - 1, -(2**63)
     values = [least, least + 1, -1, 0, 1, most - 1, most]
     rows = [(1, v) for v in values]

@@ -1,4 +1,4 @@
-"""What slots tell after each turn adds up to what their eddies did, and stays small."""
+"""The snapshots of slots after each turn add up to the work of their eddies, and stay small."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _engine() -> BatchEngine:
 
 
 def _feed(engine: BatchEngine, turn: int, slot: int) -> None:
-    """Few keys of c match at first, few of b later."""
+    """At first few keys of c match, later few of b."""
     for name in "abc":
         rare = name == ("c" if turn < 3 else "b")
         rows: list[Row] = [
@@ -34,7 +34,7 @@ def _feed(engine: BatchEngine, turn: int, slot: int) -> None:
 
 
 def _told(turn: Report) -> TurnReport:
-    """As it travels."""
+    """The snapshot of a turn after a round trip through bytes."""
     return unpacked(packed(snapshot(turn)), TurnReport)
 
 

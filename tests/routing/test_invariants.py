@@ -1,4 +1,4 @@
-"""A test build catches a SteM, a plan or a caller that breaks the routing constraints."""
+"""With `check=True` a SteM, a plan or a caller that breaks the routing constraints is caught."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ JOIN = "SELECT a.k FROM a [RANGE 9 MICROSECONDS], b [RANGE 9 MICROSECONDS] WHERE
 
 
 class IgnoresBefore(Prober):
-    """Gives rows that were built after the tuple that asks."""
+    """Returns rows that were built after the probing tuple."""
 
     def probe_key(self, on, keys, rows, limits: Limits) -> Iterator[Matches]:
         return super().probe_key(on, keys, rows, limits._replace(before=np.array([self.built])))
 
 
 class IgnoresExpiry(Prober):
-    """Gives rows that have expired, and does not look at times, which would hide it."""
+    """Returns expired rows; ignores times, which would hide the fault."""
 
     def probe_key(self, on, keys, rows, limits: Limits) -> Iterator[Matches]:
         return super().probe_key(on, keys, rows, limits._replace(low=NO_BOUND, high=NO_BOUND, min_live=0))
 
 
 class RepeatsItself(Prober):
-    """Gives every match twice."""
+    """Returns every match twice."""
 
     def probe_key(self, on, keys, rows, limits: Limits) -> Iterator[Matches]:
         for tuples, found in super().probe_key(on, keys, rows, limits):
@@ -46,7 +46,7 @@ class RepeatsItself(Prober):
 
 
 class ForgetsToBuild(Builds):
-    """Says where rows would be, and does not count them."""
+    """Returns the numbers of new rows, but does not count them as built."""
 
     def add(self, number: int, rows: int) -> tuple[int, int]:
         first, last = super().add(number, rows)
@@ -55,7 +55,7 @@ class ForgetsToBuild(Builds):
 
 
 class CountsOneBuildTooMany(Prober):
-    """Gives also what was built together with the tuple that asks, or right after it."""
+    """Also returns rows that were built together with the probing tuple, or right after it."""
 
     def rows_before(self, numbers: np.ndarray) -> np.ndarray:
         return super().rows_before(numbers + 1)
@@ -70,7 +70,7 @@ def with_fault(fault: type[Prober] | type[Builds], check: bool, packet: int | No
 
 
 def run_late_match(job: Job) -> list[tuple]:
-    """Rows of `a` are built, then rows of `b`, then both probe: a packet of WAITS tuples does not come together."""
+    """Rows of `a` are built, then rows of `b`, then both probe: a packet of WAITS tuples is never reached before."""
     job.feed(b=[(1, 5)])
     rows = job.feed(a=[(1, 7)], b=[(2, 7)])
     assert [stem.built for stem in job.engine.slot.executor.stems] == [1, 2]
@@ -82,7 +82,7 @@ def test_without_a_fault_a_queue_between_build_and_probe_changes_nothing() -> No
 
 
 def test_a_match_that_is_too_new_is_caught() -> None:
-    """Without the bound the row would be found from both sides, and the result be there twice."""
+    """Without the bound the match would be found from both sides, and the result would occur twice."""
     assert len(run_late_match(with_fault(IgnoresBefore, check=False, packet=WAITS))) == 2
     with pytest.raises(InternalError, match="too new"):
         run_late_match(with_fault(IgnoresBefore, check=True, packet=WAITS))
@@ -115,7 +115,7 @@ def test_a_row_that_was_not_built_first_is_caught() -> None:
 def test_a_plan_that_forgets_a_predicate_gives_wrong_rows_that_the_naive_engine_sees(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What the constraints cannot see the comparison with the definition does."""
+    """The constraints cannot detect this fault, but the comparison with the definition does."""
     probe = Plan._probe
     monkeypatch.setattr(Plan, "_probe", lambda *args: replace(probe(*args), predicates=()))
     job = Job(JOIN + " AND a.x <> b.x", a="k x", b="k x")

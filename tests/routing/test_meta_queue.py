@@ -1,4 +1,4 @@
-"""A meta-queue gives its tuples back in the order they came, in pieces as large as one likes."""
+"""A meta-queue returns its tuples in the order of arrival, in pieces of any size."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_puts_and_takes_beside_a_list(seed: int) -> None:
 
 
 def test_ready_and_done_are_bits_of_sources_then_selections() -> None:
-    """Selection 0 is of a.x, 1 of b.x, 2 of a.k; the sources are a, b, c."""
+    """Selection 0 is on a.x, 1 on b.x, and 2 on a.k; the sources are a, b, c."""
     assert (queue((0b001, 0)).ready, queue((0b001, 0)).done) == (0b101_010, 0b000_001)
     assert (queue((0b001, 0b101)).ready, queue((0b001, 0b101)).done) == (0b000_010, 0b101_001)
     assert (queue((0b011, 0b001)).ready, queue((0b011, 0b001)).done) == (0b110_100, 0b001_011)

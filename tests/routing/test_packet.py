@@ -1,4 +1,5 @@
-"""Packets keep rows, signature and build numbers together, whatever is taken of them and however they are merged."""
+"""Packets keep rows, signature and build numbers together, whichever tuples are taken and however packets are
+merged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each policy decides when it has seen this or that."""
+"""The decision of each policy, given certain statistics."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def test_fixed_takes_the_order_of_the_script() -> None:
 
 
 def probed(policy: Policy, made: Plan, *signature: int) -> int:
-    """The span that is probed next by tuples which have passed all selections."""
+    """The span that tuples probe next after they have passed all selections."""
     step = policy.decide(RoutingArrays(made).entry((signature[0], 0b111 & signature[1]))).step
     assert isinstance(step, Probe)
     return step.span
 
 
 def test_fixed_follows_the_orders_that_it_is_told() -> None:
-    """a - b - c, so b may go to either side; selections come first whatever is told."""
+    """The join graph is a - b - c, so b may go to either side; selections come first, whatever the orders are."""
     made, policy = plan(), Fixed()
     assert probed(policy, made, 0b010, 0b010) == 0b001
     policy.follow({(7, 1): (2, 4), (7, 2): (4, 1), (7, 4): (2, 1)})
@@ -77,8 +77,8 @@ def test_fixed_follows_the_orders_that_it_is_told() -> None:
 
 
 def test_fixed_follows_the_orders_of_each_operator() -> None:
-    """b starts in (a b), tuples of a and b in the operator above; orders of operators that are not there tell
-    nothing."""
+    """b starts in (a b), and tuples of a and b start in the operator above; orders of operators that do not exist are
+    ignored."""
     made, policy = Plan(plan().query, Tree((Tree((0, 1)), 2))), Fixed()
     policy.follow({(3, 1): (2,), (3, 2): (1,), (7, 3): (4,), (7, 4): (3,), (6, 2): (4,), (6, 4): (2,)})
     assert probed(policy, made, 0b010, 0b010) == 0b001
@@ -128,7 +128,7 @@ def test_rank_is_the_least_of_selectivity_minus_one_over_cost() -> None:
     assert index(policy, entry((1000, 500, 1.0), (1000, 400, 1.0))) == 1
     assert index(policy, entry((1000, 500, 1.0), (1000, 400, 1.3))) == 0
     assert index(policy, entry((1000, 900, 0.01), (1000, 100, 1.0))) == 0
-    # both make more of them: the cheap one first only where it makes fewer for what it costs
+    # both multiply tuples: the cheaper step comes first only if it makes fewer tuples per cost
     assert index(policy, entry((1000, 3000, 1.0), (1000, 2000, 1.0))) == 1
     assert index(policy, entry((1000, 3000, 4.0), (1000, 2000, 1.0))) == 0
     assert index(policy, entry((1000, 1000, 1.0), (1000, 1001, 0.001), (1000, 999, 5.0))) == 2
@@ -148,7 +148,7 @@ def test_benefit_values_a_partial_result_by_the_sources_it_has() -> None:
         saw(traffic, 1000, 10, 1.0)
     saw(select, 1000, 900, 1.0)
     saw(probe, 1000, 600, 1.0)
-    assert Benefit(no_overhead()).decide(of) is probe  # 600 of two sources against 900 of one
+    assert Benefit(no_overhead()).decide(of) is probe  # 600 tuples of two sources have more value than 900 of one
 
 
 @pytest.mark.parametrize("kind", [Rank, Benefit])

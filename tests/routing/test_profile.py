@@ -1,4 +1,4 @@
-"""A profile keeps the newest samples and knows how old they are."""
+"""A profile keeps the newest samples and knows their age."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an eddy did is counted per signature, and said in words and as JSON."""
+"""The work of an eddy is counted per signature, and reported as text and as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CHECKED = f"{_JOIN} AND report_most(a.k) AND report_few(a.k)"
 
 
 def _engine(select: str, **settings: object) -> BatchEngine:
-    """On a clock by which every look at the time takes a microsecond, so what is decided is the same every time."""
+    """Every reading of the clock takes a microsecond, so all decisions are reproducible."""
     ticks = count()
     query = bound(select, a="k", b="k")
     return BatchEngine(query, Settings(check=True, **settings), clock=lambda: next(ticks) * 1e-6)  # type: ignore[arg-type]

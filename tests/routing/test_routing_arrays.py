@@ -1,4 +1,4 @@
-"""Routing arrays: the steps of each signature, where they lead, and what they did, there and anywhere."""
+"""Routing arrays: the steps of each signature, the signatures after them, and the work of steps and modules."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_module_used_last_is_known_by_source_and_partner() -> None:
     assert work.levels == {(t.bit, t.partner): t.module for t in steps}
     assert len(set(map(id, work.levels.values()))) == 3
     from_a = arrays.entry((0b001, 0)).steps[-1]
-    assert (from_a.bit, from_a.partner) == (2, 0) and from_a.step != steps[1].step  # there it verifies less
+    assert (from_a.bit, from_a.partner) == (2, 0) and from_a.step != steps[1].step  # it verifies fewer equalities
     from_a.add(5, 5, 1.0, work)
     assert work.levels[2, 0] is from_a.module
 
@@ -82,7 +82,7 @@ def test_a_surprise_is_told() -> None:
     for _ in range(6):
         work.moment += 1000
         told.append(select.add(1000, 600, 0.1, work))
-    assert sum(told[4:]) == 1  # a selection that became dear
+    assert sum(told[4:]) == 1  # the selection that became expensive
 
 
 def test_bits_are_sources_then_selections() -> None:
@@ -90,7 +90,7 @@ def test_bits_are_sources_then_selections() -> None:
 
 
 def test_the_components_that_bound_the_time_of_a_match() -> None:
-    """`most[s][t]` is how much earlier t may be; a source without a bound to the target is not looked at."""
+    """`most[s][t]` is how much earlier t may be; a source without a bound to the target is ignored."""
     query = bound(
         "SELECT a.k FROM a, b, c WHERE a.k = b.k AND b.k = c.k "
         "AND b.ts - a.ts BETWEEN INTERVAL '-2' MICROSECOND AND INTERVAL '7' MICROSECOND",

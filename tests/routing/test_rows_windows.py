@@ -1,4 +1,4 @@
-"""ROWS windows: the last n rows of the stream at t*, ties and all, counted before WHERE."""
+"""ROWS windows: the last n rows of the stream at t*, including ties, counted before WHERE."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def test_a_clock_goes_on_in_another_process_or_from_a_number(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 40, 400])
 def test_a_clock_knows_how_old_the_rows_of_a_window_are(size: int) -> None:
-    """Rows older than the horizon are none of the last ones; and not much more than the window is newer."""
+    """Rows older than the horizon are not among the last ones; and the rows newer than it are not many more than the
+    window."""
     rng, window, times, known = random.Random(size), RowsWindow(Arena(), size), list[int](), False
     for step in range(300):
         release = sorted(rng.randrange(step * 10, step * 10 + 10) for _ in range(rng.randrange(8)))
@@ -84,7 +85,7 @@ def test_a_clock_knows_how_old_the_rows_of_a_window_are(size: int) -> None:
         else:
             times += release
             window.commit(step * 10 + 10)
-        if rng.random() < 0.1:  # in another slot, from the small state
+        if rng.random() < 0.1:  # restored from the small state, as in another slot
             small = window.counted
             window = RowsWindow(Arena(), size)
             window.start_at(of_json(as_json(small), RowsCounted))
@@ -111,13 +112,13 @@ def test_nothing_comes_before_the_watermark_passed_it() -> None:
 
 
 def check(job: Job, wanted: list[tuple], **rows: list[tuple]) -> None:
-    """One batch and the end."""
+    """Feed one batch and the end, and compare the rows."""
     found = sorted(job.feed(**rows) + job.end(), key=repr)
     assert found == job.expected() == wanted
 
 
 def test_the_window_is_that_at_the_newest_component() -> None:
-    """An old b meets each new a; an a that new ones pushed out never meets a new b."""
+    """An old b matches each new a; an a that newer rows pushed out of the window never matches a new b."""
     check(Job(LAST, a="k", b="k"), [(1, 9), (2, 9), (3, 9)], a=[(1, 1), (2, 2), (3, 3)], b=[(2, 9)])
     check(Job(LAST, a="k", b="k"), [(2, 9), (3, 9)], a=[(1, 1), (2, 2), (3, 3)], b=[(3, 9)])
 

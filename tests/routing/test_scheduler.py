@@ -1,4 +1,4 @@
-"""The rule for thresholds, counters and the scheduler queue; nobody starves, nothing is lost, nothing comes twice."""
+"""The rules for thresholds, counters and the scheduler queue; no queue starves, and no tuple is lost or repeated."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_queue_that_waits_counts_rounds_and_halves_its_threshold_after_the_lim
     made.end_round()
     assert queue.threshold == FIRST // 4 and queue.scheduled
     made.end_round()
-    assert queue.counter == LIMIT + 2  # on the scheduler queue it does not count on
+    assert queue.counter == LIMIT + 2  # an eligible queue counts no rounds
     assert made.next() is queue
     made.take(queue)
     assert (queue.counter, queue.threshold, queue.most_rounds) == (0, FIRST // 4, LIMIT + 2)
@@ -148,7 +148,7 @@ def test_a_fixed_size_is_threshold_and_largest_packet_and_stays() -> None:
     assert taken == [[0, 1, 2], [3, 4, 5]] and queue.occupancy == 2
     for _ in range(5 * LIMIT):
         made.end_round()
-    assert queue.threshold == 3 and made.next() is None  # it waits for the flush
+    assert queue.threshold == 3 and made.next() is None  # it waits until queues are flushed
     assert made.least_done() is queue
     assert made.take(queue).rows[0].tolist() == [6, 7]
     assert made.least_done() is None
@@ -224,7 +224,7 @@ def test_clear() -> None:
     put(made, FIRST, A)
     made.clear()
     put(made, 1, A)
-    assert made.next() is None  # it does not owe its place to what was forgotten
+    assert made.next() is None  # the dropped tuples do not make it eligible
     made.clear()
     put(made, FIRST, A, first=70)
     assert made.next() is queues[0]
@@ -249,13 +249,13 @@ def test_how_long_tuples_wait_is_measured() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_nobody_starves_and_nothing_is_lost(seed: int) -> None:
-    """Fast and slow queues at random: a queue that holds anything is eligible after LIMIT + log2(LARGEST) rounds."""
+    """Fast and slow queues at random: a queue with tuples is eligible after at most LIMIT + log2(LARGEST) rounds."""
     rng, made = np.random.default_rng(seed), scheduler()
     signatures = [A, B, AB, AB1]
     weights = rng.dirichlet(np.full(4, 0.3))
     came, left = dict.fromkeys(signatures, 0), {s: [] for s in signatures}
     waited = dict.fromkeys(signatures, 0)
-    """Rounds since a queue that holds something was served, or got its first tuple."""
+    """Rounds since a queue with tuples was last served, or got its first tuple."""
     bound, thresholds = LIMIT + math.ceil(math.log2(LARGEST)), set()
     for _ in range(3000):
         signature = signatures[int(rng.choice(4, p=weights))]

@@ -1,4 +1,4 @@
-"""Evidence fades by newer evidence and by age, and a call that was interrupted is not believed at once."""
+"""Evidence fades with newer evidence and with age, and a single interrupted call is not believed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from eddyline.routing.statistics import (
 
 COST = 1e-5
 QUICK = 1e-8
-"""So quick that a hundred calls tell nothing."""
+"""A cost so small that a hundred tuples tell nothing about it."""
 
 
 def recent(tuples: int, produced: int, seconds: float | None = None, moment: int = 0) -> Recent:
@@ -35,7 +35,7 @@ def recent(tuples: int, produced: int, seconds: float | None = None, moment: int
 
 
 def steady(selectivity: float) -> Recent:
-    """After many calls that were all alike."""
+    """The statistics after many equal calls."""
     made = Recent()
     for _ in range(200):
         made.add(256, int(256 * selectivity), 256 * COST, 0)
@@ -140,9 +140,9 @@ def reference(selectivity: float, tuples: int = 10_000) -> Reference:
 
 @pytest.mark.parametrize(("selectivity", "times"), [(0.3, 1), (0.5, 1), (0.97, 3), (0.02, 4)])
 def test_chance_is_a_surprise_as_seldom_as_it_must_be(selectivity: float, times: int) -> None:
-    """Packets of a selection that never changes: where chance is nearly normal as many surprise as are CLEARLY off in
-    a normal distribution, less than one in two thousand, give or take three standard errors; where few tuples pass, or
-    few do not, some times as many."""
+    """Packets of a selection that never changes. If chance is nearly normal, the share of surprises is that of values
+    more than CLEARLY standard errors off in a normal distribution (less than one in two thousand), give or take three
+    standard errors. If few tuples pass, or few do not, there may be `times` as many."""
     rng, made = np.random.default_rng(1), Reference()
     sizes = rng.choice([5, 60, 300, 2000], 10_000)
     passed = rng.binomial(sizes, selectivity)
@@ -157,7 +157,7 @@ def test_chance_is_a_surprise_as_seldom_as_it_must_be(selectivity: float, times:
 def test_a_change_is_a_surprise_once(before: float, after: float) -> None:
     made = reference(before)
     assert made.surprised(1000, int(1000 * after))
-    for _ in range(20):  # from then on it is what is known
+    for _ in range(20):  # from then on it is the known selectivity
         assert not made.surprised(1000, int(1000 * after))
     assert made.surprised(1000, int(1000 * before))
 
@@ -177,7 +177,7 @@ def test_few_tuples_never_surprise() -> None:
 
 
 def test_probes_are_compared_slice_by_slice() -> None:
-    """Within a slice the first packets find much and the last ones little; that is the same in every slice."""
+    """Within a slice the first packets find many matches and the last ones few; this is the same in every slice."""
     made = Reference()
     for moment in range(1000, 21_000, 1000):
         for found in (900, 500, 100):
@@ -189,7 +189,7 @@ def test_probes_are_compared_slice_by_slice() -> None:
 
 
 def test_tuples_that_are_joined_already_tell_less() -> None:
-    """They have rows in common: what surprises among as many that have none does not among them."""
+    """They have rows in common: a difference that is a surprise for independent tuples is none for them."""
     told = []
     for joined in (False, True):
         made = Reference()
@@ -274,7 +274,7 @@ def test_a_few_tuples_tell_a_cost_if_they_take_long() -> None:
 def test_what_told_a_cost_long_ago_is_forgotten() -> None:
     made = level(0.5, QUICK)
     made.add(40, 0.5, COST, 2 * HALF_ROWS)
-    assert made.cost == QUICK  # one alone may have been interrupted
+    assert made.cost == QUICK  # one call alone may have been interrupted
     made.add(40, 0.5, COST, 2 * HALF_ROWS)
     assert made.cost == COST
 
@@ -296,7 +296,7 @@ def test_samples_say_that_a_module_became_dear_when_packets_say_nothing() -> Non
     made = level(0.5, QUICK)
     for i in range(3 * COSTS):
         made.hint(100, QUICK if i % COSTS == 0 else 10 * QUICK, 2 * HALF_ROWS)
-    assert made.cost == QUICK  # as long as some are not
+    assert made.cost == QUICK  # not all samples were more expensive
 
 
 def test_an_estimate_leaves_out_what_every_call_costs() -> None:

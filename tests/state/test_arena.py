@@ -1,4 +1,4 @@
-"""The arena gives bytes back to the operating system, and columns keep absolute row numbers for ever."""
+"""The arena returns memory to the operating system, and columns keep absolute row numbers for ever."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_folder_has_one_owner_at_a_time(tmp_path: Path) -> None:
 def test_the_lock_of_a_folder_that_was_removed_is_worth_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between opening the lock file and locking it somebody removes the arena, and makes it again."""
+    """Between opening the folder and locking it, another process removes the arena and makes it again."""
     folder, flock, seen = str(tmp_path / "arena"), fcntl.flock, []
     Arena(folder).close()
 
@@ -115,7 +115,7 @@ def test_an_arena_is_removed_with_all_its_files(tmp_path: Path) -> None:
 
 
 def test_the_name_of_a_folder_may_have_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are looked up where the arena is."""
+    """Variables are looked up where the arena is used."""
     for host in ("one", "two"):
         (tmp_path / host).mkdir()
         monkeypatch.setenv("EXECUTOR_DIR", str(tmp_path / host))
@@ -130,7 +130,7 @@ def test_the_name_of_a_folder_may_have_variables(tmp_path: Path, monkeypatch: py
 
 
 def test_an_arena_is_made_only_where_the_folder_of_the_job_is(tmp_path: Path) -> None:
-    """A worker that starts when the job has ended leaves nothing."""
+    """A worker that starts after the end of the job leaves nothing."""
     with pytest.raises(JobError, match="was removed: the job has ended"):
         Arena(str(tmp_path / "job" / "0"))
     assert list(tmp_path.iterdir()) == []
@@ -189,7 +189,7 @@ def test_a_closed_arena_maps_nothing(tmp_path: Path) -> None:
 
 
 def test_a_column_that_outgrows_its_file_says_so(tmp_path: Path) -> None:
-    """The largest file that there can be depends on the file system; no process may write more than its limit."""
+    """The size limit of files depends on the file system; a process may also have a limit of its own."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     arena = Arena(str(tmp_path))
@@ -259,7 +259,7 @@ def test_too_many_regions_are_refused() -> None:
 )
 @pytest.mark.parametrize("start", [0, 1, 123_456_789, 10**11])
 def test_a_column_beside_a_plain_array(dtype: str, width: int, start: int) -> None:
-    """Append, release and truncate at random; rows far from 0 as well, and rows that straddle pages."""
+    """Append, release and truncate at random, also with rows far from 0 and rows that straddle pages."""
     rng = np.random.default_rng([width, start % 97])
     column = Column(Arena(), dtype, width)
     column.release(start)

@@ -1,4 +1,4 @@
-"""Builds: which rows there were when a packet was built, beside a list of all builds."""
+"""Builds: how many rows existed when a packet was built, compared with a list of all builds."""
 
 from __future__ import annotations
 

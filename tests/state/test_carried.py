@@ -1,4 +1,4 @@
-"""What tuples carry: weights and states in columns, kept, undone and handed on like all else of a SteM."""
+"""Carried columns: weights and states are kept, undone and handed on like the other columns of a SteM."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_what_is_stored_is_there() -> None:
 
 
 def test_it_lives_with_the_tuples(tmp_path: Path) -> None:
-    """Wound back, committed, released, in another process, and given back."""
+    """They are wound back, committed, released, restored in another process, and freed."""
     arena = Arena(str(tmp_path), "mine")
     base, stem = SteM(arena, BASE), SteM(arena, BETWEEN)
     base.rows.append({}, np.arange(400), None)

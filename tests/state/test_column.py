@@ -1,4 +1,4 @@
-"""Columns: rows keep their numbers and values whatever is released, moved, truncated or handed to another process."""
+"""Columns: rows keep their numbers and values, whatever is released, moved, truncated or handed to another process."""
 
 from __future__ import annotations
 
@@ -65,16 +65,17 @@ def test_pages_are_used_again_and_given_back(tmp_path: Path) -> None:
         saved, column = column.saved(), Column(arena, "i8")
         column.restore(saved)
         assert np.array_equal(column.values[column.rows - 1000 : column.rows], np.arange(rows)[-1000:] + number)
-    assert len(set(sizes[1:])) == 1 and sizes[-1] <= 1.1 * 8 * rows  # no more than one round takes
+    assert len(set(sizes[1:])) == 1 and sizes[-1] <= 1.1 * 8 * rows  # no more than one round needs
     column.append(np.arange(1000))
-    column.release(column.rows - 1500)  # little comes any more: nothing is kept for what might
+    column.release(column.rows - 1500)  # few rows arrive now, so no pages are kept in reserve
     assert arena.bytes <= 8 * 2000 + 4 * mmap.PAGESIZE
     assert np.array_equal(column.values[column.rows - 1000 : column.rows], np.arange(1000))
     arena.close()
 
 
 def test_pages_that_were_given_back_are_not_taken_again_by_a_move(tmp_path: Path) -> None:
-    """Rows trickle through a column for long, so that the beginning of its file is a large hole; then nearly all go."""
+    """Rows trickle through a column for a long time, so the beginning of its file is a large hole; then nearly all are
+    released."""
     arena = Arena(str(tmp_path / "arena"))
     column, rows = Column(arena, "i8"), 1 << 16
     for number in range(40):
@@ -92,8 +93,7 @@ def test_pages_that_were_given_back_are_not_taken_again_by_a_move(tmp_path: Path
 def test_pages_are_reserved_before_they_are_touched(
     steps: list[tuple[str, float]], small: int, kind: tuple[str, int], old_kernel: bool
 ) -> None:
-    """After any steps: what touching the live rows adds to the file is nothing, since their pages are there already,
-    and it is what was reserved for them that they are in."""
+    """After any steps: appending allocates no page, because `reserve` has allocated them before."""
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         if old_kernel:
             patch.setattr(arena_module, "_populated", lambda *where: False)

@@ -1,4 +1,4 @@
-"""The two indexes over long lives: bounded, and right after every release and wind-back."""
+"""The two indexes over long lives: their size is bounded, and they are right after every release and wind-back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Index = TypeVar("Index", HashIndex, SortedIndex)
 
 
 def travelled(keys: Column, index: Index, kind: type[Index]) -> tuple[Column, Index]:
-    """The same index, as another process sees it."""
+    """The same index, restored as in another process."""
     of_keys, of_index, held = packed(keys.saved()), index.saved(), index.nbytes
     used = index._used if isinstance(index, HashIndex) else None
     keys._arena.close()
@@ -95,8 +95,8 @@ def test_one_key_for_ever_needs_no_larger_table() -> None:
 
 
 def test_a_hash_index_wound_back_at_any_point(tmp_path: Path) -> None:
-    """Batches that are undone may make the table grow; the keys expired by the last commit are gone, no others. Now and
-    then the index is seen through another arena."""
+    """Undone batches may make the table grow. Exactly the keys that had expired by the last commit are removed. Now and
+    then the index is restored as in another process."""
     rng = np.random.default_rng(5)
     for life in range(20):
         arena = Arena(str(tmp_path / str(life)))
@@ -123,7 +123,7 @@ def test_a_hash_index_wound_back_at_any_point(tmp_path: Path) -> None:
             asked, same = np.arange(floor, rows), np.argwhere(values[:, None] == values[None, :])
             found = pairs(index.probe(keys.values, asked, NO_TIMES, limits(rows, floor, 77)))
             assert found == sorted((int(i), int(j) + floor) for i, j in same)
-            if asked.size > 1:  # each asks for what was there before it
+            if asked.size > 1:  # each probes for the rows before it
                 found = pairs(index.probe(keys.values, asked, NO_TIMES, limits(asked, floor, 77)))
                 assert found == sorted((int(i), int(j) + floor) for i, j in same if j < i)
 

@@ -1,4 +1,5 @@
-"""An intermediate SteM beside a list of Python tuples, whatever is done to it and to the SteMs of its components."""
+"""An intermediate SteM, compared with a list of Python tuples, under any operations on it and on the SteMs of its
+components."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ BETWEEN = Layout(True, False, (), (), ((K0, S0), (K1,), (K2,)), (X0, X1), compon
 
 
 def some_rows(seed: int, size: int, start: int) -> list[dict]:
-    """About this time: as rows come, those that expire first come first, more or less."""
+    """Rows with times near `start`: rows that expire first come roughly first."""
     rng = np.random.default_rng(seed)
     columns = {"time": start + rng.integers(-4, 5, size), "k": rng.integers(0, 3, size), "x": rng.integers(-3, 4, size)}
     texts = rng.choice(["a", "b"], size).tolist()
@@ -57,8 +58,8 @@ LOW = st.integers(-30, 30)
 
 
 class Life(RuleBasedStateMachine):
-    """Rows of three sources come and expire; any of their combinations are built as tuples. Now and then all goes to
-    another SteM in the same files."""
+    """Rows of three sources arrive and expire; any of their combinations are built as tuples. Now and then everything
+    is restored into another SteM over the same files."""
 
     @initialize(seed=st.integers(0, 10**6))
     def begin(self, seed: int) -> None:
@@ -78,7 +79,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 10**6), size=st.integers(1, 6))
     def come(self, seed: int, size: int) -> None:
-        """Some for each source, so that there soon are tuples to be made."""
+        """Adds rows to each source, so that tuples can soon be made."""
         for source in range(3):
             mine = some_rows(seed + source, size, self.now)
             store_rows(self.bases[source], self.number, source, mine)
@@ -88,7 +89,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 10**6), size=st.sampled_from([3, 9, 90]))
     def store_tuples(self, seed: int, size: int) -> None:
-        """Any live rows, not in their order: as the eddy finds them."""
+        """Combines any live rows, in any order, as the eddy finds them."""
         if any(first == len(rows) for first, rows in zip(self.firsts, self.rows, strict=True)):
             return
         rng = np.random.default_rng(seed)
@@ -137,7 +138,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(skip=st.integers(0, 3))
     def go_elsewhere(self, skip: int) -> None:
-        """The regions have other numbers there until they are restored."""
+        """The regions have other numbers until they are restored."""
         saved = [stem.saved() for stem in (*self.bases, self.stem)]
         there, freed = self.arena.regions, list(self.arena.freed)
         self.arena.regions, self.arena.freed = 0, []
@@ -151,7 +152,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def make_again(self) -> None:
-        """Given up, and made again from what it had of live rows, with the same tuples in the same order."""
+        """Free the SteM and make it again from its live tuples, in the same order."""
         self.commit()
         live = [t for row, t in enumerate(self.tuples) if row >= self.first and self.lives(row)]
         self.stem.free()
@@ -166,7 +167,7 @@ class Life(RuleBasedStateMachine):
         self.commit()
 
     def found(self, matches, before: int, low: int | None) -> list[tuple[int, int]]:
-        """What a probe gives, less the dead, as the eddy does it."""
+        """The matches of a probe without dead tuples, as in the eddy."""
         found = []
         for asked, rows in matches:
             assert (rows >= self.first).all() and (rows < before).all()
@@ -175,13 +176,13 @@ class Life(RuleBasedStateMachine):
         return sorted(found)
 
     def may_match(self, before: int, low: int | None) -> list[int]:
-        """Live tuples that were there, and whose newest component is within the time."""
+        """The live tuples that existed then and whose newest component is within the time."""
         rows = [row for row in range(self.first, before) if self.lives(row)]
         newest = {row: max(self.part(row, 0, "time"), self.part(row, 1, "time")) for row in rows}
         return [row for row in rows if low is None or low <= newest[row] <= low + 25]
 
     def asked(self, back: int, low: int | None) -> tuple[int, int]:
-        """(how many tuples were there some builds ago, the first to look at)."""
+        """(the number of tuples that existed some builds ago, the first tuple to look at)."""
         number = max(self.number - back, self.mark[4])
         before = next((rows for other, rows in self.numbers if other >= number), len(self.tuples))
         assert self.stem.prober.rows_before(np.array([number])).tolist() == [before]
@@ -205,7 +206,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(low=st.none() | LOW, back=st.sampled_from([0, 1, 99]))
     def probe_a_key_of_two_columns(self, low: int | None, back: int) -> None:
-        """With the codes of the SteM of the source itself."""
+        """Probes with the codes of the source's own SteM."""
         before, first = self.asked(back, low)
         mine = range(self.firsts[0], len(self.rows[0]))
         if before <= first or not mine:
@@ -259,7 +260,7 @@ TestLife.settings = LIFE
 
 
 def some_state() -> tuple[Arena, list[SteM], SteM]:
-    """Tuples of which some in the middle are dead: row 0 of source 0 is gone, and was in tuples 1 and 3."""
+    """Tuples of which some in the middle are dead: row 0 of source 0, a component of tuples 1 and 3, has expired."""
     arena = Arena()
     bases, stem = [SteM(arena, layout) for layout in BASES], SteM(arena, BETWEEN)
     for source, base in enumerate(bases):
@@ -282,7 +283,7 @@ def test_the_dead_in_the_middle_are_found_and_filtered() -> None:
     _, bases, stem = some_state()
     assert stem.rows.min_live == 0 and stem.built == 4, "the oldest tuple lives"
     check_the_dead_in_the_middle(bases, stem)
-    bases[1].expire(9)  # takes row 0 of source 1, and with it tuple 0, and all up to tuple 2
+    bases[1].expire(9)  # expires row 0 of source 1 and with it tuple 0; tuple 1 is dead already
     stem.expire_tuples(bases)
     assert stem.rows.min_live == 2
     stem.wind_back()
@@ -342,7 +343,7 @@ def test_what_is_freed_is_given_back_and_comes_zeroed(where: str, tmp_path: Path
 
 
 def index_by(arena: Arena, stem: SteM, indexes: Sequence[tuple[Expr, ...]]) -> None:
-    """Give a SteM other indexes, made by a view in two goes."""
+    """Give a SteM other indexes, which a view makes in two builds."""
     view = View(arena, stem, indexes, stem.rows.min_live, fed=True)
     for number in range(2):
         view.build(number, view.behind // (2 - number))

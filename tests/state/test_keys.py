@@ -67,7 +67,7 @@ def array_of(values: list[object], type_: pa.DataType) -> pa.Array:
 
 
 def same(a: object, b: object) -> bool:
-    """Equality as SEMANTICS has it."""
+    """Equality as defined in docs/semantics.md."""
     return a == b or (a != a and b != b)
 
 
@@ -89,7 +89,7 @@ def test_equal_values_have_equal_codes_and_others_not(type_: pa.DataType) -> Non
 
 @pytest.mark.parametrize("type_", [*EXACT, *HASHED], ids=str)
 def test_slices_have_the_codes_of_their_values(type_: pa.DataType) -> None:
-    """A record batch that is part of a larger one has arrays with an offset."""
+    """A record batch that is a slice of a larger one has arrays with an offset."""
     values = (EXACT | HASHED)[type_]
     array = array_of(values, type_)
     whole = keys.encode(array)
@@ -123,7 +123,7 @@ def test_floats_in_order(values: list[float]) -> None:
 
 
 def test_types_of_one_kind_meet_by_value() -> None:
-    """Sides of an equality have one type, but strings may be laid out in several ways."""
+    """Both sides of an equality have one type, but strings have several layouts."""
     words = ["", "a", "ü"]
     codes = [keys.encode(pa.array(words, t)).tolist() for t in (pa.string(), pa.large_string(), pa.string_view())]
     codes.append(keys.encode(pa.array(words).dictionary_encode()).tolist())

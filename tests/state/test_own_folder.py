@@ -1,4 +1,5 @@
-"""Folders with an owner: nobody else can use them, and what a killed process leaves is gone after the next start."""
+"""Folders with an owner: no other process can use them, and the folder of a killed process is removed at the next
+start."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def test_several_may_hold_one_folder(tmp_path: Path) -> None:
     assert Path(one.path).exists()
     other.remove()
     assert list(tmp_path.iterdir()) == []
-    one.remove()  # it does not hold it any more
+    one.remove()  # it does not hold the folder any more
 
 
 def test_only_folders_of_this_user_with_our_names_are_swept(tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ def test_a_folder_goes_although_somebody_adds_to_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.long)])
 def test_nothing_is_left_after_kills(rounds: int, tmp_path: Path) -> None:
-    """In rounds of ten processes that start at once: each sweeps while others make theirs, and lives on until it is
+    """Each round starts ten processes at once: each sweeps while others make their folders, and lives until it is
     killed."""
     for _ in range(rounds):
         command = [sys.executable, "-c", HOLDER, str(tmp_path)]

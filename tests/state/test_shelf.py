@@ -1,4 +1,4 @@
-"""What is put on the shelf is written once, read without a copy, and gone when nobody puts it again."""
+"""An object on the shelf is written once, read without a copy, and deleted unless it is put again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_COLUMNS = pa.RecordBatch.from_arrays([], names=[])
 
 
 class Thing:
-    """Equal to nothing else, and immutable."""
+    """An immutable object that equals no other."""
 
     def __init__(self, batches: list[pa.RecordBatch]) -> None:
         self.batches = batches

@@ -1,4 +1,4 @@
-"""A SteM beside a list of Python rows, whatever is done to it in whatever order."""
+"""A SteM, compared with a list of Python rows, under any operations in any order."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def store_and_build(stem: SteM, number: int, values: dict, times: np.ndarray, or
 
 
 class Life(RuleBasedStateMachine):
-    """Store, build, expire, commit, wind back, probe. `waiting` are the rows that are stored and not built."""
+    """Store, build, expire, commit, wind back, probe. `waiting` are the rows that are stored but not built."""
 
     @initialize()
     def begin(self) -> None:
@@ -122,11 +122,12 @@ class Life(RuleBasedStateMachine):
         self.numbers.clear()
 
     def rows_before(self, number: int) -> int:
-        """What was built when the slot had built `number` tuples."""
+        """How many rows were built when the slot had built `number` tuples."""
         return next((rows for other, rows in self.numbers if other >= number), len(self.rows))
 
     def limits(self, tuples: int, low: int | None, room: int) -> tuple[Limits, list[int]]:
-        """Tuples of several builds, or of one; the first row that may match as the eddy finds it."""
+        """The limits of a probe by tuples of several builds, or of one; the first row that may match is computed as in
+        the eddy."""
         asked = np.arange(self.number - tuples, self.number) if tuples % 2 else np.array([self.number - 3])
         asked = np.maximum(asked, self.mark[2])
         before = self.stem.prober.rows_before(asked)
@@ -230,7 +231,7 @@ def small(times: list[int], keys: list[int]) -> SteM:
 
 
 def test_rows_before_a_number_in_this_batch() -> None:
-    """A number is that of a build: it, and what came after it, does not count; nor does what was undone."""
+    """Rows of the build with this number, and of later ones, do not count; neither do undone rows."""
     stem = small([1, 1], [7, 7])
     stem.commit()
 
@@ -279,7 +280,7 @@ def test_expiry_inside_an_undone_batch_is_undone() -> None:
 
 
 def test_what_expired_in_an_undone_batch_is_still_found_after_indexes_were_rebuilt_in_it() -> None:
-    """Expiry, then a build so large that tables are rebuilt and runs merged, then wind-back to before the expiry."""
+    """Rows expire, then a build is so large that tables are rebuilt and runs merged, then all is wound back."""
     stem = SteM(Arena(), Layout(True, False, (), (K,), ((K,),), (X,)))
     n = 1000
 
@@ -317,7 +318,7 @@ def test_a_sorted_index_made_inside_an_undone_batch() -> None:
 
 @pytest.mark.parametrize("faulty", ["hash", "sorted", "store"])
 def test_a_build_that_fails_half_way_can_be_wound_back(faulty: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Out of memory in the middle of a build: what was done of it is undone, and the SteM goes on."""
+    """Memory runs out in the middle of a build: the part that was done is undone, and the SteM continues to work."""
     stem = SteM(Arena(), LAYOUT)
     values = {
         K: pa.array([1] * 100),
@@ -331,7 +332,7 @@ def test_a_build_that_fails_half_way_can_be_wound_back(faulty: str, monkeypatch:
     stem.commit()
     part = {"hash": stem.indexes.hashed[K,], "sorted": stem.indexes.ordered[X], "store": stem.rows._stores[L]}[faulty]
     with monkeypatch.context() as patch:
-        if faulty == "hash":  # the first two indexes are built
+        if faulty == "hash":  # the first two indexes were built
             patch.setattr(type(part), "build", failing_after(type(part), 2))
         else:
             patch.setattr(type(part), "append" if faulty == "store" else "build", no_memory)
@@ -383,7 +384,7 @@ def test_sorted_indexes_of_which_only_some_could_be_made_are_made_again(monkeypa
 
 
 class Times:
-    """What a SteM with nothing but times must answer to `first_at`, from a list of times."""
+    """A SteM with nothing but times, and the right answers of `first_at` from a list of times."""
 
     def __init__(self) -> None:
         self.stem = SteM(Arena(), Layout(True, True, (), (), (), ()))
@@ -401,7 +402,7 @@ class Times:
             self.stem.build(self.stem.built, self.stem.waiting)
 
     def expire(self, ordinal: int) -> None:
-        """By ordinals, so that what expires need not be old."""
+        """Expire rows by ordinals, so that expired rows need not be old."""
         self.stem.expire_ordinals(ordinal)
         self.min_live = self.stem.rows.min_live
 
@@ -416,8 +417,8 @@ class Times:
         del self.times[rows:]
 
     def check(self, time: int) -> None:
-        """No row before it that is live has this time or a later one; and whole blocks up to which all rows that ever
-        were are older are left out."""
+        """All live rows before the found one are older than `time`; and blocks are skipped as long as all rows up to
+        their end are older."""
         found = self.stem.prober.first_at(time)
         assert found == self.min_live or (found > self.min_live and found % BLOCK == 0)
         assert all(t < time for t in self.times[self.min_live : found])
@@ -454,7 +455,7 @@ def test_first_at_leaves_out_only_rows_that_are_older_or_expired(seed: int, base
 
 
 def test_first_at_after_everything_expired_and_a_large_batch_was_undone() -> None:
-    """Blocks that expired are given back, and the mapping moves on: nothing before them may be looked at again."""
+    """Expired blocks are released, and the mapping moves on: nothing before them may be read again."""
     for blocks in (512, 1024, 1536):
         known = Times()
         known.store(list(range(-BLOCK * blocks, 0)))
@@ -487,7 +488,7 @@ def failing_after(kind: type, calls: int):
 
 
 def test_a_long_life_is_flat() -> None:
-    """Bytes accounted for and bytes on the host stay where they were, whatever has expired."""
+    """The counted bytes and the bytes on the host do not grow, however many rows have expired."""
 
     arena = Arena()
     stem = SteM(arena, LAYOUT)

@@ -1,4 +1,4 @@
-"""Every Arrow type goes in and comes out the same: sliced, with NULLs late, wound back, released."""
+"""Every Arrow type can be stored and read back: in slices, with late NULLs, after wind-back and release."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def array_of(values: list[object], type_: pa.DataType) -> pa.Array:
 
 
 def plain(array: pa.Array) -> list[object]:
-    """Values to compare; nothing that Python's types cannot hold."""
+    """Values that can be compared; only types that Python can hold."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     return array.to_pylist()
@@ -117,7 +117,7 @@ def test_values_come_back(type_: pa.DataType) -> None:
 @ALL
 def test_slices_nulls_wind_back_and_release(type_: pa.DataType, tmp_path: Path) -> None:
     """A random life: batches that are slices, NULLs only from some point on, undone batches, expiry, and now and then
-    another process, which has nothing but the files and the numbers."""
+    another process, which has only the files and the numbers."""
     rng = np.random.default_rng(len(str(type_)))
     pool = VALUES[type_]
     for life in range(3):
@@ -166,7 +166,7 @@ def test_an_array_of_nothing_but_null(type_: pa.DataType) -> None:
 
 
 def test_nulls_wound_back_leave_no_trace() -> None:
-    """Validity is made inside a batch that is undone; the next batch has no NULL."""
+    """The validity column is made inside a batch that is undone; the next batch has no NULL."""
     kept = store(Arena(), pa.int64())
     kept.append(pa.array([1, 2]))
     kept.append(pa.array([None, 4]))
@@ -189,7 +189,7 @@ def test_the_first_null_may_come_after_a_release() -> None:
 
 
 def test_list_slices_without_any_element() -> None:
-    """The child of such a slice is empty but does not begin at 0."""
+    """The child of such a slice is empty, but does not begin at 0."""
     for type_ in (pa.list_(pa.string()), pa.list_(pa.list_(pa.string())), pa.list_(pa.bool_())):
         kept = store(Arena(), type_)
         filled = pa.array([VALUES[type_][0], [], None], type_)
@@ -264,7 +264,7 @@ def test_a_dictionary_that_grew_in_an_undone_batch() -> None:
 
 
 def test_a_dictionary_that_comes_again_is_not_kept_again(tmp_path: Path) -> None:
-    """Neither after a wind-back nor in another process."""
+    """It is kept once, also after a wind-back and in another process."""
     words = pa.dictionary(pa.int8(), pa.string())
     arena = Arena(str(tmp_path))
     kept = store(arena, words)

@@ -1,4 +1,4 @@
-"""Views of SteMs: other looks at the same rows."""
+"""Views of SteMs show the same rows in another order of builds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add(stem: SteM, rows: int) -> None:
 
 
 def test_nothing_is_written_before_a_region_is_known_to_be_new(tmp_path: Path) -> None:
-    """Another process may have rows in the region that it is given at first."""
+    """The region that the view gets at first may hold rows of another process."""
     arena = Arena(str(tmp_path))
     stem = stem_of(arena, 10)
     before = set(arena.files)

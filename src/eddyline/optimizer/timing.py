@@ -1,8 +1,10 @@
 """Decides when to optimize: data-driven, memory-driven, refined, and a mixture of them (dissertation, 26.1).
 
-*data*: an interval has passed, and a statistic has changed by more than a threshold since the last look. (To look means
-to search for a plan.) *memory*: the state comes near its limit, or the input queues grow steadily. *refined*: also when
-queues inside the plan grow steadily, or when CPU per second of event time stays above its limit. *auto*: any of these.
+A *look* compares the statistics with those of the last change; the optimizer then searches for a plan if one of them
+has changed by more than a threshold, or if there is a pressing reason. When a look is due depends on the setting.
+*data*: when an interval has passed. *memory*: when the state comes near its limit, or the input queues grow steadily.
+*refined*: also when queues inside the plan grow steadily, or when CPU per second of event time stays above its limit.
+*auto*: in any of these cases.
 
 A slot takes in all waiting rows before a batch ends. So the size of a queue is what went through it in a batch: rows
 for the input, and tuples of several sources for queues inside the plan.
@@ -177,7 +179,7 @@ class Timing:
         return GLANCE if driven and library and glanced >= self._glance * interval else None
 
     def differs(self, figures: Mapping[str, float]) -> str:
-        """The statistics that have changed since the last look, for display; empty if none has."""
+        """The statistics that have changed since the last change that was recorded, for display; empty if none has."""
         threshold = self._tuning.threshold
         return ", ".join(
             f"{name} {self._then[name]:.3g} -> {value:.3g}"
@@ -186,8 +188,8 @@ class Timing:
         )
 
     def changed(self, figures: Mapping[str, float]) -> str:
-        """Record a look, and return the statistics that have changed since the last one, for display. If none has, the
-        result is empty, and the next look is further off."""
+        """Record a look, and return the statistics that have changed since the last recorded change, for display. If
+        none has, the result is empty, and the next look is further off."""
         first, said, pressing = not self._then, self.differs(figures), self.pressing
         self._rows_then = self._rows
         self._input, self._between = Trend(None, self._tuning), Trend(None, self._tuning)

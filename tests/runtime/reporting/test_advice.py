@@ -1,4 +1,4 @@
-"""What the end of a run says of rows that were late or dead: how many, why, and what would have kept them."""
+"""Advice at the end of a run: how many rows were late or dead, why, and what would have kept them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[..., Ran]
 Table = Callable[..., pa.Table]
 _S = "CREATE STREAM s USING parquet OPTIONS (path 's.parquet') TIMESTAMP BY ts"
 TIMES = [100, 197, 98, 200, 150, 201, 99, 202, 300, 301]
-"""98 comes 99 s after 197, and 99 comes 102 s after 201."""
+"""98 is 99 s behind 197, and 99 is 102 s behind 201."""
 
 
 def _write(table: Table, name: str, times: list[float]) -> None:
@@ -154,7 +154,7 @@ def test_a_table_that_cannot_be_read(in_tmp: Path, run_script: Run, table: Table
 
 
 def test_after_a_stream_was_idle_its_own_lateness_would_not_help() -> None:
-    """A later watermark of the others made its rows late: the lateness of all streams must make up for it."""
+    """Its rows are late because of the watermarks of other streams: the lateness of all streams must make up for it."""
     seen = StreamCounts(used=8, late=1, behind=0, late_by=50_000_000, overtaken=50_000_000)
     (end,) = of_streams({"s": 0, "other": 60_000_000}, {"s": seen})
     assert end.late == (

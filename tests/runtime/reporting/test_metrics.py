@@ -1,4 +1,4 @@
-"""Metrics: the names that docs/cluster.md lists, served while a run lasts, each run for itself."""
+"""Metrics: the names that docs/cluster.md lists are served while a run lasts, separately for each run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eddyline.runtime.reporting.summary import Progress
 
 
 def asked(port: int | None) -> dict[str, float]:
-    """The values that are served, by name; each has a line of help."""
+    """The served values, by name; each has a line of help."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as response:
         families = list(text_string_to_metric_families(response.read().decode()))
     assert all(family.documentation for family in families)

@@ -1,4 +1,4 @@
-"""What to do about dead rows: the sentences, and that what they propose does read the rows."""
+"""Remedies for dead rows: the texts, and that the proposed scripts do read the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run tells of itself: the same on both engines, and this run apart from the runs before it."""
+"""The reports of a run: the same on both engines, and separate from the runs before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a batch come near the goal, whatever a batch and a row cost; time is made up here."""
+"""The time of a batch comes near the goal, whatever the costs of a batch and of a row; times are simulated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def fresh(goal: float = 1, first: int = 1 << 19, most: int = 1 << 22) -> BatchSi
 
 
 def took(size: BatchSize, cost: Cost, batches: int) -> list[float]:
-    """The seconds of so many batches that are full; a deterministic tenth of noise on them."""
+    """The seconds of `batches` full batches, with a deterministic noise of a tenth."""
     found = []
     for number in range(batches):
         found.append(cost(size.rows) * (1 + 0.1 * ((number * 7) % 5 - 2) / 2))

@@ -1,4 +1,4 @@
-"""A job and its checkpoint on the local engine: what fits, what is refused, and what is left behind."""
+"""A job and its checkpoint on the local engine: what fits, what is refused, and what remains."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ INSERT INTO out SELECT a.k, a.v, b.v AS w FROM a [RANGE 5 SECONDS], b [RANGE 5 S
 
 
 def run(text: str = SCRIPT, checkpoint: str = "checkpoint", batches: int | None = None, **settings: Any) -> Summary:
-    """To the end, or until there were so many batches."""
+    """Run to the end, or until there were `batches` batches."""
     chosen: Settings = from_mapping({"batch_rows": 5, "at_end": "flush", **settings})
     runner = LocalRunner(prepare(text, seed=chosen.seed, checkpoint=checkpoint), chosen, checkpoint)
     return runner.run(stop=lambda: runner.reporter.progress().batches == batches)
@@ -219,7 +219,7 @@ def test_a_file_that_was_read_in_part_must_stay(data: Path) -> None:
 
 
 def test_another_run_that_was_faster(data: Path) -> None:
-    """Where a folder cannot be locked, two runs may have one checkpoint: who is behind must not publish."""
+    """Where a folder cannot be locked, two runs may share one checkpoint: the run that is behind must not publish."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "hold", lambda self: None)
         chosen = from_mapping({"batch_rows": 5, "at_end": "flush"})
@@ -244,7 +244,7 @@ def names() -> list[str]:
 
 
 def test_a_folder_with_results_of_another_job(data: Path) -> None:
-    """Jobs with and without a checkpoint have one layout, and the mode means the whole folder."""
+    """Jobs with and without a checkpoint have the same layout of files, and the mode applies to the whole folder."""
     run()
     whole, first = results(), names()
     job = checkpoint_at("checkpoint").history[:JOB_DIGITS]

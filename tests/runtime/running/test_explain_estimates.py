@@ -1,4 +1,4 @@
-"""A job with a checkpoint explains what its slots believe of their plans, as one process does."""
+"""A job with a checkpoint explains the estimates of its slots, as a job in one process does."""
 
 from __future__ import annotations
 

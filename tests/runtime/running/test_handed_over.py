@@ -1,4 +1,4 @@
-"""Rows of Python that are written for a job on Spark."""
+"""Rows from Python, written to files for a job on Spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _input(rows: pa.Table) -> JobInput:
 def test_rows_of_a_run_that_was_killed_are_written_again(
     table: Callable[..., pa.Table], tmp_path: Path, whole: bool
 ) -> None:
-    """It left a file under a name that readers skip, whole or cut short."""
+    """The killed run left a file under a name that readers skip, complete or cut short."""
     rows = table("k", *((second, second) for second in range(6)))
     folder = Path(folder_of(str(tmp_path), "s"))
     hand_over(str(tmp_path), _input(rows.slice(0, 2)), anew=True)

@@ -1,4 +1,4 @@
-"""The loop: counts that add up, late rows, streams side by side, stopping, limits."""
+"""The reading loop: counts add up, late rows, streams side by side, stopping, limits."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def test_the_result_does_not_depend_on_the_batches(run_script: Run) -> None:
 
 
 def test_streams_are_read_side_by_side(run_script: Run) -> None:
-    """Stream a has ten times the rate of b, so the state stays near what one second of both has."""
+    """Stream a has ten times the rate of b; the state stays near the rows of one second of both."""
     ran = run_script(_TWO.format(rows=2000), {"batch_rows": 440})
     assert ran.summary.rows_in == 22_000
     assert ran.summary.peak_state_rows < 3 * 1100
 
 
 def test_a_stream_that_is_ahead_of_the_others_is_not_idle(table: Table) -> None:
-    """Batches of a alone come while b, which was read up to a pair of rows and no further, waits for it."""
+    """Batches of a alone are read while b, which was read up to a pair of rows and no further, waits for it."""
     a = BatchSource(table("k", *((i, 0) for i in range(200))))
     b = BatchSource(table("k", *((i + more, 0) for i in range(5, 200, 10) for more in (0.5, 0.6))))
     given = {"a": GivenInput(a, "ts"), "b": GivenInput(b, "ts")}
@@ -217,7 +217,7 @@ def test_a_bug_is_called_a_bug(table: Table, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_silent_streams(table: Table) -> None:
-    """An empty batch means that nothing is there now: the batch goes on without that stream."""
+    """An empty batch means that the stream has no rows at present: the batch continues without that stream."""
     batch = table("k", (1, 1)).to_batches()[0]
     rows: list[Any] = []
     summary = _run([batch, batch.slice(0, 0), batch], sink=lambda b: rows.extend(b["k"].to_pylist()))
@@ -225,7 +225,7 @@ def test_silent_streams(table: Table) -> None:
 
 
 def test_a_stream_that_is_waited_for_in_vain_becomes_idle(table: Table) -> None:
-    """Also where batches have a number of rows; progress tells the watermark that the query uses."""
+    """Also if `batch_rows` is a number; progress has the watermark that the query uses."""
     over = threading.Event()
 
     def silent() -> Iterator[pa.RecordBatch]:

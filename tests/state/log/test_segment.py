@@ -1,4 +1,4 @@
-"""Segments: what was written, or a sentence that names the file."""
+"""Segments: reading returns what was written, or an error that names the file."""
 
 from __future__ import annotations
 

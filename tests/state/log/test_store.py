@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, wherever they are."""
+"""Files are complete or do not exist, on every kind of file system."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from eddyline.state.log.store import UNFINISHED, Store
 
 @pytest.fixture(params=["local", "local by URI", "in memory", "object store"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """A mock file system is one in memory that is not local; as an object store it cannot rename."""
+    """The mock file system is in memory and not local; as an object store it cannot rename."""
     if request.param == "local":
         return Store(str(tmp_path))
     if request.param == "local by URI":
@@ -42,7 +42,7 @@ def test_a_folder_that_is_held_is_refused_to_others(tmp_path: Path) -> None:
     one.let_go()
     one.let_go()
     other.hold()
-    del other  # as when its process ends
+    del other  # as at the end of its process
     one.hold()
     assert list(tmp_path.rglob("*")) == [tmp_path / "checkpoint"], "a lock leaves no file"
 

@@ -16,7 +16,7 @@ class Benefit(Rank):
     """The step with the most value made per second."""
 
     def rank(self, traffic: Traffic) -> float:
-        """Value over cost, negative because less is better. The number of sources is a constant factor and is left
-        out."""
+        """Value over cost, negative because less is better. Dividing by the number of sources would not change the
+        order."""
         cost, selectivity = self._work.estimate(traffic.recent)
         return -selectivity * traffic.after[0].bit_count() / cost
