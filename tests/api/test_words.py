@@ -42,7 +42,7 @@ def test_wrong_queries(make: Callable[[], Query], said: str) -> None:
 
 def test_what_a_run_raises_later(tmp_path: Path) -> None:
     run = _over("ts").start(settings={"at_end": "keep"}, sink=id)
-    with pytest.raises(SettingError, match=r"^at_end=keep needs checkpoint=: what is kept must be kept somewhere$"):
+    with pytest.raises(SettingError, match=r"^at_end=keep needs checkpoint=, which keeps the rows that wait$"):
         run.wait(60)
 
 

@@ -72,7 +72,7 @@ def test_going_on(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     assert _rows(start(2, "old")) == [(0, "old"), (1, "old")]
     assert _rows(start(2, "new")) == []
     assert _rows(start(4, "new")) == [(2, "old"), (3, "old")]
-    with pytest.raises(JobError, match="s has fewer rows than the job read of it before"):
+    with pytest.raises(JobError, match="s has fewer rows than the job has already read"):
         start(3, "new").wait()
 
 

@@ -125,7 +125,7 @@ def test_the_name_of_a_folder_may_have_variables(tmp_path: Path, monkeypatch: py
     remove("$EXECUTOR_DIR/0")
     assert not (tmp_path / "two/0").exists() and (tmp_path / "one/0").exists()
     monkeypatch.delenv("EXECUTOR_DIR")
-    with pytest.raises(JobError, match=r"arenas go to \$EXECUTOR_DIR/0, but that environment variable is not set"):
+    with pytest.raises(JobError, match=r"arenas is \$EXECUTOR_DIR/0, but its environment variable is not set"):
         Arena("$EXECUTOR_DIR/0")
 
 
@@ -140,7 +140,7 @@ def test_an_arena_is_made_only_where_the_folder_of_the_job_is(tmp_path: Path) ->
 def test_a_folder_that_others_may_use_is_refused(tmp_path: Path, mode: int) -> None:
     (tmp_path / "0").mkdir()
     (tmp_path / "0").chmod(mode)
-    with pytest.raises(JobError, match="is not this user's alone"):
+    with pytest.raises(JobError, match="must belong to this user alone"):
         Arena(str(tmp_path / "0"))
 
 
@@ -148,7 +148,7 @@ def test_a_folder_that_others_may_use_is_refused(tmp_path: Path, mode: int) -> N
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     (tmp_path / "0").mkdir(0o700)
     os.chown(tmp_path / "0", 65534, 65534)
-    with pytest.raises(JobError, match="is not this user's alone"):
+    with pytest.raises(JobError, match="must belong to this user alone"):
         Arena(str(tmp_path / "0"))
 
 

@@ -123,7 +123,7 @@ def test_a_folder_where_one_should_be_made_is_refused(tmp_path: Path) -> None:
     name = own_name(str(tmp_path), ARENAS)
     Path(name).mkdir(0o777)
     Path(name).chmod(0o777)
-    with pytest.raises(JobError, match="is not this user's alone"):
+    with pytest.raises(JobError, match="must belong to this user alone"):
         OwnFolder(name).hold()
 
 

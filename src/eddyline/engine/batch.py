@@ -106,7 +106,7 @@ class BatchEngine:
     def load_table(self, stream: str, batch: pa.RecordBatch) -> None:
         """Load rows of a static table, before the first batch."""
         if self.slot.version:
-            raise InternalError("a table came after the first batch")
+            raise InternalError("rows of a table came after the first batch")
         for shipment in self._split.split_table(stream, batch):
             self.slots[shipment.slot].receive(shipment)
         for slot in self.slots:
@@ -147,7 +147,7 @@ class BatchEngine:
         dead: list[tuple[str, pa.RecordBatch, pa.Array]] = []
         for name, raw in rows:
             if self._watermarks.by_stream[name] == FOREVER:
-                raise InternalError(f"stream {name} has ended, and a batch of it came")
+                raise InternalError(f"rows of stream {name} came after its end")
             split = self._split.split(name, raw, self._watermarks.late_before(name), tally.newest(name))
             tally.split(name, split)
             if split.late.num_rows:

@@ -41,9 +41,9 @@ class SourceLoad:
     def __post_init__(self) -> None:
         for value in (self.rate, self.rows, self.row_bytes):
             if not isfinite(value) or value < 0:
-                raise ValueError(f"{value} is no rate, number of rows or bytes")
+                raise ValueError(f"{value} is not a rate, a number of rows or a number of bytes")
         if self.rate and not self.rows:
-            raise ValueError("a stream with a rate has rows in its window")
+            raise ValueError("a stream with a rate needs rows in its window")
 
     @classmethod
     def stream(cls, rate: float, window: float, row_bytes: float = 64.0) -> SourceLoad:
@@ -134,7 +134,7 @@ class Workload:
     def __post_init__(self) -> None:
         pairs = [frozenset((edge.left, edge.right)) for edge in self.edges]
         if len(set(pairs)) != len(pairs) or any(len(pair) != 2 for pair in pairs):
-            raise ValueError("an edge joins two different sources, and there is one for a pair")
+            raise ValueError("an edge must join two different sources, and a pair may have only one edge")
         for edge in self.edges:
             if not (0 <= edge.left < len(self.sources) and 0 <= edge.right < len(self.sources)):
                 raise ValueError(f"edge {edge.left}-{edge.right}: there are {len(self.sources)} sources")
@@ -142,12 +142,12 @@ class Workload:
                 raise ValueError(f"edge {edge.left}-{edge.right}: {edge.selectivity} is not a share")
         for span, factor in self.joint:
             if span >> len(self.sources) or span.bit_count() < 2 or not isfinite(factor) or factor < 0:
-                raise ValueError(f"span {span}: a correction of {factor} is for several sources, and not negative")
+                raise ValueError(f"span {span}: a correction needs several sources and a factor >= 0, not {factor}")
         for selection in self.selections:
             if selection.span <= 0 or selection.span >> len(self.sources):
                 raise ValueError(f"span {selection.span}: there are {len(self.sources)} sources")
             if not 0 < selection.selectivity <= 1 or not 0 <= selection.seconds < inf:
-                raise ValueError(f"{selection}: a share above 0 passes, and a tuple takes some time")
+                raise ValueError(f"{selection}: the selectivity must be above 0 and at most 1, and seconds at least 0")
 
     def figures(self) -> dict[str, float]:
         """The statistics, by name, of which at least one must change for another plan to become better."""

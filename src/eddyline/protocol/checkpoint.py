@@ -89,7 +89,7 @@ class Checkpoint:
         known.pop("id", None)
         if known.get("format") != FORMAT:
             raise SettingError(
-                f"the checkpoint {self.store.root} has format {known['format']}, this version {FORMAT};"
+                f"the checkpoint {self.store.root} has format {known['format']}, and this version has format {FORMAT};"
                 " finish the job with the version that began it, or give it a new checkpoint folder"
             )
         _compare(self.store.root, known, about)

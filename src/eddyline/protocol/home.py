@@ -70,7 +70,7 @@ class ArenaKeeper:
             if self._limit is not None and size > self._limit:
                 raise JobError(
                     f"slot {number} takes {size_text(size)}, more than arena_limit={size_text(self._limit)};"
-                    " a larger limit, more slots or smaller windows would do"
+                    " set a larger limit, or use more slots or smaller windows"
                 )
             attach.save(slot)
         finally:  # unlock the arena, so that the next turn can open it

@@ -25,7 +25,7 @@ def check_packet(packet: Packet, probers: Sequence[Prober], plan: Plan, foreign:
         unknown |= 0 if of & ~span else of
     starters = np.zeros(packet.size, np.int64)
     if packet.numbers.size not in (1, packet.size):
-        raise InternalError("a packet has not a number for each tuple")
+        raise InternalError("a packet does not have one number for each tuple")
     components = {source: rows for source, rows in packet.rows.items() if source >= 0}
     for source, rows in components.items():
         prober = probers[source]
@@ -50,11 +50,11 @@ def check_packet(packet: Packet, probers: Sequence[Prober], plan: Plan, foreign:
         ordered = rows[order]
         same &= ordered[1:] == ordered[:-1]
     if same.any():
-        raise InternalError("a tuple is there twice")
+        raise InternalError("a packet has a tuple twice")
 
 
 def check_matches(target: int, tuples: RowNumbers, rows: RowNumbers, limits: Limits) -> None:
     """Check that a probe returned only live rows that were built before."""
     before = limits.before if limits.before.size == 1 else limits.before[tuples]
     if (rows < limits.min_live).any() or (rows >= before).any():
-        raise InternalError(f"source {target} gave a row that is too new or has expired")
+        raise InternalError(f"source {target} returned a row that is too new or has expired")

@@ -200,7 +200,7 @@ def _locked(folder: str) -> int:
             os.mkdir(folder, 0o700)
         except FileNotFoundError:
             jobs = os.path.dirname(folder)
-            raise JobError(f"{jobs}, where the state of slots is, was removed: the job has ended") from None
+            raise JobError(f"the folder {jobs} with the state of slots was removed: the job has ended") from None
         except FileExistsError:
             pass
         try:
@@ -221,7 +221,7 @@ def placed(folder: str) -> str:
     """Replace the environment variables in the name of a folder; JobError if one is not set."""
     found = os.path.expandvars(folder)
     if "$" in found:
-        raise JobError(f"arenas go to {folder}, but that environment variable is not set where a slot runs")
+        raise JobError(f"the folder of arenas is {folder}, but its environment variable is not set where a slot runs")
     return found
 
 

@@ -118,11 +118,11 @@ def opened(path: str) -> int:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except NotADirectoryError:
-        raise JobError(f"{path} is a link or a file where a folder of ours should be: remove it") from None
+        raise JobError(f"{path} is a link or a file, but must be a folder: remove it") from None
     about = os.fstat(fd)
     if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) & 0o077:
         os.close(fd)
-        raise JobError(f"the folder {path} is not this user's alone: remove it, or set arena_dir to another folder")
+        raise JobError(f"the folder {path} must belong to this user alone: remove it, or set another arena_dir")
     return fd
 
 

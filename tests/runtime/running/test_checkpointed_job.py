@@ -118,7 +118,7 @@ def test_a_checkpoint_of_spark(data: Path) -> None:
     body = json.loads(commit.read_bytes().partition(b"\n")[2]) | {"offsets": ["{}"]}
     text = json.dumps(body).encode()
     commit.write_bytes(b"%08x\n" % zlib.crc32(text) + text)
-    with pytest.raises(SettingError, match="is of a job on Spark"):
+    with pytest.raises(SettingError, match="belongs to a job on Spark"):
         run()
 
 
@@ -194,7 +194,7 @@ def test_a_stream_that_had_ended_refuses_new_rows(data: Path, table: Callable[..
     run(batches=6)
     before = results()
     pq.write_table(table("k v", (30, 0, "a30")), data / "a" / "1.parquet")
-    with pytest.raises(JobError, match="the job took a to be at its end; a has new rows, which need a new checkpoint"):
+    with pytest.raises(JobError, match="a has ended for this job; a has new rows, which need a new checkpoint"):
         run()
     (data / "a" / "1.parquet").unlink()
     assert results() == before
@@ -289,7 +289,7 @@ def test_no_file_has_more_rows_than_asked(data: Path) -> None:
 
 def test_a_sink_in_the_checkpoint(data: Path) -> None:
     for out in ("ck", "ck/out"):
-        with pytest.raises(SettingError, match=f"{out} is a sink's folder and lies in the checkpoint"):
+        with pytest.raises(SettingError, match=f"the sink folder {out} lies in the checkpoint"):
             run(SCRIPT.replace("'out'", f"'{out}'"), "ck")
     assert not Path("ck").exists()
 

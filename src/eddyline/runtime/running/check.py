@@ -23,7 +23,7 @@ def flushes(settings: Settings, keeps: bool) -> bool:
     """Whether results that wait for a watermark are emitted when all sources are read. By default they are not if a
     later run can continue with them (`keeps`)."""
     if settings.at_end == "keep" and not keeps:
-        raise SettingError("at_end=keep needs --checkpoint: what is kept must be kept somewhere")
+        raise SettingError("at_end=keep needs --checkpoint, which keeps the rows that wait")
     return settings.at_end == "flush" or (settings.at_end is None and not keeps)
 
 

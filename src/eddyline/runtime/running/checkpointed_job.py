@@ -90,7 +90,9 @@ class CheckpointedJob:
         files = [sink for sink in self.sinks.values() if isinstance(sink, BatchFiles)]
         for sink in files:
             if sink.path.resolve().is_relative_to(Path(self.checkpoint.store.path("")).resolve()):
-                raise SettingError(f"{sink.path} is a sink's folder and lies in the checkpoint; choose another for one")
+                raise SettingError(
+                    f"the sink folder {sink.path} lies in the checkpoint; choose another for one of them"
+                )
         for folder in {tempfile.gettempdir(), host_memory()}:
             sweep(folder)
         (self._temporary or self.checkpoint.store).hold()
@@ -136,7 +138,7 @@ class CheckpointedJob:
 
     def refused(self, stream: str) -> JobError:
         """The error for new rows of a stream that has ended for this job."""
-        what = FINISHED if self.commit.finished else f"the job took {stream} to be at its end"
+        what = FINISHED if self.commit.finished else f"{stream} has ended for this job"
         return JobError(f"{what}; {stream} has new rows, which need a new checkpoint")
 
     @property

@@ -50,7 +50,7 @@ class DurableEngine:
         commit = self._job.commit
         at = self._offsets if commit.offsets is None else commit.offsets
         if not isinstance(at, dict) or at.keys() != self._offsets.keys():
-            raise SettingError(f"the checkpoint {self._job.root} is of a job on Spark: go on with it there")
+            raise SettingError(f"the checkpoint {self._job.root} belongs to a job on Spark: continue it there")
         for reader in readers:
             name = reader.stream.name
             reader.start_at(tuple(at[name]), self._job.checkpoint.store)

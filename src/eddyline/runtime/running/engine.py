@@ -59,8 +59,8 @@ def check_memory(limit: int | None, used: int, rows: int, of_slot: bool = False)
     """Raises JobError if `used` bytes are more than the limit, after this many rows. `of_slot`: `used` is of the
     largest slot."""
     if limit is not None and used > limit:
-        whose, remedy = (" of a slot", ", more slots") if of_slot else ("", "")
+        whose, remedy = (" of a slot", " more slots or") if of_slot else ("", "")
         raise JobError(
             f"the state{whose} takes {size_text(used)}, more than memory={size_text(limit)}, after {rows} rows;"
-            f" a larger memory{remedy} or smaller windows would do (spilling is not built yet)"
+            f" set a larger memory, or use{remedy} smaller windows (spilling is not built yet)"
         )

@@ -18,7 +18,7 @@ def told(error: BaseException) -> EddylineError:
     if isinstance(error, MemoryError):  # of Python, NumPy or Arrow
         return JobError("out of memory; a smaller window or the setting memory keeps state within bounds")
     if isinstance(error, pa.ArrowCapacityError):
-        return JobError(f"a value or a batch is too large ({said(error)}); smaller batch_rows may do")
+        return JobError(f"a value or a batch is too large ({said(error)}); a smaller batch_rows may help")
     if isinstance(error, OSError):
         return JobError(f"cannot read or write {error.filename or 'data'}: {error.strerror or said(error)}")
     return InternalError(said(error))

@@ -98,7 +98,7 @@ class Feed:
                 return Chunk(rows.slice(few), dead)
             chunk = self._next()
         if self._skip_rows or self._skip_dead:
-            raise JobError(f"{self._input.name} has fewer rows than the job read of it before: those must stay")
+            raise JobError(f"{self._input.name} has fewer rows than the job has already read: those must stay")
         return chunk
 
     def more(self) -> bool:

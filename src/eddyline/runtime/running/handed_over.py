@@ -59,4 +59,4 @@ def _after(stream: JobInput, written: int) -> Iterator[pa.RecordBatch]:
         if few < batch.num_rows:
             yield batch.slice(few)
     if written:
-        raise JobError(f"{stream.name} has fewer rows than the job read of it before: those must stay")
+        raise JobError(f"{stream.name} has fewer rows than the job has already read: those must stay")
