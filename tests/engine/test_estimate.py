@@ -46,8 +46,8 @@ def test_slots_with_one_plan_add_up() -> None:
     (both,) = put_together([ONE, OTHER])
     assert both.slots == 2 and both.children[2] == Child(3, 10.0, 12.0, 140.0, 8.0, 14.0, 160.0)
     assert both.predicted == [0.75, 1410.0] and both.measured == [1.0, 1060.0] and both.last == ""
-    assert both.conditions[0] == pytest.approx((0, 0.11, 1000.0, 0.0)), "weighed by tuples"
-    assert both.conditions[1].share == pytest.approx(0.6), "nobody knows: all count the same"
+    assert both.conditions[0] == pytest.approx((0, 0.11, 1000.0, 0.0)), "weighted by tuples"
+    assert both.conditions[1].share == pytest.approx(0.6), "no tuples were measured: all count the same"
     assert both.text(PLAN).startswith("estimated, for ((a b) c), 2 slots:\n  a: 20 a second, 40 held in 600 bytes;")
 
 

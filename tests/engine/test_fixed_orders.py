@@ -52,7 +52,7 @@ def test_the_orders_of_the_optimizer_from_its_first_look_on() -> None:
     assert rows == list(expected()) and engine.slot.executor.plan.text == "(c b a)"
     changed = next(n for n, counts in enumerate(asked) if counts[A])
     assert changed * BATCH >= SECOND and asked[changed - 1] == {C: changed * RATES["b"] * BATCH // SECOND, A: 0}
-    assert all(counts[C] == asked[changed - 1][C] for counts in asked[changed:]), "never again to c"
+    assert all(counts[C] == asked[changed - 1][C] for counts in asked[changed:]), "no row probes c first any more"
 
 
 @pytest.mark.parametrize("settings", [{"optimizer": "off"}, {"plan": "mjoin"}])

@@ -137,7 +137,7 @@ def test_what_a_migration_took_stands_beside_what_was_predicted(how: str) -> Non
             ("rows", "tuples", "duration", "seconds", "longest", "bytes")}  # fmt: skip
     assert all(plan.measured[f"move {name}"] == predicted for name, (_, predicted) in told.items())
     measured, predicted = told["rows"]
-    assert measured == pytest.approx(predicted, rel=0.35), "those in windows, and what came meanwhile"
+    assert measured == pytest.approx(predicted, rel=0.35), "the rows in windows, and those that arrived meanwhile"
     if how == "parallel-track":
         assert told["duration"][1] == 1.0 and told["duration"][0] == pytest.approx(1.0, rel=0.21), "batches of a tenth"
 
@@ -248,7 +248,7 @@ def test_rows_that_are_loaded_and_another_plan_teach_nothing() -> None:
     before = planner.optimizer.saved()
     assert planner.optimizer.timing.cpu > 0.0
     slot.set_plan(parse_tree(TREE, ["a", "b", "c"]))
-    assert planner.optimizer.timing.cpu == 0.0, "what the plan before took says nothing of this one"
+    assert planner.optimizer.timing.cpu == 0.0, "the CPU of the previous plan is forgotten"
     watermarks = dict.fromkeys(RATES, 16 * BATCH - 1000)
     planner.watch(slot.executor, watermarks, 0, 0.0)
     seen = planner.optimizer.saved().observed
@@ -400,4 +400,4 @@ def test_selections_are_measured_and_explained() -> None:
     assert found.span == 0b001 and found.selectivity == pytest.approx(0.25, rel=0.2) and found.seconds > 0
     assert "  selection planner_quarter(a.v): 0.2" in engine.explain()
     _, (_, by_key) = engine.slot.plans.optimizer.selectivities(held(engine.slot.executor.stems[:3]))
-    assert 0.5 / KEYS < by_key < 2.0 / KEYS, "what (a b) lacks is no selectivity of b.k = c.k"
+    assert 0.5 / KEYS < by_key < 2.0 / KEYS, "the selection of (a b) is no selectivity of b.k = c.k"

@@ -152,13 +152,13 @@ def test_boxes() -> None:
         return boxes(parse_tree(old, aliases), parse_tree(new, aliases))
 
     assert found("((a b)+ c)", "((a b)+ c)") == []
-    assert found("((a b) c)", "((a b)+ c)") == [Box(7, (3, 4), (), (), (3,))], "what is there is put together"
-    assert found("((a b)+ c)", "((a b) c)") == [Box(7, (1, 2, 4), (3,), (3,))], "and cannot be taken apart"
+    assert found("((a b) c)", "((a b)+ c)") == [Box(7, (3, 4), (), (), (3,))], "the tuples of the old state are grouped"
+    assert found("((a b)+ c)", "((a b) c)") == [Box(7, (1, 2, 4), (3,), (3,))], "grouped tuples cannot be taken apart"
     assert found("(((a b)+ c) d)", "(((a b)+ c)+ d)") == [], "both have weights"
     assert found("(((a b)+ c) d)", "((a (b c)+) d)") == [Box(7, (1, 2, 4), (3,), (6,))]
     assert found("(((a b) c) d)", "(((a b)+ c) d)") == [Box(7, (3, 4), (), (), (3,)), Box(15, (7, 8), (), (), (7,))]
     assert found("((a)+ b)", "((a)+ b)") == []
-    assert found("(a b)", "((a)+ b)") == [Box(3, (1, 2), (), (~1,))], "rows are put together, and stay"
+    assert found("(a b)", "((a)+ b)") == [Box(3, (1, 2), (), (~1,))], "the rows stay beside their groups"
     assert found("((a)+ b)", "(a b)") == [Box(3, (1, 2), (~1,), ())]
     assert found("(((a)+ b) c)", "(((a)+ b)+ c)") == []
     assert found("((a)+ b c)", "(((a)+ b) c)") == [Box(7, (~1, 2, 4), (), (3,))]
@@ -181,7 +181,7 @@ def test_states_are_smaller() -> None:
         found[plan] = held.held, [*job.feed(c=[(3, 1, 7), (9, 0, 8)]), *job.end()]
         assert found[plan][1] == job.expected()
     assert found["((a b) c)"][0] == 800 and found["((a b)+ c)"][0] <= 20
-    assert found["((a)+ b c)"][0] <= 8, "40 rows are put together too"
+    assert found["((a)+ b c)"][0] <= 8, "the 40 rows are grouped, too"
 
 
 def test_sums_are_exact() -> None:

@@ -170,7 +170,7 @@ def test_boxes() -> None:
         return boxes(tree(old), tree(new), selections)
 
     assert found("(((a b)! c) d)", "(((a b)! c) d)") == []
-    assert found("(((a b)! c) d)", "(((a b) c) d)") == [Box(7, (3, 4), (), (), (3,))], "abc is the same"
+    assert found("(((a b)! c) d)", "(((a b) c) d)") == [Box(7, (3, 4), (), (), (3,))], "the state of a b c is the same"
     assert found("(((a b) c) d)", "(((a b)! c) d)") == [Box(7, (1, 2, 4), (3,), (3,))]
     assert found("(((a b)! c)! d)", "(((a b) c) d)") == [Box(7, (3, 4), (), (), (3,)), Box(15, (7, 8), (), (), (7,))]
     assert found("(((a b) c) d)", "(((a b)! c)! d)") == [Box(15, (1, 2, 4, 8), (3, 7), (3, 7))]

@@ -81,7 +81,7 @@ def test_a_selection_makes_all_larger_spans_smaller() -> None:
     """The selection is on b of the chain a - b - c; half of the rows pass."""
     m = CostModel(Workload(CHAIN.sources, CHAIN.edges, selections=(Selection(0b010, 0.5, 3.0),)), UNIT)
     plain = CostModel(CHAIN, UNIT)
-    assert m.live(0b010) == 10 and m.live(0b101) == plain.live(0b101), "rows are held before they are asked"
+    assert m.live(0b010) == 10 and m.live(0b101) == plain.live(0b101), "rows are held before the selection is evaluated"
     for span in (0b011, 0b110, 0b111):
         assert m.live(span) == pytest.approx(0.5 * plain.live(span))
     assert m.memory(Tree((Tree((0, 1)), 2))) == pytest.approx(plain.memory(mjoin(3)) - 10 * 4 + 20 * (8 * 3 + 12))

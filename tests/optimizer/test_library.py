@@ -25,7 +25,7 @@ def test_what_is_near_is_recalled() -> None:
     for factor in (0.4, 2.5):
         assert library.recall({**FIGURES, "rate 0": 1000.0 * factor}) is None
         assert library.recall({**FIGURES, "selectivity 0-1": 1e-4 * factor}) is None
-    assert library.recall({"rate 0": 1000.0}) is None, "statistics of something else"
+    assert library.recall({"rate 0": 1000.0}) is None, "statistics of another query"
     assert library.recall({**FIGURES, "rate 0": 0.0}) is None
 
 

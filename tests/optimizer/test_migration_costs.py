@@ -58,7 +58,7 @@ def test_what_comes_meanwhile_is_moved_too() -> None:
     assert found.seconds == pytest.approx(WORK + UPKEEP * duration)
     assert found.rows == pytest.approx(50 + (10 + 5 + 2) * duration)
     slow = moving_state(whole, 0.0, 0.05)
-    assert slow.duration == pytest.approx(50 / (10 + 5 + 2)), "at least as much is made up as comes"
+    assert slow.duration == pytest.approx(50 / (10 + 5 + 2)), "at least as many rows are moved as arrive"
 
 
 def test_a_selection_inside_the_state_is_evaluated_again() -> None:
@@ -75,7 +75,7 @@ def test_a_state_that_is_filtered_is_made_of_the_old_one() -> None:
     found = moving_state(there, 1.0, None)
     assert found.seconds == pytest.approx(20 * 1e9 + 10 * A_TUPLE) and found.tuples == pytest.approx(10)
     back = moving_state(change(LEFT, late, Selection(0b011, 0.5, 1e9)), 1.0, None)
-    assert back.seconds == pytest.approx(10 * PROBE + 20 * MATCH + 20 * A_TUPLE), "joined again, and not asked"
+    assert back.seconds == pytest.approx(10 * PROBE + 20 * MATCH + 20 * A_TUPLE), "joined again, without the selection"
     track = parallel_track(there, LIVES, 1.0)
     assert track.duration == 11.0 and 0.0 < track.tuples < inf
 
@@ -89,9 +89,9 @@ def test_parallel_track_by_hand() -> None:
     assert found.duration == 11.0 and found.longest == 0.0
     assert found.seconds == pytest.approx(below + top + 17 * 11 * ROW)
     assert found.rows == pytest.approx((10 + 5 + 2) * 11.0)
-    assert found.tuples == pytest.approx(20 * 2) and found.bytes == pytest.approx(40 * 36), "all that is held"
+    assert found.tuples == pytest.approx(20 * 2) and found.bytes == pytest.approx(40 * 36), "all held tuples"
     filling = parallel_track(change(mjoin(3), LEFT), (2.0, 2.0, 2.0), 0.5)
-    assert filling.tuples == pytest.approx(20 * (2 / 2 + 0.5)), "windows have just filled"
+    assert filling.tuples == pytest.approx(20 * (2 / 2 + 0.5)), "the windows have just filled"
 
 
 def test_only_what_is_in_the_box_must_expire() -> None:
@@ -147,6 +147,6 @@ def test_whatever_the_numbers_are(seed: int) -> None:
         assert all(0.0 <= value < inf for value in astuple(found))
     assert once.seconds <= moved.seconds and once.rows <= moved.rows
     assert bool(there.fresh) == (once.tuples > 0.0) == (track.tuples > 0.0)
-    assert moved.bytes <= track.bytes * (1 + 1e-9), "what is live, and all that is held"
+    assert moved.bytes <= track.bytes * (1 + 1e-9), "live tuples are at most the held ones"
     longer = parallel_track(there, lives, 2.0)
     assert longer.seconds >= track.seconds and (longer.duration == track.duration + 1 or not there.boxes)

@@ -80,7 +80,7 @@ def test_boxes_are_moved_together_if_there_is_room() -> None:
     assert choose_move(six(2.0), OLD, NEW, exact).tree == NEW
     tight = replace(exact, limit=exact.limit - 1)
     step = choose_move(six(2.0), OLD, NEW, tight)
-    assert step.tree.text(SIX) == "(((a b) c) (d e f))", "the one that leaves less in use"
+    assert step.tree.text(SIX) == "(((a b) c) (d e f))", "the box that leaves less memory in use"
     assert step.predicted.bytes < whole.predicted.bytes and step.predicted.seconds < whole.predicted.seconds
     again = choose_move(six(2.0), step.tree, NEW, replace(tight, limit=inf))
     assert again.tree == NEW

@@ -73,9 +73,9 @@ def test_grouping_by_hand() -> None:
     assert above.rate(below.given) == pytest.approx(4, rel=0.01)
     assert above.insert(below.given) == 1 + 10 + (2 + 3) * 100
     assert above.tuple_bytes(below.given) == 8 * (2 + 1 + 1 + 3) + 4
-    assert above.grouping_cpu() == pytest.approx(0.2 * 220 * GROUP, rel=0.01), "so much fewer results"
+    assert above.grouping_cpu() == pytest.approx(0.2 * 220 * GROUP, rel=0.01), "there are fewer results"
     many = OperatorPrice(CostModel(groups(1e9), UNIT), [A, B], grouped=True)
-    assert many.given.share == pytest.approx(1.0), "nothing comes together"
+    assert many.given.share == pytest.approx(1.0), "no tuples are grouped"
 
 
 def test_small_packets_have_more_groups() -> None:

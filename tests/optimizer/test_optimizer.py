@@ -142,7 +142,7 @@ def test_a_plan_above_its_memory_limit_is_left_for_one_that_is_not() -> None:
     found = Watched("((a b) c)", memory=limit).see(many, 0.001).propose()
     assert found is not None and found.taken and found.tree.text("abc") == "(a b c)"
     assert found.cost.memory < limit < found.now.memory
-    assert found.cost.cpu > (1 - TUNING.gain) * found.now.cpu, "not for its CPU"
+    assert found.cost.cpu > (1 - TUNING.gain) * found.now.cpu, "the CPU is not the reason"
 
 
 def test_the_plan_within_the_limits_with_the_least_cpu() -> None:
@@ -239,7 +239,7 @@ def test_more_cpu_than_the_limit_asks_for_a_plan_though_nothing_changed() -> Non
     assert proposed(watched) == ("((a b) c)", False)
     pressed = watched.see(RARE, LITTLE, INTERVAL + 20, PRESSED).propose()
     assert pressed is not None and pressed.why == "more CPU than its limit for a whole window"
-    assert pressed.now.cpu > 0.2, "the costs are corrected by what was measured"
+    assert pressed.now.cpu > 0.2, "measurements correct the costs"
 
 
 def test_who_is_pressed_and_finds_nothing_asks_less_and_less() -> None:
@@ -309,7 +309,7 @@ def test_the_library_has_nothing_for_what_is_new() -> None:
     after = watched.optimizer.timing.saved()
     kept = "rows", "rows_then", "interval", "quiet", "patience", "then", "held", "changes", "since", "stretch"
     same = {name: (getattr(before, name), getattr(after, name)) for name in kept}
-    assert all(then == now for then, now in same.values()), "only a glance: the next look is when it was"
+    assert all(then == now for then, now in same.values()), "after a glance the next look does not move"
     assert watched.optimizer.due(watched.plan) is None
 
 
@@ -317,13 +317,13 @@ def test_orders_are_those_of_the_current_plan() -> None:
     watched = Watched(optimizer="mjoin-init")
     assert watched.optimizer.orderings == {}
     watched.see(RARE, OFTEN).propose()
-    assert watched.optimizer.orderings[7, 2] == (1, 4), "b asks a first, where it hardly finds anything"
+    assert watched.optimizer.orderings[7, 2] == (1, 4), "b probes a first, where it has hardly any match"
     other = Watched(optimizer="mjoin-init").see(OFTEN, RARE)
     other.propose()
     assert other.optimizer.orderings[7, 2] == (4, 1)
     tree = Watched().see(RARE, OFTEN)
     assert proposed(tree) == ("((a b) c)", True)
-    assert tree.optimizer.orderings.keys() == {(7, 1), (7, 2), (7, 4)}, "it is not there yet"
+    assert tree.optimizer.orderings.keys() == {(7, 1), (7, 2), (7, 4)}, "the plan has not been changed yet"
     again = Watched()
     again.optimizer.restore(unpacked(packed(tree.optimizer.saved()), OptimizerSnapshot))
     for watched in (tree, again):
@@ -385,7 +385,7 @@ def test_with_migration_off_proposals_are_only_told() -> None:
     assert found is not None and found.tree.text("abc") == "((a b) c)" and not found.taken and found.move is None
     assert found.why == "enough has been seen; the first look; not taken: migration=off"
     assert found.measured["move seconds"] > 0.0
-    assert watched.optimizer.orderings.keys() == {(7, 1), (7, 2), (7, 4)}, "those of the plan that stays"
+    assert watched.optimizer.orderings.keys() == {(7, 1), (7, 2), (7, 4)}, "the orderings of the plan that stays"
 
 
 @pytest.mark.parametrize("name", ["moving-state", "parallel-track"])
@@ -457,7 +457,7 @@ def test_a_plan_that_turns_out_worse_is_left() -> None:
     watched.optimizer.new_plan(found.tree)
     for _ in range(30 * INTERVAL):
         again = watched.see(RARE, OFTEN, 1).propose()
-        assert again is None or not again.taken, "it is not tried again while nothing has changed"
+        assert again is None or not again.taken, "the plan is not tried again while no statistic has changed"
 
 
 @pytest.mark.parametrize("better", [0.5, 1.0, 1.0 / (1.0 - TUNING.gain) - 0.05])

@@ -141,7 +141,7 @@ def test_cpu_above_its_limit_for_a_whole_window() -> None:
     assert batches.timing.due() == "more CPU than its limit for a whole window"
     for _ in range(20):
         batches.feed(0, Usage(0.0, 0, None, 0.5))
-    assert batches.timing.due() is None, "it has come down again"
+    assert batches.timing.due() is None, "CPU is below its limit again"
 
 
 NEAR_USAGE, OVER = Usage(0.0, 999, 1000), Usage(9.0, 0, None, 0.5)
@@ -223,7 +223,7 @@ def test_who_presses_and_finds_nothing_new_is_heard_less_and_less(usage: Usage, 
         batches.feed(0, Usage(0.0, 0, 1000, 0.5))
     for _ in range(3):
         batches.feed(TUNING.interval_rows, usage)
-    assert batches.timing.due() == why, "after a calm window it is heard at once again"
+    assert batches.timing.due() == why, "after a calm window the reason counts at once again"
 
 
 def test_pressure_that_comes_and_goes_does_not_begin_anew() -> None:
@@ -272,7 +272,7 @@ def test_a_glance_changes_nothing_about_looks() -> None:
     batches.timing.glanced()
     assert batches.timing.due(library=True) is None
     batches.feed(TUNING.interval_rows)
-    assert batches.timing.due(library=True) == "an interval has passed", "the grown one, as without the library"
+    assert batches.timing.due(library=True) == "an interval has passed", "the grown interval, as without the library"
     memory = after_first_look()
     memory.timing = Timing(2.0, "memory")
     memory.timing.restore(batches.timing.saved())
@@ -314,7 +314,7 @@ def test_cpu_is_per_second_of_event_time() -> None:
     batches.timing.passed(batches.second * 1_000_000, 1, Usage(1.0, 0))
     batches.feed(1, Usage(1.0, 0), seconds=4)
     assert batches.timing.factor(0.25, 1.0) == 2.0
-    assert Timing(1.0).factor(0.25, 7.0) == batches.timing.factor(0.0, 7.0) == 7.0, "nothing is known"
+    assert Timing(1.0).factor(0.25, 7.0) == batches.timing.factor(0.0, 7.0) == 7.0, "no measurement or no prediction"
 
 
 def test_how_long_statistics_stay_what_they_are() -> None:

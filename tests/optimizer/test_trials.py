@@ -71,10 +71,10 @@ def test_who_loses_again_rests_twice_as_long() -> None:
         time += rests[-1]
     assert rests == [TUNING.rest * WINDOW * 2**n for n in range(5)]
     on_trial(trials, time, 9)
-    assert not trials.verdict(LIMIT, 0.1, time, 9), "it is good now"
+    assert not trials.verdict(LIMIT, 0.1, time, 9), "the plan won its trial"
     on_trial(trials, time, 9)
     trials.verdict(LIMIT, 1.0, time, 9)
-    assert not trials.lost(LEFT, time + TUNING.rest * WINDOW, 10), "and what was is forgotten"
+    assert not trials.lost(LEFT, time + TUNING.rest * WINDOW, 10), "its losses are forgotten"
 
 
 def test_other_statistics_tell_nothing() -> None:

@@ -398,7 +398,7 @@ def test_attaching_reads_nothing_of_the_columns(tmp_path: Path) -> None:
         assert save(slot)
         assert touched(folder) > 50 * rows
         close(slot)
-        assert touched(folder) == 0, "a closed slot holds on to what it had mapped"
+        assert touched(folder) == 0, "a closed slot keeps its mappings"
         slot = open_slot(wide, Settings(), str(folder))
         assert slot.version == 1 and slot.state_rows == 2 * rows
         found.append(touched(folder))

@@ -73,7 +73,7 @@ def test_a_folder_in_memory_is_full(tmp_path: Path, small_folder: Path) -> None:
         done, said = other.submit(fill, tmp_path, small_folder / "job").result()
     assert done >= 2
     assert re.fullmatch(SENTENCE.format(place=re.escape(str(small_folder))), said)
-    assert list((small_folder / "job").iterdir()) == [], "what a failed turn took is given back"
+    assert list((small_folder / "job").iterdir()) == [], "the arena of a failed turn is removed"
     world = World(tmp_path, UNBOUNDED, host="other folder")
     world.batch(a=batch(done))
     last = (done + 1) * ROWS

@@ -67,11 +67,11 @@ def test_fixed_follows_the_orders_that_it_is_told() -> None:
     made, policy = plan(), Fixed()
     assert probed(policy, made, 0b010, 0b010) == 0b001
     policy.follow({(7, 1): (2, 4), (7, 2): (4, 1), (7, 4): (2, 1)})
-    assert probed(policy, made, 0b010, 0b010) == 0b100, "as told, not as written"
+    assert probed(policy, made, 0b010, 0b010) == 0b100, "the given order, not the written one"
     assert probed(policy, made, 0b110, 0b010) == 0b001 and probed(policy, made, 0b011, 0b111) == 0b100
     assert isinstance(policy.decide(RoutingArrays(made).entry((0b010, 0))).step, Select)
     policy.follow({(7, 1): (4, 2), (7, 2): (1, 4), (7, 4): (1, 2)})
-    assert probed(policy, made, 0b001, 0b101) == 0b010, "c has nothing in common with a: the next that may be"
+    assert probed(policy, made, 0b001, 0b101) == 0b010, "c is not linked to a: the next allowed child is taken"
     policy.follow({})
     assert probed(policy, made, 0b010, 0b010) == 0b001
 

@@ -33,6 +33,6 @@ def test_what_another_eddy_gives_is_not_its_own() -> None:
 def test_the_operators_that_are_run() -> None:
     scope = Scope(given=frozenset(), operators=frozenset({0b11}), filters=frozenset({0b110}))
     assert scope.runs(0b11, 0b1) and scope.runs(0b11, 0b11)
-    assert scope.runs(0b110, 0b110), "selections of whole tuples"
+    assert scope.runs(0b110, 0b110), "only selections on whole tuples"
     assert not scope.runs(0b110, 0b10) and not scope.runs(0b111, 0b111)
     assert whole(plan()).runs(0b111, 0b1) and whole(plan()).given == {0b111}

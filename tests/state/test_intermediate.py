@@ -281,7 +281,7 @@ def check_the_dead_in_the_middle(bases: list[SteM], stem: SteM) -> None:
 
 def test_the_dead_in_the_middle_are_found_and_filtered() -> None:
     _, bases, stem = some_state()
-    assert stem.rows.min_live == 0 and stem.built == 4, "the oldest tuple lives"
+    assert stem.rows.min_live == 0 and stem.built == 4, "the oldest tuple is live"
     check_the_dead_in_the_middle(bases, stem)
     bases[1].expire(9)  # expires row 0 of source 1 and with it tuple 0; tuple 1 is dead already
     stem.expire_tuples(bases)
@@ -366,7 +366,7 @@ def test_indexes_come_and_go_at_a_commit() -> None:
     assert len(arena.freed) == 3, "two regions of a table, and the chains"
     index_by(arena, stem, [(K0, S0), (K0,)])
     assert len(arena.freed) == 0 and stem.layout.indexes == ((K0, S0), (K0,))
-    assert stem.nbytes <= twin.nbytes, "what expired before it was made is not counted"
+    assert stem.nbytes <= twin.nbytes, "rows that expired before the index was made are not counted"
     for on in stem.layout.indexes:
         for one in (stem, twin):
             one.wind_back()

@@ -68,7 +68,7 @@ def test_what_is_not_put_again_is_swept_away(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", f"{name}.arrow"]
     after = Shelf(str(tmp_path))
     thing = after.get(name, Thing)
-    assert after.put(old, batches_of) != name, "a name that is taken"
+    assert after.put(old, batches_of) != name, "that name is taken"
     after.sweep()
     assert [path.name for path in tmp_path.iterdir() if path.name == f"{name}.arrow"] == []
-    assert thing.batches[0].to_pydict() == TWO.to_pydict(), "what is mapped stays"
+    assert thing.batches[0].to_pydict() == TWO.to_pydict(), "a mapped file stays readable"

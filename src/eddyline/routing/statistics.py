@@ -34,8 +34,8 @@ CLEARLY, DEARER = 3.5, 2.0
 """A surprise is a selectivity that differs by CLEARLY standard errors, or a cost that changed by the factor DEARER."""
 COSTS, LARGE, SOME, BLUR, TELLING = 5, 256, 48, 1e-5, 150e-6
 """COSTS: packets whose costs are compared. LARGE and SOME: the fewest tuples of a packet, and of a sample, that tell a
-cost. BLUR: seconds by which the time of any call may be wrong. TELLING: seconds of a call that are so many that this
-does not matter."""
+cost. BLUR: seconds by which the time of any call may be wrong. TELLING: seconds of a call from which on that
+error does not matter."""
 NEVER, FRESH = -(1 << 60), 131072
 """A cost that was observed more than FRESH rows ago does not count."""
 

@@ -5,7 +5,7 @@ An arena hands out *regions*: wide ranges of a file that cost nothing until they
 another process can attach to it later: the owner of a region saves its number, and after a restore finds the old
 contents in it. So a region must not be written before it is known whether it is new. A folder has one owner at a time:
 a lock is held until `close` or until the process ends. The folder must belong to this user alone. It is always reached
-by its descriptor, so that nobody can put another folder or a link in its place.
+by its descriptor, so that no other user can put another folder or a link in its place.
 
 If a page cannot be allocated when it is first touched, a signal ends the process. So pages of files are reserved before
 they are read or written (`reserve`), which raises JobError if the file system is full.

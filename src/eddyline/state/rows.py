@@ -1,7 +1,7 @@
 """Rows: the columns of one SteM, which grow at one end and expire at the other.
 
-Only this file owns columns: indexes hold row numbers, builds hold counts, and all other code reads. A row has the same
-number in every column; rows are numbered from 0 in the order in which they are appended. Invariant:
+Only this file owns columns of values: indexes hold row numbers, builds hold counts, and all other code reads. A row has
+the same number in every column; rows are numbered from 0 in the order in which they are appended. Invariant:
 
     floor <= min_live <= stored
 

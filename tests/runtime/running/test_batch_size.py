@@ -79,7 +79,7 @@ def test_batches_that_are_not_full_leave_the_size() -> None:
 def test_never_above_the_most_or_below_the_least() -> None:
     local = BatchSize(from_mapping({"batch_seconds": 1}))
     took(local, linear(0, 1e-9), 5)
-    assert local.rows == 65536, "on the local engine larger ones would only hold state longer"
+    assert local.rows == 65536, "on the local engine larger batches would only hold state longer"
     took(local, linear(0, 1), 40)
     assert local.rows == 256
 

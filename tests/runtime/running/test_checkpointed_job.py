@@ -264,7 +264,7 @@ def test_a_folder_with_results_of_another_job(data: Path) -> None:
     part = names()
     assert 0 < len(results()) < len(whole) and not set(part) & set(second)
     run(replacing, "third")
-    assert results() == whole and set(part) < set(names()), "what the job had is not replaced when it goes on"
+    assert results() == whole and set(part) < set(names()), "a job that continues keeps its earlier results"
     LocalRunner(prepare(replacing), Settings()).run()
     assert results() == whole and len(names()) == 1
 

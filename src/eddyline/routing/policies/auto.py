@@ -37,8 +37,8 @@ MARGIN, CALM_MARGIN = 0.01, 0.05
 """An order is left for one that is cheaper by this share: MARGIN while things change, CALM_MARGIN when all is calm."""
 
 FEW, MANY = 16, 256
-"""The fewest samples to judge by, and the most taken at a time. Up to MANY, so many are taken that their work costs
-about as much as the calls."""
+"""The fewest samples to judge by, and the most taken at a time. In between, the number of samples is chosen so that
+their work costs about as much as the calls."""
 
 CALM_EXPLORE = 0.25
 """The share of the budget for samples that is spent when all is calm."""
