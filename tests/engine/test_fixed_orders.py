@@ -56,7 +56,7 @@ def test_the_orders_of_the_optimizer_from_its_first_look_on() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"optimizer": "off"}, {"plan": "mjoin"}])
-def test_as_written_where_nobody_knows_better(settings: dict[str, str]) -> None:
+def test_the_written_order_without_a_better_one(settings: dict[str, str]) -> None:
     rows, asked, _ = run(**settings)
     assert rows == list(expected()) and asked[-1][A] == 0
 

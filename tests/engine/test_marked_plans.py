@@ -151,7 +151,7 @@ SELECTED = (
 
 
 @pytest.mark.parametrize(("function", "wanted"), [("marked_dear", True), ("marked_cheap", False)])
-def test_a_dear_selection_is_held_back_where_the_next_join_keeps_little(function: str, wanted: bool) -> None:
+def test_an_expensive_selection_is_held_back_where_the_next_join_keeps_few_tuples(function: str, wanted: bool) -> None:
     """A row of a matches one row of b, and few of these pairs match a row of c; one in fifteen passes the selection."""
     values = {"a": {"x": 20_000, "v": 1000}, "b": {"x": 20_000, "k": 6000, "v": 1000}, "c": {"k": 6000, "v": 1000}}
     world = World(SELECTED.format(function), {"a": 400, "b": 3000, "c": 3000}, values, seconds=8.0)

@@ -167,7 +167,7 @@ def test_an_undone_first_batch_leaves_the_tables() -> None:
     assert job.feed(a=[(1, 1), (1, 2)]) == [(1,), (2,)]
 
 
-def test_a_table_whose_columns_nobody_needs_still_has_rows() -> None:
+def test_a_table_whose_columns_are_not_needed_still_has_rows() -> None:
     job = Job("SELECT a.k FROM a, t", tables={"t": [(1,), (2,), (3,)]}, a="k", t="k")
     assert job.feed(a=[(1, 7)]) == [(7,), (7,), (7,)]
     counted = Job("SELECT COUNT(*) AS n FROM a, t", tables={"t": [(1,), (2,)]}, a="k", t="k")

@@ -144,7 +144,7 @@ def test_a_number_that_only_varies_is_averaged() -> None:
     assert all(mean == [pytest.approx(0.1, rel=0.05), pytest.approx(0.025, rel=0.2)] for mean in means[20:])
 
 
-def test_a_probe_that_nobody_takes_is_believed_less_than_one_that_is_taken() -> None:
+def test_a_probe_that_is_not_taken_any_more_is_believed_less() -> None:
     """Both decide a.k = b.k; the first one is from another plan, before the data changed."""
     observed = probed([(1, 2)], [KEY_AB], [0.02])
     for _ in range(40):

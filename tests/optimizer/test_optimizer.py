@@ -164,7 +164,7 @@ def test_the_plan_within_the_limits_with_the_least_cpu() -> None:
         ("exhaustive", {"cpu": 0.05}, ("((a b) c)", True)),
     ],
 )
-def test_who_proposes(name: str, limits: dict[str, float], expected: tuple[str, bool]) -> None:
+def test_the_proposal_of_each_algorithm(name: str, limits: dict[str, float], expected: tuple[str, bool]) -> None:
     """mjoin-init adds states only until the plan is within its limits; without limits every plan is."""
     assert proposed(Watched(optimizer=name, **limits).see(RARE, OFTEN)) == expected
 
@@ -242,7 +242,7 @@ def test_more_cpu_than_the_limit_asks_for_a_plan_though_nothing_changed() -> Non
     assert pressed.now.cpu > 0.2, "measurements correct the costs"
 
 
-def test_who_is_pressed_and_finds_nothing_asks_less_and_less() -> None:
+def test_pressure_that_finds_no_better_plan_asks_less_and_less_often() -> None:
     watched = Watched("((a b) c)", cpu=0.01).see(RARE, OFTEN, usage=PRESSED)
     asked = [n for n in range(40 * INTERVAL) if watched.see(RARE, OFTEN, 1, PRESSED).propose() is not None]
     gaps = [(b - a) // INTERVAL for a, b in pairwise(asked)]

@@ -198,7 +198,7 @@ def test_a_trend_is_no_jump_and_holds_for_long_enough() -> None:
     assert len(trend.sizes) == TUNING.trend_parts * TUNING.trend_batches and not trend.steady
 
 
-def test_a_trend_is_heard_once() -> None:
+def test_a_trend_counts_once() -> None:
     batches = after_first_look()
     batches.feed(TUNING.interval_rows)
     assert batches.looked() == ""
@@ -209,7 +209,7 @@ def test_a_trend_is_heard_once() -> None:
 
 
 @pytest.mark.parametrize(("usage", "why"), [(NEAR_USAGE, MEMORY), (OVER, CPU)])
-def test_who_presses_and_finds_nothing_new_is_heard_less_and_less(usage: Usage, why: str) -> None:
+def test_a_pressing_reason_that_finds_no_change_counts_less_and_less_often(usage: Usage, why: str) -> None:
     batches, heard = after_first_look("refined"), []
     for n in range(300):
         batches.feed(TUNING.interval_rows, usage)
@@ -237,7 +237,7 @@ def test_pressure_that_comes_and_goes_does_not_begin_anew() -> None:
     assert 3 <= heard <= 6
 
 
-def test_a_change_makes_pressure_heard_at_once_again() -> None:
+def test_after_a_change_a_pressing_reason_counts_at_once_again() -> None:
     batches = after_first_look("memory")
     for _ in range(10):
         batches.feed(TUNING.interval_rows, NEAR_USAGE)

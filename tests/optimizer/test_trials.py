@@ -62,7 +62,7 @@ def test_what_lost_rests_until_statistics_change_and_some_time_has_passed() -> N
     assert not trials.lost(LEFT, until, 2)
 
 
-def test_who_loses_again_rests_twice_as_long() -> None:
+def test_a_tree_that_loses_again_rests_twice_as_long() -> None:
     trials, time, rests = Trials(WINDOW), 0.0, []
     for changes in range(1, 6):
         on_trial(trials, time, changes)

@@ -78,7 +78,9 @@ def test_one_slot_builds_and_logs_everything() -> None:
         )
     )
 )
-def test_who_builds_and_who_logs(drawn: tuple[int, dict[int, list[bool] | None], list[bool] | None]) -> None:
+def test_rows_that_are_built_and_rows_that_are_logged(
+    drawn: tuple[int, dict[int, list[bool] | None], list[bool] | None],
+) -> None:
     rows, build, here = drawn
     batch = pa.record_batch({"k": pa.array(range(rows), pa.int64()), "log": pa.array([None] * rows, pa.string())})
     which = {source: None if some is None else np.array(some, np.bool_) for source, some in build.items()}

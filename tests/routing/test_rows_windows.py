@@ -17,14 +17,14 @@ from tests.support.jobs import Job
 # The window
 
 
-def test_a_clock_counts_the_rows_up_to_a_time() -> None:
+def test_a_window_counts_the_rows_up_to_a_time() -> None:
     window = RowsWindow(Arena(), 2)
     assert window.append(np.array([1, 3, 3])).tolist() == [0, 1, 2]
     assert window.append(np.array([3, 7])).tolist() == [3, 4]
     assert window.least(np.array([0, 1, 2, 3, 6, 7, 9])).tolist() == [-2, -1, -1, 2, 2, 3, 3]
 
 
-def test_a_clock_forgets_times_but_not_their_number() -> None:
+def test_a_window_releases_times_but_keeps_their_number() -> None:
     window, times = RowsWindow(Arena(), 3), []
     rng = random.Random(1)
     for start in range(0, 20_000, 100):
@@ -38,7 +38,7 @@ def test_a_clock_forgets_times_but_not_their_number() -> None:
     assert window.rows == 10_000
 
 
-def test_a_clock_wound_back() -> None:
+def test_a_window_wound_back() -> None:
     window = RowsWindow(Arena(), 1)
     window.append(np.array([1, 2]))
     window.commit(2)
@@ -49,7 +49,7 @@ def test_a_clock_wound_back() -> None:
     assert window.least(np.array([2, 5, 9])).tolist() == [2, 2, 3]
 
 
-def test_a_clock_goes_on_in_another_process_or_from_a_number(tmp_path: Path) -> None:
+def test_a_window_continues_in_another_process_or_from_a_number(tmp_path: Path) -> None:
     arena = Arena(str(tmp_path))
     window = RowsWindow(arena, 5)
     window.append(np.arange(20_000))
@@ -73,7 +73,7 @@ def test_a_clock_goes_on_in_another_process_or_from_a_number(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 40, 400])
-def test_a_clock_knows_how_old_the_rows_of_a_window_are(size: int) -> None:
+def test_a_window_knows_how_old_its_rows_are(size: int) -> None:
     """Rows older than the horizon are not among the last ones; and the rows newer than it are not many more than the
     window."""
     rng, window, times, known = random.Random(size), RowsWindow(Arena(), size), list[int](), False

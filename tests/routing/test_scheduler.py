@@ -248,7 +248,7 @@ def test_how_long_tuples_wait_is_measured() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_nobody_starves_and_nothing_is_lost(seed: int) -> None:
+def test_no_queue_starves_and_no_tuple_is_lost(seed: int) -> None:
     """Fast and slow queues at random: a queue with tuples is eligible after at most LIMIT + log2(LARGEST) rounds."""
     rng, made = np.random.default_rng(seed), scheduler()
     signatures = [A, B, AB, AB1]

@@ -247,7 +247,7 @@ def test_a_level_follows_a_cost_that_really_changed_within_a_few_packets() -> No
     assert not any(made.add(1000, 0.5, COST * 1.2, 0) for _ in range(20))
 
 
-def test_short_calls_cannot_make_a_level_dearer() -> None:
+def test_short_calls_cannot_raise_the_cost_of_a_level() -> None:
     made = level(0.5, QUICK)
     for _ in range(50):
         made.add(LARGE - 1, 0.5, 3 * QUICK, 0)
@@ -286,7 +286,7 @@ def test_samples_say_at_once_that_a_module_became_cheap() -> None:
     assert made.cost == COST / 10
 
 
-def test_samples_say_that_a_module_became_dear_when_packets_say_nothing() -> None:
+def test_samples_tell_that_a_module_became_expensive_when_packets_tell_nothing() -> None:
     made = level(0.5, QUICK)
     for _ in range(3 * COSTS):
         assert not made.hint(100, 10 * QUICK, HALF_ROWS // 2)

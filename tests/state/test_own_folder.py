@@ -44,7 +44,7 @@ def test_names_cannot_be_guessed_and_folders_are_for_one_user(tmp_path: Path) ->
     assert all(os.stat(folder.path).st_mode & 0o777 == 0o700 for folder in folders)
 
 
-def test_what_somebody_holds_stays(tmp_path: Path) -> None:
+def test_a_folder_that_a_process_holds_stays(tmp_path: Path) -> None:
     folder = held(tmp_path)
     folder.hold()
     sweep(str(tmp_path))
@@ -127,7 +127,7 @@ def test_a_folder_where_one_should_be_made_is_refused(tmp_path: Path) -> None:
         OwnFolder(name).hold()
 
 
-def test_a_folder_goes_although_somebody_adds_to_it(tmp_path: Path) -> None:
+def test_a_folder_is_removed_although_a_process_adds_files_to_it(tmp_path: Path) -> None:
     folder, done = held(tmp_path), threading.Event()
     inner = Path(folder.path, "0")
     inner.mkdir()

@@ -50,7 +50,7 @@ def test_rows_are_there_as_far_as_they_were_built() -> None:
     assert (view.built, view.behind) == (9, 6)
 
 
-def test_where_nobody_builds_rows_are_there_as_far_as_the_stem_has_built_them() -> None:
+def test_a_view_that_builds_no_rows_shows_those_that_the_stem_has_built() -> None:
     arena = Arena()
     stem = stem_of(arena, 10)
     view = View(arena, stem, [], 4, fed=False)

@@ -37,7 +37,7 @@ def test_batches_come_near_the_goal(fixed: float, each: float, first: int) -> No
     assert all(0.75 < s < 1.25 for s in seconds[-8:]), seconds
 
 
-def test_it_follows_when_rows_become_dearer_and_cheaper() -> None:
+def test_it_follows_when_rows_become_more_and_less_expensive() -> None:
     size = fresh()
     for each in (2e-6, 1e-5, 1e-6):
         seconds = took(size, linear(0.2, each), 15)
