@@ -7,11 +7,16 @@ import pytest
 from eddyline.engine import gatherer, partial
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.routing import payload
+from eddyline.routing.tuning import RoutingTuning
 from eddyline.settings import Settings
 from eddyline.state.tuning import StateTuning
 from tests.support.jobs import Job
 
-TEXTS = StateTuning(text_bytes=100)
+LIMITS = {
+    "heap": Tuning(state=StateTuning(text_bytes=100)),
+    "gathered": Tuning(routing=RoutingTuning(gathered_bytes=200)),
+    "both": Tuning(state=StateTuning(text_bytes=100), routing=RoutingTuning(gathered_bytes=200)),
+}
 QUERIES = {
     "rows": "SELECT a.t AS x, b.t AS y FROM a, b",
     "selection": "SELECT a.k AS x, b.k AS y FROM a, b WHERE length(a.t) + length(b.t) > 20 AND a.t || b.t <> 'no'",
@@ -32,7 +37,7 @@ def run(select: str, settings: Settings, tuning: Tuning = DEFAULT) -> list[str]:
     return sorted(map(str, found + job.end()))
 
 
-@pytest.mark.parametrize("limits", ["heap", "gathered", "both"])
+@pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("slots", [1, 2])
 @pytest.mark.parametrize("name", QUERIES)
 def test_results_are_the_same_in_parts(monkeypatch: pytest.MonkeyPatch, name: str, slots: int, limits: str) -> None:
@@ -46,11 +51,9 @@ def test_results_are_the_same_in_parts(monkeypatch: pytest.MonkeyPatch, name: st
         return values
 
     monkeypatch.setattr(payload.Payload, "gather", noted)
-    tuning = DEFAULT if limits == "gathered" else Tuning(state=TEXTS)
     if limits != "heap":
-        monkeypatch.setattr(payload, "GATHERED", 200)
         monkeypatch.setattr(partial, "TEXT", 50)
-    assert len(expected) > 3 and run(QUERIES[name], Settings(slots=slots), tuning) == expected
+    assert len(expected) > 3 and run(QUERIES[name], Settings(slots=slots), LIMITS[limits]) == expected
     assert sizes and (limits == "heap" or max(sizes) <= 200)
 
 
@@ -61,6 +64,5 @@ def test_groups_below_a_join(monkeypatch: pytest.MonkeyPatch, plan: str) -> None
                  FROM a {window}, b {window}, c {window}
                  WHERE a.k = b.k AND b.k = c.k GROUP BY b.t"""
     expected = run(select, Settings(plan="mjoin"))
-    monkeypatch.setattr(payload, "GATHERED", 200)
     monkeypatch.setattr(gatherer, "RESULT_ROWS", 8)
-    assert len(expected) > 3 and run(select, Settings(plan=plan), Tuning(state=TEXTS)) == expected
+    assert len(expected) > 3 and run(select, Settings(plan=plan), LIMITS["both"]) == expected

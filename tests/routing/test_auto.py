@@ -12,7 +12,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from eddyline.routing.policies.auto import CALM_MARGIN
+from eddyline.routing.tuning import DEFAULT
 from eddyline.settings import Settings
 from tests.support.costly_world import US, Flags, World, independent
 
@@ -34,7 +34,9 @@ def unbeaten(world: World, flags: Flags) -> list[list[int]]:
     orders = [list(order) for order in permutations(range(len(world.costs)))]
     cost = {tuple(order): world.cost_of(order, flags) for order in orders}
     best = min(cost.values())
-    return sorted((o for o in orders if (1 - CALM_MARGIN) * cost[tuple(o)] <= best), key=lambda o: cost[tuple(o)])
+    return sorted(
+        (o for o in orders if (1 - DEFAULT.calm_margin) * cost[tuple(o)] <= best), key=lambda o: cost[tuple(o)]
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from eddyline.bound.udf import udf
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.kernels import values as kernels
-from eddyline.routing import scheduler
 from eddyline.settings import Settings
 from eddyline.testing.eager import eager
 from tests.support.jobs import Job, Row
@@ -158,7 +157,8 @@ def test_a_sample_leaves_no_trace_in_results_and_counts() -> None:
 def test_what_is_in_flight_stays_bounded() -> None:
     """A join in the middle of the plan makes very many tuples of few: the queue after it is served before it overflows
     by much."""
-    for packet, most in ((None, scheduler.LARGEST), (1000, 1000), (40_000, 40_000)):
+    largest = DEFAULT.routing.largest_packet
+    for packet, most in ((None, largest), (1000, 1000), (40_000, 40_000)):
         job = Job(
             "SELECT COUNT(*) AS n FROM a, b, c WHERE a.k = b.k AND b.x = c.x",
             Settings(packet=packet, router="fixed", input_batch=10_000), a="k", b="k x", c="x",
@@ -169,7 +169,7 @@ def test_what_is_in_flight_stays_bounded() -> None:
         job.feed(b=[(1, 7, 3)] * 600, c=[(1, 3)])
         job.feed(a=[(2, 7)] * 600)
         assert job.end() == [(360_000,)]
-        assert max(occupancies) <= max(most, scheduler.LARGEST) + scheduler.LARGEST
+        assert max(occupancies) <= max(most, largest) + largest
         queue = made.queues[0b011, 0]
         assert queue.tuples == 360_000 and queue.tuples / queue.packets <= most
         assert queue.packets <= 2 * 360_000 / most + 1

@@ -13,13 +13,14 @@ from eddyline.routing.decisions import KEPT, Decision, DecisionLog
 from eddyline.routing.policies.auto import Auto
 from eddyline.routing.policies.benefit import Benefit
 from eddyline.routing.policies.fixed import Fixed
-from eddyline.routing.policies.lottery import FEWEST, Lottery
+from eddyline.routing.policies.lottery import Lottery
 from eddyline.routing.policies.policy import Policy
 from eddyline.routing.policies.random import Random
-from eddyline.routing.policies.rank import LEAST_EVIDENCE, Rank
+from eddyline.routing.policies.rank import Rank
 from eddyline.routing.router import router
 from eddyline.routing.routing_arrays import Entry, RoutingArrays
-from eddyline.routing.statistics import HALF_ROWS, Work
+from eddyline.routing.statistics import Work
+from eddyline.routing.tuning import DEFAULT
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
 from tests.support.made_up import entry, no_overhead, plan, saw
@@ -110,7 +111,7 @@ def test_lottery_does_not_look_at_costs() -> None:
 
 
 def test_lottery_leaves_a_module_that_produces_a_few_tickets() -> None:
-    picked = drawn(entry((9 * int(FEWEST), 0, 1.0), (1000, 50_000, 1.0), None), 1)
+    picked = drawn(entry((9 * int(DEFAULT.fewest_tickets), 0, 1.0), (1000, 50_000, 1.0), None), 1)
     assert picked[1] / 4000 == pytest.approx(1 / 11, abs=0.02)
     assert picked[2] / 4000 == pytest.approx(1 / 11, abs=0.02)
 
@@ -153,14 +154,14 @@ def test_benefit_values_a_partial_result_by_the_sources_it_has() -> None:
 
 @pytest.mark.parametrize("kind", [Rank, Benefit])
 def test_a_step_without_fresh_evidence_is_taken(kind: type[Rank] | type[Benefit]) -> None:
-    few = int(LEAST_EVIDENCE) - 1
+    few = int(DEFAULT.rank_evidence) - 1
     assert index(kind(no_overhead()), entry((1000, 500, 1.0), None)) == 1
     assert index(kind(no_overhead()), entry((few, 0, 1e-9), (few, 0, 1e-9))) == 0
     of = entry((4 * few, 0, 1.0), (4 * few, 4 * few, 1.0))
     seen = index(kind(no_overhead()), of)
     assert seen == (0 if kind is Rank else 1)
-    later = no_overhead(moment=3 * HALF_ROWS)
-    saw(of.steps[seen], 4 * few, 2 * few, 1.0, moment=3 * HALF_ROWS)
+    later = no_overhead(moment=3 * DEFAULT.half_rows)
+    saw(of.steps[seen], 4 * few, 2 * few, 1.0, moment=3 * DEFAULT.half_rows)
     assert index(kind(later), of) == 1 - seen
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from eddyline.routing.profile import ENOUGH, KEPT, Profile
+from eddyline.routing.profile import Profile
+from eddyline.routing.tuning import DEFAULT
+
+KEPT, ENOUGH = DEFAULT.profile_size, DEFAULT.profile_least
 
 
 def rows(first: int, n: int) -> np.ndarray:

@@ -9,9 +9,12 @@ import pytest
 
 from eddyline.routing.meta_queue import MetaQueue
 from eddyline.routing.packet import Packet
-from eddyline.routing.scheduler import FIRST, LARGEST, LIMIT, Scheduler
+from eddyline.routing.scheduler import Scheduler
+from eddyline.routing.tuning import DEFAULT
 from eddyline.testing.clock import ManualClock
 from tests.support.made_up import packet, routes
+
+FIRST, LARGEST, LIMIT = DEFAULT.first_threshold, DEFAULT.largest_packet, DEFAULT.longest_wait
 
 A, B, AB, AB1 = (0b001, 0), (0b010, 0), (0b011, 0), (0b011, 0b1)
 

@@ -7,22 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from eddyline.routing.statistics import (
-    CLEARLY,
-    COSTS,
-    ENOUGH,
-    FIXED,
-    HALF_ROWS,
-    HALF_TUPLES,
-    LARGE,
-    LEAST_SHARE,
-    SURPRISE,
-    Level,
-    Recent,
-    Reference,
-    Work,
-)
+from eddyline.routing.statistics import Level, Recent, Reference, Work
+from eddyline.routing.tuning import DEFAULT
 
+HALF_ROWS, HALF_TUPLES = DEFAULT.half_rows, DEFAULT.half_tuples
 COST = 1e-5
 QUICK = 1e-8
 """A cost so small that a hundred tuples tell nothing about it."""
@@ -107,7 +95,7 @@ def test_follows_a_selectivity_that_changed() -> None:
 def test_one_call_that_was_interrupted_is_not_believed() -> None:
     made = recent(10_000, 5_000)
     made.add(100, 50, 1.0, 0)
-    assert made.seconds <= 10_000 * COST + SURPRISE * 100 * COST + FIXED
+    assert made.seconds <= 10_000 * COST + DEFAULT.interrupted * 100 * COST + DEFAULT.fixed
     assert made.seconds / made.tuples < 1.1 * COST
 
 
@@ -147,9 +135,9 @@ def test_chance_is_a_surprise_as_seldom_as_it_must_be(selectivity: float, times:
     sizes = rng.choice([5, 60, 300, 2000], 10_000)
     passed = rng.binomial(sizes, selectivity)
     surprises = sum(made.surprised(int(n), int(k)) for n, k in zip(sizes, passed, strict=True))
-    chance = math.erfc(CLEARLY / math.sqrt(2))
+    chance = math.erfc(DEFAULT.clearly / math.sqrt(2))
     assert chance < 1 / 2000
-    expected = times * chance * np.count_nonzero(sizes >= ENOUGH)
+    expected = times * chance * np.count_nonzero(sizes >= DEFAULT.enough_tuples)
     assert surprises <= expected + 3 * math.sqrt(expected)
 
 
@@ -170,9 +158,9 @@ def test_a_slow_drift_is_a_surprise_in_the_end() -> None:
 
 def test_few_tuples_never_surprise() -> None:
     made = reference(0.5)
-    assert not any(made.surprised(ENOUGH - 1, 0) for _ in range(3))
+    assert not any(made.surprised(DEFAULT.enough_tuples - 1, 0) for _ in range(3))
     made = Reference()
-    made.surprised(ENOUGH - 1, ENOUGH - 1)
+    made.surprised(DEFAULT.enough_tuples - 1, DEFAULT.enough_tuples - 1)
     assert not made.surprised(1000, 0)
 
 
@@ -240,7 +228,7 @@ def test_a_level_does_not_believe_a_call_that_was_interrupted() -> None:
 
 def test_a_level_follows_a_cost_that_really_changed_within_a_few_packets() -> None:
     made = level(0.5)
-    changed = [made.add(1000, 0.5, 20 * COST, 0) for _ in range(COSTS)]
+    changed = [made.add(1000, 0.5, 20 * COST, 0) for _ in range(DEFAULT.costs_compared)]
     assert made.cost == 20 * COST and sum(changed) == 1
     changed = [made.add(1000, 0.5, COST, 0) for _ in range(2)]  # nothing makes a call seem cheaper than it is
     assert made.cost == COST and sum(changed) == 1
@@ -250,10 +238,10 @@ def test_a_level_follows_a_cost_that_really_changed_within_a_few_packets() -> No
 def test_short_calls_cannot_raise_the_cost_of_a_level() -> None:
     made = level(0.5, QUICK)
     for _ in range(50):
-        made.add(LARGE - 1, 0.5, 3 * QUICK, 0)
+        made.add(DEFAULT.telling_packet - 1, 0.5, 3 * QUICK, 0)
     assert made.cost == QUICK
     for _ in range(5):
-        made.add(LARGE - 1, 0.5, QUICK / 4, 0)
+        made.add(DEFAULT.telling_packet - 1, 0.5, QUICK / 4, 0)
     assert made.cost < QUICK / 2
     small = Level()
     small.add(3, 0.5, QUICK, 0)
@@ -266,7 +254,7 @@ def test_a_few_tuples_tell_a_cost_if_they_take_long() -> None:
         lambda made, moment: made.hint(40, COST, moment),
     ):
         made = level(0.5, QUICK)
-        for i in range(COSTS):
+        for i in range(DEFAULT.costs_compared):
             tell(made, i)
         assert made.cost == COST
 
@@ -288,14 +276,14 @@ def test_samples_say_at_once_that_a_module_became_cheap() -> None:
 
 def test_samples_tell_that_a_module_became_expensive_when_packets_tell_nothing() -> None:
     made = level(0.5, QUICK)
-    for _ in range(3 * COSTS):
+    for _ in range(3 * DEFAULT.costs_compared):
         assert not made.hint(100, 10 * QUICK, HALF_ROWS // 2)
     assert made.cost == QUICK
     assert made.hint(100, 10 * QUICK, 2 * HALF_ROWS)
     assert made.cost == 10 * QUICK
     made = level(0.5, QUICK)
-    for i in range(3 * COSTS):
-        made.hint(100, QUICK if i % COSTS == 0 else 10 * QUICK, 2 * HALF_ROWS)
+    for i in range(3 * DEFAULT.costs_compared):
+        made.hint(100, QUICK if i % DEFAULT.costs_compared == 0 else 10 * QUICK, 2 * HALF_ROWS)
     assert made.cost == QUICK  # not all samples were more expensive
 
 
@@ -314,7 +302,7 @@ def test_however_small_the_packets_a_share_of_the_time_counts_for_the_tuples() -
     work.add(1e-5)
     made.add(1, 1, 1e-5, 0)
     cost, _ = work.estimate(made)
-    assert cost == pytest.approx(LEAST_SHARE * 1e-5)
+    assert cost == pytest.approx(DEFAULT.least_share * 1e-5)
 
 
 def test_nothing_is_free() -> None:
@@ -324,8 +312,8 @@ def test_nothing_is_free() -> None:
 
 def test_work_adds_up_and_keeps_the_least_call() -> None:
     work = Work()
-    assert work.fixed == FIXED
-    for seconds in (1.0, 0.25 * FIXED, 0.5 * FIXED):
+    assert work.fixed == DEFAULT.fixed
+    for seconds in (1.0, 0.25 * DEFAULT.fixed, 0.5 * DEFAULT.fixed):
         work.add(seconds)
-    assert (work.calls, work.fixed) == (3, 0.25 * FIXED)
+    assert (work.calls, work.fixed) == (3, 0.25 * DEFAULT.fixed)
     assert work.seconds == pytest.approx(1.0, rel=1e-3)

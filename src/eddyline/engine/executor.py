@@ -63,7 +63,9 @@ class Executor:
         windows = [s.window for s in query.sources]
         self.rows_windows = {i: RowsWindow(arena, w.size) for i, w in enumerate(windows) if w.kind is WindowKind.ROWS}
         """The counters of the sources with a ROWS window."""
-        self.eddy = Eddy(self.plan, self.stems, self.rows_windows, settings, errors, complete, clock)
+        self.eddy = Eddy(
+            self.plan, self.stems, self.rows_windows, settings, errors, complete, clock, tuning=tuning.routing
+        )
         self.migration: Migration | None = None
         """The migration to another plan, if one is under way."""
         self.input_batch = InputBatch(settings.input_batch or settings.packet)

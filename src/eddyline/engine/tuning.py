@@ -11,6 +11,8 @@ from eddyline.migration.tuning import DEFAULT as MIGRATION
 from eddyline.migration.tuning import MigrationTuning
 from eddyline.optimizer.tuning import DEFAULT as OPTIMIZER
 from eddyline.optimizer.tuning import OptimizerTuning
+from eddyline.routing.tuning import DEFAULT as ROUTING
+from eddyline.routing.tuning import RoutingTuning
 from eddyline.state.tuning import DEFAULT as STATE
 from eddyline.state.tuning import StateTuning
 
@@ -21,6 +23,7 @@ class Tuning:
 
     optimizer: OptimizerTuning = OPTIMIZER
     migration: MigrationTuning = MIGRATION
+    routing: RoutingTuning = ROUTING
     state: StateTuning = STATE
 
 

@@ -19,7 +19,7 @@ from eddyline.bound.evaluate import ErrorCount, mask
 from eddyline.bound.expr import Expr, Literal, SourceColumn
 from eddyline.bound.functions import call
 from eddyline.optimizer.costs import StepCosts
-from eddyline.routing.scheduler import LARGEST
+from eddyline.routing.tuning import DEFAULT as ROUTING
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column
 from eddyline.state.layout import Layout
@@ -136,7 +136,7 @@ def _limits(room: int = FAN_OUT * PACKET) -> Limits:
 def _pairs(stem: SteM, rows: NDArray[np.int64]) -> int:
     """Evaluate the condition for every pair of one of these rows and a live row; returns how many pairs match."""
     matches, errors = 0, ErrorCount()
-    for tuples, found in stem.prober.probe_all(rows.size, _limits(LARGEST)):
+    for tuples, found in stem.prober.probe_all(rows.size, _limits(ROUTING.largest_packet)):
         values = {_KEY: stem.rows.gather(_KEY, rows[tuples]), _OTHER: stem.rows.gather(_KEY, found)}
         matches += int(mask(_CONDITION, values, tuples.size, errors).sum())
     return matches

@@ -46,7 +46,7 @@ from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.grouped import refusal
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree, span_of
-from eddyline.routing.scheduler import LARGEST
+from eddyline.routing.tuning import DEFAULT as ROUTING
 from eddyline.settings import Settings
 
 TRIED, STEP = "a window has passed in the new plan", "there is more to be changed"
@@ -313,7 +313,7 @@ class Optimizer:
         if self._groups and len(distinct) == len(held):
             numbers, slices = self._evaluated(), self.observed.slice_rate(self._streams)
             rows = [source.rows for source in sources]
-            grouping = grouping_load(self._plan, distinct, rows, numbers, slices, LARGEST)
+            grouping = grouping_load(self._plan, distinct, rows, numbers, slices, ROUTING.largest_packet)
         asked = edges(self._conditions, shares)
         return Workload(tuple(sources), *asked, self.selections(), self._bounded, grouping)
 

@@ -42,6 +42,7 @@ from eddyline.routing.steps.materialise import MaterialiseStep
 from eddyline.routing.steps.probe import ProbeStep
 from eddyline.routing.steps.select import select
 from eddyline.routing.steps.windows import WindowStep
+from eddyline.routing.tuning import DEFAULT, RoutingTuning
 from eddyline.routing.weights import Weights, part_of
 from eddyline.settings import Settings
 from eddyline.state.stem import SteM
@@ -69,12 +70,13 @@ class Eddy:
         output: Callable[[Packet], None],
         clock: Callable[[], float],
         scope: Scope | None = None,
+        tuning: RoutingTuning = DEFAULT,
     ) -> None:
         """Without a `scope` the eddy runs the whole plan."""
         self._stems, self._rows_windows, self._settings, self._errors = stems, rows_windows, settings, errors
-        self._output, self.clock = output, clock
+        self._output, self.clock, self.tuning = output, clock, tuning
         self._check, self._reroute_every = settings.check, settings.reroute_every
-        self.work, self.decisions = Work(), DecisionLog()
+        self.work, self.decisions = Work(tuning), DecisionLog()
         self.number = 0
         """The number of tuples built so far. The number at its build decides which others a tuple may match."""
         self._foreign: set[int] = set()
@@ -85,10 +87,11 @@ class Eddy:
 
     def change(self, plan: Plan, scope: Scope | None = None) -> None:
         """Route by another plan, over the current SteMs. Statistics about modules are kept."""
-        self.plan, self.routes = plan, RoutingArrays(plan)
+        self.plan, self.routes = plan, RoutingArrays(plan, self.tuning)
         ordered = self._settings.execution == "semi"
-        self.scheduler = Scheduler(self.routes, self._settings.packet, self.clock, ordered)
-        self._router = router(self._settings, plan, self.routes, self.work, self.decisions, self.clock)
+        self.scheduler = Scheduler(self.routes, self._settings.packet, self.clock, ordered, self.tuning)
+        known = self.routes, self.work, self.decisions
+        self._router = router(self._settings, plan, *known, self.clock, self.tuning)
         self.enter(scope or whole(plan))
 
     def enter(self, scope: Scope) -> None:
@@ -96,14 +99,14 @@ class Eddy:
         self.scope = scope
         probers = self._probers = [stem.prober for stem in self._stems]
         rows = [stem.rows for stem in self._stems]
-        self._payload = payload = Payload(rows)
+        self._payload = payload = Payload(rows, self.tuning.gathered_bytes)
         self._weights = Weights(self.plan, rows, payload.gather, self._errors, scope.old) if self.plan.grouped else None
         self._windows = windows = (
             WindowStep(self._rows_windows, rows) if self._rows_windows and not scope.past else None
         )
-        self._probe = ProbeStep(probers, payload, windows, self.work.passed, self._check)
+        self._probe = ProbeStep(probers, payload, windows, self.work.passed, self._check, self.tuning.largest_packet)
         self._materialise = MaterialiseStep(self._stems, rows, self._weights)
-        self._sampling = Sampling(self._probe, payload, self.clock)
+        self._sampling = Sampling(self._probe, payload, self.clock, self.tuning.sample_matches)
 
     def follow(self, orderings: Mapping[tuple[int, int], tuple[int, ...]]) -> None:
         """Tell the router the orders that the optimizer found best (see policies/policy.py)."""

@@ -14,29 +14,26 @@ from eddyline.routing.packet import Packet, in_parts
 from eddyline.state.rows import Rows
 from eddyline.state.stores.store import TooMuchText
 
-GATHERED = 1 << 29
-"""The most bytes of values that are gathered at a time, so that results computed from them fit into Arrow arrays,
-too."""
-
 
 class Payload:
     """Reads the stored values of the sources' rows."""
 
-    def __init__(self, rows: Sequence[Rows]) -> None:
-        self._rows = rows
+    def __init__(self, rows: Sequence[Rows], most: int) -> None:
+        """`most` is the most bytes of values that are gathered at a time."""
+        self._rows, self._most = rows, most
 
     def gather(self, packet: Packet, exprs: Sequence[Expr]) -> dict[Expr, pa.Array]:
         """The stored columns that some expressions need, for the tuples of a packet. Raises TooMuchText if they are too
         large for one packet (packet.in_parts)."""
         values: dict[Expr, pa.Array] = {}
-        gathered = 0
+        gathered, most = 0, self._most
         for expr in exprs:
             for column in columns_of(expr):
                 if column not in values:
                     values[column] = array = self._rows[column.source].gather(column, packet.rows[column.source])
                     gathered += array.nbytes
-                    if gathered > GATHERED and packet.size > 1:
-                        raise TooMuchText(f"{packet.size} tuples have more than {GATHERED} bytes")
+                    if gathered > most and packet.size > 1:
+                        raise TooMuchText(f"{packet.size} tuples have more than {most} bytes")
         return values
 
     def mask(self, predicate: Expr, packet: Packet, errors: ErrorCount) -> NDArray[np.bool_]:

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
-
-KEPT, ENOUGH = 512, 24
-"""The number of newest samples that are kept, and how many of them always count."""
+from eddyline.routing.tuning import DEFAULT, RoutingTuning
 
 
 class ProfileSnapshot(Snapshot, frozen=True):
@@ -27,7 +25,8 @@ class ProfileSnapshot(Snapshot, frozen=True):
 class Profile:
     """Samples of one signature: `counts[i, step]`, taken at moment `moments[i]`."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, tuning: RoutingTuning = DEFAULT) -> None:
+        self._kept, self._enough = tuning.profile_size, tuning.profile_least
         self.counts: NDArray[np.float64] = np.empty((0, steps))
         self.moments: NDArray[np.int64] = np.empty(0, np.int64)
         self.moment = -1
@@ -39,8 +38,8 @@ class Profile:
         return self.moments.size
 
     def age(self, moment: int) -> int:
-        """The age of the newest ENOUGH samples: faster fading would leave too few."""
-        return moment - int(self.moments[-ENOUGH:][0]) if self.size else 0
+        """The age of the newest samples that always count: faster fading would leave too few."""
+        return moment - int(self.moments[-self._enough :][0]) if self.size else 0
 
     def newest(self, moment: int, oldest: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """(counts, ages) of the samples that are at most `oldest` rows old."""
@@ -49,8 +48,8 @@ class Profile:
 
     def add(self, counts: NDArray[np.float64], moment: int) -> None:
         """Add samples."""
-        self.counts = np.concatenate([self.counts, counts])[-KEPT:]
-        self.moments = np.concatenate([self.moments, np.full(len(counts), moment)])[-KEPT:]
+        self.counts = np.concatenate([self.counts, counts])[-self._kept :]
+        self.moments = np.concatenate([self.moments, np.full(len(counts), moment)])[-self._kept :]
         self.moment = moment
 
     def saved(self) -> ProfileSnapshot:

@@ -15,6 +15,7 @@ from eddyline.routing.policies.random import Random
 from eddyline.routing.policies.rank import Rank
 from eddyline.routing.routing_arrays import RoutingArrays
 from eddyline.routing.statistics import Work
+from eddyline.routing.tuning import DEFAULT, RoutingTuning
 from eddyline.settings import Settings
 
 
@@ -25,16 +26,17 @@ def router(
     work: Work,
     decisions: DecisionLog,
     clock: Callable[[], float],
+    tuning: RoutingTuning = DEFAULT,
 ) -> Policy:
     """The policy that the settings name."""
     if settings.router == "auto":
-        return Auto(plan, routes, work, decisions, settings.explore, clock)
+        return Auto(plan, routes, work, decisions, settings.explore, clock, tuning)
     if settings.router == "random":
         return Random(settings.seed)
     if settings.router == "lottery":
-        return Lottery(settings.seed)
+        return Lottery(settings.seed, tuning)
     if settings.router == "rank":
-        return Rank(work)
+        return Rank(work, tuning)
     if settings.router == "benefit":
-        return Benefit(work)
+        return Benefit(work, tuning)
     return Fixed()

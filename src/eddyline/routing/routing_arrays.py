@@ -21,6 +21,7 @@ from eddyline.routing.statistics import (
     ReferenceSnapshot,
     Work,
 )
+from eddyline.routing.tuning import DEFAULT, RoutingTuning
 
 Bound = tuple[int, int, int]
 """(source, how much earlier than its row a match may be, how much later)."""
@@ -74,14 +75,15 @@ class Traffic:
         after: Signature,
         module: Level,
         within: tuple[Bound, ...],
-        apart: tuple[tuple[int, Bound], ...] = (),
+        apart: tuple[tuple[int, Bound], ...],
+        tuning: RoutingTuning,
     ) -> None:
         self.step, self.bit, self.after, self.module, self.within, self.apart = step, bit, after, module, within, apart
         """`bit`: the source that is probed (of several sources the first) or the selection, whose numbers follow those
         of the sources. `after`: the signature after the step. `within` bounds the time of a match; `apart` bounds the
         times of its components, if there are several."""
         self.partner = _partner(step)
-        self.recent, self.reference = Recent(), Reference()
+        self.recent, self.reference = Recent(tuning), Reference(tuning)
         self.tuples = self.produced = self.calls = 0
         self.seconds = 0.0
 
@@ -149,8 +151,8 @@ class Entry:
 class RoutingArrays:
     """signature -> entry. An entry is made when its signature first occurs."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, plan: Plan, tuning: RoutingTuning = DEFAULT) -> None:
+        self._plan, self._tuning = plan, tuning
         self.entries: dict[Signature, Entry] = {}
         self._sources = len(plan.query.sources)
         self._modules: dict[Step, Level] = {}
@@ -165,13 +167,13 @@ class RoutingArrays:
 
     def _traffic(self, signature: Signature, step: Step) -> Traffic:
         plan, after = self._plan, self._plan.after(signature, step)
-        module = self._modules.setdefault(step, Level())
+        module = self._modules.setdefault(step, Level(self._tuning))
         if not isinstance(step, Probe):
-            return Traffic(step, self._sources + step.selection, after, module, ())
+            return Traffic(step, self._sources + step.selection, after, module, (), (), self._tuning)
         bit = plan.operator(signature).bits[step.target]
         within = self._within(signature[0], after[0] & ~signature[0])
         apart = self._apart(signature[0], plan.layouts[step.target].components)
-        return Traffic(step, bit, after, module, within, apart)
+        return Traffic(step, bit, after, module, within, apart, self._tuning)
 
     def _within(self, span: int, target: int) -> tuple[Bound, ...]:
         """The components that bound the time of a match, which is that of its newest component: (source, how much

@@ -17,15 +17,13 @@ from eddyline.routing.payload import Payload
 from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.routing.steps.probe import ProbeStep
 
-ENOUGH = 4096
-"""The most tuples that a step may make of a sample."""
-
 
 class Sampling:
     """Shows samples to all steps of an entry."""
 
-    def __init__(self, probe: ProbeStep, payload: Payload, clock: Callable[[], float]) -> None:
-        self._probe, self._payload, self._clock = probe, payload, clock
+    def __init__(self, probe: ProbeStep, payload: Payload, clock: Callable[[], float], enough: int) -> None:
+        """`enough` is the most tuples that a step may make of a sample."""
+        self._probe, self._payload, self._clock, self._enough = probe, payload, clock, enough
 
     def shown(
         self, entry: Entry, packet: Packet, samples: int, late: frozenset[int]
@@ -46,13 +44,13 @@ class Sampling:
         return counts, seconds
 
     def _made(self, traffic: Traffic, packet: Packet, errors: ErrorCount) -> NDArray[np.float64]:
-        """How many tuples a step makes of each tuple. A step that makes more than ENOUGH is stopped: it will not be
+        """How many tuples a step makes of each tuple. A step that makes more than `enough` is stopped: it will not be
         chosen anyway."""
         if isinstance(traffic.step, Select):
             return self._payload.mask(traffic.step.predicate, packet, errors).astype(np.float64)
         made = np.zeros(packet.size)
         for piece in self._probe.pieces(traffic, traffic.step, packet.numbered(), errors):
             made += np.bincount(piece.rows[SAMPLE], minlength=packet.size)
-            if made.sum() > ENOUGH:
+            if made.sum() > self._enough:
                 break
         return made

@@ -4,10 +4,10 @@ Every meta-queue that is not empty is either eligible, that is on the scheduler 
 round serves the first eligible one with one packet. The counter of that queue is reset, and the queues that are not
 eligible count one more round. A queue becomes eligible when its occupancy reaches its threshold, or the size of an
 input slice. The threshold adapts: it doubles if the queue was twice as full as necessary, and halves after more than
-LIMIT rounds without service. So queues that fill fast are served in large packets, and queues that fill slowly do not
-starve. Bounded wait: after LIMIT rounds the threshold halves at every round, so a tuple waits at most LIMIT +
-log2(LARGEST) rounds before its queue is eligible, and never longer than its micro-batch, at whose end all queues are
-flushed.
+`longest_wait` rounds without service. So queues that fill fast are served in large packets, and queues that fill slowly
+do not starve. Bounded wait: after `longest_wait` rounds the threshold halves at every round, so a tuple waits at most
+longest_wait + log2(largest_packet) rounds before its queue is eligible, and never longer than its micro-batch, at whose
+end all queues are flushed. The numbers are in tuning.py.
 
 With a fixed packet size the threshold is constant, and a packet is never larger. `packet=1` is the per-tuple eddy.
 
@@ -24,22 +24,19 @@ from eddyline.plan.plan import Signature
 from eddyline.routing.meta_queue import MetaQueue
 from eddyline.routing.packet import Packet
 from eddyline.routing.routing_arrays import RoutingArrays
-
-FIRST = 256
-"""The first threshold of a queue."""
-
-LARGEST = 32768
-"""The most tuples in a packet. A queue with this many tuples is served at once."""
-
-LIMIT = 8
-"""Rounds that a queue may wait before its threshold is halved."""
+from eddyline.routing.tuning import DEFAULT, RoutingTuning
 
 
 class Scheduler:
     """The meta-queues of one eddy. `packet` is the fixed size of packets; None: it adapts."""
 
     def __init__(
-        self, routes: RoutingArrays, packet: int | None, clock: Callable[[], float], ordered: bool = False
+        self,
+        routes: RoutingArrays,
+        packet: int | None,
+        clock: Callable[[], float],
+        ordered: bool = False,
+        tuning: RoutingTuning = DEFAULT,
     ) -> None:
         self.queues: dict[Signature, MetaQueue] = {}
         self._ordered = ordered
@@ -47,9 +44,10 @@ class Scheduler:
         self._eligible: deque[MetaQueue] = deque()
         self._waiting: dict[Signature, MetaQueue] = {}
         """Queues that are not empty and not eligible."""
-        self._slice = packet or LARGEST
-        self.most = packet or LARGEST
-        self.full = max(self.most, LARGEST)
+        self._first, self._largest = tuning.first_threshold, tuning.largest_packet
+        self._longest_wait = tuning.longest_wait
+        self._slice = self.most = packet or self._largest
+        self.full = max(self.most, self._largest)
         """The number of tuples at which a queue is served at once, so that the number of tuples in flight stays
         bounded."""
 
@@ -57,7 +55,7 @@ class Scheduler:
         """The queue of a signature, made now if it is new."""
         queue = self.queues.get(signature)
         if queue is None:
-            queue = MetaQueue(self._routes.entry(signature), self._packet or FIRST)
+            queue = MetaQueue(self._routes.entry(signature), self._packet or self._first)
             self.queues[signature] = queue
         return queue
 
@@ -114,7 +112,7 @@ class Scheduler:
         """Take a packet from a queue and adapt its threshold. An adaptive packet is one of several equal parts of the
         waiting tuples, with about `about` tuples."""
         if self._packet is None and queue.occupancy >= 2 * queue.threshold:
-            queue.threshold = min(2 * queue.threshold, LARGEST)
+            queue.threshold = min(2 * queue.threshold, self._largest)
         queue.longest_wait = max(queue.longest_wait, self._clock() - queue.since)
         queue.most_rounds = max(queue.most_rounds, queue.counter)
         queue.counter = 0
@@ -134,7 +132,7 @@ class Scheduler:
         """Count one more round for the queues that were not served."""
         for queue in list(self._waiting.values()):
             queue.counter += 1
-            if self._packet is None and queue.counter > LIMIT and queue.threshold > 1:
+            if self._packet is None and queue.counter > self._longest_wait and queue.threshold > 1:
                 queue.threshold //= 2
                 self._place(queue)
 

@@ -1,8 +1,8 @@
 """Recent statistics of steps: tuples in, tuples out and seconds, all fading.
 
-Evidence fades in two ways: with newer evidence (after HALF_TUPLES tuples the old ones count half), and with age (after
-HALF_ROWS rows built in the slot, of any source). The first lets a busy step follow drift closely; the second lets old
-observations of a step that few tuples reach count for little.
+Evidence fades in two ways: with newer evidence (after `half_tuples` tuples the old ones count half), and with age
+(after `half_rows` rows built in the slot, of any source). The first lets a busy step follow drift closely; the second
+lets old observations of a step that few tuples reach count for little. The numbers are in tuning.py.
 
 A *module* is a step taken by tuples of any signature. Its `Level` is its current selectivity and cost, learned from all
 of them.
@@ -17,27 +17,11 @@ import math
 import numpy as np
 
 from eddyline.codec import Snapshot
+from eddyline.routing.tuning import DEFAULT, RoutingTuning
 
-HALF_TUPLES = 2048
-HALF_ROWS = 16384
-SURPRISE = 4.0
-FIXED = 50e-6
-"""The upper bound on the fixed cost of a call, in seconds."""
-LEAST_SHARE = 0.2
-"""The least share of a call's time that counts for its tuples, however small the packet."""
 TINY = 1e-12
 """The least cost of a tuple: nothing is free."""
-ENOUGH, LONG = 50, 30_000.0
-"""The fewest tuples of a call that can be a surprise, and the tuples that are remembered for the comparison."""
-TENTH = 0.1
-CLEARLY, DEARER = 3.5, 2.0
-"""A surprise is a selectivity that differs by CLEARLY standard errors, or a cost that changed by the factor DEARER."""
-COSTS, LARGE, SOME, BLUR, TELLING = 5, 256, 48, 1e-5, 150e-6
-"""COSTS: packets whose costs are compared. LARGE and SOME: the fewest tuples of a packet, and of a sample, that tell a
-cost. BLUR: seconds by which the time of any call may be wrong. TELLING: seconds of a call from which on that
-error does not matter."""
-NEVER, FRESH = -(1 << 60), 131072
-"""A cost that was observed more than FRESH rows ago does not count."""
+NEVER = -(1 << 60)
 
 
 class RecentSnapshot(Snapshot, frozen=True):
@@ -53,18 +37,19 @@ class RecentSnapshot(Snapshot, frozen=True):
 class Recent:
     """Fading totals. `moment` is the number of rows built in the slot at the last addition."""
 
-    __slots__ = ("calls", "moment", "produced", "seconds", "tuples")
+    __slots__ = ("_tuning", "calls", "moment", "produced", "seconds", "tuples")
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: RoutingTuning = DEFAULT) -> None:
+        self._tuning = tuning
         self.tuples = self.produced = self.seconds = self.calls = 0.0
         self.moment = 0
 
     def add(self, tuples: int, produced: int, seconds: float, moment: int) -> None:
         """Add one call."""
         if self.tuples > 0.0:
-            believed = self.seconds / self.tuples * tuples
-            seconds = min(seconds, SURPRISE * believed + FIXED)
-            keep = 0.5 ** (tuples / HALF_TUPLES + (moment - self.moment) / HALF_ROWS)
+            tuning, believed = self._tuning, self.seconds / self.tuples * tuples
+            seconds = min(seconds, tuning.interrupted * believed + tuning.fixed)
+            keep = 0.5 ** (tuples / tuning.half_tuples + (moment - self.moment) / tuning.half_rows)
             self.tuples *= keep
             self.produced *= keep
             self.seconds *= keep
@@ -79,7 +64,7 @@ class Recent:
         """How many tuples the evidence is worth at present. Evidence of the previous slice does not age: none can be
         newer."""
         age = max(0, work.moment - self.moment - work.slice_rows)
-        return float(self.tuples * 0.5 ** (age / HALF_ROWS))
+        return float(self.tuples * 0.5 ** (age / self._tuning.half_rows))
 
     def saved(self) -> RecentSnapshot:
         """A snapshot for another process."""
@@ -109,18 +94,19 @@ class Reference:
     rows that are not built yet.
     """
 
-    __slots__ = ("_produced", "_slices", "_tuples", "produced", "tuples")
+    __slots__ = ("_produced", "_slices", "_tuning", "_tuples", "produced", "tuples")
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: RoutingTuning = DEFAULT) -> None:
+        self._tuning = tuning
         self.tuples = self.produced = 0.0
         self._tuples = self._produced = self._slices = 0
 
     def probed(self, tuples: int, produced: int, slices: int, joined: bool) -> bool:
         """Add a packet of a probe; returns whether the last slice was a surprise. Tuples that are already joined have
-        rows in common, so they are weaker evidence: each counts a tenth."""
+        rows in common, so they are weaker evidence and count less."""
         surprise = False
         if slices != self._slices:
-            part = TENTH if joined else 1.0
+            part = self._tuning.joined_share if joined else 1.0
             surprise = self._tuples > 0 and self.surprised(part * self._tuples, part * self._produced, False)
             self._tuples, self._produced, self._slices = 0, 0, slices
         self._tuples += tuples
@@ -129,14 +115,15 @@ class Reference:
 
     def surprised(self, tuples: float, produced: float, is_selection: bool = True) -> bool:
         """Add tuples; returns whether they differ so much from those before that something must have changed."""
-        if self.tuples >= ENOUGH and tuples >= ENOUGH:
+        tuning = self._tuning
+        if self.tuples >= tuning.enough_tuples and tuples >= tuning.enough_tuples:
             known = self.produced / self.tuples
             spread = known * (1.0 - known) if is_selection else known * (1.0 + known)
             error = math.sqrt(max(spread, 0.01) * (1.0 / tuples + 1.0 / self.tuples))
-            if abs(produced / tuples - known) > CLEARLY * error:
+            if abs(produced / tuples - known) > tuning.clearly * error:
                 self.tuples, self.produced = tuples, produced
                 return True
-        keep = min(1.0, LONG / (self.tuples + 1.0))
+        keep = min(1.0, tuning.long_tuples / (self.tuples + 1.0))
         self.tuples = self.tuples * keep + tuples
         self.produced = self.produced * keep + produced
         return False
@@ -175,9 +162,10 @@ class Level:
     packets have told nothing for a while.
     """
 
-    __slots__ = ("_costs", "_hints", "_settled", "cost", "moment", "selectivity", "told", "tuples")
+    __slots__ = ("_costs", "_hints", "_settled", "_tuning", "cost", "moment", "selectivity", "told", "tuples")
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: RoutingTuning = DEFAULT) -> None:
+        self._tuning = tuning
         self.tuples = self.selectivity = self.cost = self._settled = 0.0
         self._costs: list[tuple[int, float]] = []
         self._hints: list[float] = []
@@ -186,12 +174,13 @@ class Level:
 
     def add(self, tuples: int, selectivity: float, cost: float, moment: int) -> bool:
         """Add the observation of a packet; returns whether the cost has clearly changed."""
+        tuning = self._tuning
         if self.tuples > 0.0:
-            self.tuples *= 0.5 ** (tuples / HALF_TUPLES + (moment - self.moment) / HALF_ROWS)
+            self.tuples *= 0.5 ** (tuples / tuning.half_tuples + (moment - self.moment) / tuning.half_rows)
         self.selectivity += tuples / (self.tuples + tuples) * (selectivity - self.selectivity)
         self.tuples += tuples
         self.moment = moment
-        if tuples >= LARGE or tuples * cost >= TELLING:
+        if tuples >= tuning.telling_packet or tuples * cost >= tuning.telling_seconds:
             self.told = moment
         elif self._costs and cost >= self.cost:
             return False
@@ -199,25 +188,29 @@ class Level:
 
     def hint(self, tuples: int, cost: float, moment: int) -> bool:
         """Add the cost observed on a sample; returns whether the cost has clearly changed."""
-        self._hints = [*self._hints[1 - COSTS :], cost]
+        tuning = self._tuning
+        self._hints = [*self._hints[1 - tuning.costs_compared :], cost]
         least, silent = min(self._hints), moment - self.told
-        if tuples * cost >= TELLING:
+        if tuples * cost >= tuning.telling_seconds:
             self.told = moment
             return self._tell(cost, moment)
-        if cost + BLUR / tuples < self.cost / DEARER or (silent > FRESH and tuples >= SOME):
+        cheaper = cost + tuning.blur / tuples < self.cost / tuning.dearer
+        if cheaper or (silent > tuning.fresh_rows and tuples >= tuning.telling_sample):
             self._costs = []
             return self._tell(cost, moment)
-        if silent > HALF_ROWS and len(self._hints) == COSTS and least > self.cost * DEARER:
+        alike = len(self._hints) == tuning.costs_compared and least > self.cost * tuning.dearer
+        if silent > tuning.half_rows and alike:
             self._costs = []
             return self._tell(least, moment)
         return False
 
     def _tell(self, cost: float, moment: int) -> bool:
-        older = self._costs[1 - COSTS :]
-        self._costs = [*(c for c in older[:-1] if moment - c[0] < HALF_ROWS), *older[-1:], (moment, cost)]
+        tuning = self._tuning
+        older = self._costs[1 - tuning.costs_compared :]
+        self._costs = [*(c for c in older[:-1] if moment - c[0] < tuning.half_rows), *older[-1:], (moment, cost)]
         self.cost = sorted(c for _, c in self._costs)[len(self._costs) // 3]
         settled, self._settled = self._settled, self.cost
-        if settled / DEARER <= self.cost <= settled * DEARER:
+        if settled / tuning.dearer <= self.cost <= settled * tuning.dearer:
             self._settled = settled
             return False
         return settled > 0.0
@@ -251,7 +244,8 @@ class WorkSnapshot(Snapshot, frozen=True):
 class Work:
     """The work of a whole eddy: rows built, seconds worked, and the fixed cost of a call."""
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: RoutingTuning = DEFAULT) -> None:
+        self._least_share = tuning.least_share
         self.moment = 0
         """Rows built in the slot, including those of undone batches. It never goes back: otherwise old evidence would
         gain weight."""
@@ -265,7 +259,7 @@ class Work:
         self.levels: dict[tuple[int, int], Level] = {}
         """The module used last, for each source and the other source that it is probed with, and for each selection
         (whose numbers follow those of the sources) and -1."""
-        self.fixed = FIXED
+        self.fixed = tuning.fixed
         """The fixed cost of a call: the shortest time that any call took."""
 
     def end_slice(self) -> None:
@@ -282,7 +276,7 @@ class Work:
 
     def cost(self, tuples: float, seconds: float, calls: float) -> float:
         """Seconds per tuple, without the fixed cost of calls."""
-        return max(seconds - calls * self.fixed, LEAST_SHARE * seconds) / tuples + TINY
+        return max(seconds - calls * self.fixed, self._least_share * seconds) / tuples + TINY
 
     def estimate(self, recent: Recent) -> tuple[float, float]:
         """(cost, selectivity): seconds per tuple, and tuples out per tuple in."""

@@ -15,23 +15,13 @@ from eddyline.engine import gatherer, input_batch, partial
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.migration.tuning import MigrationTuning
 from eddyline.optimizer.tuning import OptimizerTuning
-from eddyline.routing import payload, sampling, scheduler, statistics
-from eddyline.routing.policies import auto, forks
-from eddyline.routing.steps import probe
+from eddyline.routing.tuning import RoutingTuning
 from eddyline.state.tuning import StateTuning
 
 
 def _constants(size: int) -> list[tuple[ModuleType, dict[str, float]]]:
     return [
-        (scheduler, {"FIRST": max(1, size // 4), "LARGEST": size, "LIMIT": 2}),
-        (probe, {"LARGEST": size}),
-        (sampling, {"ENOUGH": size}),
-        (payload, {"GATHERED": 32 * size}),
         (partial, {"TEXT": 4 * size}),
-        (forks, {"OFTEN": 0, "SELDOM": 0, "SURE": 0.0, "SURER": 0.0}),
-        (auto, {"FEW": 1, "EVIDENCE": 1e-9, "GRACE": 1e9, "MARGIN": 0.0, "CALM_MARGIN": 0.0}),
-        (auto, {"CALL": 0.0, "SMALLEST": max(1, size // 2)}),
-        (statistics, {"ENOUGH": 1, "CLEARLY": 0.5, "LARGE": 1}),
         (input_batch, {"LEAST": 1, "FIRST": 4 * size, "MOST": 8 * size, "PASS": 1e-5}),
         (gatherer, {"RESULT_ROWS": size}),
     ]
@@ -48,20 +38,38 @@ def eager_tuning(size: int) -> Tuning:
         gain=-1e9,
         back=-1e9,
     )
+    routing = RoutingTuning(
+        first_threshold=max(1, size // 4),
+        largest_packet=size,
+        longest_wait=2,
+        gathered_bytes=32 * size,
+        enough_tuples=1,
+        clearly=0.5,
+        telling_packet=1,
+        sample_matches=size,
+        often=0,
+        seldom=0,
+        sure=0.0,
+        surer=0.0,
+        margin=0.0,
+        calm_margin=0.0,
+        few_samples=1,
+        call=0.0,
+        smallest_packet=max(1, size // 2),
+        evidence=1e-9,
+        grace=1e9,
+    )
     state = StateTuning(block=max(1, size // 4), unsorted_rows=size, together=max(1, size // 2), moved_bytes=0)
-    return Tuning(optimizer=optimizer, migration=MigrationTuning(chunk=size), state=state)
+    return Tuning(optimizer=optimizer, migration=MigrationTuning(chunk=size), routing=routing, state=state)
 
 
 @contextmanager
 def eager(size: int | None) -> Iterator[Tuning]:
     """Inside this context no packet has more than about `size` tuples; None changes nothing.
 
-    >>> before = scheduler.LARGEST
-    >>> with eager(4):
-    ...     scheduler.LARGEST
+    >>> with eager(4) as tuning:
+    ...     tuning.routing.largest_packet
     4
-    >>> scheduler.LARGEST == before
-    True
     """
     if size is None:
         yield DEFAULT

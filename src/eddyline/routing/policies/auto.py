@@ -31,34 +31,8 @@ from eddyline.routing.policies.forks import GUESS_SELECTIVITY, Fork, Forks, Note
 from eddyline.routing.policies.learned import Learned
 from eddyline.routing.policies.policy import Policy
 from eddyline.routing.routing_arrays import Entry, RoutingArrays, Traffic
-from eddyline.routing.statistics import FRESH, SOME, TINY, Work
-
-MARGIN, CALM_MARGIN = 0.01, 0.05
-"""An order is left for one that is cheaper by this share: MARGIN while things change, CALM_MARGIN when all is calm."""
-
-FEW, MANY = 16, 256
-"""The fewest samples to judge by, and the most taken at a time. In between, the number of samples is chosen so that
-their work costs about as much as the calls."""
-
-CALM_EXPLORE = 0.25
-"""The share of the budget for samples that is spent when all is calm."""
-
-CALL, SHARE, CALM_SHARE, SMALLEST = 4e-5, 0.1, 0.02, 1024
-"""Bounds on small packets: the fixed cost of a call, CALL seconds, may be this SHARE of its time (CALM_SHARE when all
-is calm), and a packet has at least SMALLEST tuples."""
-
-EVIDENCE = 200.0
-"""The fewest tuples on the route whose selectivity for a step is believed."""
-
-ALIKE = 0.8
-"""A sample is small, so the fixed cost of its calls matters: this share of the quickest call's time is taken for the
-fixed cost, at most twice CALL."""
-
-GRACE = 0.001
-"""Seconds that samples and decisions may take before there is much work to compare with."""
-
-THINK = 0.12
-"""The share of the time that may be spent on decisions."""
+from eddyline.routing.statistics import TINY, Work
+from eddyline.routing.tuning import DEFAULT, RoutingTuning
 
 MOST = 60
 """The most sources and selections together for which orders are searched: sets of them are bits of an integer. Beyond
@@ -76,15 +50,16 @@ class Auto(Policy):
         decisions: DecisionLog,
         explore: float,
         clock: Callable[[], float],
+        tuning: RoutingTuning = DEFAULT,
     ) -> None:
         self._plan, self._routes, self._work, self._decisions = plan, routes, work, decisions
-        self._explore, self._clock = explore, clock
+        self._explore, self._clock, self._tuning = explore, clock, tuning
         self._spent = self._thought = 0.0
         self._began = clock()
         self._sources = len(plan.query.sources)
         self._many = self._sources + len(plan.graph.selections) > MOST
         self._random = np.random.default_rng(0)
-        self._forks = Forks(plan)
+        self._forks = Forks(plan, tuning)
 
     # Deciding
 
@@ -94,12 +69,12 @@ class Auto(Policy):
             return entry.steps[0]
         note = self._forks.note(entry)
         if entry.chosen is None or note.follows != self._work.moment:
-            begin = self._clock()
+            begin, tuning = self._clock(), self._tuning
             news = note.news != note.fork.news or note.fork.restless(self._work.moment)
-            if news and self._thought <= GRACE + THINK * (begin - self._began):
+            if news and self._thought <= tuning.grace + tuning.think * (begin - self._began):
                 note.news = note.fork.news
                 self._order(entry, note)
-                self._thought += min(self._clock() - begin, GRACE)
+                self._thought += min(self._clock() - begin, tuning.grace)
             self._lead(entry, note)
         assert entry.chosen is not None
         return entry.chosen
@@ -114,7 +89,7 @@ class Auto(Policy):
                 if key[0] < self._sources:
                     note.each[place] = level.cost
         counts, ages, half = fork.samples(moment)
-        if ages.size < FEW:
+        if ages.size < self._tuning.few_samples:
             return
         note.order = note.order or self._written(entry, note)
         length, best, gain, error = orders.judge(
@@ -136,7 +111,8 @@ class Auto(Policy):
         )
         found, note.value = note.found[:length].tolist(), best + gain
         calm = fork.calm(moment)
-        cheaper = gain > (CALM_MARGIN if calm else MARGIN) * (best + gain) and gain > fork.sure * error
+        margin = self._tuning.calm_margin if calm else self._tuning.margin
+        cheaper = gain > margin * (best + gain) and gain > fork.sure * error
         again, note.tried = found == note.tried, found if cheaper else []
         if cheaper and (again or not calm):
             self._record(entry, [modules[i] for i in note.order], best + gain, [modules[i] for i in found], best)
@@ -158,7 +134,7 @@ class Auto(Policy):
             column = fork.columns.get(at.chosen.bit)
             if column is not None:
                 recent = at.chosen.recent
-                believed = recent.weight(self._work) >= EVIDENCE
+                believed = recent.weight(self._work) >= self._tuning.evidence
                 route.append(column)
                 selectivities.append(recent.produced / recent.tuples if believed else -1.0)
             at = self._routes.entries.get(at.chosen.after)
@@ -196,30 +172,32 @@ class Auto(Policy):
         """How many tuples of a fork to sample; 0 if it is not time or the budget is spent."""
         if len(entry.steps) < 2 or self._many:
             return 0
-        fork, work = self._forks.note(entry).fork, self._work
+        fork, work, tuning = self._forks.note(entry).fork, self._work, self._tuning
         if fork.entry is not entry:
             return 0
-        if fork.profile.size >= FEW and work.moment - fork.sampled < fork.every * min(1.0, size / SOME):
+        few, some = tuning.few_samples, tuning.telling_sample
+        if fork.profile.size >= few and work.moment - fork.sampled < fork.every * min(1.0, size / some):
             return 0
         now = self._clock()
-        calm_share = CALM_EXPLORE * self._explore / len(self._forks.found)
+        calm_share = tuning.calm_explore * self._explore / len(self._forks.found)
         if fork.calm(work.moment) and calm_share * (now - fork.sampled_at) < fork.took:
             return 0
-        left = GRACE + self._explore * (now - self._began) - self._spent
+        left = tuning.grace + self._explore * (now - self._began) - self._spent
         late, cost = self.late(entry), TINY
         for number, traffic in enumerate(entry.steps):
             cost += traffic.module.cost * (entry.chosen.module.selectivity if number in late and entry.chosen else 1.0)
-        samples = min(size, MANY, max(SOME, int(len(entry.steps) * CALL / cost)), int(left / cost))
-        if samples < min(size, FEW):
+        worth = max(some, int(len(entry.steps) * tuning.call / cost))
+        samples = min(size, tuning.many_samples, worth, int(left / cost))
+        if samples < min(size, few):
             return 0
         fork.sampling(work.moment, now, samples * cost)
-        return samples if fork.profile.size else min(samples, SOME)
+        return samples if fork.profile.size else min(samples, some)
 
     def late(self, entry: Entry) -> frozenset[int]:
         """Selections that are known to cost more, alone, than the whole route: no good order begins with them."""
-        note, late, moment = self._forks.note(entry), set(), self._work.moment
+        note, late, fresh = self._forks.note(entry), set(), self._work.moment - self._tuning.fresh_rows
         for number, traffic in enumerate(entry.steps):
-            dear = traffic.module.cost > note.value > 0.0 and moment - traffic.module.told <= FRESH
+            dear = traffic.module.cost > note.value > 0.0 and traffic.module.told >= fresh
             if dear and note.fork.is_selection[number] and traffic is not entry.chosen:
                 late.add(number)
         return frozenset(late)
@@ -228,7 +206,7 @@ class Auto(Policy):
         """Add a sample to the profile."""
         note = entry.note
         assert isinstance(note, Note)
-        fork, moment = note.fork, self._work.moment
+        fork, moment, tuning = note.fork, self._work.moment, self._tuning
         unseen = np.isnan(counts)
         rows = len(counts) - unseen.sum(axis=0)
         for column, traffic in enumerate(entry.steps):
@@ -236,7 +214,7 @@ class Auto(Policy):
             if rows[column] and (is_selection or not module.tuples):  # caches make samples of probes seem expensive
                 alike = seconds[(fork.is_selection == is_selection) & (rows > 0)]
                 units = rows[column] + (0 if is_selection else made.sum())
-                cost = (seconds[column] - min(ALIKE * alike.min(), 2.0 * CALL)) / units
+                cost = (seconds[column] - min(tuning.alike * alike.min(), 2.0 * tuning.call)) / units
                 if module.hint(int(rows[column]), float(cost), moment) and is_selection:
                     self.surprised(entry)
             if not module.tuples:  # no packet has told anything about it yet
@@ -247,7 +225,7 @@ class Auto(Policy):
                 made[others] = self._random.random(len(counts) - rows[column]) < module.selectivity
         fork.profile.add(counts, moment)
         fork.news += 1
-        fork.took = min(float(seconds.sum()), max(GRACE, 4.0 * fork.expected))  # compilation does not count
+        fork.took = min(float(seconds.sum()), max(tuning.grace, 4.0 * fork.expected))  # compilation does not count
         self._spent += fork.took
         entry.left = 0
 
@@ -261,8 +239,9 @@ class Auto(Policy):
         note = entry.note
         if not isinstance(note, Note) or note.fork.entry is not entry or entry.chosen is None:
             return None
-        share = CALM_SHARE if note.fork.calm(self._work.moment) else SHARE
-        return max(SMALLEST, int(CALL / (share * (entry.chosen.module.cost + 1e-9))))
+        tuning = self._tuning
+        share = tuning.calm_call_share if note.fork.calm(self._work.moment) else tuning.call_share
+        return max(tuning.smallest_packet, int(tuning.call / (share * (entry.chosen.module.cost + 1e-9))))
 
     # Handing over
 

@@ -17,25 +17,7 @@ from eddyline.plan.plan import Operator, Plan, Probe, Signature
 from eddyline.routing.policies.learned import ForkSnapshot, NoteSnapshot
 from eddyline.routing.profile import Profile
 from eddyline.routing.routing_arrays import Entry, Traffic
-
-SURE, SURER = 0.3, 1.0
-"""An order is left for one that is cheaper by this many standard errors: SURE for selections, SURER where fan-outs
-multiply."""
-
-OFTEN, SELDOM, SLOWER = 512, 4096, 2.0
-"""Rows built between two samples of a fork: OFTEN after a surprise, at most SELDOM; the number grows by the factor
-SLOWER each time."""
-
-SHORT, LONG, REMEMBERED = 3000.0, 65536.0, 0.25
-"""The half-life of a sample in rows: the share REMEMBERED of the rows since the last surprise, between SHORT and
-LONG."""
-
-FADED = 4.0
-"""The age, in half-lives, from which on samples do not count."""
-
-RESTLESS, CALM = 4096, 32768
-"""For RESTLESS rows after a surprise, orders are reconsidered at every packet. After CALM rows without one, all is
-calm."""
+from eddyline.routing.tuning import DEFAULT, RoutingTuning
 
 GUESS_COST, GUESS_SELECTIVITY = 5e-7, 1.0
 """The cost and the selectivity of a module about which nothing is known."""
@@ -46,44 +28,46 @@ Masks = tuple[int, NDArray[np.int64], NDArray[np.int64]]
 class Fork:
     """Where tuples first have a choice."""
 
-    def __init__(self, entry: Entry, operator: Operator, modules: list[int]) -> None:
-        self.entry, self.operator, self.modules = entry, operator, modules
-        self.profile = Profile(len(entry.steps))
+    def __init__(self, entry: Entry, operator: Operator, modules: list[int], tuning: RoutingTuning) -> None:
+        self.entry, self.operator, self.modules, self._tuning = entry, operator, modules, tuning
+        self.profile = Profile(len(entry.steps), tuning)
         self.is_selection = np.array([not isinstance(t.step, Probe) for t in entry.steps])
         self.columns: dict[int, int] = {}
         for column, traffic in enumerate(entry.steps):
             self.columns.setdefault(traffic.bit, column)
-        self.sure = SURE if self.is_selection.all() else SURER
+        self.sure = tuning.sure if self.is_selection.all() else tuning.surer
         self.surprised = self.news = 0
         """The moment of the last surprise on its routes; and the number of surprises and new samples."""
-        self.sampled, self.sampled_at, self.expected, self.took = -SELDOM, 0.0, 0.0, 0.0
+        self.sampled, self.sampled_at, self.expected, self.took = -tuning.seldom, 0.0, 0.0, 0.0
         """The last sample: its moment in rows and in seconds, and the seconds that it was expected to take, and
         took."""
-        self.every: float = OFTEN
+        self.every: float = tuning.often
 
     def surprise(self, moment: int) -> None:
         """Record a surprise: sample often again, and let samples fade fast."""
-        self.surprised, self.every = moment, OFTEN
+        self.surprised, self.every = moment, self._tuning.often
         self.news += 1
 
     def restless(self, moment: int) -> bool:
         """Whether the last surprise was recent."""
-        return moment - self.surprised <= RESTLESS
+        return moment - self.surprised <= self._tuning.restless
 
     def calm(self, moment: int) -> bool:
         """Whether the last surprise was long ago."""
-        return moment - self.surprised > CALM
+        return moment - self.surprised > self._tuning.calm
 
     def sampling(self, moment: int, now: float, expected: float) -> None:
         """Record that a sample is taken, which should take `expected` seconds."""
         self.sampled, self.sampled_at, self.expected = moment, now, expected
-        self.every = min(SLOWER * self.every, SELDOM) if self.profile.size else OFTEN
+        tuning = self._tuning
+        self.every = min(tuning.slower * self.every, tuning.seldom) if self.profile.size else tuning.often
 
     def samples(self, moment: int) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
         """The samples that count, their ages, and their half-life."""
-        since = max(SHORT, REMEMBERED * (moment - self.surprised))
-        half = float(max(min(LONG, since), self.profile.age(moment)))
-        return *self.profile.newest(moment, FADED * half), half
+        tuning = self._tuning
+        since = max(tuning.short_half, tuning.remembered * (moment - self.surprised))
+        half = float(max(min(tuning.long_half, since), self.profile.age(moment)))
+        return *self.profile.newest(moment, tuning.faded * half), half
 
     def saved(self, now: float) -> ForkSnapshot:
         """A snapshot for another process."""
@@ -144,8 +128,8 @@ class Note:
 class Forks:
     """The forks of an eddy found so far, and the notes on its entries."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan, self._sources = plan, len(plan.query.sources)
+    def __init__(self, plan: Plan, tuning: RoutingTuning = DEFAULT) -> None:
+        self._plan, self._sources, self._tuning = plan, len(plan.query.sources), tuning
         self.found: list[Fork] = []
 
     def note(self, entry: Entry) -> Note:
@@ -167,7 +151,7 @@ class Forks:
                 return fork
         modules = [*sorted(operator.bits.values()), *(self._sources + i for i in operator.selections)]
         modules += [t.bit for t in entry.steps]  # tuples that a migration starts may lack selections of operators below
-        fork = Fork(entry, operator, [m for m in dict.fromkeys(modules) if not bits >> m & 1])
+        fork = Fork(entry, operator, [m for m in dict.fromkeys(modules) if not bits >> m & 1], self._tuning)
         self.found.append(fork)
         return fork
 

@@ -10,21 +10,19 @@ from __future__ import annotations
 from eddyline.routing.policies.policy import Policy
 from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.routing.statistics import Work
-
-LEAST_EVIDENCE = 32.0
-"""Tuples below which a step counts as not measured."""
+from eddyline.routing.tuning import DEFAULT, RoutingTuning
 
 
 class Rank(Policy):
     """Takes the step with the least rank."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    def __init__(self, work: Work, tuning: RoutingTuning = DEFAULT) -> None:
+        self._work, self._evidence = work, tuning.rank_evidence
 
     def decide(self, entry: Entry) -> Traffic:
         """The first step that is not measured, or the one with the least rank."""
         for traffic in entry.steps:
-            if traffic.recent.weight(self._work) < LEAST_EVIDENCE:
+            if traffic.recent.weight(self._work) < self._evidence:
                 return traffic
         return min(entry.steps, key=self.rank)
 

@@ -2,7 +2,7 @@
 
 A match is a row that was built before the tuple started, has not expired, and lies within the tuple's time interval.
 Then everything that the probe decides is verified: keys that were compared only by hash, predicates that are now
-complete, and ROWS windows. The results come in pieces of at most LARGEST tuples.
+complete, and ROWS windows. The results come in pieces of at most `largest_packet` tuples (tuning.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from eddyline.routing.invariants import check_matches
 from eddyline.routing.packet import Packet
 from eddyline.routing.payload import Payload
 from eddyline.routing.routing_arrays import Traffic
-from eddyline.routing.scheduler import LARGEST
 from eddyline.routing.steps.windows import WindowStep
 from eddyline.routing.weights import part_of
 from eddyline.state.column import RowNumbers
@@ -39,10 +38,13 @@ class ProbeStep:
         windows: WindowStep | None,
         passed: NDArray[np.int64],
         check: bool,
+        largest: int,
     ) -> None:
-        """`passed[0]` counts the rows that were visited and were too new; `check` verifies every match."""
+        """`passed[0]` counts the rows that were visited and were too new; `check` verifies every match; a piece has
+        at most `largest` tuples."""
         self._probers, self._rows = probers, [prober.rows for prober in probers]
-        self._payload, self._windows, self._passed, self._check = payload, windows, passed, check
+        self._payload, self._windows, self._passed = payload, windows, passed
+        self._check, self._largest = check, largest
 
     def pieces(self, traffic: Traffic, step: Probe, packet: Packet, errors: ErrorCount) -> Iterator[Packet]:
         """The tuples of a packet, each joined with a match."""
@@ -51,7 +53,7 @@ class ProbeStep:
         if before.max() <= prober.min_live:
             return
         low, high = self._interval(traffic.within, packet)
-        limits = prober.limits(low, high, before, LARGEST, self._passed)
+        limits = prober.limits(low, high, before, self._largest, self._passed)
         for tuples, rows in self._matches(step, prober, packet, limits):
             if self._check:
                 check_matches(step.target, tuples, rows, limits)
