@@ -19,8 +19,8 @@ import pytest
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Expr, Literal, SourceColumn
 from eddyline.bound.model import BoundQuery, BoundSource, BoundStream, GroupBy, Output
-from eddyline.engine import group_by, panes
 from eddyline.engine.group_by import Grouping
+from eddyline.engine.tuning import ENGINE, EngineTuning
 
 NEVER_ENDS = 2**63 - 1
 SLIDE = 10_000_000
@@ -137,9 +137,14 @@ def env_of(columns: dict[str, pa.Array], start: int, stop: int) -> dict[Expr, pa
 
 
 def run_whole(
-    query: BoundQuery, columns: dict[str, pa.Array], first: np.ndarray, last: np.ndarray, upto: int
+    query: BoundQuery,
+    columns: dict[str, pa.Array],
+    first: np.ndarray,
+    last: np.ndarray,
+    upto: int,
+    tuning: EngineTuning = ENGINE,
 ) -> list[Any]:
-    grouping = Grouping(query, ErrorCount())
+    grouping = Grouping(query, ErrorCount(), tuning=tuning)
     grouping.add(env_of(columns, 0, len(first)), len(first), first, last)
     return [row for batch in grouping.emit(upto) for row in batch.to_pylist()]
 
@@ -150,10 +155,16 @@ def cuts(rng: random.Random, rows: int, parts: int) -> Iterator[tuple[int, int]]
 
 
 def run_streaming(
-    query: BoundQuery, columns: dict[str, pa.Array], first: np.ndarray, last: np.ndarray, upto: int, rng: random.Random
+    query: BoundQuery,
+    columns: dict[str, pa.Array],
+    first: np.ndarray,
+    last: np.ndarray,
+    upto: int,
+    rng: random.Random,
+    tuning: EngineTuning = ENGINE,
 ) -> list[dict[str, Any]]:
     """Adds combinations in batches by `first`, emits all complete boundaries, and undoes and repeats some batches."""
-    grouping = Grouping(query, ErrorCount())
+    grouping = Grouping(query, ErrorCount(), tuning=tuning)
     result: list[dict[str, Any]] = []
     for start, stop in cuts(rng, len(first), 7):
         limit = min(int(first[stop]) - 1, upto) if stop < len(first) else upto
@@ -272,16 +283,15 @@ def test_gaps_cost_nothing_and_the_ends_of_time_are_reachable() -> None:
     assert grouping.rows == 0
 
 
-def test_unbounded_cells_collapse_and_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unbounded_cells_collapse_and_chunks_do_not_show() -> None:
     rng = random.Random(3)
     first, last = random_windows(rng, 500, 100, True)
     columns = random_rows(rng, {"i8", "text"}, 500)
     query = query_of(("i8",), [aggregate("count"), aggregate("sum", "i8"), aggregate("max", "text")], SLIDE)
     wanted = expected(query, columns, first, last, 110 * SLIDE)
     for cells, size in ((1, 1), (7, 3000), (100, 20_000), (1 << 14, 1 << 22)):
-        monkeypatch.setattr(panes, "_CHUNK_CELLS", cells)
-        monkeypatch.setattr(panes, "_CHUNK_BYTES", size)
-        assert_same(run_whole(query, columns, first, last, 110 * SLIDE), wanted)
+        tuning = EngineTuning(chunk_cells=cells, chunk_bytes=size)
+        assert_same(run_whole(query, columns, first, last, 110 * SLIDE, tuning), wanted)
     grouping = Grouping(query, ErrorCount())
     grouping.add(env_of(columns, 0, 500), 500, first, last)
     grouping.emit(110 * SLIDE)
@@ -289,15 +299,14 @@ def test_unbounded_cells_collapse_and_chunks_do_not_show(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("few", [0, 50, 10**9])
-def test_compaction_does_not_show(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_by, "_FEW_CELLS", few)
-    monkeypatch.setattr(group_by, "_MANY_PARTS", 10**9 if few else 1)
+def test_compaction_does_not_show(few: int) -> None:
+    tuning = EngineTuning(few_cells=few, many_parts=10**9 if few else 1)
     rng = random.Random(4)
     first, last = random_windows(rng, 400, 20, True)
     columns = random_rows(rng, {"text", "i8", "finite", "f64"}, 400)
     kinds = [aggregate("count", "f64", True), aggregate("var_samp", "finite"), aggregate("min", "text")]
     query = query_of(("i8",), kinds, SLIDE)
-    got = run_streaming(query, columns, first, last, 25 * SLIDE, rng)
+    got = run_streaming(query, columns, first, last, 25 * SLIDE, rng, tuning)
     assert_same(got, expected(query, columns, first, last, 25 * SLIDE))
 
 

@@ -6,9 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.input_batch import CALL, FIRST, LEAST, MOST, PASS, STEP, InputBatch
+from eddyline.engine.input_batch import InputBatch
+from eddyline.engine.tuning import ENGINE
 from eddyline.settings import Settings
 from tests.support.jobs import Job, Row
+
+LEAST, FIRST, MOST, STEP = ENGINE.least_input, ENGINE.first_input, ENGINE.most_input, ENGINE.input_step
+CALL, PASS = ENGINE.call, ENGINE.pass_seconds
 
 
 def rows_of(n: int, keys: int = 1) -> list[Row]:

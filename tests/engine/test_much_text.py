@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from eddyline.engine import gatherer, partial
-from eddyline.engine.tuning import DEFAULT, Tuning
+from eddyline.engine.tuning import DEFAULT, EngineTuning, Tuning
 from eddyline.routing import payload
 from eddyline.routing.tuning import RoutingTuning
 from eddyline.settings import Settings
 from eddyline.state.tuning import StateTuning
 from tests.support.jobs import Job
 
-LIMITS = {
-    "heap": Tuning(state=StateTuning(text_bytes=100)),
-    "gathered": Tuning(routing=RoutingTuning(gathered_bytes=200)),
-    "both": Tuning(state=StateTuning(text_bytes=100), routing=RoutingTuning(gathered_bytes=200)),
-}
+HEAP = Tuning(state=StateTuning(text_bytes=100))
+GATHERED = Tuning(routing=RoutingTuning(gathered_bytes=200), engine=EngineTuning(result_text=50))
+LIMITS = {"heap": HEAP, "gathered": GATHERED, "both": replace(GATHERED, state=HEAP.state)}
 QUERIES = {
     "rows": "SELECT a.t AS x, b.t AS y FROM a, b",
     "selection": "SELECT a.k AS x, b.k AS y FROM a, b WHERE length(a.t) + length(b.t) > 20 AND a.t || b.t <> 'no'",
@@ -24,8 +23,6 @@ QUERIES = {
     "slides": """SELECT a.t AS x, COUNT(DISTINCT b.t) AS y, MAX(a.t || b.t) AS z, window_end() AS w
                  FROM a [RANGE 20 SECONDS SLIDE 10 SECONDS], b [RANGE 20 SECONDS SLIDE 10 SECONDS] GROUP BY a.t""",
 }
-
-
 ROWS = {name: [(i * 1_000_000, i, f"{name}{i:02}" * (1 + i // 4)) for i in range(20)] for name in "abc"}
 
 
@@ -51,18 +48,16 @@ def test_results_are_the_same_in_parts(monkeypatch: pytest.MonkeyPatch, name: st
         return values
 
     monkeypatch.setattr(payload.Payload, "gather", noted)
-    if limits != "heap":
-        monkeypatch.setattr(partial, "TEXT", 50)
     assert len(expected) > 3 and run(QUERIES[name], Settings(slots=slots), LIMITS[limits]) == expected
     assert sizes and (limits == "heap" or max(sizes) <= 200)
 
 
 @pytest.mark.parametrize("plan", ["((a b) c)", "((a b)+ c)", "((a)+ b c)"])
-def test_groups_below_a_join(monkeypatch: pytest.MonkeyPatch, plan: str) -> None:
+def test_groups_below_a_join(plan: str) -> None:
     window = "[RANGE 20 SECONDS SLIDE 10 SECONDS]"
     select = f"""SELECT b.t AS x, MIN(a.t) AS y, COUNT(*) AS z, window_end() AS w
                  FROM a {window}, b {window}, c {window}
                  WHERE a.k = b.k AND b.k = c.k GROUP BY b.t"""
     expected = run(select, Settings(plan="mjoin"))
-    monkeypatch.setattr(gatherer, "RESULT_ROWS", 8)
-    assert len(expected) > 3 and run(select, Settings(plan=plan), LIMITS["both"]) == expected
+    tuning = replace(LIMITS["both"], engine=EngineTuning(result_rows=8))
+    assert len(expected) > 3 and run(select, Settings(plan=plan), tuning) == expected

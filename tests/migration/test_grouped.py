@@ -82,21 +82,21 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
     """Each batch is run; some are wound back and run again."""
     steps, expected = planned(name)
     rng, found = random.Random(old + new), list[Row]()
-    with eager(3) as tuning:
-        chosen = options(pause_ms=0.0, packet=rng.choice([None, 3]))
-        slot = Slot(query(name), chosen, tree=tree(name, old), tuning=tuning)
-        ready(name, slot)
-        for number, step in enumerate(steps):
-            if number == 2:
-                slot.executor.migrate(tree(name, new), parallel)
-            elif slot.executor.migration is not None:
-                slot.replan()
-            check_regions(slot, slot.arena)
-            once = run(slot, step)
-            if rng.random() < 0.3:
-                run_again(slot, step, once)
-            found += once
-            slot.commit(number + 1)
+    tuning = eager(3)
+    chosen = options(pause_ms=0.0, packet=rng.choice([None, 3]))
+    slot = Slot(query(name), chosen, tree=tree(name, old), tuning=tuning)
+    ready(name, slot)
+    for number, step in enumerate(steps):
+        if number == 2:
+            slot.executor.migrate(tree(name, new), parallel)
+        elif slot.executor.migration is not None:
+            slot.replan()
+        check_regions(slot, slot.arena)
+        once = run(slot, step)
+        if rng.random() < 0.3:
+            run_again(slot, step, once)
+        found += once
+        slot.commit(number + 1)
     assert sorted(found, key=repr) == expected and expected
     assert slot.executor.plan.tree == tree(name, new) or (parallel and "UNBOUNDED" in str(query(name)))
 

@@ -48,17 +48,17 @@ def test_rows_are_the_same(name: str, size: int | None, parallel: bool) -> None:
     changed = 0
     for seed in range(3):
         rng, found = random.Random(f"{name}{seed}"), list[Row]()
-        with eager(size) as tuning:
-            packet = rng.choice([None, 1, 3])
-            chosen = options(pause_ms=rng.choice([0.0, 50.0, 50.0]), packet=packet)
-            slot = ready(name, Slot(query(name), chosen, tuning=tuning))
-            for step in steps:
-                if slot.executor.migration is None:
-                    slot.executor.migrate(random_tree(rng, len(slot.query.sources), slot.executor.plan.edges), parallel)
-                else:
-                    changed += bool(goes_on(slot))
-                check_regions(slot, slot.arena)
-                found += run_twice(slot, step)
+        tuning = eager(size)
+        packet = rng.choice([None, 1, 3])
+        chosen = options(pause_ms=rng.choice([0.0, 50.0, 50.0]), packet=packet)
+        slot = ready(name, Slot(query(name), chosen, tuning=tuning))
+        for step in steps:
+            if slot.executor.migration is None:
+                slot.executor.migrate(random_tree(rng, len(slot.query.sources), slot.executor.plan.edges), parallel)
+            else:
+                changed += bool(goes_on(slot))
+            check_regions(slot, slot.arena)
+            found += run_twice(slot, step)
         assert sorted(found, key=repr) == expected and expected
     assert changed >= 2
 
@@ -95,25 +95,25 @@ def test_it_goes_from_process_to_process(name: str, seed: int, parallel: bool, t
     """The slot is saved during the migration, before or after a commit; the next process continues."""
     steps, expected = planned(name)
     rng, found, changed = random.Random(f"{name}{seed}"), list[Row](), 0
-    with eager(2) as tuning:
-        settings = options(pause_ms=0.0)
-        slot = ready(name, open_slot(query(name), settings, str(tmp_path), tuning=tuning))
-        for number, step in enumerate(steps):
-            if slot.executor.migration is None:
-                slot.executor.migrate(random_tree(rng, len(slot.query.sources), slot.executor.plan.edges), parallel)
-            else:
-                changed += bool(goes_on(slot))
-            once = run(slot, step)
-            moved = None if slot.executor.migration is None else slot.executor.migration.moved
-            slot = reopened(slot, tmp_path)
-            assert slot.version == number, "the state was lost"
-            assert moved == (None if slot.executor.migration is None else slot.executor.migration.moved)
-            check_regions(slot, slot.arena)
-            if rng.random() < 0.3:
-                run_again(slot, step, once)
-            found += once
-            slot.commit(number + 1)
-        close(slot)
+    tuning = eager(2)
+    settings = options(pause_ms=0.0)
+    slot = ready(name, open_slot(query(name), settings, str(tmp_path), tuning=tuning))
+    for number, step in enumerate(steps):
+        if slot.executor.migration is None:
+            slot.executor.migrate(random_tree(rng, len(slot.query.sources), slot.executor.plan.edges), parallel)
+        else:
+            changed += bool(goes_on(slot))
+        once = run(slot, step)
+        moved = None if slot.executor.migration is None else slot.executor.migration.moved
+        slot = reopened(slot, tmp_path)
+        assert slot.version == number, "the state was lost"
+        assert moved == (None if slot.executor.migration is None else slot.executor.migration.moved)
+        check_regions(slot, slot.arena)
+        if rng.random() < 0.3:
+            run_again(slot, step, once)
+        found += once
+        slot.commit(number + 1)
+    close(slot)
     assert sorted(found, key=repr) == expected
     assert changed
 
@@ -249,29 +249,29 @@ def test_a_batch_that_fails_half_way_is_wound_back(parallel: bool, calls: int, m
     """The failure comes in the middle of a step, with packets in flight on both tracks."""
     steps, expected = planned("four")
     rng, found, failed = random.Random(calls), list[Row](), 0
-    with eager(2) as tuning:
-        slot = Slot(query("four"), options(pause_ms=0.0), tuning=tuning)
-        for step in steps:
-            if slot.executor.migration is None:
-                slot.executor.migrate(random_tree(rng, 4, slot.executor.plan.edges), parallel)
-            elif not goes_on(slot):
-                left, serve = [calls], slot.executor.migration._track._serve
+    tuning = eager(2)
+    slot = Slot(query("four"), options(pause_ms=0.0), tuning=tuning)
+    for step in steps:
+        if slot.executor.migration is None:
+            slot.executor.migrate(random_tree(rng, 4, slot.executor.plan.edges), parallel)
+        elif not goes_on(slot):
+            left, serve = [calls], slot.executor.migration._track._serve
 
-                def fails(queue: MetaQueue, left: list[int] = left, serve: Serve = serve) -> None:
-                    left[0] -= 1
-                    if left[0] == 0:
-                        raise OSError("no space left")
-                    serve(queue)
+            def fails(queue: MetaQueue, left: list[int] = left, serve: Serve = serve) -> None:
+                left[0] -= 1
+                if left[0] == 0:
+                    raise OSError("no space left")
+                serve(queue)
 
-                with monkeypatch.context() as patched:
-                    patched.setattr(slot.executor.migration._track, "_serve", fails)
-                    try:
-                        run(slot, step)
-                    except OSError:
-                        failed += 1
-                slot.wind_back()
-            found += run(slot, step)
-            slot.commit(slot.version + 1)
+            with monkeypatch.context() as patched:
+                patched.setattr(slot.executor.migration._track, "_serve", fails)
+                try:
+                    run(slot, step)
+                except OSError:
+                    failed += 1
+            slot.wind_back()
+        found += run(slot, step)
+        slot.commit(slot.version + 1)
     assert sorted(found, key=repr) == expected and failed
 
 

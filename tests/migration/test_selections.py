@@ -75,23 +75,23 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
     had been the plan from the start."""
     steps, expected = planned(name)
     rng, found, same = random.Random(old + new), list[Row](), 0
-    with eager(3) as tuning:
-        chosen = options(pause_ms=0.0, packet=rng.choice([None, 3]))
-        slot = Slot(query(name), chosen, tree=tree(old), tuning=tuning)
-        for number, step in enumerate(steps):
-            if number == 2:
-                slot.executor.migrate(tree(new), parallel)
-            elif slot.executor.migration is not None:
-                slot.replan()
-            check_regions(slot, slot.arena)
-            once = run(slot, step)
-            if rng.random() < 0.3:
-                run_again(slot, step, once)
-            found += once
-            slot.commit(number + 1)
-            if number > 2 and not step.last and slot.executor.migration is None:
-                assert states(slot) == states_by_step(name, new)[number]
-                same += 1
+    tuning = eager(3)
+    chosen = options(pause_ms=0.0, packet=rng.choice([None, 3]))
+    slot = Slot(query(name), chosen, tree=tree(old), tuning=tuning)
+    for number, step in enumerate(steps):
+        if number == 2:
+            slot.executor.migrate(tree(new), parallel)
+        elif slot.executor.migration is not None:
+            slot.replan()
+        check_regions(slot, slot.arena)
+        once = run(slot, step)
+        if rng.random() < 0.3:
+            run_again(slot, step, once)
+        found += once
+        slot.commit(number + 1)
+        if number > 2 and not step.last and slot.executor.migration is None:
+            assert states(slot) == states_by_step(name, new)[number]
+            same += 1
     assert sorted(found, key=repr) == expected and expected
     assert same and slot.executor.plan.tree == tree(new)
 

@@ -128,17 +128,16 @@ def opened(folder: str, name: str, tuning: Tuning = DEFAULT, **options: object) 
 
 def visit(folder: str, name: str, size: int | None, committed: int, before: str, step: Step) -> list[Row]:
     """The work of one task: attach, commit or wind back the batch of the last task, run a batch, save."""
-    with eager(size) as tuning:
-        slot = opened(folder, name, tuning)
-        assert slot.version == committed, "the state was lost"
-        if before == "commit":
-            slot.commit(committed + 1)
-        elif before == "wind back":
-            slot.wind_back()
-        rows = run(slot, step)
-        assert save(slot)
-        close(slot)
-        return rows
+    slot = opened(folder, name, eager(size))
+    assert slot.version == committed, "the state was lost"
+    if before == "commit":
+        slot.commit(committed + 1)
+    elif before == "wind back":
+        slot.wind_back()
+    rows = run(slot, step)
+    assert save(slot)
+    close(slot)
+    return rows
 
 
 @pytest.fixture(scope="module")
@@ -420,11 +419,10 @@ def test_only_what_changed_is_written_again(tmp_path: Path) -> None:
 
 def test_what_the_router_learned_is_handed_on(tmp_path: Path) -> None:
     steps, _ = planned("three", 1, most=60)
-    with eager(4) as tuning:
-        slot = opened(str(tmp_path), "three", tuning)
-        for step in steps[:5]:
-            run(slot, step)
-            slot.commit(slot.version + 1)
+    slot = opened(str(tmp_path), "three", eager(4))
+    for step in steps[:5]:
+        run(slot, step)
+        slot.commit(slot.version + 1)
     assert save(slot)
     close(slot)
     again = opened(str(tmp_path), "three")
@@ -553,23 +551,23 @@ def travelled(seed: int, folder: Path) -> str | None:
     options = dict(case.settings)
     for name in ("durable", "migrate"):
         options.pop(name, None)
-    with eager(options.pop("eager", None)) as tuning:
-        engine = Travelling(bound_case(case), Settings(**options), folder, tuning)
-        for name, table in case.tables.items():
-            engine.load_table(name, table)
-        results = []
-        for batch in case.batches:
-            engine.travel()
-            if batch.undone is not None:
-                engine.batch(batch.undone, commit=False)
-                engine.travel()
-                engine.wind_back()
-                engine.travel()
-            results += engine.batch(batch.rows, batch.ended, commit=False).results
-            engine.travel()
-            engine.commit()
+    tuning = eager(options.pop("eager", None))
+    engine = Travelling(bound_case(case), Settings(**options), folder, tuning)
+    for name, table in case.tables.items():
+        engine.load_table(name, table)
+    results = []
+    for batch in case.batches:
         engine.travel()
-        results += engine.end().results
+        if batch.undone is not None:
+            engine.batch(batch.undone, commit=False)
+            engine.travel()
+            engine.wind_back()
+            engine.travel()
+        results += engine.batch(batch.rows, batch.ended, commit=False).results
+        engine.travel()
+        engine.commit()
+    engine.travel()
+    results += engine.end().results
     for slot in engine.slots:
         close(slot)
     expected = expected_of(case, Oracle())

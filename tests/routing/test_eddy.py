@@ -118,8 +118,7 @@ def test_thresholds_samples_and_reroutes_at_every_turn_change_no_row(name: str) 
     for seed in range(2):
         for every, rows in ((1, None), (3, 5)):
             settings = Settings(reroute_every=every, input_batch=rows, explore=1.0, check=True)
-            with eager(8) as tuning:
-                job, found = run(select, settings, seed, tuning)
+            job, found = run(select, settings, seed, eager(8))
             assert found == job.expected()
             made = job.engine.slot.executor.eddy
             sampled += sum(fork.profile.size for fork in made._router._forks.found)
@@ -137,16 +136,16 @@ def test_a_sample_leaves_no_trace_in_results_and_counts() -> None:
 
     rows = [(i // 4, i % 3, i % 5) for i in range(200)]
     select = "SELECT a.x, b.x AS y FROM a [RANGE 3 MICROSECONDS], b [RANGE 3 MICROSECONDS] WHERE a.k = b.k"
-    with eager(50) as tuning:
-        chosen = Settings(explore=1.0, reroute_every=1, check=True)
-        job = Job(f"{select} AND (route_fails(a.x) OR b.x > 1)", chosen, tuning=tuning, a="k x", b="k x")
-        found = job.feed(a=rows[:100], b=rows[:100]) + job.feed(a=rows[100:], b=rows[100:])
+    tuning = eager(50)
+    chosen = Settings(explore=1.0, reroute_every=1, check=True)
+    job = Job(f"{select} AND (route_fails(a.x) OR b.x > 1)", chosen, tuning=tuning, a="k x", b="k x")
+    found = job.feed(a=rows[:100], b=rows[:100]) + job.feed(a=rows[100:], b=rows[100:])
     assert sorted(found, key=repr) == job.expected() and found
-    with eager(16) as tuning:
-        settings = Settings(explore=1.0, reroute_every=1, check=True)
-        select = "SELECT a.x FROM a WHERE coalesce(route_fails(a.x), TRUE) AND route_odd(a.k)"
-        one = Job(select, settings, tuning=tuning, a="k x")
-        found = one.feed(a=rows)
+    tuning = eager(16)
+    settings = Settings(explore=1.0, reroute_every=1, check=True)
+    select = "SELECT a.x FROM a WHERE coalesce(route_fails(a.x), TRUE) AND route_odd(a.k)"
+    one = Job(select, settings, tuning=tuning, a="k x")
+    found = one.feed(a=rows)
     assert found == one.expected() and found
     made = one.engine.slot.executor.eddy
     assert sum(fork.profile.size for fork in made._router._forks.found) > 10

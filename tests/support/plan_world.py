@@ -132,23 +132,23 @@ def change_from_process_to_process(name: str, old: Tree, new: Tree, parallel: bo
     steps, expected = planned(name)
     aliases = [s.alias for s in query(name).sources]
     rng, found, under_way = random.Random(old.text(aliases) + new.text(aliases)), list[Row](), 0
-    with eager(2) as tuning:
-        slot = open_slot(query(name), options(pause_ms=0.0), str(folder), tuning=tuning)
-        slot.set_plan(old)
-        for number, step in enumerate(steps):
-            if number == 2:
-                slot.executor.migrate(new, parallel)
-            elif slot.executor.migration is not None:
-                slot.replan()
-            once, course = run(slot, step), slot.executor.course
-            under_way += slot.executor.migration is not None
-            slot = reopened(slot, folder)
-            assert slot.version == number and slot.executor.course == course, "the state was lost"
-            check_regions(slot, slot.arena)
-            if rng.random() < 0.3:
-                run_again(slot, step, once)
-            found += once
-            slot.commit(number + 1)
-        assert under_way and slot.executor.plan.tree == new
-        close(slot)
+    tuning = eager(2)
+    slot = open_slot(query(name), options(pause_ms=0.0), str(folder), tuning=tuning)
+    slot.set_plan(old)
+    for number, step in enumerate(steps):
+        if number == 2:
+            slot.executor.migrate(new, parallel)
+        elif slot.executor.migration is not None:
+            slot.replan()
+        once, course = run(slot, step), slot.executor.course
+        under_way += slot.executor.migration is not None
+        slot = reopened(slot, folder)
+        assert slot.version == number and slot.executor.course == course, "the state was lost"
+        check_regions(slot, slot.arena)
+        if rng.random() < 0.3:
+            run_again(slot, step, once)
+        found += once
+        slot.commit(number + 1)
+    assert under_way and slot.executor.plan.tree == new
+    close(slot)
     assert sorted(found, key=repr) == expected

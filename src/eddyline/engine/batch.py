@@ -179,7 +179,7 @@ class BatchEngine:
     ) -> BatchResult:
         results = [batch for slot in self.slots for batch in slot.drain() if batch.num_rows]
         if self._partial:
-            results = combine(self.query, results, self._errors)
+            results = combine(self.query, results, self._errors, self.slot.tuning.engine)
         errors = self._error_counts
         self.counts += counts + Counts(
             rows_out=sum(batch.num_rows for batch in results),

@@ -68,7 +68,7 @@ class Executor:
         )
         self.migration: Migration | None = None
         """The migration to another plan, if one is under way."""
-        self.input_batch = InputBatch(settings.input_batch or settings.packet)
+        self.input_batch = InputBatch(settings.input_batch or settings.packet, tuning.engine)
         self.committed_number = 0
         """The eddy's number at the last commit."""
         self._in_order = settings.execution == "total"

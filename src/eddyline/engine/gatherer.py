@@ -11,15 +11,13 @@ from collections.abc import Callable
 from eddyline.engine.results import Results, Values
 from eddyline.routing.packet import Packet, alike, in_parts, merged
 
-RESULT_ROWS = 65536
-"""The number of complete tuples that are gathered together."""
-
 
 class Gatherer:
     """Gathers the payload of complete tuples, many at a time."""
 
-    def __init__(self, gather: Callable[[Packet], Values], results: Results) -> None:
-        self._gather, self._results = gather, results
+    def __init__(self, gather: Callable[[Packet], Values], results: Results, enough: int) -> None:
+        """`enough` is the number of tuples that are gathered together."""
+        self._gather, self._results, self._enough = gather, results, enough
         self._ready: list[Packet] = []
         self._rows = 0
 
@@ -27,7 +25,7 @@ class Gatherer:
         """Add complete tuples."""
         self._ready.append(packet)
         self._rows += packet.size
-        if self._rows >= RESULT_ROWS:
+        if self._rows >= self._enough:
             self.flush()
 
     def flush(self) -> None:

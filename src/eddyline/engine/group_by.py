@@ -24,12 +24,11 @@ from eddyline.codec import Snapshot
 from eddyline.engine.panes import Panes, at_boundaries, joined, merged, trimmed
 from eddyline.engine.panes_arrow import as_batches, as_rows, from_batches, from_rows
 from eddyline.engine.partial import finished, group_of
+from eddyline.engine.tuning import ENGINE, EngineTuning
 from eddyline.state.carried import Carried
 from eddyline.state.shelf import Shelf
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
-_FEW_CELLS, _MANY_PARTS = 4096, 64
-"""Parts are not merged while they have at most _FEW_CELLS cells and are fewer than _MANY_PARTS."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,10 @@ class GroupingSnapshot(Snapshot, frozen=True):
 class Grouping:
     """The group-by of one slot. Boundaries are numbered: number b is at b * SLIDE; without SLIDE there is only 0."""
 
-    def __init__(self, query: BoundQuery, errors: ErrorCount, partial: bool = False) -> None:
+    def __init__(
+        self, query: BoundQuery, errors: ErrorCount, partial: bool = False, tuning: EngineTuning = ENGINE
+    ) -> None:
+        self._tuning = tuning
         self._query, self._group, self._errors, self._partial = query, group_of(query), errors, partial
         self._slide = self._group.slide or 1
         self._accumulators = tuple(accumulator(a) for a in self._group.aggregates)
@@ -127,7 +129,9 @@ class Grouping:
             self._now = replace(held, next=end + 1)
             return []
         cells = merged(joined([panes.starting(held.next) for panes in held.panes]), self._accumulators)
-        results = [r for found in at_boundaries(cells, end, self._accumulators) for r in self._results(found)]
+        results = [
+            r for found in at_boundaries(cells, end, self._accumulators, self._tuning) for r in self._results(found)
+        ]
         left = cells.take(cells.last > end)
         # Cells that were moved by several boundaries may be equal to many others; for one boundary, the next emit
         # merges them.
@@ -194,7 +198,8 @@ class Grouping:
     def _compacted(self, held: _Held) -> _Held:
         """The same cells, merged into one piece if the parts have outgrown the merged cells."""
         loose = sum(len(part) for part in held.parts)
-        if loose <= max(_FEW_CELLS, sum(len(panes) for panes in held.whole)) and len(held.parts) < _MANY_PARTS:
+        few, many = self._tuning.few_cells, self._tuning.many_parts
+        if loose <= max(few, sum(len(panes) for panes in held.whole)) and len(held.parts) < many:
             return held
         together = joined([panes.starting(held.next) for panes in held.panes])
         return _Held((trimmed(merged(together, self._accumulators)),), (), held.next)
@@ -203,4 +208,4 @@ class Grouping:
         """Result rows for cells that each are one group at one boundary."""
         if self._partial:
             return [as_rows(cells)]
-        return finished(self._query, cells, self._accumulators, self._errors)
+        return finished(self._query, cells, self._accumulators, self._errors, self._tuning.result_text)

@@ -3,7 +3,7 @@
 A slice of n rows has a fixed cost F for its builds and packets. And each of its n rows passes over rows that were built
 with it and are too new to match; their number grows with n, so that costs w * n per row. A row thus has an extra cost
 of F / n + w * n, which is least for n = sqrt(F / w). Both costs are computed from counts, not measured by a clock, so
-noise does not matter. Their means fade, and the size changes by a factor of at most STEP at a time.
+noise does not matter. Their means fade, and the size changes by a limited factor at a time (tuning.py).
 """
 
 from __future__ import annotations
@@ -11,15 +11,7 @@ from __future__ import annotations
 import math
 
 from eddyline.codec import Snapshot
-
-LEAST, FIRST, MOST = 64, 8192, 262144
-STEP = 4.0
-FADE = 0.6
-"""The weight of the old means beside a new slice."""
-CALL = 6e-5
-"""Fixed cost of a build or a packet, in seconds."""
-PASS = 3e-9
-"""Seconds to pass over a row."""
+from eddyline.engine.tuning import ENGINE, EngineTuning
 
 
 class InputBatchSnapshot(Snapshot, frozen=True):
@@ -33,9 +25,9 @@ class InputBatchSnapshot(Snapshot, frozen=True):
 class InputBatch:
     """The size of the next slice, `rows`; constant if `fixed` is given."""
 
-    def __init__(self, fixed: int | None = None) -> None:
-        self.rows = fixed or FIRST
-        self._adaptive = fixed is None
+    def __init__(self, fixed: int | None = None, tuning: EngineTuning = ENGINE) -> None:
+        self.rows = fixed or tuning.first_input
+        self._adaptive, self._tuning = fixed is None, tuning
         self._fixed = self._waste = 0.0
 
     def observe(self, rows: int, calls: int, passed: int) -> None:
@@ -43,13 +35,15 @@ class InputBatch:
         too new."""
         if not self._adaptive:
             return
-        fixed, waste = calls * CALL, passed * PASS / rows**2
-        old = FADE if self._fixed else 0.0
+        tuning = self._tuning
+        fixed, waste = calls * tuning.call, passed * tuning.pass_seconds / rows**2
+        old = tuning.input_fade if self._fixed else 0.0
         self._fixed = old * self._fixed + (1.0 - old) * fixed
         self._waste = old * self._waste + (1.0 - old) * waste
-        best = math.sqrt(self._fixed / self._waste) if self._waste else MOST
+        best = math.sqrt(self._fixed / self._waste) if self._waste else tuning.most_input
         size = min(rows, self.rows) if best < rows else self.rows
-        self.rows = int(min(max(best, size / STEP, LEAST), size * STEP, MOST))
+        step, least, most = tuning.input_step, tuning.least_input, tuning.most_input
+        self.rows = int(min(max(best, size / step, least), size * step, most))
 
     def saved(self) -> InputBatchSnapshot:
         """A snapshot for another process."""

@@ -20,10 +20,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.aggregates import Accumulator, State
 from eddyline.bound.group_ids import Ids, group_ids, representatives, widened
-
-_CHUNK_CELLS = 1 << 14
-_CHUNK_BYTES = 1 << 22
-"""The most cells, and the most bytes of cells repeated for every boundary at which they are live, in one chunk."""
+from eddyline.engine.tuning import ENGINE, EngineTuning
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,9 @@ def trimmed(cells: Panes) -> Panes:
     return replace(cells, keys=tuple(key.take(used) for key in cells.keys), groups=groups, group=group)
 
 
-def at_boundaries(cells: Panes, upto: int, accumulators: Sequence[Accumulator]) -> Iterator[Panes]:
+def at_boundaries(
+    cells: Panes, upto: int, accumulators: Sequence[Accumulator], tuning: EngineTuning = ENGINE
+) -> Iterator[Panes]:
     """The cells at each boundary up to `upto`: with first = last, one per group and boundary, in ascending order.
 
     Boundaries are processed in chunks. Within a chunk, each cell is repeated for every boundary at which it is live,
@@ -126,10 +125,10 @@ def at_boundaries(cells: Panes, upto: int, accumulators: Sequence[Accumulator]) 
         start = int(carried.first[0] if len(carried) else cells.first[done])
         if start > upto:
             return
-        ahead = done + _CHUNK_CELLS
+        ahead = done + tuning.chunk_cells
         stop = upto if ahead >= len(cells) else max(start, min(upto, int(cells.first[ahead]) - 1))
         live = joined([carried, cells.take(np.arange(done, np.searchsorted(cells.first, stop, "right")))])
-        stop = _affordable(live, start, stop)
+        stop = _affordable(live, start, stop, tuning.chunk_bytes)
         done = int(np.searchsorted(cells.first, stop, "right"))
         live = live.take(live.first <= stop)
         found = merged(_repeated(live, stop), accumulators)
@@ -139,9 +138,9 @@ def at_boundaries(cells: Panes, upto: int, accumulators: Sequence[Accumulator]) 
             carried = merged(carried, accumulators)
 
 
-def _affordable(cells: Panes, start: int, stop: int) -> int:
+def _affordable(cells: Panes, start: int, stop: int, size: int) -> int:
     """The last boundary in start..stop such that the cells, repeated up to it, fit into a chunk."""
-    most = _CHUNK_BYTES * len(cells) / cells.cell_bytes
+    most = size * len(cells) / cells.cell_bytes
     first = cells.first.astype(np.float64)
 
     def repeated(boundary: int) -> float:

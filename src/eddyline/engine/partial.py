@@ -21,10 +21,8 @@ from eddyline.bound.group_ids import plain_type
 from eddyline.bound.model import BoundQuery, GroupBy
 from eddyline.engine.panes import Panes, merged
 from eddyline.engine.panes_arrow import from_rows
+from eddyline.engine.tuning import ENGINE, EngineTuning
 from eddyline.errors import InternalError
-
-TEXT = 1 << 29
-"""About the most bytes of text in one batch of results."""
 
 
 def group_of(query: BoundQuery) -> GroupBy:
@@ -34,26 +32,30 @@ def group_of(query: BoundQuery) -> GroupBy:
     return query.group
 
 
-def combine(query: BoundQuery, batches: Sequence[pa.RecordBatch], errors: ErrorCount) -> list[pa.RecordBatch]:
+def combine(
+    query: BoundQuery, batches: Sequence[pa.RecordBatch], errors: ErrorCount, tuning: EngineTuning = ENGINE
+) -> list[pa.RecordBatch]:
     """Combine the partial results of all slots into result rows."""
     found = [batch for batch in batches if batch.num_rows]
     if not found:
         return []
     accumulators = tuple(accumulator(a) for a in group_of(query).aggregates)
     cells = merged(from_rows(pa.concat_batches(found)), accumulators)
-    results = finished(query, cells.take(np.argsort(cells.first, kind="stable")), accumulators, errors)
+    results = finished(
+        query, cells.take(np.argsort(cells.first, kind="stable")), accumulators, errors, tuning.result_text
+    )
     return [result for result in results if result.num_rows]
 
 
 def finished(
-    query: BoundQuery, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount
+    query: BoundQuery, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount, text: int
 ) -> list[pa.RecordBatch]:
-    """Apply HAVING and compute the outputs for cells that each are one group at one boundary; in parts if there is much
-    text."""
-    if len(cells) < 2 or cells.text_bytes <= TEXT:
+    """Apply HAVING and compute the outputs for cells that each are one group at one boundary; in parts if there are
+    more than about `text` bytes of text."""
+    if len(cells) < 2 or cells.text_bytes <= text:
         return [_finished(query, cells, accumulators, errors)]
     halves = np.array_split(np.arange(len(cells)), 2)
-    return [part for half in halves for part in finished(query, cells.take(half), accumulators, errors)]
+    return [part for half in halves for part in finished(query, cells.take(half), accumulators, errors, text)]
 
 
 def _finished(

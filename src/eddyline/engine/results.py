@@ -17,6 +17,7 @@ from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundQuery, GroupBy
 from eddyline.codec import Snapshot
 from eddyline.engine.group_by import Grouping, GroupingSnapshot
+from eddyline.engine.tuning import ENGINE, EngineTuning
 from eddyline.errors import InternalError
 from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import Packet
@@ -145,9 +146,10 @@ class GroupResults:
         rows_windows: Mapping[int, RowsWindow],
         errors: ErrorCount,
         partial: bool = False,
+        tuning: EngineTuning = ENGINE,
     ) -> None:
         self._query, self._slide, self._stems, self._rows_windows = query, group.slide, stems, rows_windows
-        self._grouping = Grouping(query, errors, partial)
+        self._grouping = Grouping(query, errors, partial, tuning)
         self._out: list[pa.RecordBatch] = []
         self._waiting: tuple[_WaitingTuples, ...] = ()
         self._committed: tuple[_WaitingTuples, ...] = ()
@@ -288,12 +290,17 @@ class _WaitingTuples:
 
 
 def results_of(
-    query: BoundQuery, stems: Sequence[SteM], rows_windows: Mapping[int, RowsWindow], errors: ErrorCount, partial: bool
+    query: BoundQuery,
+    stems: Sequence[SteM],
+    rows_windows: Mapping[int, RowsWindow],
+    errors: ErrorCount,
+    partial: bool,
+    tuning: EngineTuning = ENGINE,
 ) -> Results:
     """The results of a query. With `partial`, aggregates are emitted as cells, for `partial.combine`."""
     if query.group is None:
         return RowResults(query, errors)
-    return GroupResults(query, query.group, stems, rows_windows, errors, partial)
+    return GroupResults(query, query.group, stems, rows_windows, errors, partial, tuning)
 
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -60,8 +60,9 @@ class Slot:
         self.executor = Executor(query, tree or asked, settings, *parts, self._complete, tuning)
         self.plans = plans(self.executor.plan, settings, self._meter.clock, tuning.optimizer)
         self.input = Input(query, self.executor, self.errors)
-        self.results: Results = results_of(query, self.executor.stems, self.executor.rows_windows, self.errors, partial)
-        self._gatherer = Gatherer(self.executor.gather, self.results)
+        state = self.executor.stems, self.executor.rows_windows
+        self.results: Results = results_of(query, *state, self.errors, partial, tuning.engine)
+        self._gatherer = Gatherer(self.executor.gather, self.results, tuning.engine.result_rows)
         self.version = self.committed_errors = 0
         self.watermark: int | None = None
         """The query's watermark at the end of the last batch."""

@@ -18,6 +18,44 @@ from eddyline.state.tuning import StateTuning
 
 
 @dataclass(frozen=True)
+class EngineTuning:
+    """How many rows, tuples, cells and bytes a slot handles at a time."""
+
+    # Input (input_batch.py)
+    least_input: int = 64
+    """The fewest rows of a slice of the input."""
+    first_input: int = 8192
+    """The rows of the first slice."""
+    most_input: int = 262144
+    """The most rows of a slice."""
+    input_step: float = 4.0
+    """The size of slices changes by at most this factor at a time."""
+    input_fade: float = 0.6
+    """The weight of the old means beside a new slice."""
+    call: float = 6e-5
+    """Fixed cost of a build or a packet, in seconds."""
+    pass_seconds: float = 3e-9
+    """Seconds to pass over a row that is too new to match."""
+
+    # Results (gatherer.py, partial.py, group_by.py, panes.py)
+    result_rows: int = 65536
+    """The number of complete tuples that are gathered together."""
+    result_text: int = 1 << 29
+    """About the most bytes of text in one batch of results of a group-by."""
+    few_cells: int = 4096
+    """Parts of a group-by are not merged while they have at most this many cells."""
+    many_parts: int = 64
+    """But as soon as there are this many parts."""
+    chunk_cells: int = 1 << 14
+    """The most cells of a chunk that is emitted at a time."""
+    chunk_bytes: int = 1 << 22
+    """The most bytes of these cells, repeated for every boundary at which they are live."""
+
+
+ENGINE = EngineTuning()
+
+
+@dataclass(frozen=True)
 class Tuning:
     """How a slot works; it does not change the results."""
 
@@ -25,6 +63,7 @@ class Tuning:
     migration: MigrationTuning = MIGRATION
     routing: RoutingTuning = ROUTING
     state: StateTuning = STATE
+    engine: EngineTuning = ENGINE
 
 
 DEFAULT = Tuning()

@@ -115,7 +115,7 @@ class Home:
         plans: MakePlanSource = plan_source,
         tuning: Tuning = DEFAULT,
     ) -> None:
-        self._plans, self._tuning = plans, tuning
+        self._plans, self.tuning = plans, tuning
         self.query, self.settings, self.slots, self.checkpoint, self.stage = query, settings, slots, checkpoint, stage
         self.plan = Plan(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
@@ -126,7 +126,7 @@ class Home:
         )
 
     def _make(self) -> Slot:
-        return Slot(self.query, self.settings, partial=self.partial, plans=self._plans, tuning=self._tuning)
+        return Slot(self.query, self.settings, partial=self.partial, plans=self._plans, tuning=self.tuning)
 
     def _attach(self, folder: str, number: int) -> Slot:
         identity = f"slot {number} of {self.slots}, {self.settings.groups} groups"
@@ -137,7 +137,7 @@ class Home:
             partial=self.partial,
             identity=identity,
             plans=self._plans,
-            tuning=self._tuning,
+            tuning=self.tuning,
         )
 
     @property

@@ -166,7 +166,7 @@ def put_together(home: Home, decision: BatchDecision, name: str, partial: Sequen
     """Combine the partial results of all slots for some groups into results."""
     errors = ErrorCount()
     reach("together: before cells are combined")
-    results = [batch for batch in combine(home.query, partial, errors) if batch.num_rows] if partial else []
+    results = combine(home.query, partial, errors, home.tuning.engine)
     files = home.stage(RESULTS, f"{decision.batch:08}-{name}-results", results) if results else []
     counts = Counts({}, sum(batch.num_rows for batch in results), errors.count, errors.first)
     reach("together: results are staged")

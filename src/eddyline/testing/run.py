@@ -45,14 +45,12 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     settings: dict[str, Any] = dict(case.settings)
     durable, query = settings.pop("durable", None), query or bound(case)
     plans = random_plans(settings.pop("migrate", None))
-    with eager(settings.pop("eager", None)) as tuning:
-        if durable is None:
-            return _run(case, query, Settings(**settings), plans, tuning)
-        with tempfile.TemporaryDirectory(prefix="eddyline-") as folder:
-            crashes = Random(durable).choice(CRASHES)
-            return Simulation(
-                case, query, Settings(**settings), folder, durable, crashes, plans=plans, tuning=tuning
-            ).run()
+    tuning = eager(settings.pop("eager", None))
+    if durable is None:
+        return _run(case, query, Settings(**settings), plans, tuning)
+    with tempfile.TemporaryDirectory(prefix="eddyline-") as folder:
+        crashes = Random(durable).choice(CRASHES)
+        return Simulation(case, query, Settings(**settings), folder, durable, crashes, plans=plans, tuning=tuning).run()
 
 
 def _run(case: Case, query: BoundQuery, settings: Settings, plans: MakePlanSource, tuning: Tuning) -> CaseOutcome:

@@ -7,7 +7,7 @@ The rows of a case become parquet files, one for each stream and batch, and Spar
 reads. The cut into batches decides which rows are late, so no row may be late: where a case has late rows, its streams
 get a lateness as long as the streams. Then the results and the counts depend on the rows alone. Nothing is wound back
 here. Left out are results of a type that parquet cannot hold (INTERVAL), timestamps in seconds (files have
-milliseconds) and `eager`, which changes constants of one process only.
+milliseconds) and `eager`, a tuning, which tasks of Spark do not get.
 """
 
 from __future__ import annotations
