@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from eddyline.engine.input_batch import InputBatch
-from eddyline.engine.tuning import ENGINE
+from eddyline.engine.tuning import DEFAULT, ENGINE
 from eddyline.settings import Settings
 from tests.support.jobs import Job, Row
 
 LEAST, FIRST, MOST, STEP = ENGINE.least_input, ENGINE.first_input, ENGINE.most_input, ENGINE.input_step
-CALL, PASS = ENGINE.call, ENGINE.pass_seconds
+CALL, PASS = DEFAULT.routing.call, ENGINE.pass_seconds
 
 
 def rows_of(n: int, keys: int = 1) -> list[Row]:
@@ -22,7 +22,7 @@ def rows_of(n: int, keys: int = 1) -> list[Row]:
 def test_a_fixed_size_stays() -> None:
     made = InputBatch(100)
     for calls, passed in ((1, 10**9), (10**6, 0)):
-        made.observe(100, calls, passed)
+        made.observe(100, calls * CALL, passed)
         assert made.rows == 100
 
 
@@ -32,7 +32,7 @@ def test_goes_to_the_size_at_which_both_costs_are_equal(wanted: int) -> None:
     made, calls = InputBatch(), 10
     assert made.rows == FIRST
     for _ in range(12):
-        made.observe(made.rows, calls, int(calls * CALL / PASS * (made.rows / wanted) ** 2))
+        made.observe(made.rows, calls * CALL, int(calls * CALL / PASS * (made.rows / wanted) ** 2))
     assert made.rows == pytest.approx(wanted, rel=0.05)
 
 
@@ -40,14 +40,14 @@ def test_follows_when_the_waste_changes() -> None:
     made, calls = InputBatch(), 10
     for wanted in (500, 20_000, 1000):
         for _ in range(20):
-            made.observe(made.rows, calls, int(calls * CALL / PASS * (made.rows / wanted) ** 2))
+            made.observe(made.rows, calls * CALL, int(calls * CALL / PASS * (made.rows / wanted) ** 2))
         assert made.rows == pytest.approx(wanted, rel=0.1)
 
 
 def test_changes_by_no_more_than_a_step_at_a_time_and_stays_within_limits() -> None:
     rng, made, last = np.random.default_rng(1), InputBatch(), FIRST
     for _ in range(300):
-        made.observe(made.rows, int(rng.integers(1, 100)), int(rng.choice([0, 10**4, 10**7, 10**11])))
+        made.observe(made.rows, int(rng.integers(1, 100)) * CALL, int(rng.choice([0, 10**4, 10**7, 10**11])))
         assert max(LEAST, int(last / STEP)) <= made.rows <= min(MOST, int(last * STEP))
         last = made.rows
 
@@ -55,7 +55,7 @@ def test_changes_by_no_more_than_a_step_at_a_time_and_stays_within_limits() -> N
 def test_a_slice_that_wastes_nothing_grows_to_the_most() -> None:
     made, sizes = InputBatch(), [FIRST]
     for _ in range(5):
-        made.observe(made.rows, 3, 0)
+        made.observe(made.rows, 3 * CALL, 0)
         sizes.append(made.rows)
     assert sizes == sorted(sizes) and sizes[-1] == MOST and sizes[1] > FIRST
 
@@ -64,11 +64,11 @@ def test_one_odd_slice_changes_less_than_many() -> None:
     odd, many = InputBatch(), InputBatch()
     for made in (odd, many):
         for _ in range(10):
-            made.observe(made.rows, 10, int(10 * CALL / PASS * (made.rows / 4000) ** 2))
-    odd.observe(odd.rows, 10, int(10 * CALL / PASS * (odd.rows / 1000) ** 2))
+            made.observe(made.rows, 10 * CALL, int(10 * CALL / PASS * (made.rows / 4000) ** 2))
+    odd.observe(odd.rows, 10 * CALL, int(10 * CALL / PASS * (odd.rows / 1000) ** 2))
     for _ in range(10):
-        odd.observe(odd.rows, 10, int(10 * CALL / PASS * (odd.rows / 4000) ** 2))
-        many.observe(many.rows, 10, int(10 * CALL / PASS * (many.rows / 1000) ** 2))
+        odd.observe(odd.rows, 10 * CALL, int(10 * CALL / PASS * (odd.rows / 4000) ** 2))
+        many.observe(many.rows, 10 * CALL, int(10 * CALL / PASS * (many.rows / 1000) ** 2))
     assert odd.rows == pytest.approx(4000, rel=0.1) and many.rows == pytest.approx(1000, rel=0.1)
 
 
@@ -77,12 +77,12 @@ def slices(job: Job) -> list[list[int]]:
     seen: list[list[int]] = []
     observe, stems, last = job.engine.slot.executor.input_batch.observe, job.engine.slot.executor.stems, [0] * 9
 
-    def noted(rows: int, calls: int, passed: int) -> None:
+    def noted(rows: int, fixed: float, passed: int) -> None:
         now = [stem.built for stem in stems]
         seen.append([b - a for a, b in zip(last, now, strict=False)])
         assert sum(seen[-1]) == rows
         last[: len(now)] = now
-        observe(rows, calls, passed)
+        observe(rows, fixed, passed)
 
     job.engine.slot.executor.input_batch.observe = noted
     return seen

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -401,3 +402,13 @@ def test_selections_are_measured_and_explained() -> None:
     assert "  selection planner_quarter(a.v): 0.2" in engine.explain()
     _, (_, by_key) = engine.slot.plans.optimizer.selectivities(held(engine.slot.executor.stems[:3]))
     assert 0.5 / KEYS < by_key < 2.0 / KEYS, "the selection of (a b) is no selectivity of b.k = c.k"
+
+
+def test_the_measured_cost_of_a_call_goes_to_the_eddy() -> None:
+    """Before the first look it is the cost of the tuning."""
+    tuning = Tuning(optimizer=OptimizerTuning(costs=replace(DEFAULTS, call=7e-5)))
+    engine, costs = BatchEngine(query(), Settings(), ManualClock(), tuning=tuning), []
+    for batch in batches():
+        engine.batch(batch)
+        costs.append(engine.slot.executor.eddy.work.call)
+    assert costs[0] == tuning.routing.call and costs[-1] == 7e-5

@@ -95,7 +95,7 @@ def test_follows_a_selectivity_that_changed() -> None:
 def test_one_call_that_was_interrupted_is_not_believed() -> None:
     made = recent(10_000, 5_000)
     made.add(100, 50, 1.0, 0)
-    assert made.seconds <= 10_000 * COST + DEFAULT.interrupted * 100 * COST + DEFAULT.fixed
+    assert made.seconds <= 10_000 * COST + DEFAULT.interrupted * 100 * COST + DEFAULT.call
     assert made.seconds / made.tuples < 1.1 * COST
 
 
@@ -312,8 +312,8 @@ def test_nothing_is_free() -> None:
 
 def test_work_adds_up_and_keeps_the_least_call() -> None:
     work = Work()
-    assert work.fixed == DEFAULT.fixed
-    for seconds in (1.0, 0.25 * DEFAULT.fixed, 0.5 * DEFAULT.fixed):
+    assert work.fixed == DEFAULT.call
+    for seconds in (1.0, 0.25 * DEFAULT.call, 0.5 * DEFAULT.call):
         work.add(seconds)
-    assert (work.calls, work.fixed) == (3, 0.25 * DEFAULT.fixed)
+    assert (work.calls, work.fixed) == (3, 0.25 * DEFAULT.call)
     assert work.seconds == pytest.approx(1.0, rel=1e-3)

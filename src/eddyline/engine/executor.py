@@ -105,7 +105,7 @@ class Executor:
                 built += rows
                 (eddy.flush if self._in_order else eddy.run)()
             calls = work.calls - calls + len(stems)
-            self.input_batch.observe(built, calls, int(work.passed[0]) - passed)
+            self.input_batch.observe(built, calls * work.call, int(work.passed[0]) - passed)
             self._move_some(eddy.clock() - begin, built)
         eddy.flush()
         while self._track_has_more():

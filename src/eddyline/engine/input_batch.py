@@ -30,13 +30,13 @@ class InputBatch:
         self._adaptive, self._tuning = fixed is None, tuning
         self._fixed = self._waste = 0.0
 
-    def observe(self, rows: int, calls: int, passed: int) -> None:
-        """Take into account that a slice of `rows` rows took `calls` calls, which passed over `passed` rows that were
-        too new."""
+    def observe(self, rows: int, fixed: float, passed: int) -> None:
+        """Take into account that the calls of a slice of `rows` rows had a fixed cost of `fixed` seconds in all, and
+        passed over `passed` rows that were too new."""
         if not self._adaptive:
             return
         tuning = self._tuning
-        fixed, waste = calls * tuning.call, passed * tuning.pass_seconds / rows**2
+        waste = passed * tuning.pass_seconds / rows**2
         old = tuning.input_fade if self._fixed else 0.0
         self._fixed = old * self._fixed + (1.0 - old) * fixed
         self._waste = old * self._waste + (1.0 - old) * waste

@@ -62,6 +62,8 @@ class Planner:
         plan, eddy, optimizer = running.plan, running.eddy, self.optimizer
         proposal = optimizer.propose(plan, self._held(running)) if optimizer.due(plan) else None
         eddy.follow(optimizer.orderings)
+        if optimizer.call is not None:
+            eddy.work.call = optimizer.call
         if proposal is not None:
             eddy.decisions.add(self._decision(proposal, plan, eddy.work.moment))
         return proposal

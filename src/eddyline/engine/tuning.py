@@ -32,8 +32,6 @@ class EngineTuning:
     """The size of slices changes by at most this factor at a time."""
     input_fade: float = 0.6
     """The weight of the old means beside a new slice."""
-    call: float = 6e-5
-    """Fixed cost of a build or a packet, in seconds."""
     pass_seconds: float = 3e-9
     """Seconds to pass over a row that is too new to match."""
 

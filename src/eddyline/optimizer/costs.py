@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
+from eddyline.routing.tuning import DEFAULT as ROUTING
+
 
 @dataclass(frozen=True)
 class StepCosts:
@@ -36,6 +38,9 @@ class StepCosts:
     """Bytes that a row takes in a hash or sorted index."""
     component_bytes: float = 8.0
     """Bytes of a row number, a time, or a key copied into an intermediate SteM."""
+    call: float = ROUTING.call
+    """The fixed cost of a build or of a packet's step. It is no part of prices: it tells an eddy how large packets
+    should be, and a slot how large slices of the input should be."""
     group_tuple: float = 85e-9
     """Put a tuple into its group, at the end of the plan or before a join (`+`)."""
     group_packet: float = 450e-6

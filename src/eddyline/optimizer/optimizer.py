@@ -23,6 +23,7 @@ from eddyline.bound.model import WindowKind
 from eddyline.codec import Snapshot
 from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.calibrate import calibrate
+from eddyline.optimizer.calibrate_call import calibrate_call
 from eddyline.optimizer.calibrate_groups import calibrate_groups
 from eddyline.optimizer.conditions import Condition, conditions, edges, sources_span
 from eddyline.optimizer.cost_model import CostModel
@@ -125,6 +126,8 @@ class Optimizer:
         """The target of a change in several steps, while steps are left."""
         self._factor, self._taken = 1.0, 0.0
         self.last: Outcome | None = None
+        self.call: float | None = None
+        """The fixed cost of a call on this machine (`StepCosts.call`); None before the first look."""
         self.orderings: Orderings = {}
         """The best orderings for the current plan; empty before the first look."""
         self._coming: Orderings = {}
@@ -252,7 +255,8 @@ class Optimizer:
     def _pricing(self, workload: Workload, plan: Plan) -> Pricing:
         """Prices from the calibrated costs, corrected by the CPU that the current plan took. If all plans are compared,
         the orders of operators are exact, too."""
-        priced = Pricing(CostModel(workload, self._calibrated())).tree(plan.tree)
+        costs = self._calibrated()
+        priced, self.call = Pricing(CostModel(workload, costs)).tree(plan.tree), costs.call
         self._factor = self.timing.factor(priced.cost.cpu - priced.selecting, self._factor)
         model, algorithm = CostModel(workload, self._costs()), self._settings.optimizer
         is_exact = algorithm == "exhaustive" or (algorithm == "auto" and model.size <= self._tuning.exhaustive_sources)
@@ -263,7 +267,7 @@ class Optimizer:
         if self._tuning.costs is not None:
             return self._tuning.costs
         if not _calibrated:
-            _calibrated.append(calibrate(self._clock))
+            _calibrated.append(replace(calibrate(self._clock), call=calibrate_call(self._clock)))
         if self._groups and len(_calibrated) < 2:
             _calibrated.append(replace(_calibrated[0], **calibrate_groups(self._clock)))
         return _calibrated[-1]

@@ -48,7 +48,7 @@ class Recent:
         """Add one call."""
         if self.tuples > 0.0:
             tuning, believed = self._tuning, self.seconds / self.tuples * tuples
-            seconds = min(seconds, tuning.interrupted * believed + tuning.fixed)
+            seconds = min(seconds, tuning.interrupted * believed + tuning.call)
             keep = 0.5 ** (tuples / tuning.half_tuples + (moment - self.moment) / tuning.half_rows)
             self.tuples *= keep
             self.produced *= keep
@@ -259,8 +259,11 @@ class Work:
         self.levels: dict[tuple[int, int], Level] = {}
         """The module used last, for each source and the other source that it is probed with, and for each selection
         (whose numbers follow those of the sources) and -1."""
-        self.fixed = tuning.fixed
-        """The fixed cost of a call: the shortest time that any call took."""
+        self.call = tuning.call
+        """The fixed cost of a call: of a build, or of a packet's step with its way through the queues. The one of the
+        tuning, until it is measured."""
+        self.fixed = tuning.call
+        """The fixed part of the time of a step alone: the shortest time that any step took, at most `call`."""
 
     def end_slice(self) -> None:
         """Record the end of a slice of the input, if there was one."""

@@ -7,11 +7,17 @@ the fuzzer would hardly use any of them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eddyline.engine.tuning import DEFAULT, EngineTuning, Tuning
 from eddyline.migration.tuning import MigrationTuning
+from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.routing.tuning import RoutingTuning
 from eddyline.state.tuning import StateTuning
+
+_CALL = 1e-9
+"""Calls cost next to nothing, so packets need not be large."""
 
 
 def eager(size: int | None) -> Tuning:
@@ -24,6 +30,7 @@ def eager(size: int | None) -> Tuning:
     if size is None:
         return DEFAULT
     optimizer = OptimizerTuning(
+        costs=replace(DEFAULTS, call=_CALL),
         first_windows=0.0,
         first_rows=1,
         interval_rows=8 * size,
@@ -48,7 +55,7 @@ def eager(size: int | None) -> Tuning:
         margin=0.0,
         calm_margin=0.0,
         few_samples=1,
-        call=0.0,
+        call=_CALL,
         smallest_packet=max(1, size // 2),
         evidence=1e-9,
         grace=1e9,
@@ -58,7 +65,7 @@ def eager(size: int | None) -> Tuning:
         least_input=1,
         first_input=4 * size,
         most_input=8 * size,
-        pass_seconds=1e-5,
+        pass_seconds=_CALL / 6,
         result_rows=size,
         result_text=4 * size,
     )

@@ -186,7 +186,7 @@ class Auto(Policy):
         late, cost = self.late(entry), TINY
         for number, traffic in enumerate(entry.steps):
             cost += traffic.module.cost * (entry.chosen.module.selectivity if number in late and entry.chosen else 1.0)
-        worth = max(some, int(len(entry.steps) * tuning.call / cost))
+        worth = max(some, int(len(entry.steps) * work.call / cost))
         samples = min(size, tuning.many_samples, worth, int(left / cost))
         if samples < min(size, few):
             return 0
@@ -214,7 +214,7 @@ class Auto(Policy):
             if rows[column] and (is_selection or not module.tuples):  # caches make samples of probes seem expensive
                 alike = seconds[(fork.is_selection == is_selection) & (rows > 0)]
                 units = rows[column] + (0 if is_selection else made.sum())
-                cost = (seconds[column] - min(tuning.alike * alike.min(), 2.0 * tuning.call)) / units
+                cost = (seconds[column] - min(tuning.alike * alike.min(), 2.0 * self._work.call)) / units
                 if module.hint(int(rows[column]), float(cost), moment) and is_selection:
                     self.surprised(entry)
             if not module.tuples:  # no packet has told anything about it yet
@@ -241,7 +241,7 @@ class Auto(Policy):
             return None
         tuning = self._tuning
         share = tuning.calm_call_share if note.fork.calm(self._work.moment) else tuning.call_share
-        return max(tuning.smallest_packet, int(tuning.call / (share * (entry.chosen.module.cost + 1e-9))))
+        return max(tuning.smallest_packet, int(self._work.call / (share * (entry.chosen.module.cost + 1e-9))))
 
     # Handing over
 
