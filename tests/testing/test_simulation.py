@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def drops_segments_too_early(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_what_was_merged(patch: pytest.MonkeyPatch) -> None:
     original: Callable[..., Any] = turn._log
-    patch.setattr(coordinator, "MERGED", 2)
+    patch.setattr(coordinator, "to_merge", partial(coordinator.to_merge, least=2))
     patch.setattr(turn, "_log", lambda home, number, name, logged, merged, least: original(
         home, number, name, logged, (), least))  # fmt: skip
 

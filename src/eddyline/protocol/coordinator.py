@@ -176,11 +176,11 @@ def least_counted(told: Iterable[Mapping[int, int | None]]) -> dict[int, int | N
     return found
 
 
-def to_merge(files: Sequence[LogFile], slot: int, slots: int) -> tuple[str, ...]:
-    """The segments that a slot should merge into one: at least MERGED, of similar size. If the job has fewer slots than
+def to_merge(files: Sequence[LogFile], slot: int, slots: int, least: int = MERGED) -> tuple[str, ...]:
+    """The segments that a slot should merge into one: at least `least` of similar size. If the job has fewer slots than
     before, the segments of the missing slots are shared out to the others."""
     sizes: dict[int, list[str]] = {}
     for file in files:
         if file.slot % slots == slot:
             sizes.setdefault((max(file.rows, 1)).bit_length() // 3, []).append(file.name)
-    return tuple(next((names for names in sizes.values() if len(names) >= MERGED), ()))
+    return tuple(next((names for names in sizes.values() if len(names) >= least), ()))

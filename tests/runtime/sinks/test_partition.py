@@ -15,8 +15,9 @@ import pytest
 from eddyline.errors import ScriptError, SettingError
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
-from eddyline.runtime.sinks import parts
+from eddyline.runtime.sinks.files import FileOptions
 from eddyline.runtime.sinks.partition import Partition
+from eddyline.runtime.sinks.parts import PartWriter
 from eddyline.settings import from_mapping
 from tests.conftest import Ran
 
@@ -53,9 +54,8 @@ def _expected(rows: pa.Table) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
 @pytest.mark.parametrize("durable", [False, True])
 def test_other_readers_find_the_rows(
-    rows: pa.Table, run_script: Callable[..., Ran], format_: str, durable: bool, monkeypatch: pytest.MonkeyPatch
+    rows: pa.Table, run_script: Callable[..., Ran], format_: str, durable: bool
 ) -> None:
-    monkeypatch.setattr(parts, "_MOST_OPEN", 2)
     text = SCRIPT.format(format_)
     _checkpointed(text) if durable else run_script(text)
     types = "hive_types={'country': VARCHAR, 'n': INTEGER}"
@@ -71,6 +71,19 @@ def test_other_readers_find_the_rows(
     if format_ == "parquet":
         assert {tuple(pq.read_schema(file).names) for file in files} == {("k",)}
         assert max(pq.read_metadata(file).num_rows for file in files) == 2
+
+
+@pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
+def test_few_files_are_open_at_a_time(rows: pa.Table, in_tmp: Path, format_: str) -> None:
+    """The file that was begun first is completed when there are more folders; its folder gets another file later."""
+    options = FileOptions(Path("out"), format_, "error", 1000, partition_by=("country", "n"))
+    writer, whole = PartWriter(Path("out"), "part", options, rows.schema, most_open=2), rows.num_rows
+    done = [file for at in range(0, whole, 8) for file in writer.write(rows.slice(at, 8))]
+    assert len(done) > 10 and len(writer._open) == 2
+    done += writer.close()
+    assert len(set(done)) == len(done) == len([file for file in Path("out").rglob("*") if file.is_file()])
+    read = f"read_{format_}('out/**/*.{format_}', hive_partitioning=true)"
+    assert sorted(duckdb.sql(f"SELECT k FROM {read}").fetchall()) == [(k,) for k in range(whole)]
 
 
 def test_modes_mean_the_folders_too(rows: pa.Table, run_script: Callable[..., Ran]) -> None:

@@ -29,7 +29,6 @@ from eddyline.runtime.formats import open_source
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
-from eddyline.runtime.sources import redis_stream
 from eddyline.runtime.sources.redis_connection import Connection, Server
 from eddyline.runtime.sources.redis_stream import BEGINNING, KeyOffsets, RedisStream
 from eddyline.runtime.sources.resp import Reply, scan
@@ -189,12 +188,11 @@ def test_another_kind_of_server(said: bytes) -> None:
     join()
 
 
-def test_a_killed_connection_loses_no_row(client: Any, open_: Callable[..., RedisStream], monkeypatch: Any) -> None:
-    monkeypatch.setattr(redis_stream, "_PAGE", 2)
+def test_a_killed_connection_loses_no_row(client: Any, open_: Callable[..., RedisStream]) -> None:
     add(client, "a", *range(1, 10))
     pauses: list[float] = []
     found = []
-    for chunk in open_(sleep=pauses.append).read(WANTED):
+    for chunk in open_(sleep=pauses.append, page=2).read(WANTED):
         found += chunk.rows.column("k").to_pylist()
         client.client_kill_filter(_type="normal", skipme=True)
     assert found == list(range(1, 10))
@@ -268,26 +266,25 @@ def test_batches_are_the_entries_in_the_order_of_ids(
             client.xadd(key, {"v": f"{key}{id_}"}, id="{}-{}".format(*id_))
     order = sorted((id_, key) for key, of_key in zip(keys, ids, strict=True) for id_ in of_key)
     merged = [f"{key}{id_}" for id_, key in order]
-    source = RedisStream(declared(server.port, f"keys '{','.join(keys)}'"), follow)
+    declaration = declared(server.port, f"keys '{','.join(keys)}'")
+    source = RedisStream(declaration, follow, page=page)
     wanted = Wanted(("v",), ("v",))
     found: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redis_stream, "_PAGE", page)
-        for start, end in batches(source, limit):
-            if start == end:
-                assert follow
-                break
-            rows = values(source.read_between(start, end, wanted))
-            if start:
-                last = order[: len(found) + limit][-1][0]
-                assert len(found) + len(rows) == sum(id_ <= last for id_, _ in order), "only equal ids may be more"
-            again = RedisStream(declared(server.port, f"keys '{','.join(keys)}'"), follow)
-            assert values(again.read_between(start, end, wanted)) == rows
-            pieces = [values(again.read_piece(piece, wanted)) for piece in again.between(start, end)]
-            assert sorted(itertools.chain(*pieces)) == sorted(rows)
-            found += rows
-        if not follow:
-            assert values(source.read(wanted)) == merged
+    for start, end in batches(source, limit):
+        if start == end:
+            assert follow
+            break
+        rows = values(source.read_between(start, end, wanted))
+        if start:
+            last = order[: len(found) + limit][-1][0]
+            assert len(found) + len(rows) == sum(id_ <= last for id_, _ in order), "only equal ids may be more"
+        again = RedisStream(declaration, follow, page=page)
+        assert values(again.read_between(start, end, wanted)) == rows
+        pieces = [values(again.read_piece(piece, wanted)) for piece in again.between(start, end)]
+        assert sorted(itertools.chain(*pieces)) == sorted(rows)
+        found += rows
+    if not follow:
+        assert values(source.read(wanted)) == merged
     source.close()
     assert found == merged
 

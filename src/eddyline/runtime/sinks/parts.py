@@ -33,8 +33,10 @@ _MOST_OPEN = 32
 class PartWriter:
     """Writes files into `folder` and the folders of its partition, under names that begin with `name`."""
 
-    def __init__(self, folder: Path, name: str, options: FileOptions, schema: pa.Schema) -> None:
-        self._folder, self._name, self._options = folder, name, options
+    def __init__(
+        self, folder: Path, name: str, options: FileOptions, schema: pa.Schema, most_open: int = _MOST_OPEN
+    ) -> None:
+        self._folder, self._name, self._options, self._most_open = folder, name, options, most_open
         self._partition = Partition(options.partition_by, schema)
         self._open: dict[str, _Open] = {}
         self._number = 0
@@ -53,7 +55,7 @@ class PartWriter:
                     file.rows += part.num_rows
                     if file.rows >= self._options.rows_per_file:
                         done.append(self._complete(folder))
-                if len(self._open) > _MOST_OPEN:
+                if len(self._open) > self._most_open:
                     done.append(self._complete(next(iter(self._open))))
         return done
 

@@ -74,7 +74,11 @@ class RedisStream:
     may_block = True
 
     def __init__(
-        self, declaration: Declaration, follow: bool = False, sleep: Callable[[float], None] = time.sleep
+        self,
+        declaration: Declaration,
+        follow: bool = False,
+        sleep: Callable[[float], None] = time.sleep,
+        page: int = _PAGE,
     ) -> None:
         kind, name = declaration.kind, declaration.name
         if declaration.columns is None:
@@ -92,7 +96,7 @@ class RedisStream:
         self._new_only = options.choice("start", ("0", "$")) == "$"
         server = Server(_url(options), _password(options.text("password_env")), options.flag("cluster", False))
         options.done()
-        self._follow, self._sleep = follow, sleep
+        self._follow, self._sleep, self._page = follow, sleep, page
         self._connection = Connection(server, sleep)
         self._targets: dict[str, str] = {}
 
@@ -154,7 +158,7 @@ class RedisStream:
         at = BEGINNING
         try:
             while not self.ended(at):
-                end = self.plan(at, _PAGE)
+                end = self.plan(at, self._page)
                 if end == at:
                     self._sleep(_POLL)
                 yield from self.read_between(at, end, wanted)
@@ -206,7 +210,7 @@ class RedisStream:
     def _range(self, key: str, after: str, upto: str, most: int) -> Iterator[Page]:
         """The entries after an id, `most` of them, a page at a time."""
         while most > 0:
-            asked = min(most, _PAGE)
+            asked = min(most, self._page)
             page = Page(self._connection.ask(key, "XRANGE", key, f"({after}", upto, "COUNT", str(asked)))
             if len(page.ids):
                 yield page
