@@ -17,7 +17,7 @@ from eddyline.state.tuning import DEFAULT as STATE
 from eddyline.state.tuning import StateTuning
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class EngineTuning:
     """How many rows, tuples, cells and bytes a slot handles at a time."""
 
@@ -53,7 +53,7 @@ class EngineTuning:
 ENGINE = EngineTuning()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tuning:
     """How a slot works; it does not change the results."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from eddyline.optimizer.costs import StepCosts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class OptimizerTuning:
     """How soon, how hard and how boldly a slot looks for another plan."""
 

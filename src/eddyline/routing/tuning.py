@@ -1,6 +1,7 @@
 """The numbers that an eddy can be tuned by. None of them changes a result.
 
-An eddy gets them when it is made, and passes them to its parts.
+An eddy gets them when it is made, and passes them to its parts. Some are read several times for each packet, which
+takes longer without slots.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RoutingTuning:
     """How large packets are, how long evidence counts, and how soon and how boldly routes are changed."""
 
