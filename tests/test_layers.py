@@ -28,6 +28,7 @@ LAYERS = (
     ("engine",),
     ("optimizer",),
     ("migration",),
+    ("spill",),
     ("routing",),
     ("plan",),
     ("state",),

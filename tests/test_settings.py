@@ -121,7 +121,7 @@ def test_everything_not_built_is_refused_but_what_is_true_anyway() -> None:
     for key in NOT_BUILT:
         with pytest.raises(SettingError, match=f"setting {key} .* is not built yet; the only value is off"):
             parse([f"{key}=something"])
-    true = "idle_timeout=none metrics_port=none trigger=none cpu=none at_end=auto spill=off balance=off"
+    true = "idle_timeout=none metrics_port=none trigger=none cpu=none at_end=auto spill=auto balance=off"
     assert parse(true.split()) == Settings()
     assert from_mapping({"seed": 0, "cpu": None}) == Settings()
 

@@ -181,7 +181,14 @@ class Settings:
     execution: str = _setting(
         "unsynchronized", _choice("unsynchronized", "semi", "total"), "how far queues may run apart"
     )
-    memory: int | None = _setting(None, _size("none"), "the most memory that state may take; above it the job stops")
+    memory: int | None = _setting(
+        None, _size("none"), "the most memory that the state of a slot may take; see spill for what happens above it"
+    )
+    spill: str = _setting(
+        "auto",
+        _choice("auto", "off"),
+        "what happens where state would take more than memory: auto keeps groups of rows on disk, off stops the job",
+    )
     cpu: float | None = _setting(
         None,
         _decimal("a fraction of a core", "none or a fraction of a core such as 0.5", none="none"),
@@ -231,6 +238,11 @@ class Settings:
     check: bool = False
     """Makes the eddy check every routing constraint at every step. For tests; not a setting that users have."""
 
+    @property
+    def may_spill(self) -> bool:
+        """Whether groups of rows can leave memory."""
+        return self.memory is not None and self.spill != "off"
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -247,7 +259,7 @@ TABLE = tuple(
     for f in fields(Settings)
     if f.metadata
 )
-NOT_BUILT = {"spill": "off", "balance": "off"}
+NOT_BUILT = {"balance": "off"}
 """Settings that the interface names and whose mechanism does not exist yet, with the value that is true without it."""
 _BY_KEY = {setting.key: setting for setting in TABLE}
 _KEYS = (*_BY_KEY, *NOT_BUILT)

@@ -95,8 +95,9 @@ def test_a_checkpoint_of_something_else(changed: dict[str, object], sentence: st
 
 
 def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FORMAT", 6)
-    with pytest.raises(SettingError, match="has format 5, and this version has format 6; finish the job"):
+    monkeypatch.setattr(module, "FORMAT", 7)
+    monkeypatch.setattr(module, "READABLE", (7,))
+    with pytest.raises(SettingError, match="has format 6, and this version has format 7; finish the job"):
         checkpoint.open(ABOUT)
 
 

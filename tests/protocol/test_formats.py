@@ -19,7 +19,7 @@ from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.testing.simulation import MemorySink
 from tests.support.durable_world import Row, World
 
-RECORDED = {5: "1f963563f33c7408"}
+RECORDED = {6: "dd6d05a9cd99c48d"}
 """The schema of all types in a checkpoint, by the format of the checkpoint."""
 
 WRITTEN = Path(__file__).parent / "format-5.zip"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,9 @@ def restored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     original = module.restore
 
-    def restore(home: module.Home, slot: module.Slot, number: int, version: int) -> None:
+    def restore(home: module.Home, slot: module.Slot, number: int, version: int, *moved: Any) -> None:
         found.append(version)
-        original(home, slot, number, version)
+        original(home, slot, number, version, *moved)
 
     monkeypatch.setattr(module, "restore", restore)
     return found

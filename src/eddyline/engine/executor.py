@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery, WindowKind
+from eddyline.codec import Snapshot
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.plan_course import PlanCourse, Toward
@@ -27,6 +28,7 @@ from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.faults import reach
 from eddyline.migration.migration import Migration
 from eddyline.plan.bounds import FOREVER
+from eddyline.plan.partition import Axis
 from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.routing.eddy import Eddy
@@ -37,6 +39,14 @@ from eddyline.state.arena import Arena
 from eddyline.state.stem import SteM
 
 Ints = NDArray[np.int64]
+
+
+class Epoch(Snapshot, frozen=True):
+    """Where the rows of an epoch begin."""
+
+    number: int
+    first: tuple[int, ...]
+    """By source the first row."""
 
 
 class Executor:
@@ -53,13 +63,19 @@ class Executor:
         errors: ErrorCount,
         complete: Callable[[Packet], None],
         tuning: Tuning = DEFAULT,
+        spill_axis: Axis | None = None,
     ) -> None:
-        """`complete` takes complete tuples."""
+        """`complete` takes the tuples that are whole. Along `spill_axis` groups of rows can leave memory."""
+        self.spill_axis = spill_axis
         self._tuning = tuning
         self._query, self._arena, self._settings, self._meter = query, arena, settings, meter
         self.plan = plan_of(query, tree)
-        self.stems = [SteM(arena, layout) for layout in self.plan.layouts]
-        """The SteMs of the sources, then the intermediate ones."""
+        self.stems = [SteM(arena, layout, self.leaves(n)) for n, layout in enumerate(self.plan.layouts)]
+        """Those of the sources, then the intermediate ones."""
+        self.epochs: tuple[Epoch, ...] = ()
+        """Which rows came in which epoch, as far back as somebody may ask (protocol/ledger.py)."""
+        self.moved = [0] * len(query.sources)
+        """By source, how many rows got a new number because others left."""
         windows = [s.window for s in query.sources]
         self.rows_windows = {i: RowsWindow(arena, w.size) for i, w in enumerate(windows) if w.kind is WindowKind.ROWS}
         """The counters of the sources with a ROWS window."""
@@ -82,14 +98,25 @@ class Executor:
     @property
     def built(self) -> list[int]:
         """Rows built so far, by source."""
-        return [stem.built for stem in self.source_stems]
+        return [stem.built - moved for stem, moved in zip(self.source_stems, self.moved, strict=True)]
+
+    def leaves(self, source: int) -> bool:
+        """Whether rows of a source can leave memory, by groups. Those of other sources stay."""
+        return self.spill_axis is not None and source < len(self._query.sources) and self.spill_axis.has(source)
 
     # A batch
 
-    def store(self, source: int, values: Mapping[Expr, pa.Array], times: Ints, ordinals: Ints | None) -> None:
-        """Store rows that passed the filters of their source; `take_in` builds them."""
+    def store(
+        self,
+        source: int,
+        values: Mapping[Expr, pa.Array],
+        times: Ints,
+        ordinals: Ints | None,
+        groups: Ints | None = None,
+    ) -> None:
+        """Rows that passed the filters of their source, for `take_in`."""
         if times.size:
-            self.stems[source].rows.append(values, times, ordinals)
+            self.stems[source].rows.append(values, times, ordinals, groups)
 
     def take_in(self) -> None:
         """Build the stored rows and route them through the eddy, one slice whenever the eddy has nothing else to do,
@@ -139,19 +166,35 @@ class Executor:
         """Gather the columns that results need, for complete tuples."""
         return self.eddy.gather(packet, self.plan.gathered)
 
-    def expire(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
-        """Expire rows that no future row can join with. With a ROWS window the query's watermark counts for all
-        streams."""
-        by_source = [
-            FOREVER if s.stream.is_table else query_watermark if self.rows_windows else watermarks[s.stream.name]
-            for s in self._query.sources
-        ]
+    def expire(
+        self,
+        watermarks: Mapping[str, int | None],
+        query_watermark: int | None,
+        held: Mapping[str, int | None] | None = None,
+    ) -> None:
+        """Let go of rows that no row to come can join with. With a ROWS window all streams are as far as the query.
+        While groups are on disk, rows of sources that stay in memory wait for them: for these the watermarks `held`
+        count."""
+
+        def by_source(marks: Mapping[str, int | None]) -> list[int | None]:
+            return [
+                FOREVER if s.stream.is_table else query_watermark if self.rows_windows else marks[s.stream.name]
+                for s in self._query.sources
+            ]
+
+        bounds, now = self.plan.graph.bounds, by_source(watermarks)
+        horizons = [bounds.horizon(source, now) for source in range(len(now))]
+        if held is not None:
+            before = by_source(held)
+            for source, since in enumerate(before):
+                if not self.leaves(source):  # also what came since then is needed, whatever it may join with
+                    horizons[source] = -FOREVER if since is None else min(bounds.horizon(source, before), since)
         for source, stem in enumerate(self.stems):
             if stem.layout.components:  # after the SteMs of the sources
                 stem.expire_tuples(self.stems)
                 continue
             if stem.layout.timed:
-                stem.expire(self.plan.graph.bounds.horizon(source, by_source))
+                stem.expire(horizons[source])
             if source in self.rows_windows:
                 stem.expire_ordinals(self.rows_windows[source].rows - self.rows_windows[source].size)
         if self.migration is not None:
@@ -196,6 +239,43 @@ class Executor:
         self.plan = plan_of(self._query)
         self.eddy.change(self.plan)
         self.set_plan(tree)
+
+    def begin_epoch(self, number: int, since: int) -> None:
+        """The rows that come next are of this epoch; nobody asks about rows from before the epoch `since`."""
+        known = tuple(epoch for epoch in self.epochs if epoch.number <= number)  # others were begun and wound back
+        if not known or known[-1].number < number:
+            known += (Epoch(number, tuple(stem.rows.stored for stem in self.source_stems)),)
+        self.epochs = known[max((n for n, epoch in enumerate(known) if epoch.number <= since), default=0) :]
+
+    def forget(self, groups: Ints) -> None:
+        """All rows of these groups leave the SteMs. A migration ends: the rows that it moved have other numbers."""
+        leaving = [source for source in range(len(self._query.sources)) if self.leaves(source)]
+        kept = {source: self._without(self.stems[source], groups) for source in leaving}
+        if all(rows.size == self.stems[source].held for source, rows in kept.items()):
+            return
+        self.give_up()
+        renumbered = {source: self.stems[source].retain(rows, {}) for source, rows in kept.items()}
+        for source, rows in kept.items():
+            self.moved[source] += rows.size
+        if self.plan.grouped:  # a tuple may stand for rows of several groups
+            self.make_states()
+            return
+        for stem in self.stems[len(self._query.sources) :]:
+            live = np.arange(stem.rows.min_live, stem.built)
+            for source, numbers in renumbered.items():
+                if source in stem.rows.components:
+                    of_source = stem.rows.components[source].values[live]
+                    live = live[of_source >= numbers.first]
+                    of_source = of_source[of_source >= numbers.first]
+                    live = live[numbers.of(of_source) >= 0]
+            stem.retain(live, renumbered)
+
+    @staticmethod
+    def _without(stem: SteM, groups: Ints) -> Ints:
+        """The live rows that are in none of these groups."""
+        assert stem.rows.groups is not None
+        first, last = stem.rows.min_live, stem.built
+        return first + np.flatnonzero(~np.isin(stem.rows.groups[first:last], groups))
 
     def turn_to(self, new: NewPlan) -> bool:
         """Begin to change the plan, or change it at once; returns whether it is changed. Ends a migration to another

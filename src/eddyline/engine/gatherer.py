@@ -6,18 +6,22 @@ Gathering comes before expiry, so every row number in a complete tuple can still
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from eddyline.engine.results import Results, Values
 from eddyline.routing.packet import Packet, alike, in_parts, merged
+from eddyline.state.stem import SteM
+from eddyline.state.view import View
 
 
 class Gatherer:
     """Gathers the payload of complete tuples, many at a time."""
 
-    def __init__(self, gather: Callable[[Packet], Values], results: Results, enough: int) -> None:
-        """`enough` is the number of tuples that are gathered together."""
-        self._gather, self._results, self._enough = gather, results, enough
+    def __init__(
+        self, gather: Callable[[Packet], Values], results: Results, stems: Sequence[SteM | View], enough: int
+    ) -> None:
+        """`stems` begin with those of the sources; `enough` is the number of tuples that are gathered together."""
+        self._gather, self._results, self._stems, self._enough = gather, results, stems, enough
         self._ready: list[Packet] = []
         self._rows = 0
 
@@ -34,7 +38,7 @@ class Gatherer:
         self.clear()
         for packet in map(merged, alike(ready)):
             for part, values in in_parts(packet, lambda some: (some, self._gather(some))):
-                self._results.add(part, values)
+                self._results.add(part, values, [stem.rows for stem in self._stems])
 
     def clear(self) -> None:
         """Drop the collected tuples."""

@@ -18,7 +18,7 @@ from eddyline.bound.model import BoundQuery
 from eddyline.engine.executor import Executor
 from eddyline.engine.in_order import InOrder
 from eddyline.engine.intake import event_times
-from eddyline.engine.split import Shipment, Which, kept_values, wanted
+from eddyline.engine.split import Shipment, Which, groups_along, kept_values, wanted
 
 _OWN = "\0own"
 """A column of waiting rows that were filtered before: it marks the rows that this slot builds. No stream can have this
@@ -66,7 +66,7 @@ class Input:
             self.waiting[source].add(batch.append_column(_OWN, pa.repeat(True, batch.num_rows)))
         elif batch.num_rows:
             values = kept_values(self._executor.plan, source, batch)
-            self._executor.store(source, values, self._times(source, batch), None)
+            self._executor.store(source, values, self._times(source, batch), None, self._groups(source, batch))
 
     def release(self, watermark: int | None) -> None:
         """Store the rows that waited for this watermark. All ROWS windows count the new rows before any of them
@@ -93,13 +93,18 @@ class Input:
             if batch is not None:
                 yield source, batch, self._times(source, batch)
 
+    def _groups(self, source: int, batch: pa.RecordBatch) -> Ints | None:
+        """The partition groups of rows, if they can leave memory."""
+        axis, plan = self._executor.spill_axis, self._executor.plan
+        return None if axis is None or not axis.has(source) else groups_along(axis, axis.size, plan, source, batch)
+
     def _times(self, source: int, batch: pa.RecordBatch) -> Ints:
         time = self._query.sources[source].stream.time
         return np.zeros(batch.num_rows, np.int64) if time is None else event_times(batch.column(time))
 
     def _store(self, source: int, batch: pa.RecordBatch, times: Ints, ordinals: Ints | None) -> None:
-        """Filter and store rows. Rows that were filtered before have a column that marks the rows to build."""
-        plan = self._executor.plan
+        """Filter; rows that were filtered before say whether they are built here."""
+        plan, groups = self._executor.plan, self._groups(source, batch)
         if _OWN in batch.schema.names:
             keep: Which = batch.column(_OWN).to_numpy(zero_copy_only=False)
             batch = batch.filter(batch.column(_OWN)).drop_columns([_OWN])
@@ -111,7 +116,8 @@ class Input:
                 values = {expr: array.filter(kept) for expr, array in values.items()}
         if keep is not None:
             times, ordinals = times[keep], None if ordinals is None else ordinals[keep]
-        self._executor.store(source, values, times, ordinals)
+            groups = None if groups is None else groups[keep]
+        self._executor.store(source, values, times, ordinals, groups)
 
     def commit(self) -> None:
         """Commit: events before it cannot be undone any more."""

@@ -47,6 +47,10 @@ class Running(Protocol):
         """The SteMs of the sources, then the intermediate ones."""
 
     @property
+    def built(self) -> list[int]:
+        """Rows of each source that were built."""
+
+    @property
     def eddy(self) -> Eddy: ...
 
     @property

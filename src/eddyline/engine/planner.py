@@ -121,8 +121,8 @@ class Planner:
         running.eddy.follow(self.optimizer.orderings)
 
     def _built(self, running: Running) -> list[int]:
-        """Rows built so far, by source."""
-        return [stem.built for stem in running.stems[: len(self._rows)]]
+        """Rows of the sources."""
+        return running.built
 
     def _held(self, running: Running) -> list[StemContents]:
         """The contents of the SteMs of the sources."""

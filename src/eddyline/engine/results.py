@@ -22,8 +22,8 @@ from eddyline.errors import InternalError
 from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import RowsWindow
+from eddyline.state.rows import Rows
 from eddyline.state.shelf import Shelf
-from eddyline.state.stem import SteM
 
 Times = NDArray[np.int64]
 
@@ -44,8 +44,8 @@ class GroupsSnapshot(Snapshot, frozen=True):
 class Results(Protocol):
     """Takes complete tuples and returns result rows."""
 
-    def add(self, packet: Packet, values: Values) -> None:
-        """Add complete tuples, with the columns that results need."""
+    def add(self, packet: Packet, values: Values, rows: Sequence[Rows]) -> None:
+        """Complete tuples, the columns that they need, and the rows of the sources, which their numbers refer to."""
 
     def advance(self, watermark: int) -> None:
         """Advance to this watermark of the query: everything below it is final."""
@@ -93,7 +93,7 @@ class RowResults:
         self._outputs, self._schema, self._errors = query.outputs, query.schema, errors
         self._out: list[pa.RecordBatch] = []
 
-    def add(self, packet: Packet, values: Values) -> None:
+    def add(self, packet: Packet, values: Values, rows: Sequence[Rows]) -> None:
         arrays = []
         for output, field in zip(self._outputs, self._schema, strict=True):
             array = evaluate(output.expr, values, packet.size, self._errors)
@@ -142,28 +142,27 @@ class GroupResults:
         self,
         query: BoundQuery,
         group: GroupBy,
-        stems: Sequence[SteM],
         rows_windows: Mapping[int, RowsWindow],
         errors: ErrorCount,
         partial: bool = False,
         tuning: EngineTuning = ENGINE,
     ) -> None:
-        self._query, self._slide, self._stems, self._rows_windows = query, group.slide, stems, rows_windows
+        self._query, self._slide, self._rows_windows = query, group.slide, rows_windows
         self._grouping = Grouping(query, errors, partial, tuning)
         self._out: list[pa.RecordBatch] = []
         self._waiting: tuple[_WaitingTuples, ...] = ()
         self._committed: tuple[_WaitingTuples, ...] = ()
 
-    def add(self, packet: Packet, values: Values) -> None:
+    def add(self, packet: Packet, values: Values, rows: Sequence[Rows]) -> None:
         if self._slide is None:
             nowhere = np.zeros(packet.size, np.int64)
             self._grouping.add(values, packet.size, nowhere, nowhere)
             return
-        first, last = boundaries(self._query, self._slide, [s.rows for s in self._stems], packet.rows, packet.size)
+        first, last = boundaries(self._query, self._slide, rows, packet.rows, packet.size)
         if not self._rows_windows:
             self._grouping.add(values, packet.size, first, last, packet.carried)
             return
-        places = {s: self._stems[s].rows.ordinals(packet.rows[s]) for s in self._rows_windows}
+        places = {s: rows[s].ordinals(packet.rows[s]) for s in self._rows_windows}
         self._waiting = (*self._waiting, _WaitingTuples(dict(values), first, last, places))
 
     def advance(self, watermark: int) -> None:
@@ -291,7 +290,6 @@ class _WaitingTuples:
 
 def results_of(
     query: BoundQuery,
-    stems: Sequence[SteM],
     rows_windows: Mapping[int, RowsWindow],
     errors: ErrorCount,
     partial: bool,
@@ -300,7 +298,7 @@ def results_of(
     """The results of a query. With `partial`, aggregates are emitted as cells, for `partial.combine`."""
     if query.group is None:
         return RowResults(query, errors)
-    return GroupResults(query, query.group, stems, rows_windows, errors, partial, tuning)
+    return GroupResults(query, query.group, rows_windows, errors, partial, tuning)
 
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:

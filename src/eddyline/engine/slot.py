@@ -16,7 +16,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.model import BoundQuery
@@ -30,7 +32,10 @@ from eddyline.engine.planner import asked_plan, plan_source
 from eddyline.engine.results import Results, results_of
 from eddyline.engine.split import Shipment
 from eddyline.engine.tuning import DEFAULT, Tuning
+from eddyline.engine.watermarks import Watermarks
 from eddyline.plan.bounds import FOREVER
+from eddyline.plan.partition import spill_axis
+from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree
 from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
@@ -57,12 +62,12 @@ class Slot:
         self.arena = arena or Arena(tuning=tuning.state)
         self._meter, asked = CpuMeter(clock), asked_plan(query, settings)
         self.tuning, parts = tuning, (self.arena, clock, self._meter, self.errors)
-        self.executor = Executor(query, tree or asked, settings, *parts, self._complete, tuning)
+        axis = spill_axis(plan_of(query), settings.groups) if settings.may_spill else None
+        self.executor = Executor(query, tree or asked, settings, *parts, self._complete, tuning, axis)
         self.plans = plans(self.executor.plan, settings, self._meter.clock, tuning.optimizer)
         self.input = Input(query, self.executor, self.errors)
-        state = self.executor.stems, self.executor.rows_windows
-        self.results: Results = results_of(query, *state, self.errors, partial, tuning.engine)
-        self._gatherer = Gatherer(self.executor.gather, self.results, tuning.engine.result_rows)
+        self.results: Results = results_of(query, self.executor.rows_windows, self.errors, partial, tuning.engine)
+        self._gatherer = Gatherer(self.executor.gather, self.results, self.executor.stems, tuning.engine.result_rows)
         self.version = self.committed_errors = 0
         self.watermark: int | None = None
         """The query's watermark at the end of the last batch."""
@@ -90,12 +95,24 @@ class Slot:
         self.executor.set_plan(tree)
         self.plans.changed(self.executor)
 
-    def load(self, watermarks: Mapping[str, int | None], query_watermark: int | None, version: int) -> None:
-        """Build the received rows as the state of a version, without probing: their results are already emitted."""
+    def forget(self, groups: NDArray[np.int64]) -> None:
+        """Between a commit and the next batch: all rows of these groups leave memory."""
+        self.executor.forget(groups)
+        self.plans.changed(self.executor)
+
+    def load(
+        self,
+        watermarks: Mapping[str, int | None],
+        query_watermark: int | None,
+        version: int,
+        held: Watermarks | None = None,
+    ) -> None:
+        """Build the received rows as the state of a version, without probing: their results are already emitted.
+        `held` is that of `advance`."""
         self.input.release_counted(query_watermark)
         self.executor.load()
         self.watermark = query_watermark
-        self.executor.expire(watermarks, query_watermark)
+        self.executor.expire(watermarks, query_watermark, None if held is None else held.by_stream)
         self.errors.count, self.errors.first = 0, ""
         self.commit(version)
         self.executor.make_states()
@@ -118,15 +135,19 @@ class Slot:
         with self._meter.counted():
             self.input.receive(shipment)
 
-    def advance(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
-        """Process the batch, which is complete. No row below these watermarks will arrive any more."""
+    def advance(
+        self, watermarks: Mapping[str, int | None], query_watermark: int | None, held: Watermarks | None = None
+    ) -> None:
+        """The batch is complete, and no row below these times will come any more. While groups are on disk, results of
+        rows from the watermarks `held` on may be missing."""
         with self._meter.counted():
             self._take_in(query_watermark)
-            if query_watermark is not None:
-                self.results.advance(query_watermark)
+            final = query_watermark if held is None else held.query
+            if final is not None:
+                self.results.advance(final)
             self.watermark = query_watermark
             self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
-            self.executor.expire(watermarks, query_watermark)
+            self.executor.expire(watermarks, query_watermark, None if held is None else held.by_stream)
         self.plans.watch(self.executor, watermarks, self.peak_bytes, self._meter.take())
 
     def end(self, newest: int | None) -> None:

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount, evaluate, mask
 from eddyline.bound.expr import Expr, SourceColumn
-from eddyline.bound.model import WindowKind
+from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import decode
 from eddyline.engine.intake import as_it_travels, classify, columns_for, event_times
-from eddyline.plan.partition import Partitioning, Places, key_groups, row_groups
+from eddyline.plan.partition import Axis, Partitioning, Places, key_groups, row_groups
 from eddyline.plan.plan import Plan
 from eddyline.state.keys import without_null
 
@@ -109,6 +109,14 @@ class Split:
         """Split rows of a static table."""
         return self._shipments(stream, as_it_travels(batch))
 
+    def share(self, stream: str, batch: pa.RecordBatch, slot: int) -> dict[int, Which]:
+        """By source that reads the stream, the rows of the log that a slot builds, if they pass the filters."""
+        sources = self._sources(stream)
+        if self.partitioning.slots == 1:
+            return dict.fromkeys(sources)
+        place, part = self.partitioning.coordinates(slot), (self.plan, self.partitioning, self.places)
+        return {s: _Placed(*part, s, batch, self.errors).at(place) for s in sources}
+
     def _shipments(self, stream: str, whole: pa.RecordBatch) -> list[Shipment]:
         batch = columns_for(self.streams[stream], whole, self.needed[stream])
         if self.partitioning.slots == 1:
@@ -162,11 +170,8 @@ class _Placed:
 
     @cached_property
     def by_row(self) -> NDArray[np.int64]:
-        """The group of each row, by all columns that the query uses."""
-        batch, stream = self._batch, self._query.sources[self._source].stream
-        times = None if stream.time is None else event_times(batch.column(stream.time))
-        columns = [batch.column(name) for name in self._query.columns_of_source(self._source)]
-        return row_groups(columns, times, batch.num_rows, self._partitioning.groups)
+        """The group of each row by all that the query uses of it."""
+        return _by_row(self._query, self._source, self._batch, self._partitioning.groups)
 
     def at(self, place: tuple[int, ...]) -> Which:
         """The rows that the slot at this place builds."""
@@ -198,6 +203,21 @@ def wanted(plan: Plan, source: int, batch: pa.RecordBatch, errors: ErrorCount) -
     known = [_plain(array) for array in keys]
     errors.count += sum(new.null_count - old.null_count for new, old in zip(known, keys, strict=True))
     return kept, _all(_both(keep, without_null(known)))
+
+
+def groups_along(axis: Axis, groups: int, plan: Plan, source: int, batch: pa.RecordBatch) -> NDArray[np.int64]:
+    """The group of each row of a source that an axis places; meaningless for a row whose key is NULL."""
+    key = axis.keys[source]
+    if key is None:
+        return _by_row(plan.query, source, batch, groups)
+    return key_groups(evaluate(key, _columns(plan, source, batch), batch.num_rows, ErrorCount()), groups)
+
+
+def _by_row(query: BoundQuery, source: int, batch: pa.RecordBatch, groups: int) -> NDArray[np.int64]:
+    stream = query.sources[source].stream
+    times = None if stream.time is None else event_times(batch.column(stream.time))
+    columns = [batch.column(name) for name in query.columns_of_source(source)]
+    return row_groups(columns, times, batch.num_rows, groups)
 
 
 def kept_values(plan: Plan, source: int, batch: pa.RecordBatch) -> dict[Expr, pa.Array]:

@@ -118,6 +118,18 @@ def partition(plan: Plan, slots: int, groups: int = GROUPS, rows: Mapping[str, f
     return Partitioning(slots, groups, axes, _estimate(plan.query, axes, slots, size))
 
 
+def spill_axis(plan: Plan, groups: int) -> Axis | None:
+    """The axis whose groups leave memory and come back: the one that places the most sources, by key if possible. The
+    query alone decides, so it is the same for any number of slots. None if rows are counted (ROWS windows)."""
+    if any(s.window.kind is WindowKind.ROWS for s in plan.query.sources):
+        return None
+
+    def placed(axis: Axis) -> tuple[int, bool]:
+        return sum(axis.has(source) for source in range(len(plan.query.sources))), axis.row is None
+
+    return replace(max((axis for (axis,) in choices(plan, 2)), key=placed), size=groups)
+
+
 def choices(plan: Plan, slots: int) -> Iterator[tuple[Axis, ...]]:
     """All candidates: each axis alone, and each pair of axes as a grid."""
     sources = range(len(plan.query.sources))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from eddyline.engine.watermarks import Reached
+from eddyline.protocol.ledger import Ledger, Moves
 
 BatchKind = Literal["load", "rows", "end"]
 """A batch loads tables, takes rows of streams, or flushes everything that waits because the streams have ended."""
@@ -34,3 +35,9 @@ class BatchDecision:
     quiet: tuple[str, ...] = ()
     """Streams that had been silent for too long when the batch began. Those without a row in the batch are idle after
     it."""
+    moves: Moves = field(default_factory=Moves)
+    """What partition groups do before the batch."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """What is known of groups on disk, after these moves."""
+    clean: int = 0
+    """The epoch until which all groups were clean before these moves."""

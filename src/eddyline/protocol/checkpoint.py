@@ -34,8 +34,10 @@ from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import UNFINISHED, Store
 
-FORMAT = 5
+FORMAT = 6
 """Raise it when a job could misread the files of another version. tests/protocol/test_formats.py watches the types."""
+READABLE = (5, 6)
+"""Formats that this version can continue from: 5 has no groups on disk, and all else as 6."""
 LOG, SMALL, COMMITS, DECIDED, ABOUT = "log", "small", "commits", "decided", "checkpoint.json"
 
 
@@ -68,11 +70,11 @@ class Checkpoint:
         of another job. `identity` is the id that `identity()` returned: JobError if another run has created the
         checkpoint since then."""
         self.check(about)
-        if not self.begun:
-            known = {"format": FORMAT, "id": identity or uuid.uuid4().hex, **about}
-            self.store.write(ABOUT, sealed(as_json(known)))
-        elif identity not in (None, self.history):
+        if self.begun and identity not in (None, self.history):
             raise JobError(f"the checkpoint {self.store.root} was begun by another run of this job; start it again")
+        known = {"format": FORMAT, "id": identity or self.identity(), **about}
+        if not self.begun or self._read(ABOUT, dict[str, Any]) != json.loads(as_json(known)):
+            self.store.write(ABOUT, sealed(as_json(known)))
 
     def check(self, about: Mapping[str, Any]) -> None:
         """Raise the errors that `open` would raise for this job; write nothing."""
@@ -87,7 +89,7 @@ class Checkpoint:
             return
         known = self._read(ABOUT, dict[str, Any])
         known.pop("id", None)
-        if known.get("format") != FORMAT:
+        if known.get("format") not in READABLE:
             raise SettingError(
                 f"the checkpoint {self.store.root} has format {known['format']}, and this version has format {FORMAT};"
                 " finish the job with the version that began it, or give it a new checkpoint folder"

@@ -9,6 +9,7 @@ from typing import Any
 from eddyline.counts import Counts
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.watermarks import Advanced, Reached
+from eddyline.protocol.ledger import Ledger, Moves
 
 
 @dataclass(frozen=True)
@@ -44,3 +45,7 @@ class Commit:
     """The plan of each slot; results do not depend on it."""
     waiting: int = 0
     """Rows, and cells of groups, that wait for the watermark; results do not depend on it."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """What is known of groups on disk."""
+    moves: Moves = field(default_factory=Moves)
+    """What partition groups do before the next batch."""

@@ -29,6 +29,7 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
+from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.record import COMBINED, Record
 
@@ -36,6 +37,15 @@ MERGED = 8
 """When a slot has this many segments of similar size, they are merged into one."""
 KEPT = 2
 """Orphans are collected at every KEPT-th commit, because listing folders takes time."""
+
+
+Mover = Callable[[Ledger, Advanced, Sequence[Record]], Moves]
+"""(the ledger after a batch, how far slots have advanced, their records) -> what groups do before the next batch."""
+
+
+def no_moves(ledger: Ledger, advanced: Advanced, records: Sequence[Record]) -> Moves:
+    """All groups stay where they are."""
+    return Moves()
 
 
 class Publisher(Protocol):
@@ -55,14 +65,17 @@ class Coordinator:
         self,
         checkpoint: Checkpoint,
         streams: Callable[[], Watermarks],
-        horizon: Callable[[Advanced], Mapping[str, int]],
+        horizon: Callable[[Advanced, Advanced | None], Mapping[str, int]],
         publisher: Publisher,
         slots: int,
         silence: Silence | None = None,
+        mover: Mover = no_moves,
     ) -> None:
         """`streams` makes fresh watermarks. `horizon` returns, for each stream, the time before which no row is needed
-        once slots have advanced so far. `silence` says which streams are idle; None if no stream can become idle."""
+        once slots have advanced so far and, while groups are on disk, had advanced so far when all were clean last.
+        `silence` says which streams are idle; None if no stream can become idle."""
         self._checkpoint, self._fresh, self._horizon, self._publisher = checkpoint, streams, horizon, publisher
+        self._mover = mover
         self._slots, self._silence = slots, silence or Silence((), None)
         self.commit = checkpoint.last() or Commit(-1, None, streams().reached, history=checkpoint.history)
         publisher.forget_after(self.commit.batch)
@@ -84,8 +97,9 @@ class Coordinator:
             )
         quiet = self._silence.begin(unread) if kind == "rows" else []
         merge = {slot: to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
-        what = json.dumps([last.history, batch, kind, offsets, sorted(ended), quiet], sort_keys=True)
+        what = json.dumps([last.history, batch, kind, offsets, sorted(ended), quiet, self._slots], sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
+        moves = Moves(sweep=tuple(last.ledger.generations.left)) if kind == "end" else last.moves
         decision = BatchDecision(
             batch=batch,
             kind=kind,
@@ -97,6 +111,9 @@ class Coordinator:
             before=last.history,
             after=after,
             quiet=tuple(quiet),
+            moves=moves,
+            ledger=last.ledger.begin(moves, last.advanced),
+            clean=last.ledger.clean,
         )
         reach("before decide")
         self._checkpoint.decide(decision)
@@ -129,19 +146,22 @@ class Coordinator:
             used=reached.used,
             counted=least_counted([r.counted for r in records]),
         )
+        ledger = decision.ledger.whole(_whole(decision.moves, records))
         finished = decision.kind == "end"  # a finished job needs no state
         commit = Commit(
             batch=decision.batch,
             offsets=decision.offsets,
             watermarks=reached,
             counts=last.counts + counts,
-            log=() if finished else self._live(records, self._horizon(advanced)),
+            log=() if finished else self._live(records, self._horizon(advanced, ledger.held)),
             small=() if finished else tuple(r.small for r in records if r.small is not None),
             advanced=advanced,
             finished=finished,
             history=decision.after,
             plans={} if finished else {r.slot: r.course for r in records if r.slot != COMBINED},
             waiting=sum(record.waiting for record in records),
+            ledger=Ledger() if finished else ledger,
+            moves=Moves() if finished else self._mover(ledger, advanced, records),
         )
         self._checkpoint.expect(commit.batch)
         reach("before publish")
@@ -160,6 +180,12 @@ class Coordinator:
         files = [f for f in self.commit.log if f.name not in gone]
         files += [r.log for r in records if r.log is not None]
         return tuple(f for f in files if _needed(f, horizon))
+
+
+def _whole(moves: Moves, records: Sequence[Record]) -> tuple[int, ...]:
+    """The groups that were swept and have nothing on disk any more, in any slot."""
+    told = [set(record.whole) for record in records if record.slot != COMBINED]
+    return tuple(sorted(set(moves.sweep).intersection(*told).difference(moves.leave)))
 
 
 def _needed(file: LogFile, horizon: Mapping[str, int]) -> bool:

@@ -20,7 +20,7 @@ from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Advanced, Reached, Watermarks
 from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.partition import partition
+from eddyline.plan.partition import partition, spill_axis
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
 from eddyline.protocol import attach
@@ -146,6 +146,11 @@ class Home:
         return self.query.group is not None and self.slots > 1
 
     @property
+    def spills(self) -> bool:
+        """Whether groups of rows can leave memory."""
+        return self.settings.may_spill and spill_axis(self.plan, self.settings.groups) is not None
+
+    @property
     def has_small_state(self) -> bool:
         """Whether slots have state that cannot be rebuilt from rows."""
         return self.query.group is not None or counts_rows(self.query)
@@ -162,8 +167,11 @@ class Home:
             made.restore(reached)
         return made
 
-    def horizon(self, advanced: Advanced) -> dict[str, int]:
-        """By stream, the time before which no row is needed once slots have advanced so far (a commit's `advanced`)."""
+    def horizon(self, advanced: Advanced, held: Advanced | None = None) -> dict[str, int]:
+        """By stream, the time before which no row is needed once slots have advanced so far (a commit's `advanced`).
+        While groups are on disk, all results of earlier rows were made when slots had advanced to `held`."""
+        if held is not None:
+            return horizon(self.plan, self.watermarks(held), held.counted, later=True)
         return horizon(self.plan, self.watermarks(advanced), advanced.counted)
 
     def after(self, decision: BatchDecision, newest: Mapping[str, int]) -> Watermarks:
@@ -178,10 +186,13 @@ def counts_rows(query: BoundQuery) -> bool:
     return any(s.window.kind is WindowKind.ROWS for s in query.sources)
 
 
-def horizon(plan: Plan, watermarks: Watermarks, counted: Mapping[int, int | None]) -> dict[str, int]:
+def horizon(
+    plan: Plan, watermarks: Watermarks, counted: Mapping[int, int | None], later: bool = False
+) -> dict[str, int]:
     """By stream, the time before which no row is needed once slots have advanced to these watermarks. A row is needed
     while it waits for the watermark, and after that as long as a future row may join with it. The time bounds tell how
-    long that is and, for a source with a ROWS window, the time up to which it has `counted`."""
+    long that is and, for a source with a ROWS window, the time up to which it has `counted`. With `later`, rows that
+    came after that are needed too, whatever they may join with."""
     sources, by_stream = plan.query.sources, watermarks.by_stream
     in_order = counts_rows(plan.query)
     by_source = [
@@ -195,6 +206,9 @@ def horizon(plan: Plan, watermarks: Watermarks, counted: Mapping[int, int | None
                 gone = counted.get(number)
                 least = least if gone is None else max(least, gone)
                 least = -FOREVER if watermarks.query is None else min(least, watermarks.query)
+            if later:
+                since = by_source[number]
+                least = -FOREVER if since is None else min(least, since)
             found[source.stream.name] = min(least, found.get(source.stream.name, FOREVER))
     return found
 

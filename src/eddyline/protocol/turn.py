@@ -12,35 +12,45 @@ rebuilds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.counts import Counts
+from eddyline.engine.clean_up import CleanUp, RowsOnDisk
 from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.partial import combine
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.slot import Slot
 from eddyline.engine.small_state import SmallState
 from eddyline.engine.snapshot import counted, restore_small_state, small_state
-from eddyline.engine.split import Shipment, Split
+from eddyline.engine.split import Shipment, Split, Which, groups_along, wanted
 from eddyline.engine.standing import StateSize
 from eddyline.engine.tally import Spans
 from eddyline.errors import InternalError
 from eddyline.faults import reach
+from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import LOG, SMALL
-from eddyline.protocol.commit import LogFile
+from eddyline.protocol.commit import Commit, LogFile
 from eddyline.protocol.home import Home, horizon
+from eddyline.protocol.ledger import Ledger
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, RowsHead, as_shipment
 from eddyline.protocol.record import COMBINED, Record, Staged
 from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look
+from eddyline.spill.generations import Generations
 from eddyline.state.log.segment import written
+
+EPOCH = "\0epoch"
+"""The column of the log that says in which epoch a row came; no name that a stream could have."""
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,7 @@ def take_turn(home: Home, decision: BatchDecision, number: int, attempt: str, pa
 def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
     before, counts, newest = slot.errors.count, Counts(), dict[str, int]()
     begun, spans = _seen(slot), list[Spans]()
+    whole = _move(home, decision, number, slot)
     slot.replan()
     shipments: list[Shipment] = []
     logged: dict[str, list[pa.RecordBatch]] = {}
@@ -107,10 +118,11 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     reach("turn: everything was received")
     after = home.after(decision, newest)
     _receive(home, slot, shipments)
+    held = None if decision.ledger.held is None else home.watermarks(decision.ledger.held)
     if decision.kind == "end":
         slot.end(after.newest)
     else:
-        slot.advance(after.by_stream, after.query)
+        slot.advance(after.by_stream, after.query, held)
     results = [batch for batch in slot.drain() if batch.num_rows]
     reach("turn: results are there")
     partial: list[pa.RecordBatch] = []
@@ -121,7 +133,9 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         counts += Counts(rows_out=sum(batch.num_rows for batch in results))
     counts += Counts(expression_errors=slot.errors.count - before, first_error=slot.errors.first)
     reach("turn: results are staged")
-    log_file = _log(home, decision, number, name, logged, horizon(home.plan, after, counted(slot)))
+    log_file = _log(
+        home, decision, number, name, logged, horizon(home.plan, held or after, counted(slot), held is not None)
+    )
     reach("turn: rows are logged")
     small = _small(home, slot, number, name) if home.has_small_state else None
     reach("turn: small state is written")
@@ -140,6 +154,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         held=StateSize(slot.peak_rows, slot.peak_bytes),
         waiting=0 if decision.kind == "end" else slot.waiting,
         spans=tuple(some for some in spans if some),
+        whole=whole,
         report=report,
         estimate=None if report is None else slot.plans.estimate(slot.executor),
     )
@@ -187,7 +202,8 @@ def _slot(home: Home, decision: BatchDecision, number: int) -> Slot:
             if slot.version or slot.batch_done:
                 home.keeper.drop(number, slot)
                 slot = home.keeper.open(number)
-            restore(home, slot, number, decision.batch)
+            restore(home, slot, number, decision.batch, decision.ledger)
+        slot.executor.begin_epoch(decision.ledger.epoch, decision.clean)
         slot.batch_done = None
         return slot
     except BaseException:
@@ -195,26 +211,103 @@ def _slot(home: Home, decision: BatchDecision, number: int) -> Slot:
         raise
 
 
-def restore(home: Home, slot: Slot, number: int, version: int) -> None:
-    """Rebuild the state of a version from the log."""
+def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | None = None) -> None:
+    """Rebuild the state of a version from the log, without rows that are on disk according to a ledger, which may have
+    moved groups after that version."""
     if version == 0:
         return
     commit = home.checkpoint.commit_of(version - 1)
     split = Split(home.plan, home.split.partitioning)
+    moved = ledger or commit.ledger
+    for epoch, rows in _by_epoch(home, commit, ordered=moved.epoch > 0):
+        slot.executor.begin_epoch(epoch, commit.ledger.clean)
+        for stream, batch in rows:
+            for shipment in split.split_table(stream, batch):
+                if shipment.slot == number:
+                    slot.receive(_in_memory(slot, shipment, epoch, moved.generations))
+    reach("turn: rows of the log are received")
+    advanced = home.watermarks(commit.advanced)
+    _restore_small(home, slot, number, commit.small)
+    held = commit.ledger.held
+    slot.load(advanced.by_stream, advanced.query, version, None if held is None else home.watermarks(held))
+    course = commit.plans.get(number, PlanCourse())
+    if course.plan and home.settings.plan == "auto" and len(commit.plans) == home.slots:
+        slot.resume(course)
+
+
+def _in_memory(slot: Slot, shipment: Shipment, epoch: int, generations: Generations) -> Shipment:
+    """A shipment of rows of an epoch without those that are on disk."""
+    executor, axis = slot.executor, slot.executor.spill_axis
+    if axis is None or not generations.left:
+        return shipment
+    build = dict[int, Which]()
+    of_stream = [s for s, source in enumerate(slot.query.sources) if source.stream.name == shipment.stream]
+    for source in of_stream:
+        if shipment.build is None:
+            which = wanted(executor.plan, source, shipment.batch, ErrorCount())[1]
+        else:
+            which = shipment.build[source]
+        if axis.has(source):
+            groups = groups_along(axis, axis.size, executor.plan, source, shipment.batch)
+            here = ~generations.on_disk(groups, np.full(groups.size, epoch))
+            which = here if which is None else which & here
+        build[source] = which
+    return replace(shipment, build=build)
+
+
+def _by_epoch(home: Home, commit: Commit, ordered: bool) -> Iterator[tuple[int, list[tuple[str, pa.RecordBatch]]]]:
+    """The rows of the log by the epochs in which they came, in the order of these. Where there is only one, they are
+    given as they are."""
+    if not ordered:
+        yield 0, [(stream, batch) for stream, batch, _ in _logged(home, commit)]
+        return
+    found: dict[int, list[tuple[str, pa.RecordBatch]]] = {}
+    for stream, batch, came in _logged(home, commit):
+        for epoch in np.unique(came).tolist():
+            some = batch if came[0] == epoch and (came == epoch).all() else batch.filter(pa.array(came == epoch))
+            found.setdefault(epoch, []).append((stream, some))
+    yield from sorted(found.items())
+
+
+def _logged(home: Home, commit: Commit) -> Iterator[tuple[str, pa.RecordBatch, Ints]]:
+    """All rows of the log, with the epochs in which they came."""
     for file in commit.log:
         segment = home.checkpoint.segment(file.name)
         for stream in segment.names:
             for batch in segment.batches(stream):
-                for shipment in split.split_table(stream, batch):
-                    if shipment.slot == number:
-                        slot.receive(shipment)
-    reach("turn: rows of the log are received")
-    advanced = home.watermarks(commit.advanced)
-    _restore_small(home, slot, number, commit.small)
-    slot.load(advanced.by_stream, advanced.query, version)
-    course = commit.plans.get(number, PlanCourse())
-    if course.plan and home.settings.plan == "auto" and len(commit.plans) == home.slots:
-        slot.resume(course)
+                if EPOCH in batch.schema.names:
+                    came = batch.column(EPOCH).to_numpy()
+                    yield stream, batch.drop_columns([EPOCH]), came
+                else:  # from before the first group left
+                    yield stream, batch, np.zeros(batch.num_rows, np.int64)
+
+
+def _move(home: Home, decision: BatchDecision, number: int, slot: Slot) -> tuple[int, ...]:
+    """What groups do before a batch. Returns those that were swept and have nothing on disk any more."""
+    moves, whole = decision.moves, tuple[int, ...]()
+    if moves.sweep:
+        reach("spill: before a sweep")
+        commit = home.checkpoint.commit_of(decision.batch - 1)
+        clean_up = CleanUp(slot, commit.ledger.generations)
+        needed = {**dict.fromkeys(home.split.streams, -FOREVER), **home.horizon(commit.advanced)}
+        rows = _on_disk(home, commit, number, slot)
+        alive = clean_up.run(rows, np.array(moves.sweep), decision.ledger.generations, needed)
+        whole = tuple(sorted(set(moves.sweep) - alive))
+        reach("spill: groups are swept")
+    if moves.leave:
+        reach("spill: before groups leave")
+        slot.forget(np.array(moves.leave))
+        reach("spill: groups have left")
+    return whole
+
+
+def _on_disk(home: Home, commit: Commit, number: int, slot: Slot) -> Iterator[RowsOnDisk]:
+    """All rows of the log that the slot has of sources whose rows can leave memory."""
+    for stream, batch, came in _logged(home, commit):
+        for source, which in home.split.share(stream, batch, number).items():
+            if slot.executor.leaves(source):
+                some = batch if which is None else batch.filter(pa.array(which))
+                yield RowsOnDisk(source, some, came if which is None else came[which])
 
 
 def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:
@@ -242,11 +335,12 @@ def _log(
     """Write one segment with the new rows and those of the segments to merge. Rows older than `least` are left out:
     they are not needed once the batch is committed. None if no row remains."""
     times = {s.stream.name: s.stream.time for s in home.query.sources}
+    if epoch := decision.ledger.epoch:
+        logged = {stream: [_came_in(batch, epoch) for batch in batches] for stream, batches in logged.items()}
     for old in decision.merge.get(number, ()):
         segment = home.checkpoint.segment(old)
         for stream in segment.names:
-            columns = home.split.needed[stream]  # the segment may have them in another order
-            before = [columns_for(home.split.streams[stream], batch, columns) for batch in segment.batches(stream)]
+            before = [_in_order(home, stream, batch, epoch) for batch in segment.batches(stream)]
             logged[stream] = [*before, *logged.get(stream, ())]
     kept: dict[str, list[pa.RecordBatch]] = {}
     last: dict[str, int | None] = {}
@@ -262,6 +356,18 @@ def _log(
     home.checkpoint.store.write(f"{LOG}/{name}", *written(sections, LogMeta(number)))
     rows = sum(batch.num_rows for batches in kept.values() for batch in batches)
     return LogFile(f"{LOG}/{name}", number, rows, last)
+
+
+def _in_order(home: Home, stream: str, batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:
+    """Logged rows with their columns in the order of this run and, if there are epochs, theirs."""
+    rows = columns_for(home.split.streams[stream], batch, home.split.needed[stream])
+    if EPOCH in batch.schema.names:
+        return rows.append_column(EPOCH, batch.column(EPOCH))
+    return _came_in(rows, 0) if epoch else rows
+
+
+def _came_in(batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:
+    return batch.append_column(EPOCH, pa.array(np.full(batch.num_rows, epoch)))
 
 
 def _not_before(batch: pa.RecordBatch, time: str, least: int) -> pa.RecordBatch:

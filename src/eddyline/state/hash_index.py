@@ -68,6 +68,12 @@ class HashIndex:
         self._after.rows = last
         self._used += int(kernels.build(self._table, self._after.values, self._keys.values, first, last))
 
+    def renew(self, first: int, last: int) -> None:
+        """Hold rows first..last-1, which were not built before, and nothing else."""
+        self._rebuild(last - first, first)
+        self.build(first, last, first)
+        self.release(first)
+
     def _rebuild(self, more: int, floor: int) -> None:
         """Make room for `more` keys, in place if the table has about the right size: that avoids touching new pages."""
         found, old, mapping = np.empty((self._used + 1, 2), np.int64), self._table, self._mapping

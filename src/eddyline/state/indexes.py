@@ -36,6 +36,11 @@ class Indexes:
         for index in self._all:
             index.build(first, last, floor)
 
+    def renew(self, first: int, last: int) -> None:
+        """Hold rows first..last-1 and nothing else."""
+        for index in self._all:
+            index.renew(first, last)
+
     def pop(self, first: int) -> None:
         """Undo the build of the rows from number `first` on."""
         for index in self._all:

@@ -17,6 +17,7 @@ that stands for several has a weight (carried.py).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,9 @@ from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.snapshots import StoreSnapshot
 from eddyline.state.stores.store import ValueStore
 
+RETAINED = 1 << 16
+"""How many rows `Rows.retain` moves at a time."""
+
 
 class RowsSnapshot(Snapshot, frozen=True):
     """The numbers of the rows, and the places of their columns."""
@@ -49,15 +53,32 @@ class RowsSnapshot(Snapshot, frozen=True):
     stores: tuple[StoreSnapshot, ...]
 
 
+@dataclass(frozen=True)
+class Renumbered:
+    """The new numbers of rows, after some were forgotten."""
+
+    first: int
+    """The old number of the first row."""
+    numbers: RowNumbers
+    """The new number of each row from there on; -1 if it is gone."""
+
+    def of(self, rows: RowNumbers) -> RowNumbers:
+        """The new numbers of rows."""
+        numbers: RowNumbers = self.numbers[rows - self.first]
+        return numbers
+
+
 class Rows:
     """The columns of one SteM."""
 
-    def __init__(self, arena: Arena, layout: Layout) -> None:
+    def __init__(self, arena: Arena, layout: Layout, grouped: bool = False) -> None:
+        """With `grouped` every row has the number of its partition group."""
         self.timed, self.block = layout.timed, arena.tuning.block
         self.times = Column(arena, "i8")
         self._newest = Column(arena, "i8")
         """For each block of rows, the newest time up to its end: it never falls."""
         self._ordinals = Column(arena, "i8") if layout.ordinal else None
+        self._groups = Column(arena, "i4") if grouped else None
         self._keys = {expr: KeyColumn(arena, expr) for expr in layout.keys}
         self._order = {expr: Column(arena, "i8") for expr in layout.order_keys}
         edges = dict.fromkeys((*layout.edges, *layout.indexes))  # the keys of edges and their order never change
@@ -82,12 +103,21 @@ class Rows:
 
     # Grow
 
-    def append(self, values: Mapping[Expr, pa.Array], times: RowNumbers, ordinals: RowNumbers | None) -> None:
+    def append(
+        self,
+        values: Mapping[Expr, pa.Array],
+        times: RowNumbers,
+        ordinals: RowNumbers | None,
+        groups: RowNumbers | None = None,
+    ) -> None:
         """Add rows of a source."""
         first, last = self.stored, self.stored + times.size
         self.times.append(times)
         if self._ordinals is not None and ordinals is not None:
             self._ordinals.append(ordinals)
+        if self._groups is not None:
+            assert groups is not None
+            self._groups.append(groups)
         for expr, key in self._keys.items():
             key.append(values[expr])
         for expr, column in self._order.items():
@@ -150,6 +180,11 @@ class Rows:
         ordinals: RowNumbers = self._ordinals.values[rows]
         return ordinals
 
+    @property
+    def groups(self) -> NDArray[np.int32] | None:
+        """The partition group of each row, by row number; None if rows are not grouped."""
+        return None if self._groups is None else self._groups.values
+
     def has_key(self, on: Key) -> bool:
         """Whether the codes of this key are kept, so that an index over it can be made."""
         return on in self._codes or (len(on) == 1 and on[0] in self._keys)
@@ -208,6 +243,31 @@ class Rows:
                 row = int(scan.first_at_least(component.values, row, end, bases[source].min_live))
         self.min_live = row
 
+    # Retain: only between a commit and the next batch
+
+    def retain(self, rows: RowNumbers, renumbered: Mapping[int, Renumbered]) -> Renumbered:
+        """Keep only these rows of those that live, under new numbers: the next ones, in the same order. The columns
+        move one after the other, so at most one of them is there twice. `renumbered` has the new numbers of the rows
+        of other SteMs, for components; returned are those of the rows here."""
+        first, numbers = self.stored, np.full(self.stored - self.min_live, -1)
+        numbers[rows - self.min_live] = np.arange(first, first + rows.size)
+        found = Renumbered(self.min_live, numbers)
+        moved = {id(column): renumbered[s] for s, column in self.components.items() if s in renumbered}
+        for column in self._columns:
+            if isinstance(column, FixedStore) and column.shares:
+                continue
+            for piece in np.array_split(rows, max(1, rows.size // RETAINED)):
+                if isinstance(column, Column):
+                    values = column.values[piece]
+                    column.append(moved[id(column)].of(values) if id(column) in moved else values)
+                else:
+                    column.append(column.gather(piece))
+            column.release(first)
+        self.stored, self.min_live, self.floor = first + rows.size, first, first
+        self._note_newest()
+        self._newest.release(first // self.block)
+        return found
+
     # Commit, wind back, hand over
 
     def commit(self) -> None:
@@ -263,8 +323,7 @@ class Rows:
     def _all_columns(self) -> list[Column | ValueStore]:
         """All columns with one value per row."""
         columns: list[Column | ValueStore] = [self.times, *self._order.values()]
-        if self._ordinals is not None:
-            columns.append(self._ordinals)
+        columns += [column for column in (self._ordinals, self._groups) if column is not None]
         for key in self._keys.values():
             columns.append(key.codes)
             if key.exact is not None:

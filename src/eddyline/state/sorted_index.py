@@ -69,6 +69,12 @@ class SortedIndex:
         order = np.argsort(keys, kind="stable")
         self._put(len(runs), keys[order], rows[order])
 
+    def renew(self, first: int, last: int) -> None:
+        """Hold rows first..last-1, which were not built before, and nothing else."""
+        self._keep(0, 0)
+        self._clean = first
+        self.build(first, last, first)
+
     def _put(self, number: int, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Write a run in place of those from this number on. Steps that may fail come first."""
         start = self._starts[number] if number < len(self._starts) else self._run_rows.rows

@@ -21,11 +21,12 @@ from dataclasses import replace
 from eddyline.codec import Snapshot
 from eddyline.state.arena import Arena
 from eddyline.state.builds import Builds, BuildsSnapshot
+from eddyline.state.column import RowNumbers
 from eddyline.state.hash_index import HashIndex
 from eddyline.state.indexes import Indexes, IndexesSnapshot
 from eddyline.state.layout import Key, Layout
 from eddyline.state.prober import Prober
-from eddyline.state.rows import Rows, RowsSnapshot
+from eddyline.state.rows import Renumbered, Rows, RowsSnapshot
 
 
 class StemSnapshot(Snapshot, frozen=True):
@@ -39,9 +40,10 @@ class StemSnapshot(Snapshot, frozen=True):
 class SteM:
     """The State Module of one span."""
 
-    def __init__(self, arena: Arena, layout: Layout) -> None:
+    def __init__(self, arena: Arena, layout: Layout, grouped: bool = False) -> None:
+        """With `grouped` every row has the number of its partition group."""
         self.layout = layout
-        self.rows = Rows(arena, layout)
+        self.rows = Rows(arena, layout, grouped)
         self.indexes = Indexes(arena, self.rows, layout.indexes, layout.order_keys)
         self.builds = Builds()
         self.prober = Prober(self.rows, self.indexes.hashed, self.indexes.ordered, self.builds)
@@ -80,6 +82,17 @@ class SteM:
         if self.layout.components:
             self.rows.drop_keys(keys)
         self.layout = replace(self.layout, indexes=tuple(keys))
+
+    # Forget rows: only between a commit and the next batch
+
+    def retain(self, rows: RowNumbers, renumbered: Mapping[int, Renumbered]) -> Renumbered:
+        """Keep only these rows of those that live, under new numbers (`Rows.retain`)."""
+        first = self.built
+        found = self.rows.retain(rows, renumbered)
+        self.indexes.renew(first, first + rows.size)
+        self.builds.add(0, rows.size)
+        self.builds.commit()
+        return found
 
     # Expire, commit, wind back, hand over
 

@@ -101,9 +101,15 @@ class Fuzzer:
     """Runs cases of one seed."""
 
     def __init__(
-        self, seed: int, tie_breaker: TieBreaker | None = None, shrink_seconds: float = 20.0, migrate: bool = False
+        self,
+        seed: int,
+        tie_breaker: TieBreaker | None = None,
+        shrink_seconds: float = 20.0,
+        migrate: bool = False,
+        spill: bool = False,
     ) -> None:
-        self._seed, self._tie_breaker, self._shrink_seconds, self._migrate = seed, tie_breaker, shrink_seconds, migrate
+        self._seed, self._tie_breaker, self._shrink_seconds = seed, tie_breaker, shrink_seconds
+        self._migrate, self._spill = migrate, spill
         self._oracle = Oracle()
 
     def run(self, indexes: Iterable[int]) -> FuzzReport:
@@ -118,7 +124,7 @@ class Fuzzer:
         return report
 
     def _one(self, index: int, report: FuzzReport) -> None:
-        case = generate(case_seed(self._seed, index), self._migrate)
+        case = generate(case_seed(self._seed, index), self._migrate, self._spill)
         report.cases += 1
         report.features.update(case.features)
         failure = self._try(case, report)
@@ -196,14 +202,14 @@ def naive_of_checkout() -> TieBreaker | None:
     return tie_breaker
 
 
-def _run_chunk(seed: int, indexes: list[int], shrink_seconds: float, migrate: bool) -> FuzzReport:
-    return _fuzzer_of(seed, shrink_seconds, migrate).run(indexes)
+def _run_chunk(seed: int, indexes: list[int], shrink_seconds: float, migrate: bool, spill: bool) -> FuzzReport:
+    return _fuzzer_of(seed, shrink_seconds, migrate, spill).run(indexes)
 
 
 @cache
-def _fuzzer_of(seed: int, shrink_seconds: float, migrate: bool) -> Fuzzer:
+def _fuzzer_of(seed: int, shrink_seconds: float, migrate: bool, spill: bool) -> Fuzzer:
     """One fuzzer per process: its oracle is a database connection."""
-    return Fuzzer(seed, naive_of_checkout(), shrink_seconds, migrate)
+    return Fuzzer(seed, naive_of_checkout(), shrink_seconds, migrate, spill)
 
 
 def fuzz(
@@ -215,6 +221,7 @@ def fuzz(
     progress: Callable[[FuzzReport], None] | None = None,
     shrink_seconds: float = 20.0,
     migrate: bool = False,
+    spill: bool = False,
 ) -> FuzzReport:
     """Run cases `first` to `first + cases`, or just one."""
     numbers = list(range(first, first + cases)) if only is None else [only]
@@ -230,11 +237,11 @@ def fuzz(
 
     if jobs == 1:
         for chunk in chunks:
-            if not take(_run_chunk(seed, chunk, shrink_seconds, migrate)):
+            if not take(_run_chunk(seed, chunk, shrink_seconds, migrate, spill)):
                 break
         return total
     with ProcessPoolExecutor(jobs) as pool:
-        waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds, migrate) for chunk in chunks]
+        waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds, migrate, spill) for chunk in chunks]
         for future in waiting:
             if not take(future.result()):
                 pool.shutdown(cancel_futures=True)
@@ -249,6 +256,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; one per core if not given")
     parser.add_argument("--migrate", action="store_true", help="only joins whose plans change while they run")
+    parser.add_argument("--spill", action="store_true", help="only jobs whose partition groups go to disk")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
     parser.add_argument(
@@ -264,9 +272,11 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.flush()
 
     if given.show and given.only is not None:
-        sys.stdout.write(reproduce(generate(case_seed(given.seed, given.only), given.migrate)))
+        sys.stdout.write(reproduce(generate(case_seed(given.seed, given.only), given.migrate, given.spill)))
     sys.stderr.write(f"seed {given.seed}\n")
-    report = fuzz(given.cases, given.seed, given.jobs, given.only, given.first, progress, migrate=given.migrate)
+    report = fuzz(
+        given.cases, given.seed, given.jobs, given.only, given.first, progress, migrate=given.migrate, spill=given.spill
+    )
     sys.stderr.write("\n")
     for failure in report.failures:
         head = f"# case {failure.index} of seed {given.seed}: {failure.kind}; {failure.verdict}\n"

@@ -56,9 +56,13 @@ class _Made:
     times: dict[str, list[int | None]] = field(default_factory=dict)
 
 
-def generate(seed: int, migrate: bool = False) -> Case:
-    """The case of this seed; with `migrate` a join whose plan changes."""
-    return _Generator(random.Random(seed), migrate).case()
+def generate(seed: int, migrate: bool = False, spill: bool = False) -> Case:
+    """The case of this seed; with `migrate` a join whose plan changes, with `spill` a job whose groups go to disk."""
+    case = _Generator(random.Random(seed), migrate).case()
+    if not spill:
+        return case
+    settings = {"durable": seed % 1000, **case.settings, "spill": seed % 1000}
+    return replace(case, settings=settings, features=(*dict.fromkeys((*case.features, "durable", "spill")),))
 
 
 class _Generator:

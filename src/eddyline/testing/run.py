@@ -1,7 +1,8 @@
 """Run a case on the engine, and compare it with the oracle.
 
 The setting "durable" is the seed of a simulation: with it the case runs through the batch protocol (simulation.py). The
-setting "migrate" is the seed of migrations: with it slots change their plans (random_plans.py).
+setting "migrate" is the seed of migrations: with it slots change their plans (random_plans.py). The setting "spill", of
+a case with a simulation, is the seed of moves: with it groups leave memory and are swept (random_moves.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from eddyline.cql.script import Script, parse
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
+from eddyline.plan.partition import GROUPS
 from eddyline.settings import Settings
 from eddyline.testing import udfs
 from eddyline.testing.case import Case
@@ -26,6 +28,7 @@ from eddyline.testing.eager import eager
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import CaseOutcome as CaseOutcome
 from eddyline.testing.outcome import counted, held_back
+from eddyline.testing.random_moves import random_moves
 from eddyline.testing.random_plans import random_plans
 from eddyline.testing.simulation import Simulation
 
@@ -45,12 +48,16 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     settings: dict[str, Any] = dict(case.settings)
     durable, query = settings.pop("durable", None), query or bound(case)
     plans = random_plans(settings.pop("migrate", None))
+    mover = random_moves(settings.pop("spill", None), settings.get("groups", GROUPS))
+    if mover is not None:
+        settings["memory"] = 1 << 40
     tuning = eager(settings.pop("eager", None))
     if durable is None:
         return _run(case, query, Settings(**settings), plans, tuning)
     with tempfile.TemporaryDirectory(prefix="eddyline-") as folder:
         crashes = Random(durable).choice(CRASHES)
-        return Simulation(case, query, Settings(**settings), folder, durable, crashes, plans=plans, tuning=tuning).run()
+        job = case, query, Settings(**settings), folder
+        return Simulation(*job, durable, crashes, plans=plans, tuning=tuning, mover=mover).run()
 
 
 def _run(case: Case, query: BoundQuery, settings: Settings, plans: MakePlanSource, tuning: Tuning) -> CaseOutcome:

@@ -1,0 +1,193 @@
+"""Clean-up: the results that are missing because rows were on disk when others came.
+
+Rows of some groups come from the log into SteMs of their own, beside views of the SteMs whose rows stay in memory, and
+go round an eddy of their own. Rows that were there when the group was last clean are built first, without probing:
+what they have among themselves is known. Each result is made once, by its last built component, as in any eddy, and
+given if it is missing by the rule of `Generations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.bound.evaluate import ErrorCount
+from eddyline.bound.expr import Expr
+from eddyline.engine.gatherer import Gatherer
+from eddyline.engine.intake import event_times
+from eddyline.engine.slot import Slot
+from eddyline.engine.split import groups_along, wanted
+from eddyline.plan.plan import plan_of
+from eddyline.routing.eddy import Eddy
+from eddyline.routing.packet import Packet
+from eddyline.spill.generations import NEVER, Generations
+from eddyline.state.arena import Arena
+from eddyline.state.stem import SteM
+from eddyline.state.view import View
+
+Ints = NDArray[np.int64]
+
+SLICE = 1 << 16
+"""Rows that are built before the eddy runs."""
+
+
+@dataclass(frozen=True)
+class RowsOnDisk:
+    """Rows of one source from the log, and the epochs in which they came."""
+
+    source: int
+    batch: pa.RecordBatch
+    came: Ints
+
+
+class CleanUp:
+    """Makes the missing results of some groups of a slot."""
+
+    def __init__(self, slot: Slot, generations: Generations) -> None:
+        executor = slot.executor
+        assert executor.spill_axis is not None
+        self._slot, self._axis, self._generations = slot, executor.spill_axis, generations
+        self._plan, self._arena = plan_of(slot.query), Arena(tuning=slot.tuning.state)
+        self._sources = range(len(slot.query.sources))
+        self._stems = [self._stem(source) for source in self._sources]
+        clock = executor.eddy.clock
+        self._eddy = Eddy(self._plan, self._stems, {}, slot.settings, ErrorCount(), self._complete, clock)
+        self._gatherer = Gatherer(self._gather, slot.results, self._stems, slot.tuning.engine.result_rows)
+        self._came = {s: self._epochs_in_memory(s) for s in self._sources if not executor.leaves(s)}
+        self._left: dict[int, Ints] = {}
+        self._clean: Ints = np.empty(0, np.int64)
+
+    def _stem(self, source: int) -> SteM | View:
+        stem, layout = self._slot.executor.stems[source], self._plan.layouts[source]
+        if self._slot.executor.leaves(source):
+            return SteM(self._arena, layout)
+        return View(self._arena, stem, layout.indexes, stem.rows.min_live, fed=True)
+
+    def _epochs_in_memory(self, source: int) -> Ints:
+        """The epoch of each row of a source that stays in memory, from its first live row on."""
+        stem, epochs = self._slot.executor.stems[source], self._slot.executor.epochs
+        rows = np.arange(stem.rows.min_live, stem.built)
+        firsts = np.array([epoch.first[source] for epoch in epochs], np.int64)
+        numbers = np.array([-1, *(epoch.number for epoch in epochs)], np.int64)
+        found: Ints = numbers[firsts.searchsorted(rows, side="right")]
+        return found
+
+    def run(self, rows: Iterable[RowsOnDisk], groups: Ints, after: Generations, needed: Mapping[str, int]) -> set[int]:
+        """All rows of these groups, on disk and in memory, are given; the results go to those of the slot. Returns the
+        groups that have rows on disk, according to the generations `after`, which a row to come may join with: rows
+        from the times `needed` on, by stream."""
+        alive: set[int] = set()
+        new: list[tuple[int, int]] = []
+        given: dict[int, list[_Stored]] = {s: [] for s in self._sources if isinstance(self._stems[s], SteM)}
+        for some in rows:
+            if (found := self._stored(some, groups)) is not None:
+                given[some.source].append(found)
+                late = found.times >= needed[self._slot.query.sources[some.source].stream.name]
+                alive |= set(found.groups[late & after.on_disk(found.groups, found.came)].tolist())
+        for source, parts in given.items():
+            new.append((source, self._store(source, parts)))
+        since = min(self._generations.clean[g] for g in groups.tolist())
+        for source in self._sources:
+            if source not in given:
+                came = self._came[source]
+                known = int(np.count_nonzero(came < since))  # they came in this order
+                self._stems[source].build(0, known)
+                self._stems[source].commit()
+                new.append((source, came.size - known))
+        for source, count in new:
+            self._feed(source, count)
+        self._eddy.flush()
+        self._gatherer.flush()
+        return alive
+
+    def _feed(self, source: int, count: int) -> None:
+        stem = self._stems[source]
+        while count:
+            now = min(count, SLICE)
+            if isinstance(stem, View):
+                self._eddy.start(stem, (1 << source, 0), now)
+            else:
+                self._eddy.build(source, now)
+            self._eddy.run()
+            count -= now
+
+    def _stored(self, some: RowsOnDisk, groups: Ints) -> _Stored | None:
+        """What a SteM keeps of those rows that belong to the groups and pass the filters."""
+        source, batch = some.source, some.batch
+        mine = groups_along(self._axis, self._axis.size, self._plan, source, batch)
+        keep = np.isin(mine, groups)
+        if not keep.any():
+            return None
+        batch = batch.filter(pa.array(keep))
+        mine, came = mine[keep], some.came[keep]
+        values, which = wanted(self._plan, source, batch, ErrorCount())
+        time = self._slot.query.sources[source].stream.time
+        times = np.zeros(batch.num_rows, np.int64) if time is None else event_times(batch.column(time))
+        if which is not None:
+            values = {expr: array.filter(pa.array(which)) for expr, array in values.items()}
+            mine, came, times = mine[which], came[which], times[which]
+        return _Stored(values, times, mine, came)
+
+    def _store(self, source: int, parts: list[_Stored]) -> int:
+        """Store rows, those first that were there when their group was last clean, and build those; returns how many
+        others there are."""
+        stem, past = self._stems[source], 0
+        came: list[Ints] = []
+        left: list[Ints] = []
+        clean: list[Ints] = []
+        for new in (False, True):
+            for part in parts:
+                since = self._generations.clean_of(part.groups)
+                some = part.only((part.came >= since) == new)
+                if some.times.size:
+                    stem.rows.append(some.values, some.times, None)
+                    came.append(some.came)
+                    left.append(self._generations.left_at(some.groups, some.came))
+                    clean.append(self._generations.clean_of(some.groups))
+            if not new:
+                past = stem.rows.stored
+                stem.build(0, past)
+                stem.commit()
+        nothing = np.empty(0, np.int64)
+        self._came[source] = np.concatenate([nothing, *came])
+        self._left[source] = np.concatenate([nothing, *left])
+        self._clean = np.concatenate([nothing, *clean])
+        self._placed = source
+        return stem.rows.stored - past
+
+    def _complete(self, packet: Packet) -> None:
+        came, left = np.zeros(packet.size, np.int64), np.full(packet.size, NEVER)
+        for source in self._sources:
+            rows = packet.rows[source]
+            first = self._stems[source].prober.first
+            np.maximum(came, self._came[source][rows - first], out=came)
+            if source in self._left:
+                np.minimum(left, self._left[source][rows], out=left)
+        clean = self._clean[packet.rows[self._placed]]
+        missing = (came >= left) & (came >= clean)
+        if missing.any():
+            self._gatherer.add(packet.kept(missing))
+
+    def _gather(self, packet: Packet) -> dict[Expr, pa.Array]:
+        return self._eddy.gather(packet, self._plan.gathered)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What a SteM keeps of rows, their groups, and the epochs in which they came."""
+
+    values: Mapping[Expr, pa.Array]
+    times: Ints
+    groups: Ints
+    came: Ints
+
+    def only(self, which: NDArray[np.bool_]) -> _Stored:
+        if which.all():
+            return self
+        mask = pa.array(which)
+        values = {expr: array.filter(mask) for expr, array in self.values.items()}
+        return _Stored(values, self.times[which], self.groups[which], self.came[which])

@@ -1,0 +1,89 @@
+"""Generations: which rows of a partition group are on disk, and which results are still missing.
+
+Time is divided into *epochs*: a new one begins with each batch before which a group leaves memory or is swept. A row
+comes in one epoch. If its group leaves memory at the beginning of a later epoch, the row is on disk from then on; what
+comes to the group afterwards is its next generation. Rows of sources that stay in memory never leave.
+
+The rule (docs/design/spill.md): a result is made while running if and only if all its components were in memory when
+the last of them came,
+
+    max(came) < min(left)
+
+A sweep of the group at the beginning of epoch `clean` made all the others whose components had come before it. So a
+result is still missing if and only if
+
+    max(came) >= min(left)  and  max(came) >= clean
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+NEVER = np.iinfo(np.int64).max
+"""The epoch at which rows leave that stay in memory."""
+
+_EPOCHS = 1 << 40
+"""More epochs than there will ever be: a group and an epoch make one number."""
+
+
+@dataclass(frozen=True)
+class Generations:
+    """When the groups that have rows on disk left memory, and until when they are clean.
+
+    >>> some = Generations({7: (3, 5)}, {7: 3})
+    >>> some.left_at(np.array([7, 7, 7, 8]), np.array([2, 4, 5, 0])).tolist() == [3, 5, NEVER, NEVER]
+    True
+    """
+
+    left: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """By group the epochs at whose beginning it left memory, in order."""
+    clean: Mapping[int, int] = field(default_factory=dict)
+    """By group: all results are made whose components came before this epoch."""
+
+    def left_at(self, groups: Ints, came: Ints) -> Ints:
+        """The epoch at whose beginning each row left memory, by its group and the epoch in which it came."""
+        moments = np.array(sorted(g * _EPOCHS + e for g, epochs in self.left.items() for e in epochs), np.int64)
+        if not moments.size:
+            return np.full(groups.size, NEVER)
+        at = moments.searchsorted(groups * _EPOCHS + came, side="right")
+        found = moments[np.minimum(at, moments.size - 1)]
+        here = (at < moments.size) & (found // _EPOCHS == groups)
+        return np.where(here, found % _EPOCHS, NEVER)
+
+    def clean_of(self, groups: Ints) -> Ints:
+        """By row the epoch until which its group is clean. A group that never left misses nothing."""
+        known = np.array(sorted(self.clean), np.int64)
+        if not known.size:
+            return np.full(groups.size, NEVER)
+        epochs = np.array([self.clean[g] for g in known.tolist()], np.int64)
+        at = np.minimum(known.searchsorted(groups), known.size - 1)
+        return np.where(known[at] == groups, epochs[at], NEVER)
+
+    def on_disk(self, groups: Ints, came: Ints) -> NDArray[np.bool_]:
+        """Which rows are on disk now, by their groups and the epochs in which they came."""
+        here: NDArray[np.bool_] = self.left_at(groups, came) != NEVER
+        return here
+
+    def leave(self, groups: tuple[int, ...], epoch: int) -> Generations:
+        """These groups leave memory at the beginning of an epoch. Until then one that never left missed nothing."""
+        left = {**self.left, **{g: (*self.left.get(g, ()), epoch) for g in groups}}
+        return Generations(left, {**dict.fromkeys(groups, epoch), **self.clean})
+
+    def swept(self, groups: tuple[int, ...], epoch: int) -> Generations:
+        """All results of these groups are made whose components came before an epoch. From then on only the last time
+        matters at which a group left."""
+        left = {**self.left, **{g: self.left[g][-1:] for g in groups}}
+        return Generations(left, {**self.clean, **dict.fromkeys(groups, epoch)})
+
+    def whole(self, groups: tuple[int, ...]) -> Generations:
+        """These groups have no row on disk any more that could join with anything."""
+        return Generations(
+            {g: epochs for g, epochs in self.left.items() if g not in groups},
+            {g: epoch for g, epoch in self.clean.items() if g not in groups},
+        )

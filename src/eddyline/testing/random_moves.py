@@ -1,0 +1,38 @@
+"""Random moves of partition groups: some leave memory, some that have left are swept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+from eddyline.engine.watermarks import Advanced
+from eddyline.protocol.ledger import Ledger, Moves
+from eddyline.protocol.record import Record
+
+LEAVE, SWEEP = 0.5, 0.3
+"""The shares of batches before which groups leave, and are swept."""
+
+done: Counter[str] = Counter()
+"""The number of groups that left, were swept, and were whole again, in this process."""
+
+
+class RandomMoves:
+    """Draws the moves before each batch."""
+
+    def __init__(self, rng: Random, groups: int) -> None:
+        self._rng, self._groups = rng, groups
+
+    def __call__(self, ledger: Ledger, advanced: Advanced, records: Sequence[Record]) -> Moves:
+        rng, out = self._rng, list(ledger.generations.left)
+        share = rng.choice([0.1, 0.5, 1.0])
+        leave = [g for g in range(self._groups) if rng.random() < share] if rng.random() < LEAVE else []
+        sweep = rng.sample(out, rng.randint(1, len(out))) if out and rng.random() < SWEEP else []
+        done["left"] += len(leave)
+        done["swept"] += len(sweep)
+        return Moves(tuple(leave), tuple(sorted(sweep)))
+
+
+def random_moves(seed: int | None, groups: int = 256) -> RandomMoves | None:
+    """Moves of this seed; None without one."""
+    return None if seed is None else RandomMoves(Random(seed), groups)
