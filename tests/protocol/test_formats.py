@@ -14,7 +14,8 @@ from eddyline.errors import JobError
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import FORMAT
 from eddyline.protocol.commit import Commit
-from eddyline.protocol.turn import LogMeta, SmallMeta
+from eddyline.protocol.log import LogMeta
+from eddyline.protocol.turn import SmallMeta
 from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.testing.simulation import MemorySink
 from tests.support.durable_world import Row, World

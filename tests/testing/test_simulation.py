@@ -15,6 +15,7 @@ import pytest
 from eddyline.engine import slot
 from eddyline.protocol import coordinator, turn
 from eddyline.protocol.commit import LogFile
+from eddyline.protocol.log import Log
 from eddyline.protocol.parcel import RowsHead, as_shipment
 from eddyline.settings import Settings
 from eddyline.testing.case import Case
@@ -87,10 +88,10 @@ def drops_segments_too_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_what_was_merged(patch: pytest.MonkeyPatch) -> None:
-    original: Callable[..., Any] = turn._log
+    original: Callable[..., Any] = Log.write
     patch.setattr(coordinator, "to_merge", partial(coordinator.to_merge, least=2))
-    patch.setattr(turn, "_log", lambda home, number, name, logged, merged, least: original(
-        home, number, name, logged, (), least))  # fmt: skip
+    patch.setattr(Log, "write", lambda log, name, slot, epoch, rows, merged, least: original(
+        log, name, slot, epoch, rows, (), least))  # fmt: skip
 
 
 def winds_nothing_back(patch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from eddyline.plan.tree import shape
 from eddyline.protocol import attach
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import Checkpoint
+from eddyline.protocol.log import Log
 from eddyline.protocol.outlet import Outlet
 from eddyline.settings import Settings, size_text
 from eddyline.state.arena import placed, remove
@@ -119,6 +120,7 @@ class Home:
         self.query, self.settings, self.slots, self.checkpoint, self.stage = query, settings, slots, checkpoint, stage
         self.plan = Plan(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
+        self.log = Log(checkpoint, self.split)
         self.keeper: Keeper = (
             MemoryKeeper(self._make)
             if arenas is None

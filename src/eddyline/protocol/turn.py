@@ -12,17 +12,16 @@ rebuilds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.counts import Counts
-from eddyline.engine.clean_up import CleanUp, RowsOnDisk
-from eddyline.engine.intake import columns_for, event_times
+from eddyline.engine.clean_up import CleanUp
+from eddyline.engine.intake import event_times
 from eddyline.engine.partial import combine
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.slot import Slot
@@ -35,8 +34,7 @@ from eddyline.errors import InternalError
 from eddyline.faults import reach
 from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.batch_decision import BatchDecision
-from eddyline.protocol.checkpoint import LOG, SMALL
-from eddyline.protocol.commit import Commit, LogFile
+from eddyline.protocol.checkpoint import SMALL
 from eddyline.protocol.home import Home, horizon
 from eddyline.protocol.ledger import Ledger
 from eddyline.protocol.outlet import RESULTS, Outlet
@@ -46,18 +44,6 @@ from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look
 from eddyline.spill.generations import Generations
 from eddyline.state.log.segment import written
-
-EPOCH = "\0epoch"
-"""The column of the log that says in which epoch a row came; no name that a stream could have."""
-
-Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class LogMeta:
-    """The metadata of a segment of the log: which slot wrote it."""
-
-    slot: int
 
 
 @dataclass(frozen=True)
@@ -133,9 +119,8 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         counts += Counts(rows_out=sum(batch.num_rows for batch in results))
     counts += Counts(expression_errors=slot.errors.count - before, first_error=slot.errors.first)
     reach("turn: results are staged")
-    log_file = _log(
-        home, decision, number, name, logged, horizon(home.plan, held or after, counted(slot), held is not None)
-    )
+    least = horizon(home.plan, held or after, counted(slot), held is not None)
+    log_file = home.log.write(name, number, decision.ledger.epoch, logged, decision.merge.get(number, ()), least)
     reach("turn: rows are logged")
     small = _small(home, slot, number, name) if home.has_small_state else None
     reach("turn: small state is written")
@@ -219,7 +204,7 @@ def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | 
     commit = home.checkpoint.commit_of(version - 1)
     split = Split(home.plan, home.split.partitioning)
     moved = ledger or commit.ledger
-    for epoch, rows in _by_epoch(home, commit, ordered=moved.epoch > 0):
+    for epoch, rows in home.log.by_epoch(commit, ordered=moved.epoch > 0):
         slot.executor.begin_epoch(epoch, commit.ledger.clean)
         for stream, batch in rows:
             for shipment in split.split_table(stream, batch):
@@ -255,33 +240,6 @@ def _in_memory(slot: Slot, shipment: Shipment, epoch: int, generations: Generati
     return replace(shipment, build=build)
 
 
-def _by_epoch(home: Home, commit: Commit, ordered: bool) -> Iterator[tuple[int, list[tuple[str, pa.RecordBatch]]]]:
-    """The rows of the log by the epochs in which they came, in the order of these. Where there is only one, they are
-    given as they are."""
-    if not ordered:
-        yield 0, [(stream, batch) for stream, batch, _ in _logged(home, commit)]
-        return
-    found: dict[int, list[tuple[str, pa.RecordBatch]]] = {}
-    for stream, batch, came in _logged(home, commit):
-        for epoch in np.unique(came).tolist():
-            some = batch if came[0] == epoch and (came == epoch).all() else batch.filter(pa.array(came == epoch))
-            found.setdefault(epoch, []).append((stream, some))
-    yield from sorted(found.items())
-
-
-def _logged(home: Home, commit: Commit) -> Iterator[tuple[str, pa.RecordBatch, Ints]]:
-    """All rows of the log, with the epochs in which they came."""
-    for file in commit.log:
-        segment = home.checkpoint.segment(file.name)
-        for stream in segment.names:
-            for batch in segment.batches(stream):
-                if EPOCH in batch.schema.names:
-                    came = batch.column(EPOCH).to_numpy()
-                    yield stream, batch.drop_columns([EPOCH]), came
-                else:  # from before the first group left
-                    yield stream, batch, np.zeros(batch.num_rows, np.int64)
-
-
 def _move(home: Home, decision: BatchDecision, number: int, slot: Slot) -> tuple[int, ...]:
     """What groups do before a batch. Returns those that were swept and have nothing on disk any more."""
     moves, whole = decision.moves, tuple[int, ...]()
@@ -290,7 +248,7 @@ def _move(home: Home, decision: BatchDecision, number: int, slot: Slot) -> tuple
         commit = home.checkpoint.commit_of(decision.batch - 1)
         clean_up = CleanUp(slot, commit.ledger.generations)
         needed = {**dict.fromkeys(home.split.streams, -FOREVER), **home.horizon(commit.advanced)}
-        rows = _on_disk(home, commit, number, slot)
+        rows = home.log.on_disk(commit, number, slot)
         alive = clean_up.run(rows, np.array(moves.sweep), decision.ledger.generations, needed)
         whole = tuple(sorted(set(moves.sweep) - alive))
         reach("spill: groups are swept")
@@ -299,15 +257,6 @@ def _move(home: Home, decision: BatchDecision, number: int, slot: Slot) -> tuple
         slot.forget(np.array(moves.leave))
         reach("spill: groups have left")
     return whole
-
-
-def _on_disk(home: Home, commit: Commit, number: int, slot: Slot) -> Iterator[RowsOnDisk]:
-    """All rows of the log that the slot has of sources whose rows can leave memory."""
-    for stream, batch, came in _logged(home, commit):
-        for source, which in home.split.share(stream, batch, number).items():
-            if slot.executor.leaves(source):
-                some = batch if which is None else batch.filter(pa.array(which))
-                yield RowsOnDisk(source, some, came if which is None else came[which])
 
 
 def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:
@@ -322,65 +271,6 @@ def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) ->
         mine = [] if number else [segment for segment, _ in segments]
     batches = [(name, batch) for s in mine for name in s.names for batch in s.batches(name)]
     restore_small_state(slot, segments[0][1].numbers, batches)
-
-
-def _log(
-    home: Home,
-    decision: BatchDecision,
-    number: int,
-    name: str,
-    logged: dict[str, list[pa.RecordBatch]],
-    least: Mapping[str, int],
-) -> LogFile | None:
-    """Write one segment with the new rows and those of the segments to merge. Rows older than `least` are left out:
-    they are not needed once the batch is committed. None if no row remains."""
-    times = {s.stream.name: s.stream.time for s in home.query.sources}
-    if epoch := decision.ledger.epoch:
-        logged = {stream: [_came_in(batch, epoch) for batch in batches] for stream, batches in logged.items()}
-    for old in decision.merge.get(number, ()):
-        segment = home.checkpoint.segment(old)
-        for stream in segment.names:
-            before = [_in_order(home, stream, batch, epoch) for batch in segment.batches(stream)]
-            logged[stream] = [*before, *logged.get(stream, ())]
-    kept: dict[str, list[pa.RecordBatch]] = {}
-    last: dict[str, int | None] = {}
-    for stream, batches in logged.items():
-        if (time := times[stream]) is not None:
-            batches = [some for batch in batches if (some := _not_before(batch, time, least[stream])).num_rows]
-        if batches:
-            kept[stream] = batches
-            last[stream] = None if time is None else max(int(event_times(b.column(time)).max()) for b in batches)
-    if not kept:
-        return None
-    sections = [(stream, _alike(batches)) for stream, batches in kept.items()]
-    home.checkpoint.store.write(f"{LOG}/{name}", *written(sections, LogMeta(number)))
-    rows = sum(batch.num_rows for batches in kept.values() for batch in batches)
-    return LogFile(f"{LOG}/{name}", number, rows, last)
-
-
-def _in_order(home: Home, stream: str, batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:
-    """Logged rows with their columns in the order of this run and, if there are epochs, theirs."""
-    rows = columns_for(home.split.streams[stream], batch, home.split.needed[stream])
-    if EPOCH in batch.schema.names:
-        return rows.append_column(EPOCH, batch.column(EPOCH))
-    return _came_in(rows, 0) if epoch else rows
-
-
-def _came_in(batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:
-    return batch.append_column(EPOCH, pa.array(np.full(batch.num_rows, epoch)))
-
-
-def _not_before(batch: pa.RecordBatch, time: str, least: int) -> pa.RecordBatch:
-    """The rows that are not older than `least`; the whole batch if more than half remain, as filtering copies."""
-    keep = event_times(batch.column(time)) >= least
-    return batch if 2 * np.count_nonzero(keep) > keep.size else batch.filter(pa.array(keep))
-
-
-def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Give all batches the same dictionaries: a segment cannot hold dictionaries that differ between batches."""
-    if any(pa.types.is_dictionary(field.type) for field in batches[0].schema):
-        batches = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()
-    return batches
 
 
 def _small(home: Home, slot: Slot, number: int, name: str) -> str:
