@@ -47,6 +47,7 @@ def _module(name: str) -> Callable[..., list[Result]]:
 NAMES = (
     "core",
     "memory",
+    "spill",
     "start",
     "profile",
     "router",
