@@ -393,7 +393,8 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(f"WRONG: {wrong}\n")
     killed = ", ".join(f"{victim} {count}" for victim, count in chaos.victims.most_common())
     told(
-        f"{chaos.kills} kills ({killed}; {chaos.migrating} while a plan was changing, {chaos.spilling} while groups were on disk)"
+        f"{chaos.kills} kills ({killed}; {chaos.migrating} while a plan was changing,"
+        f" {chaos.spilling} while groups were on disk)"
     )
     told(f"{chaos.starts} starts, {chaos.finished} jobs finished, {len(chaos.wrong)} wrong")
     return 1 if chaos.wrong else 0
