@@ -56,7 +56,9 @@ class World:
         query = bound(case)
         self.home = Home(query, Settings(slots=slots), slots, self.checkpoint, arenas, self.sink.stage)
         home = self.home
-        self.coordinator = Coordinator(self.checkpoint, home.watermarks, home.horizon, self.sink, slots, silence)
+        self.coordinator = Coordinator(
+            self.checkpoint, home.watermarks, home.horizon, self.sink, slots, silence, settled=home.settled
+        )
 
     def begin(self, kind: BatchKind = "rows", ended: Sequence[str] = (), offsets: object = None) -> BatchDecision:
         """The next batch."""

@@ -76,18 +76,13 @@ class CleanUp:
         found: Ints = numbers[firsts.searchsorted(rows, side="right")]
         return found
 
-    def run(self, rows: Iterable[RowsOnDisk], groups: Ints, after: Generations, needed: Mapping[str, int]) -> set[int]:
-        """All rows of these groups, on disk and in memory, are given; the results go to those of the slot. Returns the
-        groups that have rows on disk, according to the generations `after`, which a row to come may join with: rows
-        from the times `needed` on, by stream."""
-        alive: set[int] = set()
+    def run(self, rows: Iterable[RowsOnDisk], groups: Ints) -> None:
+        """All rows of these groups, on disk and in memory, are given; the results go to those of the slot."""
         new: list[tuple[int, int]] = []
         given: dict[int, list[_Stored]] = {s: [] for s in self._sources if isinstance(self._stems[s], SteM)}
         for some in rows:
             if (found := self._stored(some, groups)) is not None:
                 given[some.source].append(found)
-                late = found.times >= needed[self._slot.query.sources[some.source].stream.name]
-                alive |= set(found.groups[late & after.on_disk(found.groups, found.came)].tolist())
         for source, parts in given.items():
             new.append((source, self._store(source, parts)))
         since = min(self._generations.clean[g] for g in groups.tolist())
@@ -102,7 +97,6 @@ class CleanUp:
             self._feed(source, count)
         self._eddy.flush()
         self._gatherer.flush()
-        return alive
 
     def _feed(self, source: int, count: int) -> None:
         stem = self._stems[source]

@@ -70,12 +70,13 @@ class Coordinator:
         slots: int,
         silence: Silence | None = None,
         mover: Mover = no_moves,
+        settled: Callable[[Ledger], Ledger] = lambda ledger: ledger,
     ) -> None:
         """`streams` makes fresh watermarks. `horizon` returns, for each stream, the time before which no row is needed
         once slots have advanced so far and, while groups are on disk, had advanced so far when all were clean last.
         `silence` says which streams are idle; None if no stream can become idle."""
         self._checkpoint, self._fresh, self._horizon, self._publisher = checkpoint, streams, horizon, publisher
-        self._mover = mover
+        self._mover, self._settled = mover, settled
         self._slots, self._silence = slots, silence or Silence((), None)
         self.commit = checkpoint.last() or Commit(-1, None, streams().reached, history=checkpoint.history)
         publisher.forget_after(self.commit.batch)
@@ -146,7 +147,7 @@ class Coordinator:
             used=reached.used,
             counted=least_counted([r.counted for r in records]),
         )
-        ledger = decision.ledger.whole(_whole(decision.moves, records))
+        ledger = self._settled(decision.ledger)
         finished = decision.kind == "end"  # a finished job needs no state
         commit = Commit(
             batch=decision.batch,
@@ -180,12 +181,6 @@ class Coordinator:
         files = [f for f in self.commit.log if f.name not in gone]
         files += [r.log for r in records if r.log is not None]
         return tuple(f for f in files if _needed(f, horizon))
-
-
-def _whole(moves: Moves, records: Sequence[Record]) -> tuple[int, ...]:
-    """The groups that were swept and have nothing on disk any more, in any slot."""
-    told = [set(record.whole) for record in records if record.slot != COMBINED]
-    return tuple(sorted(set(moves.sweep).intersection(*told).difference(moves.leave)))
 
 
 def _needed(file: LogFile, horizon: Mapping[str, int]) -> bool:

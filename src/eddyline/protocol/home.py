@@ -26,6 +26,7 @@ from eddyline.plan.tree import shape
 from eddyline.protocol import attach
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import Checkpoint
+from eddyline.protocol.ledger import Ledger
 from eddyline.protocol.log import Log
 from eddyline.protocol.outlet import Outlet
 from eddyline.settings import Settings, size_text
@@ -151,6 +152,13 @@ class Home:
     def spills(self) -> bool:
         """Whether groups of rows can leave memory."""
         return self.settings.may_spill and spill_axis(self.plan, self.settings.groups) is not None
+
+    def settled(self, ledger: Ledger) -> Ledger:
+        """The ledger without groups that have no row on disk any more that could join with a row to come."""
+        axis = spill_axis(self.plan, self.settings.groups)
+        if axis is None or not ledger.generations.left:
+            return ledger
+        return ledger.settled([s.stream.name for n, s in enumerate(self.query.sources) if axis.has(n)], self.horizon)
 
     @property
     def has_small_state(self) -> bool:

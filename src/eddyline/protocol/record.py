@@ -52,8 +52,6 @@ class Record:
     """Rows, and cells of groups, that wait for the watermark."""
     spans: tuple[Spans, ...] = ()
     """The times of the files that tasks read, from the tasks that sent them to this slot."""
-    whole: tuple[int, ...] = ()
-    """Groups that were swept and have no row on disk any more that could join with anything."""
     report: TurnReport | None = None
     """The work of the eddy in this turn; None if it did nothing."""
     estimate: Estimate | None = None

@@ -32,7 +32,6 @@ from eddyline.engine.standing import StateSize
 from eddyline.engine.tally import Spans
 from eddyline.errors import InternalError
 from eddyline.faults import reach
-from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import SMALL
 from eddyline.protocol.home import Home, horizon
@@ -79,7 +78,7 @@ def take_turn(home: Home, decision: BatchDecision, number: int, attempt: str, pa
 def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
     before, counts, newest = slot.errors.count, Counts(), dict[str, int]()
     begun, spans = _seen(slot), list[Spans]()
-    whole = _move(home, decision, number, slot)
+    _move(home, decision, number, slot)
     slot.replan()
     shipments: list[Shipment] = []
     logged: dict[str, list[pa.RecordBatch]] = {}
@@ -139,7 +138,6 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         held=StateSize(slot.peak_rows, slot.peak_bytes),
         waiting=0 if decision.kind == "end" else slot.waiting,
         spans=tuple(some for some in spans if some),
-        whole=whole,
         report=report,
         estimate=None if report is None else slot.plans.estimate(slot.executor),
     )
@@ -240,23 +238,19 @@ def _in_memory(slot: Slot, shipment: Shipment, epoch: int, generations: Generati
     return replace(shipment, build=build)
 
 
-def _move(home: Home, decision: BatchDecision, number: int, slot: Slot) -> tuple[int, ...]:
-    """What groups do before a batch. Returns those that were swept and have nothing on disk any more."""
-    moves, whole = decision.moves, tuple[int, ...]()
+def _move(home: Home, decision: BatchDecision, number: int, slot: Slot) -> None:
+    """Do what groups do before a batch."""
+    moves = decision.moves
     if moves.sweep:
         reach("spill: before a sweep")
         commit = home.checkpoint.commit_of(decision.batch - 1)
-        clean_up = CleanUp(slot, commit.ledger.generations)
-        needed = {**dict.fromkeys(home.split.streams, -FOREVER), **home.horizon(commit.advanced)}
         rows = home.log.on_disk(commit, number, slot)
-        alive = clean_up.run(rows, np.array(moves.sweep), decision.ledger.generations, needed)
-        whole = tuple(sorted(set(moves.sweep) - alive))
+        CleanUp(slot, commit.ledger.generations).run(rows, np.array(moves.sweep))
         reach("spill: groups are swept")
     if moves.leave:
         reach("spill: before groups leave")
         slot.forget(np.array(moves.leave))
         reach("spill: groups have left")
-    return whole
 
 
 def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:

@@ -181,7 +181,9 @@ class Simulation:
             for h in hosts
         ]
         mover = self._mover if self._mover is not None and homes[0].spills else no_moves
-        coordinator = Coordinator(checkpoint, homes[0].watermarks, homes[0].horizon, self._sink, slots, mover=mover)
+        coordinator = Coordinator(
+            checkpoint, homes[0].watermarks, homes[0].horizon, self._sink, slots, mover=mover, settled=homes[0].settled
+        )
         batches = self._case.batches
         while not coordinator.commit.finished:
             number = coordinator.commit.batch + 1

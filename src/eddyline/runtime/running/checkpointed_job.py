@@ -105,7 +105,7 @@ class CheckpointedJob:
         home, published = self.home, _Published(self.sinks)
         silence = Silence(home.streams, home.settings.idle_timeout)
         self.coordinator = Coordinator(
-            self.checkpoint, home.watermarks, home.horizon, published, self.spec.slots, silence
+            self.checkpoint, home.watermarks, home.horizon, published, self.spec.slots, silence, settled=home.settled
         )
         self.account.begin(self.commit)
         if self.commit.finished:
