@@ -166,6 +166,27 @@ class Life(RuleBasedStateMachine):
             self.number += len(live)
         self.commit()
 
+    @rule(seed=st.integers(0, 10**6), share=st.sampled_from([0.0, 0.5, 0.9, 1.0]))
+    def forget(self, seed: int, share: float) -> None:
+        """Rows of the two streams are forgotten, and all tuples that have one of them."""
+        self.commit()
+        rng, renumbered, numbers = np.random.default_rng(seed), {}, []
+        live = [t for row, t in enumerate(self.tuples) if row >= self.first and self.lives(row)]
+        at = [row for row in range(self.first, len(self.tuples)) if self.lives(row)]
+        for source in range(2):
+            first, end = self.firsts[source], len(self.rows[source])
+            kept = np.flatnonzero(rng.random(end - first) < share) + first
+            renumbered[source] = self.bases[source].retain(kept, {})
+            numbers.append(dict(zip(kept.tolist(), range(end, end + kept.size), strict=True)))
+            self.rows[source] += [self.rows[source][row] for row in kept.tolist()]
+            self.firsts[source] = end
+        stay = [(row, (numbers[0][t[0]], numbers[1][t[1]], t[2])) for row, t in zip(at, live, strict=True)
+                if t[0] in numbers[0] and t[1] in numbers[1]]  # fmt: skip
+        self.stem.retain(np.array([row for row, _ in stay], np.int64), renumbered)
+        self.first = len(self.tuples)
+        self.tuples += [t for _, t in stay]
+        self.commit()
+
     def found(self, matches, before: int, low: int | None) -> list[tuple[int, int]]:
         """The matches of a probe without dead tuples, as in the eddy."""
         found = []

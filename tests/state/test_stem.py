@@ -13,23 +13,26 @@ from eddyline.bound.expr import SourceColumn
 from eddyline.state.arena import Arena
 from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND, Limits
+from eddyline.state.rows import RETAINED
 from eddyline.state.sorted_index import SortedIndex
 from eddyline.state.stem import SteM
 from eddyline.state.tuning import DEFAULT
 
 BLOCK, TINY = DEFAULT.block, DEFAULT.unsorted_rows
-K, S, D, X, L = (
+K, S, D, X, L, W, N = (
     SourceColumn(0, "k", pa.int64()),
     SourceColumn(0, "s", pa.string()),
     SourceColumn(0, "d", pa.decimal128(38, 0)),
     SourceColumn(0, "x", pa.float64()),
     SourceColumn(0, "l", pa.list_(pa.string())),
+    SourceColumn(0, "w", pa.dictionary(pa.int32(), pa.string())),
+    SourceColumn(0, "n", pa.struct([("a", pa.int16()), ("b", pa.list_(pa.bool_()))])),
 )
-NAMES = {K: "k", S: "s", D: "d", X: "x", L: "l"}
+NAMES = {K: "k", S: "s", D: "d", X: "x", L: "l", W: "w", N: "n"}
 LAYOUT = Layout(
     timed=True,
     ordinal=True,
-    stored=(K, S, X, L),
+    stored=(K, S, X, L, W, N),
     keys=(K, S, D),
     indexes=((K,), (S,), (D, S), (K, S, D)),
     order_keys=(X,),
@@ -42,6 +45,8 @@ ROW = st.fixed_dictionaries(
         "d": st.sampled_from([0, 1, -1, 2**70]),
         "x": st.sampled_from([0.0, -0.0, 1.0, -1.5, float("inf"), float("nan")]),
         "l": st.sampled_from([None, [], ["a"], ["b", None]]),
+        "w": st.sampled_from([None, "", "one", "two", "three"]),
+        "n": st.sampled_from([None, {"a": 1, "b": None}, {"a": None, "b": [True, None]}]),
     }
 )
 
@@ -60,11 +65,13 @@ def store_and_build(stem: SteM, number: int, values: dict, times: np.ndarray, or
 
 
 class Life(RuleBasedStateMachine):
-    """Store, build, expire, commit, wind back, probe. `waiting` are the rows that are stored but not built."""
+    """Store, build, expire, commit, wind back, forget, go to another process, probe. `waiting` are the rows that are
+    stored but not built."""
 
     @initialize()
     def begin(self) -> None:
-        self.stem = SteM(Arena(), LAYOUT)
+        self.arena = Arena()
+        self.stem = SteM(self.arena, LAYOUT, grouped=True)
         self.rows: list[dict] = []
         self.waiting: list[dict] = []
         self.min_live = self.number = 0
@@ -78,7 +85,8 @@ class Life(RuleBasedStateMachine):
         rows = rows * times
         values = {e: pa.array([r[n] for r in rows], e.type) for e, n in NAMES.items()}
         ordinals = np.arange(self.ordinal, self.ordinal + len(rows))
-        self.stem.rows.append(values, np.array([r["time"] for r in rows]), ordinals)
+        times = np.array([r["time"] for r in rows])
+        self.stem.rows.append(values, times, ordinals, times % 3)
         self.waiting += [r | {"ordinal": o} for r, o in zip(rows, ordinals.tolist(), strict=True)]
         self.ordinal += len(rows)
 
@@ -120,6 +128,31 @@ class Life(RuleBasedStateMachine):
         del self.rows[rows:]
         self.waiting.clear()
         self.numbers.clear()
+
+    @rule(groups=st.sets(st.integers(0, 2)))
+    def retain(self, groups: set[int]) -> None:
+        """Rows of these groups are forgotten; the others get the next numbers."""
+        self.commit()
+        rows = np.arange(self.min_live, len(self.rows))
+        kept = rows[~np.isin(self.stem.rows.groups[rows], list(groups))]
+        renumbered = self.stem.retain(kept, {})
+        self.min_live = len(self.rows)
+        self.rows += [self.rows[r] for r in kept.tolist()]
+        numbers = dict(zip(kept.tolist(), range(self.min_live, len(self.rows)), strict=True))
+        assert renumbered.of(rows).tolist() == [numbers.get(r, -1) for r in rows.tolist()]
+        self.mark = (len(self.rows), self.min_live, self.number, self.ordinal)
+
+    @rule(skip=st.integers(0, 3))
+    def go_elsewhere(self, skip: int) -> None:
+        """All rows are built then. The regions have other numbers until they are restored."""
+        self.build(len(self.waiting), 0)
+        saved, there, freed = self.stem.saved(), self.arena.regions, list(self.arena.freed)
+        self.arena.regions, self.arena.freed = skip, []
+        self.stem = SteM(self.arena, LAYOUT, grouped=True)
+        self.stem.restore(saved)
+        self.arena.regions, self.arena.freed = there, freed
+        self.numbers.clear()  # no packet is left
+        self.mark = (*self.mark[:2], self.number, self.mark[3])
 
     def rows_before(self, number: int) -> int:
         """How many rows were built when the slot had built `number` tuples."""
@@ -214,6 +247,8 @@ class Life(RuleBasedStateMachine):
             wanted = [self.rows[r][NAMES[expr]] for r in live]
             assert repr(self.stem.rows.gather(expr, live).to_pylist()) == repr(wanted)
         assert self.stem.rows.times.values[live].tolist() == [self.rows[r]["time"] for r in live]
+        assert self.stem.rows.ordinals(live).tolist() == [self.rows[r]["ordinal"] for r in live]
+        assert self.stem.rows.groups[live].tolist() == [self.rows[r]["time"] % 3 for r in live]
         numbers = np.arange(self.mark[2], self.number + 1)
         assert self.stem.prober.rows_before(numbers).tolist() == [self.rows_before(n) for n in numbers.tolist()]
 
@@ -326,6 +361,8 @@ def test_a_build_that_fails_half_way_can_be_wound_back(faulty: str, monkeypatch:
         D: pa.array([1] * 100, D.type),
         X: pa.array([1.0] * 100),
         L: pa.array([["a"]] * 100),
+        W: pa.array(["one"] * 100, W.type),
+        N: pa.nulls(100, N.type),
     }
     times, ordinals = np.zeros(100, np.int64), np.arange(100)
     store_and_build(stem, 0, values, times, ordinals)
@@ -501,6 +538,8 @@ def test_a_long_life_is_flat() -> None:
             D: pa.array(np.arange(first, first + 500)).cast(pa.decimal128(38, 0)),
             X: pa.array(rng.random(500)),
             L: pa.array([["a", None], []] * 250, L.type),
+            W: pa.array(["one", None] * 250, W.type),
+            N: pa.array([{"a": 1, "b": [True]}, None] * 250, N.type),
         }
         store_and_build(stem, first, values, np.arange(first, first + 500), np.arange(first, first + 500))
         stem.expire(first - 1500)
@@ -513,3 +552,54 @@ def test_a_long_life_is_flat() -> None:
     assert max(counted[200:]) <= 1.2 * max(counted[20:200])
     assert max(on_host[200:]) <= 1.2 * max(on_host[20:200])
     assert max(on_host[20:]) <= 2.5 * max(counted)
+
+
+def test_many_rows_are_forgotten_in_pieces_and_give_their_memory_back() -> None:
+    arena = Arena()
+    stem = SteM(arena, Layout(True, False, (S, L), (K,), ((K,),), (X,)), grouped=True)
+    n = 4 * RETAINED + 7
+    at = np.arange(n)
+    values = {
+        K: pa.array(at),
+        S: pa.array([f"text {i}" for i in at.tolist()]),
+        L: pa.array([[str(i)] for i in at.tolist()]),
+        X: pa.array(at.astype(float)),
+    }
+    stem.rows.append(values, at, None, at % 4)
+    stem.build(0, n)
+    stem.commit()
+    counted, on_host = stem.nbytes, arena.bytes
+    kept = at[at % 4 != 0]
+    numbers = stem.retain(kept, {}).of(kept)
+    assert numbers.tolist() == list(range(n, n + kept.size)) and stem.held == kept.size > 2 * RETAINED
+    assert stem.rows.gather(S, numbers).equals(values[S].take(pa.array(kept)))
+    assert stem.rows.gather(L, numbers).equals(values[L].take(pa.array(kept)))
+    found = list(stem.prober.probe_key((K,), at, at, limits(stem.built, stem.rows.min_live, n)))
+    assert np.concatenate([tuples for tuples, _ in found]).tolist() == kept.tolist()
+    assert np.concatenate([rows for _, rows in found]).tolist() == numbers.tolist()
+    least, most = np.array([8.0]).view(np.int64), np.array([13.0]).view(np.int64)
+    [(_, rows)] = stem.prober.probe_range(X, least, most, limits(stem.built, stem.rows.min_live, n))
+    assert stem.rows.gather(S, np.sort(rows)).to_pylist() == ["text 9", "text 10", "text 11", "text 13"]
+    assert stem.nbytes < 0.8 * counted and arena.bytes < 0.9 * on_host
+    stem.retain(np.empty(0, np.int64), {})
+    assert stem.held == 0 and stem.rows.nbytes < 100 and arena.bytes < 0.1 * on_host
+
+
+def test_rows_that_are_forgotten_again_and_again_leave_nothing_behind() -> None:
+    """Every batch adds rows of four groups, and one group is forgotten after it."""
+    arena = Arena()
+    stem = SteM(arena, Layout(True, False, (S,), (K,), ((K,),), (X,)), grouped=True)
+    counted, on_host = [], []
+    for number in range(300):
+        at = np.arange(400) + 400 * number
+        values = {K: pa.array(at), S: pa.array([f"text {i}" for i in at.tolist()]), X: pa.array(at.astype(float))}
+        stem.rows.append(values, at, None, at % 4)
+        stem.build(number, 400)
+        stem.commit()
+        assert stem.rows.groups is not None
+        live = np.arange(stem.rows.min_live, stem.built)
+        stem.retain(live[stem.rows.groups[live] != number % 4], {})
+        counted.append(stem.nbytes)
+        on_host.append(arena.bytes)
+    assert stem.held == 100 * (0 + 1 + 2 + 3)
+    assert max(counted[100:]) <= 1.1 * max(counted[4:100]) and max(on_host[100:]) <= 1.2 * max(on_host[4:100])

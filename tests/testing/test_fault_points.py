@@ -28,6 +28,7 @@ from eddyline.testing.case import Batch, Case, FromPart, SelectParts, StreamDecl
 from eddyline.testing.fault_points import fault_points
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import CaseOutcome
+from eddyline.testing.random_moves import random_moves
 from eddyline.testing.random_plans import random_plans
 from eddyline.testing.run import bound, expected_of, wrong
 from eddyline.testing.simulation import Crash, Simulation, leftovers
@@ -35,6 +36,8 @@ from eddyline.testing.simulation import Crash, Simulation, leftovers
 POINTS = {name: place for name, place in fault_points().items() if not place.startswith("spark/")}
 """Those of spark/ are for the tests that run Spark."""
 JOB = "0123456789ab"
+GROUPS = 2
+"""The partition groups of the job that spills."""
 ONLY_TWICE = "sink: what was published before is away"
 """Reached when a batch is published twice in one life, which no job does."""
 
@@ -78,6 +81,11 @@ _THREE = replace(_JOIN, sources=(*_JOIN.sources, FromPart("b", "c", "RANGE 20 MI
 MIGRATIONS = {"migration": 8, "migrations": 1}
 """Jobs whose plan changes, with a seed for when and how (testing/random_plans.py)."""
 JOBS |= {job: replace(JOBS["join"], select=_THREE) for job in MIGRATIONS}
+SPILLS = {"spill": 5}
+"""Jobs whose partition groups leave memory and are swept, with a seed for when (testing/random_moves.py)."""
+_SLIDE = "RANGE 20 MICROSECONDS SLIDE 10 MICROSECONDS"
+_SLIDING = case((_SLIDE, _SLIDE), ("window_end() AS w", "a.v", "COUNT(*) AS n", "MAX(b.ts) AS m"), ("a.v",), 2)
+JOBS |= {job: replace(_SLIDING, settings={"slots": 2, "memory": 1 << 40, "groups": GROUPS}) for job in SPILLS}
 
 
 class FileSink:
@@ -130,9 +138,16 @@ class Run:
         query = bound(JOBS[job])
         self.sink = FileSink(folder, query.schema)
         settings = Settings(**JOBS[job].settings)  # type: ignore[arg-type]
-        plans = random_plans(MIGRATIONS.get(job))
         self.simulation = Simulation(
-            JOBS[job], query, settings, str(folder), 1, sink=self.sink, strike=self._strike, plans=plans
+            JOBS[job],
+            query,
+            settings,
+            str(folder),
+            1,
+            sink=self.sink,
+            strike=self._strike,
+            plans=random_plans(MIGRATIONS.get(job)),
+            mover=random_moves(SPILLS.get(job), GROUPS),
         )
         self.reached = self.simulation.reached
 
@@ -189,8 +204,8 @@ FIRST, LATER = 0.0, 0.6
 @pytest.mark.parametrize(
     ("fault", "when"),
     [
-        (dies, {"join": FIRST, "aggregate": LATER, "migration": FIRST, "migrations": LATER}),
-        (disk_full, {"join": LATER, "aggregate": FIRST, "migration": LATER, "migrations": FIRST}),
+        (dies, {"join": FIRST, "aggregate": LATER, "migration": FIRST, "migrations": LATER, "spill": FIRST}),
+        (disk_full, {"join": LATER, "aggregate": FIRST, "migration": LATER, "migrations": FIRST, "spill": LATER}),
     ],
 )
 @pytest.mark.parametrize("point", sorted(POINTS))

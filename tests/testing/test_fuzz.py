@@ -1,7 +1,8 @@
-"""A share of the fuzzer: 1,500 cases, of which `./run test` runs 500.
+"""A share of the fuzzer: 1,500 cases, of which `./run test` runs 500, and 300 cases whose partition groups go to disk,
+of which it runs 60.
 
-A failure prints the seed; EDDYLINE_FUZZ_SEED sets another. The test runs the command, which starts a
-process for each core.
+A failure prints the seed; EDDYLINE_FUZZ_SEED sets another. The tests run the command, which starts a process for each
+core.
 """
 
 from __future__ import annotations
@@ -15,16 +16,27 @@ import pytest
 
 SEED = os.environ.get("EDDYLINE_FUZZ_SEED", "20240229")
 CASES, CHUNK = 1_500, 250
+SPILLING, FEW = 300, 60
 
 
 @pytest.mark.share(3)
 @pytest.mark.parametrize("first", range(0, CASES, CHUNK))
 def test_engine_gives_what_duckdb_gives(first: int) -> None:
-    cases = ["--first", str(first), "--cases", str(CHUNK), "--seed", SEED]
-    command = [sys.executable, "-m", "eddyline.testing.fuzz", *cases]
+    fuzzed(first, CHUNK)
+
+
+@pytest.mark.share(5)
+@pytest.mark.parametrize("first", range(0, SPILLING, FEW))
+def test_groups_on_disk_change_no_result(first: int) -> None:
+    fuzzed(first, FEW, "--spill")
+
+
+def fuzzed(first: int, cases: int, *more: str) -> None:
+    given = ["--first", str(first), "--cases", str(cases), "--seed", SEED, *more]
+    command = [sys.executable, "-m", "eddyline.testing.fuzz", *given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = f"seed {SEED}\n{done.stdout[-20_000:]}\n{done.stderr[-5_000:]}"
     assert done.returncode == 0, said
     told = re.search(r"(\d+) cases, 0 differences, ([\d.]+) % with an empty result", done.stdout)
-    assert told is not None and int(told[1]) == CHUNK, said
+    assert told is not None and int(told[1]) == cases, said
     assert float(told[2]) < 30, f"seed {SEED}: so many results are empty that little was compared"
