@@ -11,7 +11,7 @@ import pytest
 from eddyline.bound.model import BoundQuery
 from eddyline.plan.explain import describe, explain, text
 from eddyline.plan.graph import join_graph
-from eddyline.plan.partition import Partitioning, key_classes, key_groups, partition, row_groups
+from eddyline.plan.partition import Partitioning, key_classes, key_groups, partition, row_groups, spill_axis
 from eddyline.plan.plan import Plan
 from tests.support.jobs import bound
 
@@ -127,6 +127,53 @@ def test_every_slot_has_its_place(slots: int) -> None:
     places = [found.coordinates(slot) for slot in range(slots)]
     assert len(set(places)) == slots and np.prod([axis.size for axis in found.axes]) == slots
     assert all(sorted(set(p.tolist())) == list(range(a.size)) for p, a in zip(found.places(), found.axes, strict=True))
+
+
+# The axis along which groups leave memory
+
+
+def leaving(query: BoundQuery) -> list[str]:
+    """By source, how its rows get their groups."""
+    axis = spill_axis(Plan(query), 7)
+    assert axis is not None and axis.size == 7
+    return ["by row" if n == axis.row else "stays" if e is None else text(e, query) for n, e in enumerate(axis.keys)]
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        ("a.k = b.k AND b.k = c.x", ["a.k", "b.k", "c.x"]),
+        ("a.k = b.k AND b.x = c.x", ["a.k", "b.k", "stays"]),
+        ("a.x = b.x AND a.k = b.k AND b.k = c.k", ["a.k", "b.k", "c.k"]),
+        ("a.k = b.k AND b.k = c.y", ["CAST(a.k AS DOUBLE)", "CAST(b.k AS DOUBLE)", "c.y"]),
+        ("a.k = b.k AND a.k = 5", ["by row", "stays", "stays"]),
+        ("a.f = b.f AND b.k < c.k", ["by row", "stays", "stays"]),
+        ("a.f = b.f AND b.s = c.s", ["stays", "b.s", "c.s"]),
+        ("", ["by row", "stays", "stays"]),
+    ],
+)
+def test_as_many_streams_as_possible_leave_memory(where: str, wanted: list[str]) -> None:
+    assert leaving(query_of(where)) == wanted
+
+
+def test_aliases_of_one_stream_leave_by_keys_of_their_own() -> None:
+    assert leaving(query_of("p.k = q.x", "a AS p, a AS q", "p.k")) == ["p.k", "q.x"]
+
+
+def test_streams_leave_rather_than_tables() -> None:
+    def query(sources: str, where: str) -> BoundQuery:
+        select = f"SELECT t.k FROM {sources} WHERE {where}"
+        return bound(select, tables="tu", a="k x", b="k x", t="k x", u="k x")
+
+    assert leaving(query("t, a", "t.k < a.k")) == ["stays", "by row"]
+    assert leaving(query("t, a", "t.k = a.k")) == ["t.k", "a.k"]
+    tables = query("t, u, a, b", "t.k = u.k AND u.k = a.k AND a.x = b.x")
+    assert leaving(tables) == ["stays", "stays", "a.x", "b.x"]
+
+
+def test_rows_that_are_counted_do_not_leave() -> None:
+    query = query_of("a.k = b.k", "a [ROWS 3], b")
+    assert spill_axis(Plan(query), 7) is None
 
 
 # Groups

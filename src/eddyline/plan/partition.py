@@ -119,13 +119,15 @@ def partition(plan: Plan, slots: int, groups: int = GROUPS, rows: Mapping[str, f
 
 
 def spill_axis(plan: Plan, groups: int) -> Axis | None:
-    """The axis whose groups leave memory and come back: the one that places the most sources, by key if possible. The
-    query alone decides, so it is the same for any number of slots. None if rows are counted (ROWS windows)."""
+    """The axis whose groups leave memory and come back: the one that places the most streams, then the most tables, by
+    key if possible. The query alone decides, so it is the same for any number of slots. None if rows are counted (ROWS
+    windows)."""
     if any(s.window.kind is WindowKind.ROWS for s in plan.query.sources):
         return None
 
-    def placed(axis: Axis) -> tuple[int, bool]:
-        return sum(axis.has(source) for source in range(len(plan.query.sources))), axis.row is None
+    def placed(axis: Axis) -> tuple[int, int, bool]:
+        tables = [s.stream.is_table for source, s in enumerate(plan.query.sources) if axis.has(source)]
+        return tables.count(False), tables.count(True), axis.row is None
 
     return replace(max((axis for (axis,) in choices(plan, 2)), key=placed), size=groups)
 
