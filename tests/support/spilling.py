@@ -1,0 +1,106 @@
+"""A slot whose partition groups leave memory and are swept, without a log: its rows are remembered in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.engine.clean_up import CleanUp, RowsOnDisk
+from eddyline.engine.slot import Slot
+from eddyline.engine.watermarks import Advanced, Watermarks
+from eddyline.plan.bounds import FOREVER
+from eddyline.plan.partition import key_groups
+from eddyline.plan.plan import plan_of
+from eddyline.protocol.home import horizon
+from eddyline.protocol.ledger import Ledger, Moves
+from eddyline.settings import Settings
+from tests.support.jobs import Row, tuples
+from tests.support.slot_steps import Step
+
+
+def may_spill(settings: Settings, groups: int) -> Settings:
+    """Settings with which this many partition groups can leave memory."""
+    return replace(settings, memory=1 << 40, groups=groups)
+
+
+def group_of(key: int, groups: int) -> int:
+    """The partition group of a key."""
+    return int(key_groups(pa.array([key]), groups)[0])
+
+
+class Spilling:
+    """Does in turn what a slot's turn and the coordinator do (protocol/turn.py, protocol/coordinator.py)."""
+
+    def __init__(self, slot: Slot, tables: Mapping[str, pa.RecordBatch] | None = None) -> None:
+        """`tables` has the rows of tables that the slot has already."""
+        self.slot, self.ledger = slot, Ledger()
+        self._logged = [(name, rows, 0) for name, rows in (tables or {}).items()]
+        self._streams = [s.stream for s in slot.query.sources if not s.stream.is_table]
+        self._advanced = Watermarks(self._streams).reached
+        self._after: tuple[Ledger, Advanced, list[tuple[str, pa.RecordBatch, int]]] | None = None
+        self.swept: list[Row] = []
+        """The rows that the sweep before the last batch made."""
+
+    def batch(self, step: Step, moves: Moves = Moves()) -> list[Row]:  # noqa: B008
+        """A batch that begins with these moves; it is neither committed nor wound back. At the end of the streams all
+        groups on disk are swept."""
+        slot = self.slot
+        if step.last:
+            moves = Moves(sweep=tuple(self.ledger.generations.left))
+        ledger = self.ledger.begin(moves, Advanced(**vars(self._advanced)))
+        slot.executor.begin_epoch(ledger.epoch, self.ledger.clean)
+        alive = set(moves.sweep)
+        if moves.sweep:
+            clean_up = CleanUp(slot, self.ledger.generations)
+            alive = clean_up.run(self._rows(), np.array(moves.sweep), ledger.generations, self._needed())
+        self.swept = tuples(slot.drain()) if slot.query.group is None else []
+        if moves.leave:
+            slot.forget(np.array(moves.leave))
+        for name, rows in step.rows.items():
+            if rows.num_rows:
+                slot.feed(name, rows)
+        watermarks = Watermarks(self._streams)
+        watermarks.restore(self._advanced)
+        if step.last:
+            slot.end(step.newest)
+        else:
+            held = None if ledger.held is None else self._watermarks(ledger.held)
+            slot.advance(step.by_stream, step.watermark, held)
+            newest = {s.name: t + s.lateness for s in self._streams if (t := step.by_stream[s.name]) is not None}
+            self._next = Advanced(newest, used=step.watermark)
+        found = self.swept + tuples(slot.drain())
+        self._after = (
+            ledger.whole(tuple(sorted(set(moves.sweep) - alive - set(moves.leave)))),
+            self._advanced if step.last else self._next,
+            [(name, rows, ledger.epoch) for name, rows in step.rows.items()],
+        )
+        return sorted(found, key=repr)
+
+    def commit(self) -> None:
+        """Commit the batch."""
+        assert self._after is not None
+        self.ledger, self._advanced, rows = self._after
+        self._logged += rows
+        self.slot.commit(self.slot.version + 1)
+
+    def wind_back(self) -> None:
+        """Undo the batch. Groups that have left memory before it are gone all the same."""
+        self.slot.wind_back()
+
+    def _watermarks(self, advanced: Advanced) -> Watermarks:
+        found = Watermarks(self._streams)
+        found.restore(advanced)
+        return found
+
+    def _needed(self) -> dict[str, int]:
+        now = horizon(plan_of(self.slot.query), self._watermarks(Advanced(**vars(self._advanced))), {})
+        return {**{s.stream.name: -FOREVER for s in self.slot.query.sources}, **now}
+
+    def _rows(self) -> Iterator[RowsOnDisk]:
+        for name, rows, epoch in self._logged:
+            for source, item in enumerate(self.slot.query.sources):
+                if item.stream.name == name and self.slot.executor.leaves(source):
+                    yield RowsOnDisk(source, rows, np.full(rows.num_rows, epoch))
