@@ -186,6 +186,7 @@ def test_a_group_is_whole_when_nothing_on_disk_can_join_any_more() -> None:
     life.batch(a=[(50, ONE, 1)], b=[(50, ONE, 1)])
     life.batch(Moves(leave=(1,), sweep=(0, 1)))
     assert life.spilling.ledger.generations.left == {1: (1, 3)}, "a group that leaves again is not whole"
+    life.batch(a=[(100, ONE, 1)], b=[(100, ONE, 1)])
     life.batch(Moves(sweep=(1,)))
     assert life.spilling.ledger.generations == Generations() and life.spilling.ledger.held is None
 

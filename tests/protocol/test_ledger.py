@@ -17,6 +17,12 @@ def at(time: int) -> Advanced:
     return Advanced({"a": time, "b": time + 1}, used=time)
 
 
+def needed(advanced: Advanced) -> dict[str, int]:
+    """Rows are needed for 10, and those of b for 15."""
+    used = advanced.used or 0
+    return {"a": used - 10, "b": used - 15}
+
+
 def begun(*moves: Moves) -> Ledger:
     """A ledger after batches that begin with these moves, at the times 10, 20, ..."""
     ledger = Ledger()
@@ -28,7 +34,7 @@ def begun(*moves: Moves) -> Ledger:
 def test_nothing_on_disk() -> None:
     none = Ledger()
     assert none.held is None and none.clean == 0 and not Moves()
-    assert none.begin(Moves(), at(10)) is none and none.whole(()) is none
+    assert none.begin(Moves(), at(10)) is none and none.settled("ab", needed) is none
 
 
 def test_a_group_that_leaves_was_clean_until_then() -> None:
@@ -64,46 +70,61 @@ def test_a_group_that_is_swept_and_leaves_before_one_batch() -> None:
     assert ledger.generations == Generations({3: (1, 2)}, {3: 2}) and ledger.held == at(20)
 
 
-def test_groups_with_nothing_on_disk() -> None:
-    ledger = begun(Moves(leave=(3, 4)), Moves(sweep=(3, 4)))
-    assert ledger.whole((3,)).generations == Generations({4: (1,)}, {4: 2}) and ledger.whole((3,)).held == at(20)
-    whole = ledger.whole((3, 4))
-    assert whole == Ledger(epoch=2) and whole.held is None and whole.clean == 2
-    assert whole.begin(Moves(leave=(4,)), at(50)).generations == Generations({4: (3,)}, {4: 3}), "epochs go on"
+def test_groups_whose_rows_on_disk_are_not_needed_any_more() -> None:
+    """Group 3 left at time 10, when `b` was at 11, and group 4 at time 20."""
+    ledger = begun(Moves(leave=(3,)), Moves(leave=(4,)))
+    assert ledger.begin(Moves(), at(99)).settled("ab", needed) is ledger, "they are not swept"
+    early = ledger.begin(Moves(sweep=(3, 4)), at(26))
+    assert early.settled("ab", needed) is early, "the row of time 11 is needed until 26"
+    assert early.settled("a", needed).generations == Generations({4: (2,)}, {4: 3}), "rows of b stay in memory"
+    later = ledger.begin(Moves(sweep=(3, 4)), at(27)).settled("ab", needed)
+    assert later.generations == Generations({4: (2,)}, {4: 3}) and later.held == at(27)
+    assert later.settled("abt", needed) is later, "rows of a table are needed for ever"
+    last = ledger.begin(Moves(sweep=(3, 4)), at(37)).settled("ab", needed)
+    assert last == Ledger(epoch=3) and last.held is None and last.clean == 3
+    assert last.begin(Moves(leave=(4,)), at(50)).generations == Generations({4: (4,)}, {4: 4}), "epochs go on"
+
+
+def test_a_group_that_left_again_after_its_sweep_is_not_settled() -> None:
+    ledger = begun(Moves(leave=(3,))).begin(Moves(sweep=(3,), leave=(3,)), at(99)).begin(Moves(leave=(3,)), at(199))
+    assert ledger.settled("ab", needed).generations.left == {3: (1, 2, 3)}
+    swept = ledger.begin(Moves(sweep=(3,)), at(210))
+    assert swept.settled("ab", needed).generations.left == {3: (3,)}, "rows of time 199 may be on disk"
 
 
 SOME = st.sets(st.integers(0, 3)).map(lambda groups: tuple(sorted(groups)))
-EVENTS = st.lists(st.tuples(SOME, SOME, SOME), max_size=8)
+EVENTS = st.lists(st.tuples(SOME, SOME, st.integers(0, 30)), max_size=8)
 
 
 @given(EVENTS)
 @examples(200)
-def test_a_ledger_beside_a_list_of_what_happened(events: list[tuple[tuple[int, ...], ...]]) -> None:
+def test_a_ledger_beside_a_list_of_what_happened(events: list[tuple[tuple[int, ...], tuple[int, ...], int]]) -> None:
     """By group, when it left and when it was clean last are remembered in full; so is when each epoch began."""
-    ledger, epoch, began = Ledger(), 0, {0: at(-1)}
+    ledger, epoch, began, now = Ledger(), 0, {0: at(0)}, 0
     left: dict[int, list[int]] = {}
     clean: dict[int, int] = {}
-    for number, (leave, sweep, whole) in enumerate(events):
+    for leave, sweep, time in events:
+        now += time
         sweep = tuple(group for group in sweep if group in left)
-        ledger = ledger.begin(Moves(leave, sweep), at(number))
+        ledger = ledger.begin(Moves(leave, sweep), at(now))
         if leave or sweep:
             epoch += 1
-            began[epoch] = at(number)
+            began[epoch] = at(now)
         for group in sweep:
             clean[group] = epoch
         for group in leave:
             left.setdefault(group, []).append(epoch)
             clean.setdefault(group, epoch)
-        gone = tuple(group for group in sweep if group in whole and group not in leave)
-        ledger = of_json(as_json(ledger.whole(gone)), Ledger)
-        for group in gone:
-            del left[group], clean[group]
+        ledger = of_json(as_json(ledger.settled("ab", needed)), Ledger)
+        for group in list(left):
+            newest, since = began[left[group][-1]].newest, needed(began[clean[group]])
+            if clean[group] >= left[group][-1] and all(newest[stream] < since[stream] for stream in "ab"):
+                del left[group], clean[group]
         assert ledger.epoch == epoch and ledger.generations.clean == clean
-        assert {group: epochs[-1] for group, epochs in ledger.generations.left.items()} == {
-            group: epochs[-1] for group, epochs in left.items()
-        }
+        assert ledger.generations.left.keys() == left.keys()
         for group, epochs in left.items():
-            after = [e for e in epochs if e > clean[group]]
-            assert list(ledger.generations.left[group][-len(after) :] if after else ()) == after
+            told = list(ledger.generations.left[group])
+            assert told == epochs[-len(told) :], "the last times at which it left"
+            assert len(told) >= sum(e > clean[group] for e in epochs), "all since it was clean"
         assert ledger.held == (began[min(clean.values())] if clean else None)
-        assert ledger.marks.keys() == set(clean.values()), "nothing else is remembered"
+        assert ledger.marks.keys() == {*clean.values(), *(epochs[-1] for epochs in left.values())}

@@ -11,7 +11,6 @@ import pyarrow as pa
 from eddyline.engine.clean_up import CleanUp, RowsOnDisk
 from eddyline.engine.slot import Slot
 from eddyline.engine.watermarks import Advanced, Watermarks
-from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import key_groups
 from eddyline.plan.plan import plan_of
 from eddyline.protocol.home import horizon
@@ -39,7 +38,7 @@ class Spilling:
         self.slot, self.ledger = slot, Ledger()
         self._logged = [(name, rows, 0) for name, rows in (tables or {}).items()]
         self._streams = [s.stream for s in slot.query.sources if not s.stream.is_table]
-        self._advanced = Watermarks(self._streams).reached
+        self._advanced = Advanced()
         self._after: tuple[Ledger, Advanced, list[tuple[str, pa.RecordBatch, int]]] | None = None
         self.swept: list[Row] = []
         """The rows that the sweep before the last batch made."""
@@ -50,33 +49,28 @@ class Spilling:
         slot = self.slot
         if step.last:
             moves = Moves(sweep=tuple(self.ledger.generations.left))
-        ledger = self.ledger.begin(moves, Advanced(**vars(self._advanced)))
+        ledger = self.ledger.begin(moves, self._advanced)
         slot.executor.begin_epoch(ledger.epoch, self.ledger.clean)
-        alive = set(moves.sweep)
         if moves.sweep:
-            clean_up = CleanUp(slot, self.ledger.generations)
-            alive = clean_up.run(self._rows(), np.array(moves.sweep), ledger.generations, self._needed())
+            CleanUp(slot, self.ledger.generations).run(self._rows(), np.array(moves.sweep))
         self.swept = tuples(slot.drain()) if slot.query.group is None else []
         if moves.leave:
             slot.forget(np.array(moves.leave))
         for name, rows in step.rows.items():
             if rows.num_rows:
                 slot.feed(name, rows)
-        watermarks = Watermarks(self._streams)
-        watermarks.restore(self._advanced)
+        advanced = self._advanced
         if step.last:
             slot.end(step.newest)
         else:
             held = None if ledger.held is None else self._watermarks(ledger.held)
             slot.advance(step.by_stream, step.watermark, held)
             newest = {s.name: t + s.lateness for s in self._streams if (t := step.by_stream[s.name]) is not None}
-            self._next = Advanced(newest, used=step.watermark)
+            advanced = Advanced(newest, used=step.watermark)
         found = self.swept + tuples(slot.drain())
-        self._after = (
-            ledger.whole(tuple(sorted(set(moves.sweep) - alive - set(moves.leave)))),
-            self._advanced if step.last else self._next,
-            [(name, rows, ledger.epoch) for name, rows in step.rows.items()],
-        )
+        rows = [(name, some, ledger.epoch) for name, some in step.rows.items()]
+        leaving = [s.stream.name for n, s in enumerate(slot.query.sources) if slot.executor.leaves(n)]
+        self._after = ledger.settled(leaving, self._needed), advanced, rows
         return sorted(found, key=repr)
 
     def commit(self) -> None:
@@ -95,9 +89,8 @@ class Spilling:
         found.restore(advanced)
         return found
 
-    def _needed(self) -> dict[str, int]:
-        now = horizon(plan_of(self.slot.query), self._watermarks(Advanced(**vars(self._advanced))), {})
-        return {**{s.stream.name: -FOREVER for s in self.slot.query.sources}, **now}
+    def _needed(self, advanced: Advanced) -> dict[str, int]:
+        return horizon(plan_of(self.slot.query), self._watermarks(advanced), {})
 
     def _rows(self) -> Iterator[RowsOnDisk]:
         for name, rows, epoch in self._logged:
