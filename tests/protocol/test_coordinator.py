@@ -14,8 +14,10 @@ from eddyline.engine.watermarks import Reached, Silence
 from eddyline.errors import JobError
 from eddyline.protocol.commit import LogFile
 from eddyline.protocol.coordinator import MERGED, least_counted, to_merge
+from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.record import Record, Staged
+from eddyline.spill.generations import Generations
 from eddyline.testing.clock import ManualClock
 from eddyline.testing.simulation import leftovers
 from tests.support.durable_world import World
@@ -201,3 +203,91 @@ def test_a_commit_names_only_what_is_needed(tmp_path: Path) -> None:
     world.batch(a=[(100, 1)], b=[(100, 1)])
     assert old[0] not in world.coordinator.commit.log
     assert old[0].name not in {f"log/{n}" for n in world.checkpoint.store.names("log")}
+
+
+# Partition groups that move
+
+WINDOW = ("RANGE 20 MICROSECONDS",) * 2
+OUT, IN = Moves(leave=(0, 1)), Moves(sweep=(0, 1))
+
+
+def logged(world: World) -> list[int]:
+    """The times of the rows in the log."""
+    files = [world.checkpoint.segment(file.name) for file in world.coordinator.commit.log]
+    batches = [batch for segment in files for stream in segment.names for batch in segment.batches(stream)]
+    return sorted(time for batch in batches for time in batch.column("ts").cast("int64").to_pylist())
+
+
+def test_moves_are_those_of_the_commit_before(tmp_path: Path) -> None:
+    world = World(tmp_path, groups=2)
+    world.batch(a=[(1, 1)], then=Moves(leave=(1,)))
+    assert world.coordinator.commit.moves == Moves(leave=(1,)) and world.coordinator.commit.ledger == Ledger()
+    decision = world.begin()
+    assert decision.moves == Moves(leave=(1,)) and decision.clean == 0
+    assert decision.ledger == Ledger(1, Generations({1: (1,)}, {1: 1}), {1: world.coordinator.commit.advanced})
+    again = World(tmp_path, sink=world.sink, groups=2, slots=3).begin(offsets="other")
+    assert (again.moves, again.ledger, again.clean) == (decision.moves, decision.ledger, decision.clean)
+    world.batch(b=[(2, 1)], then=Moves(sweep=(1,)))
+    assert world.coordinator.commit.ledger == decision.ledger
+    decision = world.begin()
+    assert decision.clean == 1 and decision.ledger.clean == 2, "until the sweep the group was clean to epoch 1"
+
+
+def test_a_batch_without_moves_begins_no_epoch(tmp_path: Path) -> None:
+    world = World(tmp_path, groups=2)
+    for _ in range(3):
+        assert world.batch(a=[(1, 1)]).ledger == Ledger()
+    assert world.coordinator.commit.ledger == Ledger()
+
+
+def test_at_the_end_all_that_is_on_disk_is_swept(tmp_path: Path) -> None:
+    """Whatever the commit before wants to move; if it is not the end after all, that is done."""
+    world = World(tmp_path, groups=2)
+    world.batch(a=[(1, 1), (1, 2), (1, 3)], then=OUT)
+    world.batch(b=[(2, 1), (2, 2), (2, 3)], then=Moves(leave=(0,)))
+    assert world.results == []
+    assert world.begin("end").moves == IN and world.begin().moves == Moves(leave=(0,))
+    world.batch("end", then=OUT)
+    commit = world.coordinator.commit
+    assert [row[2] for row in world.results] == [1, 2, 3] and commit.finished
+    assert commit.ledger == Ledger() and commit.moves == Moves() and commit.log == ()
+
+
+def test_the_log_keeps_what_a_sweep_may_need(tmp_path: Path) -> None:
+    """Rows from before the groups left that could join then, and all rows since; in the end only those of a window."""
+    world = World(tmp_path, WINDOW, groups=2)
+    world.batch(a=[(1, 1)], b=[(1, 1)])
+    world.batch(a=[(50, 2)], b=[(50, 1)], then=OUT)
+    for time in (60, 200, 400, 600):
+        world.batch(a=[(time, 1)], b=[(time, 2)])
+    assert logged(world) == [t for time in (50, 60, 200, 400, 600) for t in (time, time)]
+    world.batch(a=[(601, 3)], then=IN)
+    world.batch(a=[(700, 1)], b=[(700, 3)])
+    assert world.coordinator.commit.ledger.held is None, "the groups are whole"
+    assert logged(world) == [700, 700]
+    assert len(world.results) == 1 + 2  # of time 1; of 50 and 60
+
+
+def test_merging_leaves_out_only_rows_that_no_sweep_needs(tmp_path: Path) -> None:
+    world = World(tmp_path, WINDOW, groups=2)
+    world.batch(a=[(1, 1), (50, 2)], b=[(50, 1)], then=OUT)
+    for number in range(2 * MERGED):
+        world.batch(a=[(100 * number + 60, 1)], b=[(100 * number + 60, 1)])
+    assert len(world.coordinator.commit.log) < 2 * MERGED
+    assert logged(world)[:2] == [50, 50] and len(logged(world)) == 2 + 4 * MERGED
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_boundaries_are_given_when_groups_are_clean(slots: int, tmp_path: Path) -> None:
+    window = "RANGE 10 MICROSECONDS SLIDE 10 MICROSECONDS"
+    world = World(tmp_path, (window, window), ("window_end() AS w", "COUNT(*) AS n"), slots=slots, groups=2)
+    world.batch(a=[(1, key) for key in range(6)], then=OUT)
+    world.batch(b=[(2, key) for key in range(6)])
+    world.batch(a=[(35, 1)], b=[(35, 1)])
+    assert world.results == [], "the boundary 10 is passed, but what counts in it is on disk"
+    world.batch(a=[(36, 1)], then=IN)
+    assert world.results == []
+    world.batch(a=[(37, 1)])
+    assert [row[1] for row in world.results] == [6]
+    world.batch(a=[(55, 9)], b=[(55, 9)])
+    assert [row[1] for row in world.results] == [6, 3], "at once: the groups are whole"

@@ -15,6 +15,7 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
 from eddyline.protocol import turn as module
 from eddyline.protocol.home import horizon
+from eddyline.protocol.ledger import Moves
 from eddyline.protocol.outlet import RESULTS, Outlet
 from tests.support.durable_world import Row, World
 
@@ -246,3 +247,68 @@ def test_what_a_batch_releases_leaves_with_it(slots: int, tmp_path: Path) -> Non
     assert [row[2] for row in world.results] == [1]
     world.batch(a=[(9, 3)], b=[(9, 3)])
     assert sorted(row[2] for row in world.results) == [1, 2]
+
+
+# Partition groups that move
+
+SLIDE = ("RANGE 20 MICROSECONDS SLIDE 10 MICROSECONDS",) * 2
+COUNTED = ("window_end() AS w", "a.k", "COUNT(*) AS n", "MAX(b.ts) AS m")
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_on_disk_change_no_result(seed: int, grouped: bool, tmp_path: Path) -> None:
+    """Groups leave and are swept, turns are taken twice, states are lost, and slots come and go."""
+    rng, more = Random(seed), {"windows": SLIDE, "outputs": COUNTED, "keys": ("a.k",)} if grouped else {}
+    plain, moving = World(tmp_path / "plain", **more), World(tmp_path / "moving", groups=4, **more)
+    for batch in range(16):
+        rows = {s: [(10 * batch + rng.randrange(10), rng.randrange(8)) for _ in range(6)] for s in "ab"}
+        plain.batch(**rows)  # type: ignore[arg-type]
+        if rng.random() < 0.3:
+            where = {"host": f"host-{rng.randrange(2)}", "slots": rng.choice([1, 1, 3])}
+            moving = World(tmp_path / "moving", groups=4, sink=moving.sink, **where, **more)
+        if rng.random() < 0.3:  # a false start, with other rows or as the end
+            false = moving.begin(rng.choice(["rows", "end"]), offsets="false")
+            moving.turn(false, rng.randrange(false.slots), a=[(10 * batch, rng.randrange(8))])
+        leave = tuple(group for group in range(4) if rng.random() < 0.4)
+        sweep = tuple(group for group in range(4) if rng.random() < 0.3)
+        moving.batch(then=Moves(leave, sweep), **rows)  # type: ignore[arg-type]
+    for world in (plain, moving):
+        world.batch("end")
+    assert moving.results == plain.results and len(plain.results) > 20
+
+
+def held(world: World, slot: int = 0) -> list[int]:
+    """The rows that a slot holds in memory, by source."""
+    opened = world.home.keeper.open(slot)
+    rows = [stem.held for stem in opened.executor.stems]
+    world.home.keeper.leave(slot, opened)
+    return rows
+
+
+def test_a_state_that_is_made_again_has_no_row_that_is_on_disk(tmp_path: Path, restored: list[int]) -> None:
+    world = World(tmp_path, host="one", groups=1)
+    world.batch(a=[(1, 1), (1, 2)], b=[(1, 3)], then=Moves(leave=(0,)))
+    world.batch(a=[(2, 1)])
+    assert held(world) == [1, 0] and restored == [0]
+    world = World(tmp_path, host="two", groups=1, sink=world.sink)
+    world.batch(b=[(3, 2)], then=Moves(leave=(0,)))
+    assert held(world) == [1, 1] and restored == [0, 2], "the row of time 2, and that of time 3"
+    world = World(tmp_path, host="three", groups=1, sink=world.sink)
+    world.batch(b=[(4, 1)], then=Moves(sweep=(0,)))
+    assert held(world) == [0, 1] and restored == [0, 2, 3], "all that had come leaves at the beginning of this batch"
+    assert pairs(world) == []
+    world.batch()
+    assert pairs(world) == [(1, 3), (1, 4), (2, 4)]
+
+
+def test_a_turn_that_is_taken_again_sweeps_again(tmp_path: Path) -> None:
+    world = World(tmp_path, groups=1)
+    world.batch(a=ONE, then=Moves(leave=(0,)))
+    world.batch(b=TWO, then=Moves(leave=(0,), sweep=(0,)))
+    decision = world.begin()
+    for _ in range(2):
+        assert [some.outlet for some in world.turn(decision, a=THREE).record.staged] == [RESULTS]
+    world.coordinator.finish(decision, [world.turn(decision, a=THREE).record])
+    world.batch("end")
+    assert pairs(world) == [(1, 2), (3, 2)]

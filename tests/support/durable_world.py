@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from eddyline.engine.watermarks import Silence
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.coordinator import Coordinator
 from eddyline.protocol.home import Home, checkpoint_at
+from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.outlet import RESULTS
 from eddyline.protocol.packing import Packer
 from eddyline.protocol.parcel import Parcel
@@ -46,7 +48,9 @@ class World:
         host: str | None = "host",
         sink: MemorySink | None = None,
         silence: Silence | None = None,
+        groups: int | None = None,
     ) -> None:
+        """With `groups`, this many partition groups can leave memory, as `batch` is told."""
         sources = tuple(FromPart(name, name, window) for name, window in zip("ab", windows, strict=True))
         select = SelectParts(tuple(outputs), sources, ("a.k = b.k",), tuple(keys))
         case = Case((StreamDecl("a", SCHEMA, "ts"), StreamDecl("b", SCHEMA, "ts")), select, ())
@@ -54,11 +58,16 @@ class World:
         self.checkpoint.open({"query": select.text})
         arenas = None if host is None else str(folder / host)
         query = bound(case)
-        self.home = Home(query, Settings(slots=slots), slots, self.checkpoint, arenas, self.sink.stage)
+        settings = Settings(slots=slots) if groups is None else Settings(slots=slots, memory=1 << 40, groups=groups)
+        self.home = Home(query, settings, slots, self.checkpoint, arenas, self.sink.stage)
         home = self.home
-        self.coordinator = Coordinator(
-            self.checkpoint, home.watermarks, home.horizon, self.sink, slots, silence, settled=home.settled
-        )
+        job = self.checkpoint, home.watermarks, home.horizon, self.sink, slots, silence
+        self.coordinator = Coordinator(*job, mover=self._move, settled=home.settled)
+        self._then = Moves()
+
+    def _move(self, ledger: Ledger, *told: object) -> Moves:
+        """Groups that are whole again are not swept."""
+        return replace(self._then, sweep=tuple(g for g in self._then.sweep if g in ledger.generations.left))
 
     def begin(self, kind: BatchKind = "rows", ended: Sequence[str] = (), offsets: object = None) -> BatchDecision:
         """The next batch."""
@@ -83,8 +92,15 @@ class World:
         parcels = self.parcels(decision, **streams)[slot]
         return take_turn(self.home, decision, slot, f"try{next(self.attempts)}", parcels)
 
-    def batch(self, kind: BatchKind = "rows", ended: Sequence[str] = (), **streams: Sequence[Row]) -> BatchDecision:
-        """A whole batch."""
+    def batch(
+        self,
+        kind: BatchKind = "rows",
+        ended: Sequence[str] = (),
+        then: Moves = Moves(),  # noqa: B008
+        **streams: Sequence[Row],
+    ) -> BatchDecision:
+        """A whole batch; `then` is what groups do before the next one."""
+        self._then = then
         decision = self.begin(kind, ended)
         turns = [self.turn(decision, slot, **streams) for slot in range(decision.slots)]
         records = [turn.record for turn in turns]
