@@ -126,6 +126,15 @@ def test_a_source_that_stays_in_memory(first: str) -> None:
     assert life.batch(SWEEP) == ([(1, 2, 7)], [])
 
 
+def test_groups_that_are_clean_to_different_epochs_are_swept_together() -> None:
+    """The row of `c` came after group 1 was clean, and before group 0 was swept: with that it is joined already."""
+    life = Life(STAYS)
+    life.batch(a=[(1, ONE, 1), (1, TWO, 2)])
+    assert life.batch(OUT, b=[(2, ONE, 3), (2, TWO, 4)], c=[(2, 0, 9)]) == ([], [])
+    assert life.batch(Moves(sweep=(0,)), b=[(3, ONE, 5)]) == ([(1, 3, 9)], [])
+    assert life.batch(SWEEP) == ([(1, 5, 9), (2, 4, 9)], [])
+
+
 def test_rows_that_stay_in_memory_do_not_expire_while_a_sweep_needs_them() -> None:
     """At time 100 no row to come can join with `c` of time 5, but the missing result of time 6 can."""
     short = "[RANGE 10 MICROSECONDS]"

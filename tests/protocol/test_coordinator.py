@@ -15,6 +15,7 @@ from eddyline.errors import JobError
 from eddyline.protocol.commit import LogFile
 from eddyline.protocol.coordinator import MERGED, least_counted, to_merge
 from eddyline.protocol.ledger import Ledger, Moves
+from eddyline.protocol.log import EPOCH
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.record import Record, Staged
 from eddyline.spill.generations import Generations
@@ -275,6 +276,22 @@ def test_merging_leaves_out_only_rows_that_no_sweep_needs(tmp_path: Path) -> Non
         world.batch(a=[(100 * number + 60, 1)], b=[(100 * number + 60, 1)])
     assert len(world.coordinator.commit.log) < 2 * MERGED
     assert logged(world)[:2] == [50, 50] and len(logged(world)) == 2 + 4 * MERGED
+
+
+def test_merged_rows_keep_their_epochs(tmp_path: Path) -> None:
+    """Rows from before the first group left have none in the log until they are merged; then they are of epoch 0."""
+    world = World(tmp_path, ("UNBOUNDED", "UNBOUNDED"), groups=2)
+    for time in range(MERGED - 2):
+        world.batch(a=[(time, time)])
+    world.batch(a=[(90, 90)], then=OUT)
+    world.batch(b=[(91, 90)], then=Moves(leave=(0,)))
+    world.batch(b=[(time, time) for time in range(92, 99)])
+    (file,) = [file for file in world.coordinator.commit.log if file.rows > 1]
+    segment = world.checkpoint.segment(file.name)
+    came = [epoch for s in "ab" for batch in segment.batches(s) for epoch in batch.column(EPOCH).to_pylist()]
+    assert came == [0] * (MERGED - 1) + [1] + [2] * 7
+    world.batch("end")
+    assert [row[2] for row in world.results] == [90]
 
 
 @pytest.mark.parametrize("slots", [1, 2])

@@ -1,4 +1,5 @@
-"""The two indexes over long lives: their size is bounded, and they are right after every release and wind-back."""
+"""The two indexes over long lives: their size is bounded, and they are right after every release, wind-back and
+renewal."""
 
 from __future__ import annotations
 
@@ -43,6 +44,16 @@ def travelled(keys: Column, index: Index, kind: type[Index]) -> tuple[Column, In
     assert index.nbytes == held
     assert used is None or index._used == used
     return keys, index
+
+
+def renewed(rng: np.random.Generator, keys: Column, index: HashIndex | SortedIndex, first: int, last: int) -> list[int]:
+    """Some of the rows first..last-1 get the next numbers, and all others are forgotten; returns the new numbers
+    first..last-1."""
+    kept = first + np.flatnonzero(rng.random(last - first) < rng.choice([0.0, 0.1, 0.9]))
+    keys.append(keys.values[kept])
+    index.renew(last, keys.rows)
+    keys.release(last)
+    return [last, keys.rows]
 
 
 def test_a_hash_index_over_ever_new_keys_stays_as_large_as_what_lives() -> None:
@@ -119,6 +130,8 @@ def test_a_hash_index_wound_back_at_any_point(tmp_path: Path) -> None:
                 floor = int(rng.integers(floor, rows + 1))
                 index.release(floor)
                 keys.release(floor)
+                if rng.random() < 0.3:
+                    floor, rows = renewed(rng, keys, index, floor, rows)
             values = keys.values[floor:rows]
             asked, same = np.arange(floor, rows), np.argwhere(values[:, None] == values[None, :])
             found = pairs(index.probe(keys.values, asked, NO_TIMES, limits(rows, floor, 77)))
@@ -150,6 +163,9 @@ def test_a_sorted_index_beside_brute_force(seed: int, tmp_path: Path) -> None:
             committed, floor = rows, int(rng.integers(floor, rows + 1))
             index.release(floor)
             keys.release(floor)
+            if rng.random() < 0.3:
+                floor, rows = renewed(rng, keys, index, floor, rows)
+                committed = rows
         else:
             committed = rows
         least, most = rng.integers(-60, 60, 8), rng.integers(-60, 60, 8)
