@@ -109,13 +109,12 @@ class Split:
         """Split rows of a static table."""
         return self._shipments(stream, as_it_travels(batch))
 
-    def share(self, stream: str, batch: pa.RecordBatch, slot: int) -> dict[int, Which]:
-        """By source that reads the stream, the rows of the log that a slot builds, if they pass the filters."""
-        sources = self._sources(stream)
+    def share(self, source: int, batch: pa.RecordBatch, slot: int) -> Which:
+        """The rows of the log that a slot builds of a source, if they pass the filters."""
         if self.partitioning.slots == 1:
-            return dict.fromkeys(sources)
-        place, part = self.partitioning.coordinates(slot), (self.plan, self.partitioning, self.places)
-        return {s: _Placed(*part, s, batch, self.errors).at(place) for s in sources}
+            return None
+        placed = _Placed(self.plan, self.partitioning, self.places, source, batch, self.errors)
+        return placed.at(self.partitioning.coordinates(slot))
 
     def _shipments(self, stream: str, whole: pa.RecordBatch) -> list[Shipment]:
         batch = columns_for(self.streams[stream], whole, self.needed[stream])

@@ -61,6 +61,10 @@ class Axis:
         """Whether each row of the source has one place along this axis."""
         return self.keys[source] is not None or self.row == source
 
+    def places_alike(self, one: int, other: int) -> bool:
+        """Whether two sources of the same stream have each row at the same place."""
+        return _way(self, one) == _way(self, other)
+
 
 @dataclass(frozen=True)
 class PartitionEstimate:

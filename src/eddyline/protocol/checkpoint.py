@@ -144,8 +144,9 @@ class Checkpoint:
                 self.store.delete(name)
 
     def segment(self, name: str) -> Segment:
-        """Read the segment of this name."""
-        return Segment(name, self.store.read(name))
+        """The segment of this name."""
+        file = self.store.open(name)
+        return Segment(name, file.size, file.read)
 
     def _read(self, name: str, wanted: type[T]) -> T:
         try:

@@ -121,7 +121,8 @@ class Home:
         self.query, self.settings, self.slots, self.checkpoint, self.stage = query, settings, slots, checkpoint, stage
         self.plan = Plan(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
-        self.log = Log(checkpoint, self.split)
+        axis = spill_axis(self.plan, settings.groups) if settings.may_spill else None
+        self.log = Log(checkpoint, self.split, axis, tuning.state)
         self.keeper: Keeper = (
             MemoryKeeper(self._make)
             if arenas is None

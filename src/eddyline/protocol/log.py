@@ -1,13 +1,15 @@
 """The durable log of a job: the rows that it may still need, in segments that commits name.
 
 A slot writes at most one segment in a batch: its new rows, and those of older segments that it merges. Once groups have
-left memory, each row has the epoch in which it came (spill/generations.py), in a column of its own.
+left memory, each row has the epoch in which it came (spill/generations.py), in a column of its own. Once groups may
+leave, the rows of each stream are in the order of groups, so that a sweep reads only sections that have its groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +17,14 @@ from numpy.typing import NDArray
 
 from eddyline.engine.clean_up import RowsOnDisk
 from eddyline.engine.intake import columns_for, event_times
-from eddyline.engine.slot import Slot
-from eddyline.engine.split import Split
+from eddyline.engine.split import Split, groups_along
+from eddyline.plan.partition import Axis
 from eddyline.protocol.checkpoint import LOG, Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
-from eddyline.state.log.segment import written
+from eddyline.state.log.by_group import Grouped, in_sections
+from eddyline.state.log.segment import Part, written
+from eddyline.state.tuning import DEFAULT as STATE
+from eddyline.state.tuning import StateTuning
 
 EPOCH = "\0epoch"
 """The column that says in which epoch a row came; no name that a stream could have."""
@@ -37,9 +42,13 @@ class LogMeta:
 class Log:
     """Writes and reads the rows of a job."""
 
-    def __init__(self, checkpoint: Checkpoint, split: Split) -> None:
-        """`split` is that of new rows."""
-        self._checkpoint, self._split = checkpoint, split
+    def __init__(self, checkpoint: Checkpoint, split: Split, axis: Axis | None, tuning: StateTuning = STATE) -> None:
+        """`split` is that of new rows; `axis` that along which groups leave memory, if they can."""
+        self._checkpoint, self._split, self._axis, self._tuning = checkpoint, split, axis, tuning
+        sources = enumerate(split.plan.query.sources)
+        placed = [(s.stream.name, n) for n, s in sources if axis is not None and axis.has(n)]
+        self._first = dict(reversed(placed))
+        """By stream the first source that the axis places: rows are in the order of its groups."""
 
     def write(
         self,
@@ -49,31 +58,46 @@ class Log:
         rows: Mapping[str, Sequence[pa.RecordBatch]],
         merged: Sequence[str],
         least: Mapping[str, int],
+        by_group: bool = False,
     ) -> LogFile | None:
-        """Write one segment with the new rows of a slot, by stream, and those of the segments to merge. Rows older than
-        `least` are left out: they are not needed once the batch is committed. None if no row remains."""
-        logged = {stream: list(batches) for stream, batches in rows.items()}
-        if epoch:
-            logged = {stream: [_came_in(batch, epoch) for batch in batches] for stream, batches in logged.items()}
-        for old in merged:
-            segment = self._checkpoint.segment(old)
-            for stream in segment.names:
-                before = [self._in_order(stream, batch, epoch) for batch in segment.batches(stream)]
-                logged[stream] = [*before, *logged.get(stream, ())]
-        kept: dict[str, list[pa.RecordBatch]] = {}
-        last: dict[str, int | None] = {}
-        for stream, batches in logged.items():
-            if (time := self._split.streams[stream].time) is not None:
-                batches = [some for batch in batches if (some := _not_before(batch, time, least[stream])).num_rows]
-            if batches:
-                kept[stream] = batches
-                last[stream] = None if time is None else max(int(event_times(b.column(time)).max()) for b in batches)
-        if not kept:
+        """Write one segment with the new rows of a slot, by stream, and those of the segments to merge, in the order of
+        groups if it is asked for. Rows older than `least` are left out: they are not needed once the batch is
+        committed. None if no row remains."""
+        segments = [self._checkpoint.segment(old) for old in reversed(merged)]
+        kept = _Kept({stream.name: stream.time for stream in self._split.streams.values()}, least)
+
+        def runs(stream: str) -> Iterator[Iterable[pa.RecordBatch]]:
+            """The rows of a stream, from each segment and the new ones."""
+            for segment in segments:
+                batches = (self._in_order(stream, batch, epoch) for batch in segment.batches(stream))
+                yield kept.of(stream, batches)
+            new = rows.get(stream, ())
+            yield kept.of(stream, (_came_in(batch, epoch) for batch in new) if epoch else new)
+
+        def grouped(stream: str) -> Iterator[Iterable[Grouped]]:
+            for run, of_segment in zip(runs(stream), [*segments, None], strict=True):
+                pieces = (Grouped(batch, self._groups(self._first[stream], _epochs(batch)[0])) for batch in run)
+                if of_segment is not None and all(s.first is not None for s in of_segment.sections(stream)):
+                    yield pieces
+                else:
+                    yield from ([piece] for piece in pieces)
+
+        def parts() -> Iterator[Part]:
+            for stream in dict.fromkeys(
+                [*rows, *(stream for segment in reversed(segments) for stream in segment.names)]
+            ):
+                if by_group and stream in self._first:
+                    sizes = self._tuning.section_bytes, self._tuning.merged_bytes
+                    for some in in_sections(grouped(stream), *sizes):
+                        yield Part(stream, [some.batch], int(some.groups[0]), int(some.groups[-1]))
+                elif batches := [batch for run in runs(stream) for batch in run]:
+                    yield Part(stream, _alike(batches))
+
+        made = parts()
+        if (first := next(made, None)) is None:
             return None
-        sections = [(stream, _alike(batches)) for stream, batches in kept.items()]
-        self._checkpoint.store.write(f"{LOG}/{name}", *written(sections, LogMeta(slot)))
-        count = sum(batch.num_rows for batches in kept.values() for batch in batches)
-        return LogFile(f"{LOG}/{name}", slot, count, last)
+        self._checkpoint.store.write_all(f"{LOG}/{name}", written(chain([first], made), LogMeta(slot)))
+        return LogFile(f"{LOG}/{name}", slot, kept.rows, kept.newest)
 
     def by_epoch(self, commit: Commit, ordered: bool) -> Iterator[tuple[int, list[tuple[str, pa.RecordBatch]]]]:
         """The rows of a commit by the epochs in which they came, in the order of these. Where there is only one, they
@@ -88,11 +112,17 @@ class Log:
                 found.setdefault(epoch, []).append((stream, some))
         yield from sorted(found.items())
 
-    def on_disk(self, commit: Commit, number: int, slot: Slot) -> Iterator[RowsOnDisk]:
-        """All rows that the slot of this number has of sources whose rows can leave memory."""
-        for stream, batch, came in self._rows(commit):
-            for source, which in self._split.share(stream, batch, number).items():
-                if slot.executor.leaves(source):
+    def of_groups(self, commit: Commit, number: int, groups: Ints) -> Iterator[RowsOnDisk]:
+        """All rows of these groups, which are in order, that the slot of this number has of sources whose rows can
+        leave memory; and some of other groups."""
+        assert self._axis is not None
+        streams = {n: s.stream.name for n, s in enumerate(self._split.plan.query.sources) if self._axis.has(n)}
+        for file in commit.log:
+            segment = self._checkpoint.segment(file.name)
+            for source, stream in streams.items():
+                alike = self._axis.places_alike(source, self._first[stream])
+                for batch, came in map(_epochs, segment.batches(stream, groups if alike else None)):
+                    which = self._split.share(source, batch, number)
                     some = batch if which is None else batch.filter(pa.array(which))
                     yield RowsOnDisk(source, some, came if which is None else came[which])
 
@@ -102,11 +132,11 @@ class Log:
             segment = self._checkpoint.segment(file.name)
             for stream in segment.names:
                 for batch in segment.batches(stream):
-                    if EPOCH in batch.schema.names:
-                        came = batch.column(EPOCH).to_numpy()
-                        yield stream, batch.drop_columns([EPOCH]), came
-                    else:  # from before the first group left
-                        yield stream, batch, np.zeros(batch.num_rows, np.int64)
+                    yield stream, *_epochs(batch)
+
+    def _groups(self, source: int, batch: pa.RecordBatch) -> Ints:
+        assert self._axis is not None
+        return groups_along(self._axis, self._axis.size, self._split.plan, source, batch)
 
     def _in_order(self, stream: str, batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:
         """Logged rows with their columns in the order of this run and, if there are epochs, theirs."""
@@ -118,6 +148,35 @@ class Log:
 
 def _came_in(batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:
     return batch.append_column(EPOCH, pa.array(np.full(batch.num_rows, epoch)))
+
+
+def _epochs(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
+    """Logged rows, and the epochs in which they came."""
+    if EPOCH not in batch.schema.names:  # from before the first group left
+        return batch, np.zeros(batch.num_rows, np.int64)
+    return batch.drop_columns([EPOCH]), batch.column(EPOCH).to_numpy()
+
+
+class _Kept:
+    """The rows that are kept of those that are given, as they are given: how many, and their newest times."""
+
+    def __init__(self, times: Mapping[str, str | None], least: Mapping[str, int]) -> None:
+        """By stream the name of the time, and the time from which on rows are kept."""
+        self._times, self._least = times, least
+        self.rows = 0
+        self.newest: dict[str, int | None] = {}
+
+    def of(self, stream: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        time = self._times[stream]
+        for batch in batches:
+            if time is not None:
+                batch = _not_before(batch, time, self._least[stream])
+            if batch.num_rows:
+                self.rows += batch.num_rows
+                newest = None if time is None else int(event_times(batch.column(time)).max())
+                known = self.newest.get(stream)
+                self.newest[stream] = newest if newest is None or known is None else max(newest, known)
+                yield batch
 
 
 def _not_before(batch: pa.RecordBatch, time: str, least: int) -> pa.RecordBatch:

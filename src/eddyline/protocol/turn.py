@@ -42,7 +42,10 @@ from eddyline.protocol.record import COMBINED, Record, Staged
 from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look
 from eddyline.spill.generations import Generations
-from eddyline.state.log.segment import written
+from eddyline.state.log.segment import Part, written
+
+SOON = 0.25
+"""The share of memory from which on rows are logged in the order of groups, because groups may leave soon."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,8 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     counts += Counts(expression_errors=slot.errors.count - before, first_error=slot.errors.first)
     reach("turn: results are staged")
     least = horizon(home.plan, held or after, counted(slot), held is not None)
-    log_file = home.log.write(name, number, decision.ledger.epoch, logged, decision.merge.get(number, ()), least)
+    epoch, merged = decision.ledger.epoch, decision.merge.get(number, ())
+    log_file = home.log.write(name, number, epoch, logged, merged, least, epoch > 0 or _may_leave_soon(home, slot))
     reach("turn: rows are logged")
     small = _small(home, slot, number, name) if home.has_small_state else None
     reach("turn: small state is written")
@@ -142,6 +146,11 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         estimate=None if report is None else slot.plans.estimate(slot.executor),
     )
     return Turn(record, partial)
+
+
+def _may_leave_soon(home: Home, slot: Slot) -> bool:
+    memory = home.settings.memory
+    return home.settings.may_spill and memory is not None and slot.peak_bytes > SOON * memory
 
 
 def _receive(home: Home, slot: Slot, shipments: Sequence[Shipment]) -> None:
@@ -244,7 +253,7 @@ def _move(home: Home, decision: BatchDecision, number: int, slot: Slot) -> None:
     if moves.sweep:
         reach("spill: before a sweep")
         commit = home.checkpoint.commit_of(decision.batch - 1)
-        rows = home.log.on_disk(commit, number, slot)
+        rows = home.log.of_groups(commit, number, np.array(sorted(moves.sweep)))
         CleanUp(slot, commit.ledger.generations).run(rows, np.array(moves.sweep))
         reach("spill: groups are swept")
     if moves.leave:
@@ -273,5 +282,5 @@ def _small(home: Home, slot: Slot, number: int, name: str) -> str:
     for section, batch in batches:
         sections.setdefault(section, []).append(batch)
     meta = SmallMeta(number, numbers)
-    home.checkpoint.store.write(f"{SMALL}/{name}", *written(list(sections.items()), meta))
+    home.checkpoint.store.write(f"{SMALL}/{name}", *written([Part(*item) for item in sections.items()], meta))
     return f"{SMALL}/{name}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StateTuning:
-    """How columns, rows and indexes use memory."""
+    """How columns, rows, indexes and the log use memory."""
 
     block: int = 64
     """The newest time is recorded for each block of this many rows, to find the rows before a time (rows.py)."""
@@ -23,6 +23,10 @@ class StateTuning:
     (column.py)."""
     text_bytes: int = (1 << 31) - 1
     """The most bytes of text in one gathered array: an Arrow array with 32-bit offsets holds no more (heap.py)."""
+    section_bytes: int = 1 << 16
+    """About the fewest bytes of a section with a range of groups (log/by_group.py)."""
+    merged_bytes: int = 1 << 22
+    """About the most bytes that are put in the order of groups at a time."""
 
 
 DEFAULT = StateTuning()

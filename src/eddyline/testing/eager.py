@@ -60,7 +60,14 @@ def eager(size: int | None) -> Tuning:
         evidence=1e-9,
         grace=1e9,
     )
-    state = StateTuning(block=max(1, size // 4), unsorted_rows=size, together=max(1, size // 2), moved_bytes=0)
+    state = StateTuning(
+        block=max(1, size // 4),
+        unsorted_rows=size,
+        together=max(1, size // 2),
+        moved_bytes=0,
+        section_bytes=4 * size,
+        merged_bytes=32 * size,
+    )
     engine = EngineTuning(
         least_input=1,
         first_input=4 * size,

@@ -8,31 +8,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.errors import JobError
-from eddyline.state.log.segment import END, MAGIC, Segment, written
+from eddyline.state.log.segment import END, MAGIC, Part, Segment, written
 from tests.support.properties import examples
 
 ROWS = pa.record_batch({"k": pa.array([1, 2, None]), "s": pa.array(["a", None, "c"])})
 
 
 def file(sections: list[tuple[str, list[pa.RecordBatch]]], meta: dict[str, object] | None = None) -> bytes:
-    return b"".join(bytes(memoryview(part)) for part in written(sections, meta or {}))
+    return b"".join(bytes(memoryview(part)) for part in written([Part(*s) for s in sections], meta or {}))
 
 
 def read(data: bytes) -> Segment:
-    return Segment("log/00000001-0-x", pa.py_buffer(data))
+    return Segment("log/00000001-0-x", len(data), pa.py_buffer(data).slice)
 
 
 def test_sections_come_back_in_order_with_their_batches() -> None:
     other = pa.record_batch({"z": pa.array([[1, 2], None])})
     segment = read(file([("b", [ROWS, ROWS.slice(1, 1)]), ("nothing", []), ("a", [other])], {"slot": 3}))
     assert segment.names == ["b", "a"] and segment.meta(dict[str, int]) == {"slot": 3}
-    assert segment.batches("b") == [ROWS, ROWS.slice(1, 1)] and segment.batches("a") == [other]
-    assert segment.batches("nothing") == []
+    assert list(segment.batches("b")) == [ROWS, ROWS.slice(1, 1)] and list(segment.batches("a")) == [other]
+    assert list(segment.batches("nothing")) == []
 
 
 def test_sections_are_aligned() -> None:
     data = file([("a", [ROWS]), ("b", [ROWS])])
-    entries = read(data)._index.values()
+    entries = [entry for name in "ab" for entry in read(data).sections(name)]
     assert len(entries) == 2 and all(entry.offset % 64 == 0 for entry in entries)
     assert data.startswith(MAGIC) and data.endswith(END)
 
@@ -45,21 +45,21 @@ def test_a_segment_without_sections() -> None:
 @given(st.lists(st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=20), max_size=4))
 def test_any_numbers(batches: list[list[int | None]]) -> None:
     made = [pa.record_batch({"n": pa.array(values, pa.int64())}) for values in batches]
-    assert read(file([("n", made)])).batches("n") == made
+    assert list(read(file([("n", made)])).batches("n")) == made
 
 
 def test_every_bit_that_flips_is_noticed_or_lies_between_sections() -> None:
     data = file([("a", [ROWS]), ("b", [ROWS])], {"slot": 1})
     good = read(data)
     covered = [range(len(MAGIC))]
-    covered += [range(e.offset, e.offset + e.length) for e in good._index.values()]
+    covered += [range(e.offset, e.offset + e.length) for name in "ab" for e in good.sections(name)]
     covered.append(range(covered[-1].stop, len(data)))
     for at in range(len(data)):
         changed = bytearray(data)
         changed[at] ^= 1 << at % 8
         try:
             segment = read(bytes(changed))
-            assert [segment.batches(name) for name in segment.names] == [[ROWS], [ROWS]]
+            assert [list(segment.batches(name)) for name in segment.names] == [[ROWS], [ROWS]]
             assert segment.meta(dict[str, int]) == {"slot": 1}
         except JobError as error:
             assert "the checkpoint is damaged: log/00000001-0-x: " in str(error)
@@ -71,4 +71,4 @@ def test_every_torn_file_is_noticed() -> None:
     data = file([("a", [ROWS])])
     for length in range(len(data)):
         with pytest.raises(JobError, match="the checkpoint is damaged: log/00000001-0-x"):
-            read(data[:length]).batches("a")
+            list(read(data[:length]).batches("a"))

@@ -3,20 +3,24 @@
     EDDYLINE SEGMENT 1\\n | section | section | ... | footer | length, crc32 of the footer (2 x u32) | EDDYEND1
 
 A section is an Arrow IPC stream. It is padded with zeros to begin at a multiple of 64 bytes, the alignment that Arrow
-recommends. The footer is JSON: {"sections": [{"name", "offset", "length", "crc32", "rows"}], "meta": {...}}. A reader
-gets exactly the written data, or a JobError that names the file.
+recommends. The footer is JSON: {"sections": [{"name", "offset", "length", "crc32", "rows"}], "meta": {...}}. There may
+be several sections of one name, with the rows of one range of partition groups each; the footer has its "first" and
+"last" group. A reader gets exactly the written data, or a JobError that names the file; it reads the footer and the
+sections that it is asked for.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from eddyline.codec import as_json, of_json
 from eddyline.errors import JobError
@@ -24,22 +28,52 @@ from eddyline.errors import JobError
 MAGIC, END = b"EDDYLINE SEGMENT 1\n", b"EDDYEND1"
 _ALIGNED = 64
 _TAIL = struct.Struct("<II8s")
+_LIKELY = 1 << 14
+"""The footer is likely to be within so many bytes of the end."""
+_TOGETHER = 1 << 20
+"""Bytes of neighbouring sections that are read together."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class _Section:
+class Part:
+    """The rows of a section; all batches have one schema. `first` and `last` are its range of groups, if it has one."""
+
+    name: str
+    batches: Sequence[pa.RecordBatch]
+    first: int | None = None
+    last: int | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """An entry of the footer."""
+
     name: str
     offset: int
     length: int
     crc32: int
     rows: int
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def end(self) -> int:
+        """The end of its bytes."""
+        return self.offset + self.length
+
+    def may_have(self, groups: NDArray[np.int64]) -> bool:
+        """Whether it may have rows of these groups, which are in order."""
+        if self.first is None or self.last is None:
+            return True
+        at = int(groups.searchsorted(self.first))
+        return at < groups.size and int(groups[at]) <= self.last
 
 
 @dataclass(frozen=True)
 class _Footer:
-    sections: tuple[_Section, ...]
+    sections: tuple[Section, ...]
     meta: msgspec.Raw
 
 
@@ -62,45 +96,53 @@ class _Parts:
         pass
 
 
-def written(sections: Sequence[tuple[str, Sequence[pa.RecordBatch]]], meta: object) -> list[bytes | pa.Buffer]:
-    """The parts of a file with these sections; all batches of a section have one schema. The parts are the buffers of
-    the batches themselves where possible."""
-    parts: list[bytes | pa.Buffer] = [MAGIC]
-    index, offset = [], len(MAGIC)
-    for name, batches in sections:
-        if not batches:
+def written(parts: Iterable[Part], meta: object) -> Iterator[bytes | pa.Buffer]:
+    """The bytes of a file with these sections. They are the buffers of the batches themselves where possible, and are
+    made one section after the other."""
+    yield MAGIC
+    index, offset = list[dict[str, object]](), len(MAGIC)
+    for part in parts:
+        if not part.batches:
             continue
-        section = _Parts()
-        with pa.ipc.new_stream(pa.PythonFile(section, "w"), batches[0].schema) as stream:
-            for batch in batches:
+        made = _Parts()
+        with pa.ipc.new_stream(pa.PythonFile(made, "w"), part.batches[0].schema) as stream:
+            for batch in part.batches:
                 stream.write_batch(batch)
-        rows = sum(batch.num_rows for batch in batches)
-        parts.append(bytes(-offset % _ALIGNED))
+        rows = sum(batch.num_rows for batch in part.batches)
+        yield bytes(-offset % _ALIGNED)
         offset += -offset % _ALIGNED
-        index.append(_Section(name, offset, section.size, section.crc32, rows))
-        parts += section.given
-        offset += section.size
+        entry = Section(part.name, offset, made.size, made.crc32, rows, part.first, part.last)
+        index.append({name: value for name, value in asdict(entry).items() if value is not None})
+        yield from made.given
+        offset += made.size
     footer = as_json({"sections": index, "meta": meta})
-    return [*parts, footer, _TAIL.pack(len(footer), zlib.crc32(footer), END)]
+    yield footer
+    yield _TAIL.pack(len(footer), zlib.crc32(footer), END)
 
 
 class Segment:
-    """A segment that was read; the checksum of a section is checked when the section is read."""
+    """A segment in a file; the checksum of a section is checked when the section is read."""
 
-    def __init__(self, name: str, data: pa.Buffer) -> None:
-        self._name, self._data = name, data
-        if data.size < len(MAGIC) + _TAIL.size or data.slice(0, len(MAGIC)).to_pybytes() != MAGIC:
+    def __init__(self, name: str, size: int, read: Callable[[int, int], pa.Buffer]) -> None:
+        """`read` gives the bytes at an offset, so many."""
+        self._name, self._read = name, read
+        if size < len(MAGIC) + _TAIL.size or read(0, len(MAGIC)).to_pybytes() != MAGIC:
             raise self._damaged("it does not begin as a segment does")
-        length, crc, end = _TAIL.unpack(data.slice(data.size - _TAIL.size).to_pybytes())
-        at = data.size - _TAIL.size - length
+        known = min(size, _LIKELY)
+        ending = read(size - known, known)
+        length, crc, end = _TAIL.unpack(ending.slice(known - _TAIL.size).to_pybytes())
+        at = size - _TAIL.size - length
         if end != END or at < len(MAGIC):
             raise self._damaged("its end is missing")
-        footer = data.slice(at, length).to_pybytes()
+        before = at - (size - known)
+        footer = (ending.slice(before, length) if before >= 0 else read(at, length)).to_pybytes()
         if zlib.crc32(footer) != crc:
             raise self._damaged("its index does not match its checksum")
         parsed = of_json(footer, _Footer)
         self._meta = bytes(parsed.meta)
-        self._index = {section.name: section for section in parsed.sections}
+        self._index: dict[str, list[Section]] = {}
+        for section in parsed.sections:
+            self._index.setdefault(section.name, []).append(section)
 
     def meta(self, wanted: type[T]) -> T:
         """The metadata of the segment."""
@@ -111,15 +153,29 @@ class Segment:
         """The names of the sections."""
         return list(self._index)
 
-    def batches(self, name: str) -> list[pa.RecordBatch]:
-        """The batches of a section, none if there is no such section."""
-        entry = self._index.get(name)
-        if entry is None:
-            return []
-        data = self._data.slice(entry.offset, entry.length)
-        if zlib.crc32(data) != entry.crc32:
-            raise self._damaged(f"section {name} does not match its checksum")
-        return list(pa.ipc.open_stream(data))
+    def sections(self, name: str, groups: NDArray[np.int64] | None = None) -> list[Section]:
+        """The sections of this name, without those that have none of these groups, which are in order."""
+        found = self._index.get(name, [])
+        return found if groups is None else [section for section in found if section.may_have(groups)]
+
+    def batches(self, name: str, groups: NDArray[np.int64] | None = None) -> Iterator[pa.RecordBatch]:
+        """The batches of these sections. Neighbours are read together, up to a size."""
+        sections = self.sections(name, groups)
+        while sections:
+            first, count = sections[0].offset, 1
+            while (
+                count < len(sections)
+                and sections[count].offset - sections[count - 1].end < _ALIGNED
+                and sections[count].end - first <= _TOGETHER
+            ):
+                count += 1
+            data = self._read(first, sections[count - 1].end - first)
+            for section in sections[:count]:
+                mine = data.slice(section.offset - first, section.length)
+                if zlib.crc32(mine) != section.crc32:
+                    raise self._damaged(f"section {name} does not match its checksum")
+                yield from pa.ipc.open_stream(mine)
+            sections = sections[count:]
 
     def _damaged(self, why: str) -> JobError:
         return JobError(f"the checkpoint is damaged: {self._name}: {why}")

@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import uuid
+from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -88,6 +89,11 @@ class Store:
 
     def write(self, name: str, *parts: bytes | pa.Buffer) -> None:
         """Write a whole file, replacing one of the same name."""
+        self.write_all(name, parts)
+
+    def write_all(self, name: str, parts: Iterable[bytes | pa.Buffer]) -> None:
+        """Write a whole file of parts that may be made as they are written. If one cannot be made (JobError), nothing
+        is left."""
         folder, _, last = self.path(name).rpartition("/")
         target = f"{folder}/{UNFINISHED}{uuid.uuid4().hex[:12]}-{last}" if self._renames else self.path(name)
         try:
@@ -100,10 +106,12 @@ class Store:
             if self._renames:
                 self._rename(target, self.path(name))
             reach("store: a file is there")
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, JobError) as error:
             if self._renames:
                 with contextlib.suppress(pa.ArrowException, OSError):
                     self._fs.delete_file(target)
+            if isinstance(error, JobError):
+                raise
             raise JobError(f"cannot write {name} under {self.root}: {_why(error)}") from error
 
     def _rename(self, old: str, new: str) -> None:
@@ -116,14 +124,13 @@ class Store:
 
     def read(self, name: str) -> pa.Buffer:
         """A whole file; JobError if it is not there."""
-        try:
-            if self.local:
-                with pa.memory_map(self.path(name)) as file:
-                    return file.read_buffer()
-            with self._fs.open_input_file(self.path(name)) as file:
-                return file.read_buffer()
-        except (pa.ArrowException, OSError) as error:
-            raise JobError(f"cannot read {name} under {self.root}: {_why(error)}") from error
+        return self.open(name).read()
+
+    def open(self, name: str) -> StoredFile:
+        """A file to read parts of; JobError if it is not there."""
+        path = self.path(name)
+        open_it = (lambda: pa.memory_map(path)) if self.local else lambda: self._fs.open_input_file(path)
+        return StoredFile(f"{name} under {self.root}", open_it, keep=not self.local)
 
     def names(self, folder: str) -> list[str]:
         """The complete files in a folder, in order; none if there is no such folder."""
@@ -161,6 +168,34 @@ class Store:
             pass
         except (pa.ArrowException, OSError) as error:
             raise JobError(f"cannot delete {name} under {self.root}: {_why(error)}") from error
+
+
+class StoredFile:
+    """A complete file of a store. Local files are mapped for each part that is read, so that a part takes memory only
+    as long as it is used; others stay open (`keep`)."""
+
+    def __init__(self, name: str, open_it: Callable[[], pa.NativeFile], keep: bool) -> None:
+        self._name, self._open, self._kept = name, open_it, None
+        with self._errors():
+            file = open_it()
+            self.size: int = file.size()
+            """In bytes."""
+            if keep:
+                self._kept = file
+
+    def read(self, offset: int = 0, length: int | None = None) -> pa.Buffer:
+        """A part, by default all from the offset on."""
+        with self._errors():
+            file = self._kept or self._open()
+            file.seek(offset)
+            return file.read_buffer(self.size - offset if length is None else length)
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError) as error:
+            raise JobError(f"cannot read {self._name}: {_why(error)}") from error
 
 
 def _why(error: BaseException) -> str:
