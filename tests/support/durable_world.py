@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Silence
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.coordinator import Coordinator
@@ -49,6 +50,7 @@ class World:
         sink: MemorySink | None = None,
         silence: Silence | None = None,
         groups: int | None = None,
+        tuning: Tuning = DEFAULT,
     ) -> None:
         """With `groups`, this many partition groups can leave memory, as `batch` is told."""
         sources = tuple(FromPart(name, name, window) for name, window in zip("ab", windows, strict=True))
@@ -59,7 +61,7 @@ class World:
         arenas = None if host is None else str(folder / host)
         query = bound(case)
         settings = Settings(slots=slots) if groups is None else Settings(slots=slots, memory=1 << 40, groups=groups)
-        self.home = Home(query, settings, slots, self.checkpoint, arenas, self.sink.stage)
+        self.home = Home(query, settings, slots, self.checkpoint, arenas, self.sink.stage, tuning=tuning)
         home = self.home
         job = self.checkpoint, home.watermarks, home.horizon, self.sink, slots, silence
         self.coordinator = Coordinator(*job, mover=self._move, settled=home.settled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -72,3 +73,53 @@ def test_every_torn_file_is_noticed() -> None:
     for length in range(len(data)):
         with pytest.raises(JobError, match="the checkpoint is damaged: log/00000001-0-x"):
             list(read(data[:length]).batches("a"))
+
+
+def ranges(*ends: tuple[int, int] | None) -> bytes:
+    """A file with a section of `a` for each of these ranges of groups; its rows are the number of the section."""
+    parts = [Part("a", [pa.record_batch({"n": [n] * 1000})], *(end or (None, None))) for n, end in enumerate(ends)]
+    return b"".join(bytes(memoryview(part)) for part in written([*parts, Part("b", [ROWS])], {}))
+
+
+@pytest.mark.parametrize(
+    ("groups", "found"),
+    [([0], [0, 3]), ([4], [1, 3]), ([3, 9], [0, 2, 3]), ([5], [3]), ([], [3]), ([0, 5, 7], [0, 2, 3]), ([99], [3])],
+)
+def test_only_sections_that_may_have_a_group_are_read(groups: list[int], found: list[int]) -> None:
+    data, read = ranges((0, 3), (4, 4), (6, 9), None), list[tuple[int, int]]()
+
+    def reads(offset: int, length: int) -> pa.Buffer:
+        read.append((offset, length))
+        return pa.py_buffer(data).slice(offset, length)
+
+    segment = Segment("x", len(data), reads)
+    assert segment.names == ["a", "b"] and [s.rows for s in segment.sections("a")] == [1000] * 4
+    read.clear()
+    batches = list(segment.batches("a", np.array(groups, np.int64)))
+    assert [batch.column(0)[0].as_py() for batch in batches] == found
+    assert sum(length for _, length in read) < 9_000 * len(found) and len(read) <= len(found)
+
+
+def test_neighbours_are_read_together() -> None:
+    data, read = ranges((0, 3), (4, 4), (6, 9)), list[int]()
+
+    def reads(offset: int, length: int) -> pa.Buffer:
+        read.append(offset)
+        return pa.py_buffer(data).slice(offset, length)
+
+    segment = Segment("x", len(data), reads)
+    read.clear()
+    assert len(list(segment.batches("a"))) == 3 and len(read) == 1
+
+
+def test_damage_to_a_section_that_is_not_asked_for_does_not_matter() -> None:
+    data = bytearray(ranges((0, 3), (4, 4)))
+    data[read(bytes(data)).sections("a")[0].offset + 100] ^= 1
+    assert len(list(read(bytes(data)).batches("a", np.array([4])))) == 1
+    with pytest.raises(JobError, match="section a does not match its checksum"):
+        list(read(bytes(data)).batches("a", np.array([3])))
+
+
+def test_a_long_index_is_read_whole() -> None:
+    many = ranges(*((n, n) for n in range(400)))
+    assert len(read(many).sections("a")) == 400

@@ -134,3 +134,42 @@ def test_where_a_file_is(tmp_path: Path) -> None:
 
 def test_mock_is_not_local() -> None:
     assert not isinstance(Store("mock:///x")._fs, pafs.LocalFileSystem)
+
+
+def test_parts_of_a_file(store: Store) -> None:
+    store.write("log/one", b"0123456789")
+    file = store.open("log/one")
+    assert file.size == 10
+    assert file.read(3, 4).to_pybytes() == b"3456" and file.read(8).to_pybytes() == b"89"
+    with pytest.raises(JobError, match="cannot read log/two under"):
+        store.open("log/two")
+
+
+def test_parts_that_cannot_be_made_leave_no_file(store: Store) -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"begun"
+        raise JobError("the rest is damaged")
+
+    with pytest.raises(JobError, match=r"^the rest is damaged$"):
+        store.write_all("log/one", parts())
+    if store._renames:
+        assert store.all_names("log") == []
+
+
+def test_only_the_parts_that_are_read_are_in_memory(tmp_path: Path) -> None:
+    store, size = Store(str(tmp_path)), 1 << 26
+    store.write("large", bytes(size))
+    file = store.open("large")
+    before = resident()
+    parts = [file.read(offset, 1 << 16) for offset in range(0, size, 1 << 23)]
+    assert all(part.to_pybytes() == bytes(1 << 16) for part in parts)
+    assert resident() - before < size // 4, "only pages near those that were read"
+    del parts
+    for offset in range(0, size, 1 << 20):
+        assert not any(file.read(offset, 1 << 20).to_pybytes())
+    assert resident() - before < size // 4, "parts that are not used any more are not mapped"
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

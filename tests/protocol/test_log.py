@@ -1,0 +1,108 @@
+"""The log by partition groups: what a segment has, what a sweep reads of it, and that merging keeps the order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eddyline.engine.tuning import DEFAULT, Tuning
+from eddyline.protocol.ledger import Moves
+from eddyline.protocol.log import EPOCH
+from eddyline.state.log.segment import Section, Segment
+from eddyline.state.tuning import StateTuning
+from tests.support.durable_world import Row, World
+from tests.support.spilling import group_of
+
+LONG = ("RANGE 1000 MICROSECONDS", "RANGE 1000 MICROSECONDS")
+SMALL = replace(DEFAULT, state=StateTuning(section_bytes=1, merged_bytes=1 << 10))
+OUT = Moves(leave=(0, 1, 2, 3))
+
+
+def some(time: int) -> list[Row]:
+    return [(time, key) for key in range(40)]
+
+
+def world(folder: Path, tuning: Tuning = SMALL) -> World:
+    return World(folder, LONG, groups=4, tuning=tuning)
+
+
+def segments(world: World) -> list[Segment]:
+    return [world.checkpoint.segment(file.name) for file in world.coordinator.commit.log]
+
+
+def sections(world: World) -> list[Section]:
+    return [section for segment in segments(world) for name in segment.names for section in segment.sections(name)]
+
+
+def test_before_groups_may_leave_rows_are_as_they_came(tmp_path: Path) -> None:
+    job = world(tmp_path)
+    job.batch(a=some(1), b=some(1))
+    assert [(s.name, s.first, s.last) for s in sections(job)] == [("a", None, None), ("b", None, None)]
+    [segment] = segments(job)
+    [batch] = segment.batches("a")
+    assert batch.column("k").to_pylist() == list(range(40)) and EPOCH not in batch.schema.names
+
+
+def test_a_job_that_cannot_spill_writes_no_groups(tmp_path: Path) -> None:
+    job = World(tmp_path, LONG)
+    for time in range(1, 12):  # some are merged
+        job.batch(a=some(time), b=some(time))
+    assert all(section.first is None for section in sections(job))
+
+
+@pytest.mark.parametrize("tuning", [SMALL, DEFAULT])
+def test_once_groups_have_left_rows_are_in_the_order_of_groups(tuning: Tuning, tmp_path: Path) -> None:
+    job = world(tmp_path, tuning)
+    job.batch(a=some(1), then=OUT)
+    job.batch(a=some(2), b=some(2))
+    for section in sections(job)[1:]:
+        assert section.first is not None and section.last is not None
+    [_, segment] = segments(job)
+    for name in segment.names:
+        keys = [key for batch in segment.batches(name) for key in batch.column("k").to_pylist()]
+        assert sorted(keys) == list(range(40))
+        groups = [group_of(key, 4) for key in keys]
+        assert groups == sorted(groups)
+    assert len(segment.sections("a")) == (4 if tuning is SMALL else 1)
+
+
+def test_rows_are_in_order_before_groups_leave_if_they_may_soon(tmp_path: Path) -> None:
+    job = world(tmp_path)
+    job.home.settings = replace(job.home.settings, memory=1000)
+    job.batch(a=some(1))
+    job.batch(a=some(2))
+    assert all(section.first is not None for section in sections(job))
+
+
+def test_merging_keeps_the_order_and_the_epochs(tmp_path: Path) -> None:
+    job = world(tmp_path)
+    job.batch(a=some(1), b=some(1))  # not by groups
+    job.batch(a=some(2), then=OUT)
+    for time in range(3, 12):
+        job.batch(a=some(time), b=some(time))
+    merged = max(segments(job), key=lambda segment: sum(s.rows for s in segment.sections("a")))
+    assert len(segments(job)) < 5 and sum(s.rows for s in merged.sections("a")) >= 7 * 40
+    batches = list(merged.batches("a"))
+    groups = [group_of(key, 4) for batch in batches for key in batch.column("k").to_pylist()]
+    assert groups == sorted(groups)
+    for batch in batches:
+        times = batch.column("ts").cast("int64").to_numpy()
+        assert batch.column(EPOCH).to_pylist() == np.where(times < 3, 0, 1).tolist()
+    job.batch("end")
+    pairs = sum(1 for a in range(1, 12) for b in range(1, 12) if b != 2)
+    assert len(job.results) == 40 * pairs
+
+
+def test_a_sweep_reads_the_sections_of_its_groups(tmp_path: Path) -> None:
+    job = world(tmp_path)
+    job.batch(a=some(1), then=OUT)
+    job.batch(a=some(2), b=some(2))
+    commit, asked = job.coordinator.commit, np.array([1, 3])
+    for source, before in ((0, 40), (1, 0)):
+        found = [rows for rows in job.home.log.of_groups(commit, 0, asked) if rows.source == source]
+        keys = [key for rows in found if rows.came[0] for key in rows.batch.column("k").to_pylist()]
+        assert sorted(keys) == [key for key in range(40) if group_of(key, 4) in (1, 3)]
+        assert sum(rows.came.size for rows in found if not rows.came[0]) == before, "a segment without groups"
