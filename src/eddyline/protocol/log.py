@@ -21,8 +21,8 @@ from eddyline.engine.split import Split, groups_along
 from eddyline.plan.partition import Axis
 from eddyline.protocol.checkpoint import LOG, Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
-from eddyline.state.log.by_group import Grouped, in_sections
-from eddyline.state.log.segment import Part, written
+from eddyline.state.log.by_group import GroupedRows, in_sections
+from eddyline.state.log.segment import SegmentPart, written
 from eddyline.state.tuning import DEFAULT as STATE
 from eddyline.state.tuning import StateTuning
 
@@ -74,24 +74,24 @@ class Log:
             new = rows.get(stream, ())
             yield kept.of(stream, (_came_in(batch, epoch) for batch in new) if epoch else new)
 
-        def grouped(stream: str) -> Iterator[Iterable[Grouped]]:
+        def grouped(stream: str) -> Iterator[Iterable[GroupedRows]]:
             for run, of_segment in zip(runs(stream), [*segments, None], strict=True):
-                pieces = (Grouped(batch, self._groups(self._first[stream], _epochs(batch)[0])) for batch in run)
+                pieces = (GroupedRows(batch, self._groups(self._first[stream], _epochs(batch)[0])) for batch in run)
                 if of_segment is not None and all(s.first is not None for s in of_segment.sections(stream)):
                     yield pieces
                 else:
                     yield from ([piece] for piece in pieces)
 
-        def parts() -> Iterator[Part]:
+        def parts() -> Iterator[SegmentPart]:
             for stream in dict.fromkeys(
                 [*rows, *(stream for segment in reversed(segments) for stream in segment.names)]
             ):
                 if by_group and stream in self._first:
                     sizes = self._tuning.section_bytes, self._tuning.merged_bytes
                     for some in in_sections(grouped(stream), *sizes):
-                        yield Part(stream, [some.batch], int(some.groups[0]), int(some.groups[-1]))
+                        yield SegmentPart(stream, [some.batch], int(some.groups[0]), int(some.groups[-1]))
                 elif batches := [batch for run in runs(stream) for batch in run]:
-                    yield Part(stream, _alike(batches))
+                    yield SegmentPart(stream, _alike(batches))
 
         made = parts()
         if (first := next(made, None)) is None:

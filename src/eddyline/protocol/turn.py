@@ -42,7 +42,7 @@ from eddyline.protocol.record import COMBINED, Record, Staged
 from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look
 from eddyline.spill.generations import Generations
-from eddyline.state.log.segment import Part, written
+from eddyline.state.log.segment import SegmentPart, written
 
 SOON = 0.25
 """The share of memory from which on rows are logged in the order of groups, because groups may leave soon."""
@@ -282,5 +282,5 @@ def _small(home: Home, slot: Slot, number: int, name: str) -> str:
     for section, batch in batches:
         sections.setdefault(section, []).append(batch)
     meta = SmallMeta(number, numbers)
-    home.checkpoint.store.write(f"{SMALL}/{name}", *written([Part(*item) for item in sections.items()], meta))
+    home.checkpoint.store.write(f"{SMALL}/{name}", *written([SegmentPart(*item) for item in sections.items()], meta))
     return f"{SMALL}/{name}"

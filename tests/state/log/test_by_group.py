@@ -10,19 +10,19 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.state.log.by_group import Grouped, in_sections
+from eddyline.state.log.by_group import GroupedRows, in_sections
 from tests.support.properties import examples
 
 NUMBERS = st.lists(st.integers(0, 9), max_size=30)
 
 
-def grouped(groups: list[int], first: int = 0) -> Grouped:
+def grouped(groups: list[int], first: int = 0) -> GroupedRows:
     values = [None if n % 7 == 0 else f"{g} {n}" for n, g in enumerate(groups, first)]
     batch = pa.record_batch({"g": groups, "d": pa.array(values, pa.string()).dictionary_encode()})
-    return Grouped(batch, np.array(groups, np.int64))
+    return GroupedRows(batch, np.array(groups, np.int64))
 
 
-def rows(sections: list[Grouped]) -> list[tuple[int, str]]:
+def rows(sections: list[GroupedRows]) -> list[tuple[int, str]]:
     return [(row["g"], str(row["d"])) for some in sections for row in some.batch.to_pylist()]
 
 
@@ -50,17 +50,17 @@ def test_sections_have_whole_groups_of_a_size() -> None:
 def test_a_large_group_stands_alone() -> None:
     batch = pa.record_batch({"n": np.arange(1010)})
     groups = np.array([1] * 5 + [2] * 1000 + [3] * 5)
-    found = in_sections([[Grouped(batch, groups)]], 1000, 1 << 30)
+    found = in_sections([[GroupedRows(batch, groups)]], 1000, 1 << 30)
     assert [np.unique(some.groups).tolist() for some in found] == [[1], [2], [3]]
 
 
 def test_a_merge_holds_a_piece_of_each_run() -> None:
     loaded: list[int] = []
 
-    def run(at: int) -> Iterator[Grouped]:
+    def run(at: int) -> Iterator[GroupedRows]:
         for group in range(100):
             loaded.append(at)
-            yield Grouped(pa.record_batch({"n": np.full(100, group)}), np.full(100, group))
+            yield GroupedRows(pa.record_batch({"n": np.full(100, group)}), np.full(100, group))
 
     sections = in_sections([run(0), run(1)], 1000, 2000)
     next(sections)
@@ -70,6 +70,6 @@ def test_a_merge_holds_a_piece_of_each_run() -> None:
 
 def test_a_group_with_many_rows_is_taken_in_parts() -> None:
     batch = pa.record_batch({"n": np.arange(10_000)})
-    found = list(in_sections([[Grouped(batch, np.zeros(10_000, np.int64))]], 1000, 8000))
+    found = list(in_sections([[GroupedRows(batch, np.zeros(10_000, np.int64))]], 1000, 8000))
     assert max(some.batch.num_rows for some in found) <= 2000
     assert [n for some in found for n in some.batch.column(0).to_pylist()] == list(range(10_000))

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.errors import JobError
-from eddyline.state.log.segment import END, MAGIC, Part, Segment, written
+from eddyline.state.log.segment import END, MAGIC, Segment, SegmentPart, written
 from tests.support.properties import examples
 
 ROWS = pa.record_batch({"k": pa.array([1, 2, None]), "s": pa.array(["a", None, "c"])})
 
 
 def file(sections: list[tuple[str, list[pa.RecordBatch]]], meta: dict[str, object] | None = None) -> bytes:
-    return b"".join(bytes(memoryview(part)) for part in written([Part(*s) for s in sections], meta or {}))
+    return b"".join(bytes(memoryview(part)) for part in written([SegmentPart(*s) for s in sections], meta or {}))
 
 
 def read(data: bytes) -> Segment:
@@ -77,8 +77,10 @@ def test_every_torn_file_is_noticed() -> None:
 
 def ranges(*ends: tuple[int, int] | None) -> bytes:
     """A file with a section of `a` for each of these ranges of groups; its rows are the number of the section."""
-    parts = [Part("a", [pa.record_batch({"n": [n] * 1000})], *(end or (None, None))) for n, end in enumerate(ends)]
-    return b"".join(bytes(memoryview(part)) for part in written([*parts, Part("b", [ROWS])], {}))
+    parts = [
+        SegmentPart("a", [pa.record_batch({"n": [n] * 1000})], *(end or (None, None))) for n, end in enumerate(ends)
+    ]
+    return b"".join(bytes(memoryview(part)) for part in written([*parts, SegmentPart("b", [ROWS])], {}))
 
 
 @pytest.mark.parametrize(

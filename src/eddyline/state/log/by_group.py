@@ -21,29 +21,29 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Grouped:
+class GroupedRows:
     """Rows and the group of each."""
 
     batch: pa.RecordBatch
     groups: Ints
 
-    def ordered(self) -> Grouped:
+    def ordered(self) -> GroupedRows:
         """The rows in the order of groups; those of one group stay in their order."""
         if (self.groups[1:] >= self.groups[:-1]).all():
             return self
         order = self.groups.argsort(kind="stable")
-        return Grouped(self.batch.take(pa.array(order)), self.groups[order])
+        return GroupedRows(self.batch.take(pa.array(order)), self.groups[order])
 
-    def slice(self, first: int, last: int) -> Grouped:
+    def slice(self, first: int, last: int) -> GroupedRows:
         """Rows first..last-1."""
-        return Grouped(_compact(self.batch.slice(first, last - first)), self.groups[first:last])
+        return GroupedRows(_compact(self.batch.slice(first, last - first)), self.groups[first:last])
 
 
-def in_sections(runs: Iterable[Iterable[Grouped]], least: int, most: int) -> Iterator[Grouped]:
+def in_sections(runs: Iterable[Iterable[GroupedRows]], least: int, most: int) -> Iterator[GroupedRows]:
     """All rows, in the order of groups, in sections of at least about `least` bytes; but a group that is as large by
     itself begins a section."""
-    heads = [head for run in runs if (head := _Head(run)).left]
-    rest: list[Grouped] = []
+    heads = [head for run in runs if (head := _RunHead(run)).left]
+    rest: list[GroupedRows] = []
     while heads:
         upto = _upto(heads, most)
         taken = [head.take(upto, most) for head in heads if head.first <= upto]
@@ -56,10 +56,10 @@ def in_sections(runs: Iterable[Iterable[Grouped]], least: int, most: int) -> Ite
     yield from rest
 
 
-class _Head:
+class _RunHead:
     """The current piece of a run."""
 
-    def __init__(self, run: Iterable[Grouped]) -> None:
+    def __init__(self, run: Iterable[GroupedRows]) -> None:
         self._pieces = iter(run)
         self.left = True
         """Whether there are rows."""
@@ -92,18 +92,18 @@ class _Head:
         """The bytes of the rows that are left of groups up to each of these."""
         return np.maximum(self._rows(groups) - self._at, 0) * self._row
 
-    def take(self, upto: int, most: float) -> Grouped:
+    def take(self, upto: int, most: float) -> GroupedRows:
         """The next rows of the piece, of groups up to this one, at most about `most` bytes."""
         end = min(int(self._rows(np.array([upto]))[0]), self._at + max(1, int(most / self._row)))
         order, groups = self._order[self._at : end], self._groups[self._at : end]
-        taken = Grouped(_compact(self._batch.take(pa.array(order))), groups)
+        taken = GroupedRows(_compact(self._batch.take(pa.array(order))), groups)
         self._at = end
         if end == self._groups.size:
             self._load()
         return taken
 
 
-def _upto(heads: Sequence[_Head], most: float) -> int:
+def _upto(heads: Sequence[_RunHead], most: float) -> int:
     """The group up to which rows are taken next."""
     bound = min(int(head.groups[-1]) for head in heads)
     first = min(head.first for head in heads)
@@ -124,11 +124,11 @@ def _cuts(groups: Ints, row: float, least: float) -> list[tuple[int, int]]:
     return [*found, (begin, groups.size)]
 
 
-def _together(some: Sequence[Grouped]) -> Grouped:
+def _together(some: Sequence[GroupedRows]) -> GroupedRows:
     if len(some) == 1:
         return some[0]
     table = pa.Table.from_batches([one.batch for one in some]).unify_dictionaries().combine_chunks()
-    return Grouped(table.to_batches()[0], np.concatenate([one.groups for one in some]))
+    return GroupedRows(table.to_batches()[0], np.concatenate([one.groups for one in some]))
 
 
 def _compact(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Part:
+class SegmentPart:
     """The rows of a section; all batches have one schema. `first` and `last` are its range of groups, if it has one."""
 
     name: str
@@ -96,7 +96,7 @@ class _Parts:
         pass
 
 
-def written(parts: Iterable[Part], meta: object) -> Iterator[bytes | pa.Buffer]:
+def written(parts: Iterable[SegmentPart], meta: object) -> Iterator[bytes | pa.Buffer]:
     """The bytes of a file with these sections. They are the buffers of the batches themselves where possible, and are
     made one section after the other."""
     yield MAGIC
