@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -198,6 +200,30 @@ def test_a_group_is_whole_when_nothing_on_disk_can_join_any_more() -> None:
     life.batch(a=[(100, ONE, 1)], b=[(100, ONE, 1)])
     life.batch(Moves(sweep=(1,)))
     assert life.spilling.ledger.generations == Generations() and life.spilling.ledger.held is None
+
+
+def test_the_memory_of_a_sweep_is_given_back_at_once() -> None:
+    """Not when Python happens to look for cycles of objects."""
+
+    def arenas() -> tuple[int, int]:
+        """The open files and the mappings of arenas of this process."""
+        links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+        files = [os.readlink(link) for link in links if os.path.lexists(link)]
+        return sum("memfd:eddyline" in name for name in files), Path("/proc/self/maps").read_text().count(
+            "memfd:eddyline"
+        )
+
+    life = Life(STAYS)
+    life.batch(a=[(1, ONE, 1)], c=[(1, 0, 9)])
+    life.batch(OUT, b=[(2, ONE, 2)])
+    life.batch()
+    gc.collect()
+    gc.disable()
+    try:
+        before = arenas()
+        assert life.batch(SWEEP) == ([(1, 2, 9)], []) and arenas() == before
+    finally:
+        gc.enable()
 
 
 # Random lives

@@ -77,7 +77,8 @@ class CleanUp:
         return found
 
     def run(self, rows: Iterable[RowsOnDisk], groups: Ints) -> None:
-        """All rows of these groups, on disk and in memory, are given; the results go to those of the slot."""
+        """All rows of these groups, on disk and in memory, are given; the results go to those of the slot. Then the
+        rows are let go of."""
         new: list[tuple[int, int]] = []
         given: dict[int, list[_Stored]] = {s: [] for s in self._sources if isinstance(self._stems[s], SteM)}
         for some in rows:
@@ -97,6 +98,9 @@ class CleanUp:
             self._feed(source, count)
         self._eddy.flush()
         self._gatherer.flush()
+        self._eddy.close()
+        self._stems.clear()
+        self._arena.close()  # otherwise the memory of the rows would wait for the collector of cycles
 
     def _feed(self, source: int, count: int) -> None:
         stem = self._stems[source]
