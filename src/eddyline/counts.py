@@ -49,6 +49,28 @@ class StreamCounts:
 
 
 @dataclass(frozen=True)
+class SpillCounts:
+    """What groups of rows did that left memory; a group counts each time."""
+
+    left: int = 0
+    """Groups that left memory."""
+    rows: int = 0
+    """Rows that left memory with them."""
+    sweeps: int = 0
+    """Groups that were swept: the results that they missed were made."""
+    results: int = 0
+    """Those results."""
+
+    def __add__(self, other: SpillCounts) -> SpillCounts:
+        return SpillCounts(
+            self.left + other.left,
+            self.rows + other.rows,
+            self.sweeps + other.sweeps,
+            self.results + other.results,
+        )
+
+
+@dataclass(frozen=True)
 class Counts:
     """The counts of a task, a slot's turn, a batch, a run or a job; rows_in = rows_used + rows_late + rows_dead.
 
@@ -64,6 +86,7 @@ class Counts:
     expression_errors: int = 0
     first_error: str = ""
     """What the first expression error said, if a user function said something."""
+    spill: SpillCounts = SpillCounts()
 
     def __add__(self, other: Counts) -> Counts:
         streams = dict(self.streams)
@@ -74,6 +97,7 @@ class Counts:
             self.rows_out + other.rows_out,
             self.expression_errors + other.expression_errors,
             self.first_error or other.first_error,
+            self.spill + other.spill,
         )
 
     @property

@@ -189,6 +189,11 @@ class Settings:
         _choice("auto", "off"),
         "what happens where state would take more than memory: auto keeps groups of rows on disk, off stops the job",
     )
+    spill_dir: str | None = _setting(
+        None,
+        Kind("the temporary folder, a folder", str, "the temporary folder"),
+        "where a run without a checkpoint keeps the rows that may leave memory; with a checkpoint they are in its log",
+    )
     cpu: float | None = _setting(
         None,
         _decimal("a fraction of a core", "none or a fraction of a core such as 0.5", none="none"),

@@ -216,7 +216,7 @@ def test_what_a_function_said_first(script: Path, capsys: pytest.CaptureFixture[
 
 def test_json_of_a_job_that_fails(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script.write_text(_STREAM + "SELECT a.k FROM s a, s b WHERE a.k = b.k;\n")
-    assert main(["run", str(script), "--json", "--set", "memory=10", "--engine", "local"]) == 1
+    assert main(["run", str(script), "--json", "--set", "memory=10", "--set", "spill=off", "--engine", "local"]) == 1
     said = capsys.readouterr()
     summary = json.loads(said.out.splitlines()[-1])
     assert set(summary) >= _KEYS

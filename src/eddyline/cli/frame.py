@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eddyline.cli.progress import moment
+from eddyline.cli.progress import moment, on_disk
 from eddyline.routing.report import Report, decision_text, number, percent, short_step
 from eddyline.runtime.reporting.summary import Progress
 
@@ -122,6 +122,7 @@ class Frame:
             f"watermark {moment(progress.watermark_us)}",
             f"input batch {self.now.report.input_batch:,}",
             *late_dead,
+            *on_disk(progress),
         ]
         lines = [_text(" | ".join(first), "bold"), _text(" | ".join(second))]
         return [*lines, *(_text(word, "dim") for word in self.now.words)]

@@ -53,7 +53,15 @@ def line(progress: Progress) -> str:
     ]
     parts += [f"{progress.rows_late:,} late"] if progress.rows_late else []
     parts += [f"{progress.rows_dead:,} dead"] if progress.rows_dead else []
+    parts += on_disk(progress)
     return " | ".join(parts)
+
+
+def on_disk(progress: Progress) -> list[str]:
+    """How much is out of memory; an empty list if no group has left it."""
+    if not progress.groups_left and not progress.groups_on_disk:
+        return []
+    return [f"{_counted(progress.groups_on_disk, 'group')} on disk, log {progress.log_bytes / 1e6:,.1f} MB"]
 
 
 def moment(microseconds: int | None) -> str:
@@ -78,11 +86,25 @@ def closing(summary: Summary) -> str:
     text += "".join(f", {count:,} {what}" for count, what in odd if count)
     if summary.expression_errors and summary.first_error:
         text += f" (first: {summary.first_error})"
+    text += _spilled(summary)
     if summary.waiting and not summary.stopped:
         text += f"; {summary.waiting:,} groups or rows wait for the watermark (--final gives their results)"
     if summary.stopped:
         return f"stopped: {text}; what was written is complete up to here"
     return f"{'finished' if _was_finished(summary) else 'done'}: {text}"
+
+
+def _spilled(summary: Summary) -> str:
+    """What spilling did, if it did anything."""
+    parts = [f"groups left memory {_counted(summary.groups_left, 'time')}"] if summary.groups_left else []
+    if summary.sweeps:
+        made = _counted(summary.sweep_results, "result")
+        parts.append(f"{_counted(summary.sweeps, 'sweep')} made {made} later")
+    return f"; {', '.join(parts)}" if parts else ""
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _rows(summary: Summary) -> str:

@@ -58,6 +58,8 @@ class CleanUp:
         self._eddy = Eddy(self._plan, self._stems, {}, slot.settings, ErrorCount(), self._complete, clock)
         self._gatherer = Gatherer(self._gather, slot.results, self._stems, slot.tuning.engine.result_rows)
         self._came = {s: self._epochs_in_memory(s) for s in self._sources if not executor.leaves(s)}
+        self.results = 0
+        """The missing results that were made."""
         self._left: dict[int, Ints] = {}
         self._clean: Ints = np.empty(0, np.int64)
 
@@ -167,7 +169,8 @@ class CleanUp:
                 np.minimum(left, self._left[source][rows], out=left)
         clean = self._clean[packet.rows[self._placed]]
         missing = (came >= left) & (came >= clean)
-        if missing.any():
+        if found := int(np.count_nonzero(missing)):
+            self.results += found
             self._gatherer.add(packet.kept(missing))
 
     def _gather(self, packet: Packet) -> dict[Expr, pa.Array]:

@@ -247,19 +247,21 @@ class Executor:
             known += (Epoch(number, tuple(stem.rows.stored for stem in self.source_stems)),)
         self.epochs = known[max((n for n, epoch in enumerate(known) if epoch.number <= since), default=0) :]
 
-    def forget(self, groups: Ints) -> None:
-        """All rows of these groups leave the SteMs. A migration ends: the rows that it moved have other numbers."""
+    def forget(self, groups: Ints) -> int:
+        """All rows of these groups leave the SteMs; returns how many. A migration ends: the rows that it moved have
+        other numbers."""
         leaving = [source for source in range(len(self._query.sources)) if self.leaves(source)]
         kept = {source: self._without(self.stems[source], groups) for source in leaving}
-        if all(rows.size == self.stems[source].held for source, rows in kept.items()):
-            return
+        gone = sum(self.stems[source].held - rows.size for source, rows in kept.items())
+        if not gone:
+            return 0
         self.give_up()
         renumbered = {source: self.stems[source].retain(rows, {}) for source, rows in kept.items()}
         for source, rows in kept.items():
             self.moved[source] += rows.size
         if self.plan.grouped:  # a tuple may stand for rows of several groups
             self.make_states()
-            return
+            return gone
         for stem in self.stems[len(self._query.sources) :]:
             live = np.arange(stem.rows.min_live, stem.built)
             for source, numbers in renumbered.items():
@@ -269,6 +271,7 @@ class Executor:
                     of_source = of_source[of_source >= numbers.first]
                     live = live[numbers.of(of_source) >= 0]
             stem.retain(live, renumbered)
+        return gone
 
     @staticmethod
     def _without(stem: SteM, groups: Ints) -> Ints:

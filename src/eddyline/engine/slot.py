@@ -95,10 +95,11 @@ class Slot:
         self.executor.set_plan(tree)
         self.plans.changed(self.executor)
 
-    def forget(self, groups: NDArray[np.int64]) -> None:
-        """Between a commit and the next batch: all rows of these groups leave memory."""
-        self.executor.forget(groups)
+    def forget(self, groups: NDArray[np.int64]) -> int:
+        """Between a commit and the next batch: all rows of these groups leave memory. Returns how many."""
+        gone = self.executor.forget(groups)
         self.plans.changed(self.executor)
+        return gone
 
     def load(
         self,

@@ -27,6 +27,20 @@ class StateSize:
 
 
 @dataclass(frozen=True)
+class DiskSize:
+    """What a job has on disk."""
+
+    groups: int = 0
+    """Groups with rows that are in the log and not in memory."""
+    log_bytes: int = 0
+    """The size of the log."""
+
+    def most(self, other: DiskSize) -> DiskSize:
+        """The larger number of groups, and the larger log."""
+        return DiskSize(max(self.groups, other.groups), max(self.log_bytes, other.log_bytes))
+
+
+@dataclass(frozen=True)
 class Standing:
     """The numbers of a run at one moment."""
 
@@ -41,5 +55,8 @@ class Standing:
     """The query's watermark, in microseconds since 1970; None: not known yet."""
     waiting: int = 0
     """Rows, and cells of groups, that wait for the watermark and are kept for the next run."""
+    disk: DiskSize = field(default_factory=DiskSize)
+    peak_disk: DiskSize = field(default_factory=DiskSize)
+    """The most that was on disk after a batch of this run."""
     finished: bool = False
     """Whether the streams have ended and all results are emitted, so that no run can continue the job."""

@@ -125,8 +125,8 @@ def partition(plan: Plan, slots: int, groups: int = GROUPS, rows: Mapping[str, f
 def spill_axis(plan: Plan, groups: int) -> Axis | None:
     """The axis whose groups leave memory and come back: the one that places the most streams, then the most tables, by
     key if possible. The query alone decides, so it is the same for any number of slots. None if rows are counted (ROWS
-    windows)."""
-    if any(s.window.kind is WindowKind.ROWS for s in plan.query.sources):
+    windows), and without a join."""
+    if len(plan.query.sources) < 2 or any(s.window.kind is WindowKind.ROWS for s in plan.query.sources):
         return None
 
     def placed(axis: Axis) -> tuple[int, int, bool]:

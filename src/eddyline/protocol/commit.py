@@ -21,6 +21,8 @@ class LogFile:
     rows: int
     newest: Mapping[str, int | None]
     """The newest time of the rows of each stream; None: the rows never expire."""
+    bytes: int = 0
+    """The size of the file."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from eddyline.counts import Counts
+from eddyline.counts import Counts, SpillCounts
 from eddyline.engine.tally import disorder
 from eddyline.engine.watermarks import Advanced, Silence, Watermarks
 from eddyline.errors import JobError
@@ -134,6 +134,7 @@ class Coordinator:
         watermarks.finish_batch(newest, decision.ended, decision.quiet)
         self._silence.after(newest, watermarks.idle, watermarks.ended)
         counts = sum((record.counts for record in records), Counts())
+        counts += Counts(spill=SpillCounts(left=len(decision.moves.leave), sweeps=len(decision.moves.sweep)))
         counts += disorder((spans for record in records for spans in record.spans), decision.watermarks.newest)
         staged: dict[Outlet, list[str]] = {}
         for record in sorted(records, key=lambda r: r.slot):

@@ -96,8 +96,8 @@ class Log:
         made = parts()
         if (first := next(made, None)) is None:
             return None
-        self._checkpoint.store.write_all(f"{LOG}/{name}", written(chain([first], made), LogMeta(slot)))
-        return LogFile(f"{LOG}/{name}", slot, kept.rows, kept.newest)
+        size = self._checkpoint.store.write_all(f"{LOG}/{name}", written(chain([first], made), LogMeta(slot)))
+        return LogFile(f"{LOG}/{name}", slot, kept.rows, kept.newest, size)
 
     def by_epoch(self, commit: Commit, ordered: bool) -> Iterator[tuple[int, list[tuple[str, pa.RecordBatch]]]]:
         """The rows of a commit by the epochs in which they came, in the order of these. Where there is only one, they

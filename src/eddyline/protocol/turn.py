@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.counts import Counts
+from eddyline.counts import Counts, SpillCounts
 from eddyline.engine.clean_up import CleanUp
 from eddyline.engine.intake import event_times
 from eddyline.engine.partial import combine
@@ -79,9 +79,9 @@ def take_turn(home: Home, decision: BatchDecision, number: int, attempt: str, pa
 
 
 def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
-    before, counts, newest = slot.errors.count, Counts(), dict[str, int]()
+    before, newest = slot.errors.count, dict[str, int]()
     begun, spans = _seen(slot), list[Spans]()
-    _move(home, decision, number, slot)
+    counts = Counts(spill=_move(home, decision, number, slot))
     slot.replan()
     shipments: list[Shipment] = []
     logged: dict[str, list[pa.RecordBatch]] = {}
@@ -247,19 +247,21 @@ def _in_memory(slot: Slot, shipment: Shipment, epoch: int, generations: Generati
     return replace(shipment, build=build)
 
 
-def _move(home: Home, decision: BatchDecision, number: int, slot: Slot) -> None:
+def _move(home: Home, decision: BatchDecision, number: int, slot: Slot) -> SpillCounts:
     """Do what groups do before a batch."""
-    moves = decision.moves
+    moves, counts = decision.moves, SpillCounts()
     if moves.sweep:
         reach("spill: before a sweep")
         commit = home.checkpoint.commit_of(decision.batch - 1)
-        rows = home.log.of_groups(commit, number, np.array(sorted(moves.sweep)))
-        CleanUp(slot, commit.ledger.generations).run(rows, np.array(moves.sweep))
+        clean_up = CleanUp(slot, commit.ledger.generations)
+        clean_up.run(home.log.of_groups(commit, number, np.array(sorted(moves.sweep))), np.array(moves.sweep))
+        counts += SpillCounts(results=clean_up.results)
         reach("spill: groups are swept")
     if moves.leave:
         reach("spill: before groups leave")
-        slot.forget(np.array(moves.leave))
+        counts += SpillCounts(rows=slot.forget(np.array(moves.leave)))
         reach("spill: groups have left")
+    return counts
 
 
 def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:

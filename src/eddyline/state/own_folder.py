@@ -81,13 +81,22 @@ class OwnFolder:
         self.let_go()
 
 
+def is_own(path: str) -> bool:
+    """Whether a folder has a name that `own_name` gives to folders of this user.
+
+    >>> is_own(own_name("/tmp", CHECKPOINT)), is_own("/tmp/checkpoint")
+    (True, False)
+    """
+    ours = rf"eddyline-{os.geteuid()}-({ARENAS}|{CHECKPOINT})-[0-9a-f]{{{2 * _RANDOM}}}"
+    return re.fullmatch(ours, os.path.basename(path)) is not None
+
+
 def sweep(parent: str, but: str = "") -> None:
     """Delete the folders of this user that no process holds."""
-    ours = re.compile(rf"eddyline-{os.geteuid()}-({ARENAS}|{CHECKPOINT})-[0-9a-f]{{{2 * _RANDOM}}}")
     with contextlib.suppress(OSError):
         for name in os.listdir(parent):
             path = f"{parent}/{name}"
-            if ours.fullmatch(name) and path != but:
+            if is_own(name) and path != but:
                 with contextlib.suppress(OSError, JobError):
                     _delete_if_free(path)
 

@@ -145,7 +145,10 @@ def test_memory_limit(in_tmp: Path, run_script: Run) -> None:
     with pytest.raises(
         JobError, match=r"^the state takes [\d.]+ KB, more than memory=100 KB, after .* rows; "
     ) as stopped:
-        run_script(_TWO.format(rows=2000).replace("1 SECOND", "1 HOUR"), {"memory": "100KB", "batch_rows": 1000})
+        run_script(
+            _TWO.format(rows=2000).replace("1 SECOND", "1 HOUR"),
+            {"memory": "100KB", "spill": "off", "batch_rows": 1000},
+        )
     assert "\n" not in str(stopped.value)
     assert run_script(_TWO.format(rows=2000), {"memory": "1GB"}).summary.peak_memory_bytes > 0
 

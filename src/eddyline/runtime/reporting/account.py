@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from eddyline.counts import Counts
 from eddyline.engine.estimate import Estimate, put_together
-from eddyline.engine.standing import Standing, StateSize
+from eddyline.engine.standing import DiskSize, Standing, StateSize
 from eddyline.plan.explain import explain
 from eddyline.plan.tree import parse_tree
 from eddyline.protocol.commit import Commit
@@ -44,6 +44,7 @@ class Account:
 
     def _stand(self, commit: Commit, counts: Counts, held: StateSize) -> None:
         before = self._standing
+        disk = DiskSize(len(commit.ledger.generations.left), sum(file.bytes for file in commit.log))
         self._standing = Standing(
             commit.counts,
             before.run + counts,
@@ -51,6 +52,8 @@ class Account:
             before.peak.most(held),
             commit.watermarks.used,
             commit.waiting,
+            disk,
+            before.peak_disk.most(disk),
             commit.finished,
         )
 

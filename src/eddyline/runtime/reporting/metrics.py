@@ -21,11 +21,17 @@ _COUNTS = {
     "rows_late": "Rows that came too late.",
     "rows_dead": "Rows that could not be read.",
     "batches": "Micro-batches of this run.",
+    "groups_left": "Groups that left memory in this run; a group counts each time.",
+    "spilled_rows": "Rows that left memory with them.",
+    "sweeps": "Groups that were swept in this run; a group counts each time.",
+    "sweep_results": "Results that sweeps made.",
 }
 """Numbers that only grow. Their names do not end in _total, which a counter's name must, so they have no type."""
 _GAUGES = {
     "state_rows": "Rows held in windows.",
     "memory_bytes": "Bytes held in windows.",
+    "groups_on_disk": "Groups with rows that are on disk and not in memory.",
+    "log_bytes": "Size of the log on disk.",
     "seconds": "Seconds since the first batch.",
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from eddyline.bound.model import BoundQuery
+from eddyline.counts import SpillCounts
 from eddyline.engine.standing import Standing
 from eddyline.plan.explain import warnings
 from eddyline.routing.report import Report
@@ -76,6 +77,9 @@ class Reporter:
             },
             run_rows_in=now.run.rows_in,
             run_rows_out=now.run.rows_out,
+            groups_on_disk=now.disk.groups,
+            log_bytes=now.disk.log_bytes,
+            **_spill(now.run.spill),
         )
 
     def summary(self, stopped: bool) -> Summary:
@@ -96,5 +100,18 @@ class Reporter:
             run_rows_in=now.run.rows_in,
             run_rows_out=now.run.rows_out,
             finished=now.finished,
-            **(now.job.totals | self._course.told | report.as_dict() | ends),
+            groups_on_disk=now.disk.groups,
+            peak_groups_on_disk=now.peak_disk.groups,
+            peak_log_bytes=now.peak_disk.log_bytes,
+            **(_spill(now.run.spill) | now.job.totals | self._course.told | report.as_dict() | ends),
         )
+
+
+def _spill(counts: SpillCounts) -> dict[str, int]:
+    """The fields of the progress and of the summary."""
+    return {
+        "groups_left": counts.left,
+        "spilled_rows": counts.rows,
+        "sweeps": counts.sweeps,
+        "sweep_results": counts.results,
+    }

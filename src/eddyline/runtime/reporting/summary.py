@@ -28,6 +28,18 @@ class Progress:
     """Rows that this run read; with a checkpoint, `rows_in` counts all runs."""
     run_rows_out: int = 0
     """Results of this run."""
+    groups_on_disk: int = 0
+    """Groups with rows that are on disk and not in memory."""
+    log_bytes: int = 0
+    """The size of the log on disk; 0 if there is none."""
+    groups_left: int = 0
+    """Groups that left memory in this run; a group counts each time."""
+    spilled_rows: int = 0
+    """Rows that left memory with them."""
+    sweeps: int = 0
+    """Groups that were swept in this run; a group counts each time."""
+    sweep_results: int = 0
+    """Results that sweeps made."""
 
     @property
     def rows_per_second(self) -> float:
@@ -70,7 +82,19 @@ class Summary:
     peak_memory_bytes: int = 0
     waiting: int = 0
     """Rows and groups that wait for the watermark; the next run of a job with a checkpoint continues with them."""
+    groups_left: int = 0
+    """Groups that left memory; a group counts each time."""
     spilled_rows: int = 0
+    """Rows that left memory with them."""
+    sweeps: int = 0
+    """Groups that were swept; a group counts each time."""
+    sweep_results: int = 0
+    """Results that sweeps made, later than they would have come from memory."""
+    groups_on_disk: int = 0
+    """Groups with rows that are on disk and not in memory, at the end of the run."""
+    peak_groups_on_disk: int = 0
+    peak_log_bytes: int = 0
+    """The largest size of the log on disk; 0 if there is none."""
     migrations: int = 0
     batches: int = 0
     seconds: float = 0.0

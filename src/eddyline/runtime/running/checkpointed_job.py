@@ -31,7 +31,7 @@ from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.modules import is_path, texts
 from eddyline.runtime.running.schemas import schema_text
 from eddyline.runtime.running.spec import AnySink, Spec, home_of
-from eddyline.runtime.sinks.batches import BatchFiles, HandOver
+from eddyline.runtime.sinks.batches import BatchFiles
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.runtime.sinks.sink import Sink, TakesFiles
 from eddyline.settings import Settings
@@ -57,7 +57,8 @@ class CheckpointedJob:
     ) -> None:
         """`arenas` and `anywhere` are as in `Spec`."""
         self._job, self._memory = job, settings.memory
-        root = checkpoint or own_name(tempfile.gettempdir(), CHECKPOINT)
+        self._folder = os.path.abspath(settings.spill_dir or tempfile.gettempdir())
+        root = checkpoint or own_name(self._folder, CHECKPOINT)
         self._temporary = None if checkpoint else OwnFolder(root)
         self.root = root if "://" in root else os.path.abspath(root)
         self.checkpoint = Checkpoint(Store(self.root))
@@ -77,8 +78,10 @@ class CheckpointedJob:
             self._identity[:JOB_DIGITS],
         )
         self.text = self.spec.as_json()
-        self.home: Home = home_of(self.text)[1]
-        self.sinks = self.spec.sinks(self.home.query, self._give)
+        alone = self.temporary and arenas is None  # no other process and no later run needs what this one holds
+        query = self.spec.query if alone else home_of(self.text)[1].query
+        self.sinks = self.spec.sinks(query, self._give, in_memory=alone)
+        self.home: Home = self.spec.home(query, self.sinks) if alone else home_of(self.text)[1]
         self.coordinator: Coordinator | None = None
         self.account = Account(self.home)
         self._largest = 0
@@ -95,7 +98,7 @@ class CheckpointedJob:
                 )
         for folder in {tempfile.gettempdir(), host_memory()}:
             sweep(folder)
-        (self._temporary or self.checkpoint.store).hold()
+        self._hold()
         self.checkpoint.open(about(self.spec.script, self.home.query, self.home.settings.groups), self._identity)
         last = self.checkpoint.last()
         for sink in files:
@@ -111,6 +114,16 @@ class CheckpointedJob:
         if self.commit.finished:
             self.end()  # an earlier run may have failed before this step
         return self.coordinator
+
+    def _hold(self) -> None:
+        if self._temporary is None:
+            self.checkpoint.store.hold()
+            return
+        try:
+            self._temporary.hold()
+        except OSError as error:
+            why = "it is not a folder" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
+            raise SettingError(f"cannot keep rows in {self._folder}: {why}; set spill_dir to another folder") from None
 
     @property
     def commit(self) -> Commit:
@@ -170,7 +183,7 @@ class CheckpointedJob:
             sink.take_files(batch, [f"{self.root}/{file}" for file in files])
         else:
             taken = self.sinks[outlet]
-            assert isinstance(taken, HandOver)
+            assert not isinstance(taken, BatchFiles)
             for file in files:
                 for rows in taken.staged(file).to_batches():
                     sink.write(rows)

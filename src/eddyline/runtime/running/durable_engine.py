@@ -30,7 +30,7 @@ from eddyline.settings import Settings
 class DurableEngine:
     """Runs batches from the newest commit of a checkpoint on, and commits each."""
 
-    def __init__(self, job: Job, settings: Settings, checkpoint: str) -> None:
+    def __init__(self, job: Job, settings: Settings, checkpoint: str | None) -> None:
         self._job = CheckpointedJob(job, settings, settings.slots or 1, checkpoint, arenas=None)
         self._sinks = [sink for sink in job.sinks if not isinstance(sink, FileSink)]
         """Sinks to which rows are written. Files are published with each commit (runtime/sinks/batches.py), not
@@ -44,7 +44,7 @@ class DurableEngine:
         for sink in self._sinks:
             sink.open()
         for reader in readers:
-            if isinstance(reader.stream.source, OffsetSource):  # its rows may be trimmed
+            if isinstance(reader.stream.source, OffsetSource) and not self._job.temporary:  # its rows may be trimmed
                 raise SettingError(f"--checkpoint with --engine local cannot read {reader.stream.name}: use Spark")
         self._coordinator = self._job.start()
         commit = self._job.commit
@@ -77,7 +77,10 @@ class DurableEngine:
         self._job.check_memory()
 
     def close(self) -> None:
-        """Closes the sinks and unlocks the checkpoint."""
+        """Closes the sinks and unlocks the checkpoint. The results of a run without one are final, also if it was
+        stopped."""
+        if self._job.temporary and not self._job.commit.finished:
+            self._job.end()
         for sink in self._sinks:
             sink.close()
         self._job.close()

@@ -142,10 +142,20 @@ class LocalRunner:
 
 def _engine(job: Job, settings: Settings, checkpoint: str | None) -> Engine:
     """Make the engine. Each kind is imported only when it is needed, so that a short job starts quickly."""
-    if checkpoint is None:
+    if checkpoint is None and not _spills(job, settings):
         from eddyline.runtime.running.in_memory_engine import InMemoryEngine
 
         return InMemoryEngine(job, settings)
     from eddyline.runtime.running.durable_engine import DurableEngine
 
     return DurableEngine(job, settings, checkpoint)
+
+
+def _spills(job: Job, settings: Settings) -> bool:
+    """Whether groups of rows can leave memory: then the rows are also in a log, with a checkpoint or without one."""
+    if not settings.may_spill:
+        return False
+    from eddyline.plan.partition import spill_axis
+    from eddyline.plan.plan import plan_of
+
+    return spill_axis(plan_of(job.query), settings.groups) is not None

@@ -27,13 +27,13 @@ from eddyline.runtime.options import Options
 from eddyline.runtime.running.handed_over import folder_of
 from eddyline.runtime.running.modules import import_all
 from eddyline.runtime.running.schemas import schema_of
-from eddyline.runtime.sinks.batches import BatchFiles, HandOver
+from eddyline.runtime.sinks.batches import BatchFiles, HandOver, HandOverInMemory
 from eddyline.runtime.sinks.files import FileOptions, writes_files
 from eddyline.runtime.sources.source import dead_rows, dead_schema
 from eddyline.settings import Settings
 from eddyline.state.log.store import Store
 
-AnySink = BatchFiles | HandOver
+AnySink = BatchFiles | HandOver | HandOverInMemory
 
 Give = Callable[[Outlet, int, Sequence[str]], None]
 """Takes (outlet, batch, files): rows for a sink that does not write files itself."""
@@ -86,8 +86,9 @@ class Spec:
         """The bound query."""
         return bind(self.script, lambda declaration: self.schema(declaration.name))
 
-    def sinks(self, query: BoundQuery, give: Give | None = None) -> dict[Outlet, AnySink]:
-        """The sink of each outlet that has one. `give` gets the rows for sinks that do not write files."""
+    def sinks(self, query: BoundQuery, give: Give | None = None, in_memory: bool = False) -> dict[Outlet, AnySink]:
+        """The sink of each outlet that has one. `give` gets the rows for sinks that do not write files; with
+        `in_memory` these rows wait in this process."""
         script = self.script
         declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
         wanted = {RESULTS: (script.insert_into, query.schema)}
@@ -103,10 +104,25 @@ class Spec:
             if sink is not None and writes_files(sink):
                 options = FileOptions.read(sink.format, Options.of(sink), sink.partition_by)
                 made[outlet] = BatchFiles(options, schema, self.job)
+            elif in_memory:
+                made[outlet] = HandOverInMemory(schema, _giver(give, outlet))
             else:
                 folder = f"staged/{outlet.name}"
                 made[outlet] = HandOver(Store(self.checkpoint), folder, schema, _giver(give, outlet))
         return made
+
+    def home(self, query: BoundQuery, sinks: Mapping[Outlet, AnySink]) -> Home:
+        """A new home of the slots; results are staged in these sinks."""
+
+        def stage(outlet: Outlet, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
+            if outlet not in sinks:
+                return []
+            if outlet.kind == "dead":
+                batches = [_dead(self.schema(outlet.stream), batch) for batch in batches]
+            return sinks[outlet].stage(name, batches)
+
+        checkpoint = checkpoint_at(self.checkpoint)
+        return Home(query, Settings(**self.settings), self.slots, checkpoint, self.arenas, stage, self.anywhere)
 
 
 def _giver(give: Give | None, outlet: Outlet) -> Callable[[int, Sequence[str]], None]:
@@ -125,18 +141,7 @@ def home_of(text: str) -> tuple[Spec, Home]:
 def _home_of(text: str, functions: tuple[Udf, ...]) -> tuple[Spec, Home]:
     spec = Spec(**json.loads(text))
     query = spec.query
-    sinks = spec.sinks(query)
-    settings = Settings(**spec.settings)
-
-    def stage(outlet: Outlet, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
-        if outlet not in sinks:
-            return []
-        if outlet.kind == "dead":
-            batches = [_dead(spec.schema(outlet.stream), batch) for batch in batches]
-        return sinks[outlet].stage(name, batches)
-
-    checkpoint = checkpoint_at(spec.checkpoint)
-    return spec, Home(query, settings, spec.slots, checkpoint, spec.arenas, stage, spec.anywhere)
+    return spec, spec.home(query, spec.sinks(query))
 
 
 def _dead(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -9,8 +9,10 @@ of every process, but a crash of the machine only once the file system has writt
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import quote
@@ -20,6 +22,8 @@ import pyarrow.fs as pafs
 
 from eddyline.errors import JobError, SettingError
 from eddyline.faults import reach
+from eddyline.settings import size_text
+from eddyline.state.own_folder import is_own
 
 UNFINISHED = ".tmp-"
 """The prefix of the names of unfinished files."""
@@ -91,9 +95,9 @@ class Store:
         """Write a whole file, replacing one of the same name."""
         self.write_all(name, parts)
 
-    def write_all(self, name: str, parts: Iterable[bytes | pa.Buffer]) -> None:
-        """Write a whole file of parts that may be made as they are written. If one cannot be made (JobError), nothing
-        is left."""
+    def write_all(self, name: str, parts: Iterable[bytes | pa.Buffer]) -> int:
+        """Write a whole file of parts that may be made as they are written; returns its size. If one cannot be made
+        (JobError), nothing is left."""
         folder, _, last = self.path(name).rpartition("/")
         target = f"{folder}/{UNFINISHED}{uuid.uuid4().hex[:12]}-{last}" if self._renames else self.path(name)
         try:
@@ -102,17 +106,29 @@ class Store:
             with self._fs.open_output_stream(target) as stream:
                 for part in parts:
                     stream.write(part)
+                size: int = stream.tell()
             reach("store: before a file is renamed")
             if self._renames:
                 self._rename(target, self.path(name))
             reach("store: a file is there")
+            return size
         except (pa.ArrowException, OSError, JobError) as error:
             if self._renames:
                 with contextlib.suppress(pa.ArrowException, OSError):
                     self._fs.delete_file(target)
             if isinstance(error, JobError):
                 raise
+            if self.local and _is_full(error):
+                raise JobError(self._full(name)) from error
             raise JobError(f"cannot write {name} under {self.root}: {_why(error)}") from error
+
+    def _full(self, name: str) -> str:
+        """What to do where the disk has no room for a file."""
+        disk = shutil.disk_usage(self._base)
+        room = f"{self.root} has no room for {name} ({size_text(disk.free)} free of {size_text(disk.total)})"
+        if is_own(self.root):
+            return f"{room}: set spill_dir to a folder with more room"
+        return f"{room}: make room, and run the job again; it continues from its last commit"
 
     def _rename(self, old: str, new: str) -> None:
         if self.local:
@@ -196,6 +212,14 @@ class StoredFile:
             yield
         except (pa.ArrowException, OSError) as error:
             raise JobError(f"cannot read {self._name}: {_why(error)}") from error
+
+
+def _is_full(error: BaseException) -> bool:
+    """Whether the disk, or the share of it that the user may have, is full; Arrow has the number only in its text."""
+    return any(
+        number == getattr(error, "errno", None) or f"[errno {number}]" in str(error)
+        for number in (errno.ENOSPC, errno.EDQUOT)
+    )
 
 
 def _why(error: BaseException) -> str:
