@@ -101,8 +101,9 @@ def test_a_sweep_reads_the_sections_of_its_groups(tmp_path: Path) -> None:
     job.batch(a=some(1), then=OUT)
     job.batch(a=some(2), b=some(2))
     commit, asked = job.coordinator.commit, np.array([1, 3])
+    log = job.home.log.of_commit(commit, 0)
     for source, before in ((0, 40), (1, 0)):
-        found = [rows for rows in job.home.log.of_groups(commit, 0, asked) if rows.source == source]
-        keys = [key for rows in found if rows.came[0] for key in rows.batch.column("k").to_pylist()]
+        found = list(log.rows(source, asked))
+        keys = [key for batch, came in found if came[0] for key in batch.column("k").to_pylist()]
         assert sorted(keys) == [key for key in range(40) if group_of(key, 4) in (1, 3)]
-        assert sum(rows.came.size for rows in found if not rows.came[0]) == before, "a segment without groups"
+        assert sum(came.size for _, came in found if not came[0]) == before, "a segment without groups"

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from eddyline.engine.clean_up import CleanUp, RowsOnDisk
 from eddyline.engine.slot import Slot
+from eddyline.engine.sweep import Sweep
 from eddyline.engine.watermarks import Advanced, Watermarks
 from eddyline.plan.partition import key_groups
 from eddyline.plan.plan import plan_of
@@ -52,7 +53,7 @@ class Spilling:
         ledger = self.ledger.begin(moves, self._advanced)
         slot.executor.begin_epoch(ledger.epoch, self.ledger.clean)
         if moves.sweep:
-            CleanUp(slot, self.ledger.generations).run(self._rows(), np.array(moves.sweep))
+            Sweep(slot, self.ledger.generations, self._rows).run(np.array(moves.sweep))
         self.swept = tuples(slot.drain()) if slot.query.group is None else []
         if moves.leave:
             slot.forget(np.array(moves.leave))
@@ -92,8 +93,7 @@ class Spilling:
     def _needed(self, advanced: Advanced) -> dict[str, int]:
         return horizon(plan_of(self.slot.query), self._watermarks(advanced), {})
 
-    def _rows(self) -> Iterator[RowsOnDisk]:
+    def _rows(self, source: int, groups: NDArray[np.int64]) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
         for name, rows, epoch in self._logged:
-            for source, item in enumerate(self.slot.query.sources):
-                if item.stream.name == name and self.slot.executor.leaves(source):
-                    yield RowsOnDisk(source, rows, np.full(rows.num_rows, epoch))
+            if self.slot.query.sources[source].stream.name == name:
+                yield rows, np.full(rows.num_rows, epoch)

@@ -8,7 +8,7 @@ given if it is missing by the rule of `Generations`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.engine.gatherer import Gatherer
-from eddyline.engine.intake import event_times
 from eddyline.engine.slot import Slot
-from eddyline.engine.split import groups_along, wanted
 from eddyline.plan.plan import plan_of
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet
@@ -34,23 +32,52 @@ Ints = NDArray[np.int64]
 SLICE = 1 << 16
 """Rows that are built before the eddy runs."""
 
+ROW_BYTES = 96
+"""Bytes of a row in a clean-up beside its values: times, groups, epochs, codes of keys, indexes."""
+
 
 @dataclass(frozen=True)
-class RowsOnDisk:
-    """Rows of one source from the log, and the epochs in which they came."""
+class RowsFromLog:
+    """What a SteM keeps of rows of one source, their groups, the epochs in which they came, and their sub-partitions
+    (sweep.py)."""
 
-    source: int
-    batch: pa.RecordBatch
+    values: Mapping[Expr, pa.Array]
+    times: Ints
+    groups: Ints
     came: Ints
+    parts: Ints
+
+    def only(self, which: NDArray[np.bool_]) -> RowsFromLog:
+        """Some of the rows."""
+        if which.all():
+            return self
+        mask = pa.array(which)
+        values = {expr: array.filter(mask) for expr, array in self.values.items()}
+        return RowsFromLog(values, *(part[which] for part in self._numbers))
+
+    def slice(self, first: int, last: int) -> RowsFromLog:
+        """Rows first..last-1."""
+        values = {expr: array.slice(first, last - first) for expr, array in self.values.items()}
+        return RowsFromLog(values, *(part[first:last] for part in self._numbers))
+
+    @property
+    def _numbers(self) -> tuple[Ints, Ints, Ints, Ints]:
+        return self.times, self.groups, self.came, self.parts
+
+    @property
+    def nbytes(self) -> int:
+        """About the bytes that a clean-up needs for them: the values are here and in a SteM, until all are stored."""
+        values: int = sum(array.nbytes for array in self.values.values())
+        return 2 * values + ROW_BYTES * self.times.size
 
 
 class CleanUp:
     """Makes the missing results of some groups of a slot."""
 
-    def __init__(self, slot: Slot, generations: Generations) -> None:
+    def __init__(self, slot: Slot, generations: Generations, relieve: Callable[[], None] = lambda: None) -> None:
+        """`relieve` is called when there may be many results."""
         executor = slot.executor
-        assert executor.spill_axis is not None
-        self._slot, self._axis, self._generations = slot, executor.spill_axis, generations
+        self._slot, self._generations, self._relieve = slot, generations, relieve
         self._plan, self._arena = plan_of(slot.query), Arena(tuning=slot.tuning.state)
         self._sources = range(len(slot.query.sources))
         self._stems = [self._stem(source) for source in self._sources]
@@ -78,14 +105,10 @@ class CleanUp:
         found: Ints = numbers[firsts.searchsorted(rows, side="right")]
         return found
 
-    def run(self, rows: Iterable[RowsOnDisk], groups: Ints) -> None:
-        """All rows of these groups, on disk and in memory, are given; the results go to those of the slot. Then the
-        rows are let go of."""
+    def run(self, given: Mapping[int, Sequence[RowsFromLog]], groups: Ints) -> None:
+        """Rows of these groups, on disk and in memory, are given for each source whose rows can leave memory; the
+        missing results that have rows of these alone go to those of the slot."""
         new: list[tuple[int, int]] = []
-        given: dict[int, list[_Stored]] = {s: [] for s in self._sources if isinstance(self._stems[s], SteM)}
-        for some in rows:
-            if (found := self._stored(some, groups)) is not None:
-                given[some.source].append(found)
         for source, parts in given.items():
             new.append((source, self._store(source, parts)))
         since = min(self._generations.clean[g] for g in groups.tolist())
@@ -100,9 +123,13 @@ class CleanUp:
             self._feed(source, count)
         self._eddy.flush()
         self._gatherer.flush()
+
+    def close(self) -> None:
+        """Let go of the rows: otherwise their memory would wait until Python looks for cycles of objects. The clean-up
+        cannot be used any more."""
         self._eddy.close()
         self._stems.clear()
-        self._arena.close()  # otherwise the memory of the rows would wait for the collector of cycles
+        self._arena.close()
 
     def _feed(self, source: int, count: int) -> None:
         stem = self._stems[source]
@@ -113,26 +140,10 @@ class CleanUp:
             else:
                 self._eddy.build(source, now)
             self._eddy.run()
+            self._relieve()
             count -= now
 
-    def _stored(self, some: RowsOnDisk, groups: Ints) -> _Stored | None:
-        """What a SteM keeps of those rows that belong to the groups and pass the filters."""
-        source, batch = some.source, some.batch
-        mine = groups_along(self._axis, self._axis.size, self._plan, source, batch)
-        keep = np.isin(mine, groups)
-        if not keep.any():
-            return None
-        batch = batch.filter(pa.array(keep))
-        mine, came = mine[keep], some.came[keep]
-        values, which = wanted(self._plan, source, batch, ErrorCount())
-        time = self._slot.query.sources[source].stream.time
-        times = np.zeros(batch.num_rows, np.int64) if time is None else event_times(batch.column(time))
-        if which is not None:
-            values = {expr: array.filter(pa.array(which)) for expr, array in values.items()}
-            mine, came, times = mine[which], came[which], times[which]
-        return _Stored(values, times, mine, came)
-
-    def _store(self, source: int, parts: list[_Stored]) -> int:
+    def _store(self, source: int, parts: Sequence[RowsFromLog]) -> int:
         """Store rows, those first that were there when their group was last clean, and build those; returns how many
         others there are."""
         stem, past = self._stems[source], 0
@@ -175,20 +186,3 @@ class CleanUp:
 
     def _gather(self, packet: Packet) -> dict[Expr, pa.Array]:
         return self._eddy.gather(packet, self._plan.gathered)
-
-
-@dataclass(frozen=True)
-class _Stored:
-    """What a SteM keeps of rows, their groups, and the epochs in which they came."""
-
-    values: Mapping[Expr, pa.Array]
-    times: Ints
-    groups: Ints
-    came: Ints
-
-    def only(self, which: NDArray[np.bool_]) -> _Stored:
-        if which.all():
-            return self
-        mask = pa.array(which)
-        values = {expr: array.filter(mask) for expr, array in self.values.items()}
-        return _Stored(values, self.times[which], self.groups[which], self.came[which])

@@ -49,6 +49,18 @@ class EngineTuning:
     chunk_bytes: int = 1 << 22
     """The most bytes of these cells, repeated for every boundary at which they are live."""
 
+    # Sweeps (sweep.py)
+    sweep_share: float = 0.2
+    """The share of memory that a slice of a sweep takes."""
+    sweep_bytes: int = 1 << 60
+    """The most bytes of a slice."""
+    most_parts: int = 1024
+    """The most sub-partitions of a group."""
+    most_blocks: int = 4096
+    """The most combinations of blocks of a sub-partition; if that is not enough, slices are larger."""
+    staged_bytes: int = 1 << 24
+    """The most bytes of results of a sweep that wait for more before they are staged."""
+
 
 ENGINE = EngineTuning()
 

@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.engine.clean_up import RowsOnDisk
+from eddyline.engine.clean_up import ROW_BYTES
 from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.split import Split, groups_along
 from eddyline.plan.partition import Axis
 from eddyline.protocol.checkpoint import LOG, Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
 from eddyline.state.log.by_group import GroupedRows, in_sections
-from eddyline.state.log.segment import SegmentPart, written
+from eddyline.state.log.segment import Segment, SegmentPart, written
 from eddyline.state.tuning import DEFAULT as STATE
 from eddyline.state.tuning import StateTuning
 
@@ -112,19 +112,11 @@ class Log:
                 found.setdefault(epoch, []).append((stream, some))
         yield from sorted(found.items())
 
-    def of_groups(self, commit: Commit, number: int, groups: Ints) -> Iterator[RowsOnDisk]:
-        """All rows of these groups, which are in order, that the slot of this number has of sources whose rows can
-        leave memory; and some of other groups."""
+    def of_commit(self, commit: Commit, number: int) -> SlotLog:
+        """The rows of a commit for sweeps of the slot of this number."""
         assert self._axis is not None
-        streams = {n: s.stream.name for n, s in enumerate(self._split.plan.query.sources) if self._axis.has(n)}
-        for file in commit.log:
-            segment = self._checkpoint.segment(file.name)
-            for source, stream in streams.items():
-                alike = self._axis.places_alike(source, self._first[stream])
-                for batch, came in map(_epochs, segment.batches(stream, groups if alike else None)):
-                    which = self._split.share(source, batch, number)
-                    some = batch if which is None else batch.filter(pa.array(which))
-                    yield RowsOnDisk(source, some, came if which is None else came[which])
+        segments = [self._checkpoint.segment(file.name) for file in commit.log]
+        return SlotLog(segments, self._split, self._axis, self._first, number)
 
     def _rows(self, commit: Commit) -> Iterator[tuple[str, pa.RecordBatch, Ints]]:
         """All rows, with the epochs in which they came."""
@@ -144,6 +136,50 @@ class Log:
         if EPOCH in batch.schema.names:
             return rows.append_column(EPOCH, batch.column(EPOCH))
         return _came_in(rows, 0) if epoch else rows
+
+
+class SlotLog:
+    """The rows of a commit that one slot has of sources whose rows can leave memory."""
+
+    def __init__(
+        self, segments: Sequence[Segment], split: Split, axis: Axis, first: Mapping[str, int], number: int
+    ) -> None:
+        """`first` has by stream the source by whose groups its rows are ordered."""
+        self._segments, self._split, self._axis, self._number = segments, split, axis, number
+        sources = split.plan.query.sources
+        self._streams = {n: s.stream.name for n, s in enumerate(sources) if axis.has(n)}
+        self._by_range = {n: axis.places_alike(n, first[stream]) for n, stream in self._streams.items()}
+
+    def rows(self, source: int, groups: Ints) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        """All rows of a source of these groups, which are in order, and some of others, with the epochs in which they
+        came."""
+        asked = groups if self._by_range[source] else None
+        for segment in self._segments:
+            for batch, came in map(_epochs, segment.batches(self._streams[source], asked)):
+                which = self._split.share(source, batch, self._number)
+                yield (batch, came) if which is None else (batch.filter(pa.array(which)), came[which])
+
+    def sizes(self) -> NDArray[np.float64]:
+        """By group about the bytes that its rows take in a clean-up, as far as ranges of groups tell."""
+        found = np.zeros(self._axis.size)
+        for segment in self._segments:
+            for source, stream in self._streams.items():
+                for section in segment.sections(stream):
+                    size = 2.0 * section.length + ROW_BYTES * section.rows
+                    if section.first is None or section.last is None or not self._by_range[source]:
+                        found += size / found.size
+                    else:
+                        found[section.first : section.last + 1] += size / (section.last + 1 - section.first)
+        return found
+
+    def own(self, groups: Ints) -> Ints:
+        """Those of these groups of which the slot can have rows."""
+        partitioning, axis = self._split.partitioning, self._axis
+        places = zip(partitioning.axes, self._split.places, partitioning.coordinates(self._number), strict=True)
+        for other, place, here in places:
+            if (other.keys, other.row) == (axis.keys, axis.row):
+                groups = groups[place[groups] == here]
+        return groups
 
 
 def _came_in(batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:

@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.counts import Counts, SpillCounts
-from eddyline.engine.clean_up import CleanUp
 from eddyline.engine.intake import event_times
 from eddyline.engine.partial import combine
 from eddyline.engine.plan_course import PlanCourse
@@ -29,6 +28,7 @@ from eddyline.engine.small_state import SmallState
 from eddyline.engine.snapshot import counted, restore_small_state, small_state
 from eddyline.engine.split import Shipment, Split, Which, groups_along, wanted
 from eddyline.engine.standing import StateSize
+from eddyline.engine.sweep import Sweep
 from eddyline.engine.tally import Spans
 from eddyline.errors import InternalError
 from eddyline.faults import reach
@@ -81,7 +81,8 @@ def take_turn(home: Home, decision: BatchDecision, number: int, attempt: str, pa
 def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
     before, newest = slot.errors.count, dict[str, int]()
     begun, spans = _seen(slot), list[Spans]()
-    counts = Counts(spill=_move(home, decision, number, slot))
+    output = _Output(home, name, slot)
+    counts = Counts(spill=_move(home, decision, number, slot, output))
     slot.replan()
     shipments: list[Shipment] = []
     logged: dict[str, list[pa.RecordBatch]] = {}
@@ -111,14 +112,12 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         slot.end(after.newest)
     else:
         slot.advance(after.by_stream, after.query, held)
-    results = [batch for batch in slot.drain() if batch.num_rows]
+    output.take()
     reach("turn: results are there")
-    partial: list[pa.RecordBatch] = []
-    if home.partial:
-        partial = results
-    elif results:
-        staged[RESULTS] = home.stage(RESULTS, f"{name}-results", results)
-        counts += Counts(rows_out=sum(batch.num_rows for batch in results))
+    partial = output.finish()
+    if output.rows:
+        staged[RESULTS] = output.files
+        counts += Counts(rows_out=output.rows)
     counts += Counts(expression_errors=slot.errors.count - before, first_error=slot.errors.first)
     reach("turn: results are staged")
     least = horizon(home.plan, held or after, counted(slot), held is not None)
@@ -146,6 +145,41 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         estimate=None if report is None else slot.plans.estimate(slot.executor),
     )
     return Turn(record, partial)
+
+
+class _Output:
+    """The results of a turn. Those of a sweep are staged as they come if they are many."""
+
+    def __init__(self, home: Home, name: str, slot: Slot) -> None:
+        self._home, self._name, self._slot = home, name, slot
+        self._some: list[pa.RecordBatch] = []
+        self.files: list[str] = []
+        """The staged files."""
+        self.rows = self._staged = 0
+        """The number of staged rows."""
+
+    def take(self) -> None:
+        """Take the results that the slot has made."""
+        self._some += [batch for batch in self._slot.drain() if batch.num_rows]
+
+    def relieve(self) -> None:
+        """Take the results that the slot has made, and stage them if they are many."""
+        self.take()
+        if not self._home.partial and sum(batch.nbytes for batch in self._some) > self._home.tuning.engine.staged_bytes:
+            self._stage()
+
+    def finish(self) -> list[pa.RecordBatch]:
+        """Stage all results; partial results are returned in place of that."""
+        if not self._home.partial and self._some:
+            self._stage()
+        return self._some
+
+    def _stage(self) -> None:
+        name = f"{self._name}-results{f'-{self._staged}' if self._staged else ''}"
+        self.files += self._home.stage(RESULTS, name, self._some)
+        self.rows += sum(batch.num_rows for batch in self._some)
+        self._staged += 1
+        self._some = []
 
 
 def _may_leave_soon(home: Home, slot: Slot) -> bool:
@@ -247,15 +281,16 @@ def _in_memory(slot: Slot, shipment: Shipment, epoch: int, generations: Generati
     return replace(shipment, build=build)
 
 
-def _move(home: Home, decision: BatchDecision, number: int, slot: Slot) -> SpillCounts:
+def _move(home: Home, decision: BatchDecision, number: int, slot: Slot, output: _Output) -> SpillCounts:
     """Do what groups do before a batch."""
     moves, counts = decision.moves, SpillCounts()
     if moves.sweep:
         reach("spill: before a sweep")
         commit = home.checkpoint.commit_of(decision.batch - 1)
-        clean_up = CleanUp(slot, commit.ledger.generations)
-        clean_up.run(home.log.of_groups(commit, number, np.array(sorted(moves.sweep))), np.array(moves.sweep))
-        counts += SpillCounts(results=clean_up.results)
+        log = home.log.of_commit(commit, number)
+        sweep = Sweep(slot, commit.ledger.generations, log.rows, output.relieve)
+        sweep.run(log.own(np.array(moves.sweep)), log.sizes())
+        counts += SpillCounts(results=sweep.results)
         reach("spill: groups are swept")
     if moves.leave:
         reach("spill: before groups leave")

@@ -8,6 +8,7 @@ the fuzzer would hardly use any of them.
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from eddyline.engine.tuning import DEFAULT, EngineTuning, Tuning
 from eddyline.migration.tuning import MigrationTuning
@@ -75,5 +76,22 @@ def eager(size: int | None) -> Tuning:
         pass_seconds=_CALL / 6,
         result_rows=size,
         result_text=4 * size,
+        sweep_bytes=1000 * size,
+        most_parts=4,
+        most_blocks=16,
+        staged_bytes=64 * size,
     )
     return Tuning(optimizer, MigrationTuning(chunk=size), routing, state, engine)
+
+
+def sliced(tuning: Tuning, seed: int) -> Tuning:
+    """A tuning whose log has small sections and whose sweeps have small slices, sub-partitions and blocks of few rows,
+    how small is drawn; or in a quarter of the cases the same."""
+    rng = Random(seed)
+    size = rng.choice([None, 300, 1_000, 5_000])
+    if size is None:
+        return tuning
+    state = replace(tuning.state, section_bytes=rng.choice([1, 100, 1000]), merged_bytes=rng.choice([1, 500, 5000]))
+    parts, staged = rng.choice([1, 2, 8]), rng.choice([0, 1000])
+    engine = replace(tuning.engine, sweep_bytes=size, most_parts=parts, most_blocks=16, staged_bytes=staged)
+    return replace(tuning, state=state, engine=engine)

@@ -24,7 +24,7 @@ from eddyline.settings import Settings
 from eddyline.testing import udfs
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
-from eddyline.testing.eager import eager
+from eddyline.testing.eager import eager, sliced
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import CaseOutcome as CaseOutcome
 from eddyline.testing.outcome import counted, held_back
@@ -48,10 +48,10 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     settings: dict[str, Any] = dict(case.settings)
     durable, query = settings.pop("durable", None), query or bound(case)
     plans = random_plans(settings.pop("migrate", None))
-    mover = random_moves(settings.pop("spill", None), settings.get("groups", GROUPS))
-    if mover is not None:
-        settings["memory"] = 1 << 40
-    tuning = eager(settings.pop("eager", None))
+    spill = settings.pop("spill", None)
+    mover, tuning = random_moves(spill, settings.get("groups", GROUPS)), eager(settings.pop("eager", None))
+    if spill is not None:
+        settings["memory"], tuning = 1 << 40, sliced(tuning, spill)
     if durable is None:
         return _run(case, query, Settings(**settings), plans, tuning)
     with tempfile.TemporaryDirectory(prefix="eddyline-") as folder:
