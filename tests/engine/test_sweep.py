@@ -1,0 +1,120 @@
+"""Sweeps in slices: the results are those of one slice, whatever the size of slices, and memory is that of a slice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eddyline.engine.clean_up import CleanUp
+from eddyline.engine.slot import Slot
+from eddyline.engine.sweep import Ints, Sweep
+from eddyline.engine.tuning import DEFAULT
+from eddyline.settings import Settings
+from eddyline.spill.generations import Generations
+from tests.support.jobs import batch_of, bound, schema, tuples
+from tests.support.spilling import group_of, may_spill
+
+GROUPS = 4
+JOINED = "SELECT a.x, b.x AS y FROM a [UNBOUNDED], b [UNBOUNDED] WHERE a.k = b.k"
+CROSS = "SELECT a.x, b.x AS y FROM a [UNBOUNDED], b [UNBOUNDED] WHERE a.x < b.x"
+ONE = next(key for key in range(99) if group_of(key, GROUPS) == 1)
+
+
+class Swept:
+    """All rows were on disk when a group was swept: each came in an epoch of its own, and left after it."""
+
+    def __init__(self, select: str, keys: list[int], monkeypatch: pytest.MonkeyPatch, **tuning: Any) -> None:
+        self.calls: Counter[str] = Counter()
+        self.largest = 0
+        for name in ("_parts", "_by_blocks"):
+            self._count(monkeypatch, name)
+        query = bound(select, {}, {}, a="k x", b="k x")
+        engine = replace(DEFAULT.engine, **tuning)
+        self._slot = Slot(query, may_spill(Settings(check=True), GROUPS), tuning=replace(DEFAULT, engine=engine))
+        self._rows = [batch_of(schema("k x"), [(n, key, n)]) for n, key in enumerate(keys)]
+        moments = tuple(range(1, len(keys) + 1))
+        generations = Generations(dict.fromkeys(range(GROUPS), moments), dict.fromkeys(range(GROUPS), 0))
+        run = CleanUp.run
+
+        def observed(clean_up: CleanUp, given: Any, groups: Ints) -> None:
+            self.calls["slices"] += 1
+            self.largest = max(self.largest, sum(part.nbytes for parts in given.values() for part in parts))
+            run(clean_up, given, groups)
+
+        monkeypatch.setattr(CleanUp, "run", observed)
+        if not self._slot.executor.leaves(1):  # of a source that stays in memory
+            for batch in self._rows:
+                self._slot.executor.begin_epoch(self._slot.version, 0)
+                self._slot.feed("b", batch)
+                self._slot.advance({"a": None, "b": None}, None)
+                self._slot.commit(self._slot.version + 1)
+        Sweep(self._slot, generations, self._read, self._relieve).run(np.arange(GROUPS))
+        self.results = sorted(tuples(self._slot.drain()))
+
+    def _count(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        original = getattr(Sweep, name)
+
+        def counted(sweep: Sweep, *given: Any) -> Any:
+            self.calls[name] += 1
+            return original(sweep, *given)
+
+        monkeypatch.setattr(Sweep, name, counted)
+
+    def _read(self, source: int, groups: Ints) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        for epoch, batch in enumerate(self._rows):
+            yield batch, np.array([epoch])
+
+    def _relieve(self) -> None:
+        self.calls["relieved"] += 1
+
+
+def pairs(keys: list[int]) -> list[tuple[int, int]]:
+    """The pairs of rows with one key that were never in memory together."""
+    return [(a, b) for a, k in enumerate(keys) for b, other in enumerate(keys) if k == other and a != b]
+
+
+def test_in_one_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [n % 10 for n in range(40)]
+    swept = Swept(JOINED, keys, monkeypatch)
+    assert swept.results == pairs(keys) and swept.calls["slices"] == 1 and swept.calls["relieved"]
+
+
+@pytest.mark.parametrize("size", [10_000, 5_000, 2_000, 600])
+def test_slices_are_as_large_as_they_may_be(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [n % 10 for n in range(40)]
+    swept = Swept(JOINED, keys, monkeypatch, sweep_bytes=size)
+    assert swept.results == pairs(keys) and swept.calls["slices"] > 1 and swept.largest <= size
+
+
+def test_a_large_group_is_swept_by_sub_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [key for key in range(200) if group_of(key, GROUPS) == 1] * 2
+    swept = Swept(JOINED, keys, monkeypatch, sweep_bytes=3_000)
+    assert swept.results == pairs(keys) and swept.largest <= 3_000
+    assert swept.calls["_parts"] == 1 and not swept.calls["_by_blocks"]
+
+
+def test_a_large_key_is_swept_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [ONE] * 50
+    swept = Swept(JOINED, keys, monkeypatch, sweep_bytes=3_000)
+    assert swept.results == pairs(keys) and swept.largest <= 3_000
+    assert swept.calls["_by_blocks"] == 1 and swept.calls["slices"] == 4 * 8
+
+
+def test_there_are_not_too_many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [ONE] * 50
+    swept = Swept(JOINED, keys, monkeypatch, sweep_bytes=100, most_blocks=16)
+    assert swept.results == pairs(keys) and swept.calls["slices"] == 16
+
+
+@pytest.mark.parametrize("size", [1 << 40, 3_000, 500])
+def test_where_a_source_stays_in_memory(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of `a` have groups by all that they are; those of `b` stay."""
+    swept = Swept(CROSS, [ONE] * 30, monkeypatch, sweep_bytes=size)
+    assert swept.results == [(a, b) for a in range(30) for b in range(30) if a < b]
+    assert (swept.calls["slices"] == 1) == (size == 1 << 40)
