@@ -65,7 +65,7 @@ class Sweep:
         self._size = min(tuning.sweep_bytes, int(tuning.sweep_share * (slot.settings.memory or 1 << 60)))
         self._plan = plan_of(slot.query)
         self.results = 0
-        """The number of complete tuples that were missing."""
+        """The missing results that were made."""
         self._sources = [source for source in range(len(slot.query.sources)) if slot.executor.leaves(source)]
 
     def run(self, groups: Ints, sizes: NDArray[np.float64] | None = None) -> None:
