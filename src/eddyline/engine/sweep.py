@@ -33,7 +33,7 @@ from eddyline.spill.generations import Generations
 
 Ints = NDArray[np.int64]
 
-Read = Callable[[int, Ints], Iterator[tuple[pa.RecordBatch, Ints]]]
+ReadRows = Callable[[int, Ints], Iterator[tuple[pa.RecordBatch, Ints]]]
 """(source, groups in order) -> all its rows of these groups, and maybe of others, with the epochs in which they came;
 always in the same order."""
 
@@ -56,7 +56,7 @@ class Sweep:
     """Sweeps groups of a slot."""
 
     def __init__(
-        self, slot: Slot, generations: Generations, read: Read, relieve: Callable[[], None] = lambda: None
+        self, slot: Slot, generations: Generations, read: ReadRows, relieve: Callable[[], None] = lambda: None
     ) -> None:
         """`relieve` is called when there may be many results."""
         assert slot.executor.spill_axis is not None

@@ -81,7 +81,7 @@ def take_turn(home: Home, decision: BatchDecision, number: int, attempt: str, pa
 def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
     before, newest = slot.errors.count, dict[str, int]()
     begun, spans = _seen(slot), list[Spans]()
-    output = _Output(home, name, slot)
+    output = _TurnResults(home, name, slot)
     counts = Counts(spill=_move(home, decision, number, slot, output))
     slot.replan()
     shipments: list[Shipment] = []
@@ -147,7 +147,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     return Turn(record, partial)
 
 
-class _Output:
+class _TurnResults:
     """The results of a turn. Those of a sweep are staged as they come if they are many."""
 
     def __init__(self, home: Home, name: str, slot: Slot) -> None:
@@ -281,7 +281,7 @@ def _in_memory(slot: Slot, shipment: Shipment, epoch: int, generations: Generati
     return replace(shipment, build=build)
 
 
-def _move(home: Home, decision: BatchDecision, number: int, slot: Slot, output: _Output) -> SpillCounts:
+def _move(home: Home, decision: BatchDecision, number: int, slot: Slot, output: _TurnResults) -> SpillCounts:
     """Do what groups do before a batch."""
     moves, counts = decision.moves, SpillCounts()
     if moves.sweep:
