@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eddyline import faults
-from eddyline.engine.watermarks import Watermarks
+from eddyline.engine.watermarks import Silence, Watermarks
 from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
@@ -17,6 +17,7 @@ from eddyline.protocol import turn as module
 from eddyline.protocol.home import horizon
 from eddyline.protocol.ledger import Moves
 from eddyline.protocol.outlet import RESULTS, Outlet
+from eddyline.testing.clock import ManualClock
 from tests.support.durable_world import Row, World
 
 ONE, TWO, THREE = [(1, 1)], [(2, 1)], [(3, 1)]
@@ -276,6 +277,33 @@ def test_groups_on_disk_change_no_result(seed: int, grouped: bool, tmp_path: Pat
     for world in (plain, moving):
         world.batch("end")
     assert moving.results == plain.results and len(plain.results) > 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_streams_that_are_idle_or_end_while_groups_are_on_disk(seed: int, tmp_path: Path) -> None:
+    """What is held back is how far slots had advanced, whichever streams had a say in that."""
+    rng, clock, missing = Random(seed), ManualClock(), set[str]()
+
+    def world(name: str, groups: int | None = None) -> World:
+        return World(tmp_path / name, SLIDE, COUNTED, ["a.k"], silence=Silence("ab", 30.0, clock), groups=groups)
+
+    plain, moving = world("plain"), world("moving", 4)
+    for batch in range(24):
+        clock.advance(20.0)
+        if batch % 3 == 0 and batch < 18:
+            missing = {rng.choice("ab")} if rng.random() < 0.5 else set()
+        some = {
+            s: [(10 * batch + rng.randrange(10), rng.randrange(6)) for _ in range(5)] for s in sorted({*"ab"} - missing)
+        }
+        ended = [*some][:1] if batch == 18 else []
+        missing |= {*ended}
+        moves = [tuple(group for group in range(4) if rng.random() < 0.4) for _ in range(2)]
+        plain.batch(ended=ended, **some)  # type: ignore[arg-type]
+        moving.batch(ended=ended, then=Moves(*moves), **some)  # type: ignore[arg-type]
+    for each in (plain, moving):
+        each.batch("end")
+    assert moving.results == plain.results and len(plain.results) > 10
+    assert moving.coordinator.commit.counts == plain.coordinator.commit.counts
 
 
 def held(world: World, slot: int = 0) -> list[int]:

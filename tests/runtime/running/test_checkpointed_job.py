@@ -7,6 +7,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
 from eddyline.protocol.home import checkpoint_at
+from eddyline.protocol.ledger import Moves
 from eddyline.runtime.reporting.summary import Summary
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
@@ -103,6 +105,22 @@ def test_rows_that_came_too_late_go_to_a_sink_that_is_no_file(
     text = SCRIPT.replace("'a') TIMESTAMP BY ts", "'a') TIMESTAMP BY ts LATE INTO screen")
     summary = run(text + "CREATE SINK screen USING print;")
     assert summary.rows_late == 1 and "late one" in capsys.readouterr().out
+
+
+def test_spilling_cannot_be_turned_off_while_rows_are_on_disk(data: Path) -> None:
+    run(checkpoint="other", memory="1GB")
+    expected = results()
+    shutil.rmtree("out")
+    run(batches=2, memory="1GB")
+    checkpoint = checkpoint_at("checkpoint")
+    last = checkpoint.last()
+    assert last is not None and not last.finished
+    checkpoint.commit(replace(last, batch=last.batch + 1, moves=Moves(leave=tuple(range(256)))))
+    for settings in ({}, {"memory": "1GB", "spill": "off"}):
+        with pytest.raises(SettingError, match="256 partition groups of this job have rows on disk; .* set memory"):
+            run(**settings)
+    run(memory="1GB")
+    assert results() == expected and len(expected) > 20
 
 
 def test_a_slot_that_needs_too_much_memory_stops_the_job_and_its_checkpoint_stays(data: Path) -> None:

@@ -101,6 +101,11 @@ class CheckpointedJob:
         self._hold()
         self.checkpoint.open(about(self.spec.script, self.home.query, self.home.settings.groups), self._identity)
         last = self.checkpoint.last()
+        if last is not None and (out := {*last.ledger.generations.left, *last.moves.leave}) and not self.home.spills:
+            raise SettingError(
+                f"{len(out)} partition groups of this job have rows on disk; to continue it, set memory, as large as"
+                " you like, and leave spill on"
+            )
         for sink in files:
             sink.check(None if last is None else last.batch)
             if self.temporary and not follow:
