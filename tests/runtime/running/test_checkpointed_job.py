@@ -117,7 +117,7 @@ def test_spilling_cannot_be_turned_off_while_rows_are_on_disk(data: Path) -> Non
     assert last is not None and not last.finished
     checkpoint.commit(replace(last, batch=last.batch + 1, moves=Moves(leave=tuple(range(256)))))
     for settings in ({}, {"memory": "1GB", "spill": "off"}):
-        with pytest.raises(SettingError, match="256 partition groups of this job have rows on disk; .* set memory"):
+        with pytest.raises(SettingError, match=r"256 partition groups of this job have rows on disk; .* set memory"):
             run(**settings)
     run(memory="1GB")
     assert results() == expected and len(expected) > 20
