@@ -186,8 +186,21 @@ class Settings:
     )
     spill: str = _setting(
         "auto",
-        _choice("auto", "off"),
-        "what happens where state would take more than memory: auto keeps groups of rows on disk, off stops the job",
+        _choice("auto", "off", "productivity", "random", "largest", "inactive", "most-productive"),
+        "what happens where state would take more than memory: off stops the job; otherwise partition groups of rows"
+        " leave memory and stay on disk: those that give the fewest results per byte first (auto, productivity), or as"
+        " the value says",
+    )
+    spill_share: float = _setting(
+        0.3,
+        _decimal("a share of memory above 0", "a share above 0 and up to 1", 1.0),
+        "how much leaves memory at a time",
+    )
+    spill_delay: float | None = _setting(
+        None,
+        _seconds(none="auto"),
+        "how much later, in seconds of event time, a result may come because rows of it are on disk; auto is the"
+        " smallest window, and the end of the streams if there is none",
     )
     spill_dir: str | None = _setting(
         None,

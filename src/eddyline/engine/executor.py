@@ -104,6 +104,11 @@ class Executor:
         """Whether rows of a source can leave memory, by groups. Those of other sources stay."""
         return self.spill_axis is not None and source < len(self._query.sources) and self.spill_axis.has(source)
 
+    @property
+    def leaving_stems(self) -> dict[int, SteM]:
+        """The SteMs of the sources whose rows can leave memory."""
+        return {source: stem for source, stem in enumerate(self.source_stems) if self.leaves(source)}
+
     # A batch
 
     def store(

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount
+from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.executor import Executor
@@ -39,6 +40,7 @@ from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree
 from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
+from eddyline.spill.accounts import GroupAccounts, Spillable
 from eddyline.state.arena import Arena
 
 
@@ -67,7 +69,10 @@ class Slot:
         self.plans = plans(self.executor.plan, settings, self._meter.clock, tuning.optimizer)
         self.input = Input(query, self.executor, self.errors)
         self.results: Results = results_of(query, self.executor.rows_windows, self.errors, partial, tuning.engine)
-        self._gatherer = Gatherer(self.executor.gather, self.results, self.executor.stems, tuning.engine.result_rows)
+        self.accounts = None if axis is None else GroupAccounts(axis.size, self.executor.leaving_stems)
+        """Those of the groups that can leave memory."""
+        gather = self.executor.gather if self.accounts is None else self._gather
+        self._gatherer = Gatherer(gather, self.results, self.executor.stems, tuning.engine.result_rows)
         self.version = self.committed_errors = 0
         self.watermark: int | None = None
         """The query's watermark at the end of the last batch."""
@@ -80,6 +85,13 @@ class Slot:
     def _complete(self, packet: Packet) -> None:
         """Take complete tuples."""
         self._gatherer.add(packet)
+
+    def _gather(self, packet: Packet) -> dict[Expr, pa.Array]:
+        """Gather for complete tuples, and count them by group."""
+        values = self.executor.gather(packet)
+        assert self.accounts is not None
+        self.accounts.count_results(packet)
+        return values
 
     # Between two batches
 
@@ -98,6 +110,8 @@ class Slot:
     def forget(self, groups: NDArray[np.int64]) -> int:
         """Between a commit and the next batch: all rows of these groups leave memory. Returns how many."""
         gone = self.executor.forget(groups)
+        if self.accounts is not None:
+            self.accounts.forget(groups)
         self.plans.changed(self.executor)
         return gone
 
@@ -113,7 +127,7 @@ class Slot:
         self.input.release_counted(query_watermark)
         self.executor.load()
         self.watermark = query_watermark
-        self.executor.expire(watermarks, query_watermark, None if held is None else held.by_stream)
+        self._expire(watermarks, held)
         self.errors.count, self.errors.first = 0, ""
         self.commit(version)
         self.executor.make_states()
@@ -148,8 +162,13 @@ class Slot:
                 self.results.advance(final)
             self.watermark = query_watermark
             self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
-            self.executor.expire(watermarks, query_watermark, None if held is None else held.by_stream)
+            self._expire(watermarks, held)
         self.plans.watch(self.executor, watermarks, self.peak_bytes, self._meter.take())
+
+    def _expire(self, watermarks: Mapping[str, int | None], held: Watermarks | None) -> None:
+        self.executor.expire(watermarks, self.watermark, None if held is None else held.by_stream)
+        if self.accounts is not None:
+            self.accounts.end_batch()
 
     def end(self, newest: int | None) -> None:
         """Flush everything that waits: every stream has ended. `newest` is the newest time of any readable row."""
@@ -170,6 +189,8 @@ class Slot:
         self.executor.commit(self.watermark)
         self.input.commit()
         self.results.commit()
+        if self.accounts is not None:
+            self.accounts.commit()
         self.version, self.committed_watermark, self.committed_errors = version, self.watermark, self.errors.count
 
     def wind_back(self) -> None:
@@ -178,6 +199,8 @@ class Slot:
         self.input.wind_back()
         self._gatherer.clear()
         self.results.wind_back()
+        if self.accounts is not None:
+            self.accounts.wind_back()
         self.watermark, self.errors.count = self.committed_watermark, self.committed_errors
 
     def close(self) -> None:
@@ -203,3 +226,14 @@ class Slot:
     def state_bytes(self) -> int:
         """Bytes held."""
         return self.executor.nbytes + self.input.nbytes + self.results.nbytes
+
+    @property
+    def spillable(self) -> Spillable:
+        """What the driver must know, at the end of a batch, to let groups leave memory."""
+        if self.accounts is None:
+            return Spillable()
+        leaving, tuples = self.executor.leaving_stems, self.executor.stems[len(self.query.sources) :]
+        shared = sum(stem.nbytes for stem in tuples)
+        stays = self.state_bytes - shared - sum(stem.nbytes for stem in leaving.values())
+        growth = sum(stem.growth for stem in self.executor.stems)
+        return Spillable(self.accounts.table(shared).tobytes(), stays, round(growth))

@@ -26,6 +26,7 @@ from eddyline.plan.tree import parse_tree
 from eddyline.routing.eddy import EddySnapshot
 from eddyline.routing.rows_windows import RowsWindowSnapshot
 from eddyline.settings import Settings
+from eddyline.spill.accounts import AccountsSnapshot
 from eddyline.state.arena import Arena
 from eddyline.state.stem import StemSnapshot
 
@@ -56,6 +57,7 @@ class SlotSnapshot(Snapshot, frozen=True):
     rows_windows: tuple[RowsWindowSnapshot, ...]
     waiting: tuple[InOrderSnapshot, ...]
     results: GroupsSnapshot | None
+    accounts: AccountsSnapshot | None
     input_batch: InputBatchSnapshot
     eddy: EddySnapshot
     planner: PlannerSnapshot | None
@@ -80,6 +82,7 @@ def saved(slot: Slot) -> SlotSnapshot:
         rows_windows=tuple(window.saved() for window in executor.rows_windows.values()),
         waiting=tuple(waiting.saved(shelf) for waiting in slot.input.waiting.values()),
         results=slot.results.saved(shelf),
+        accounts=None if slot.accounts is None else slot.accounts.saved(),
         input_batch=executor.input_batch.saved(),
         eddy=executor.eddy.saved(),
         planner=slot.plans.saved(),
@@ -123,6 +126,8 @@ def restore(slot: Slot, saved: SlotSnapshot) -> None:
     for waiting, of_waiting in zip(slot.input.waiting.values(), saved.waiting, strict=True):
         waiting.restore(of_waiting, shelf)
     slot.results.restore(saved.results, shelf)
+    if slot.accounts is not None and saved.accounts is not None:
+        slot.accounts.restore(saved.accounts)
     executor.input_batch.restore(saved.input_batch)
     executor.eddy.restore(saved.eddy)
     slot.plans.restore(saved.planner)

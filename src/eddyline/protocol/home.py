@@ -20,6 +20,7 @@ from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Advanced, Reached, Watermarks
 from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
+from eddyline.plan.explain import staying
 from eddyline.plan.partition import partition, spill_axis
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
@@ -160,6 +161,13 @@ class Home:
         if axis is None or not ledger.generations.left:
             return ledger
         return ledger.settled([s.stream.name for n, s in enumerate(self.query.sources) if axis.has(n)], self.horizon)
+
+    @property
+    def stays(self) -> str:
+        """Which state stays in memory, and why, for display."""
+        if not self.settings.may_spill:
+            return "spill is off"
+        return staying(self.query, spill_axis(self.plan, self.settings.groups))
 
     @property
     def has_small_state(self) -> bool:

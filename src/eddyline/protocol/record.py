@@ -14,6 +14,7 @@ from eddyline.engine.tally import Spans
 from eddyline.protocol.commit import LogFile
 from eddyline.protocol.outlet import Outlet
 from eddyline.routing.gathered import TurnReport
+from eddyline.spill.accounts import Spillable
 
 COMBINED = -1
 """The slot number in the record of combined partial results."""
@@ -52,6 +53,8 @@ class Record:
     """Rows, and cells of groups, that wait for the watermark."""
     spans: tuple[Spans, ...] = ()
     """The times of the files that tasks read, from the tasks that sent them to this slot."""
+    spillable: Spillable = field(default_factory=Spillable)
+    """What can leave memory."""
     report: TurnReport | None = None
     """The work of the eddy in this turn; None if it did nothing."""
     estimate: Estimate | None = None

@@ -141,6 +141,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         held=StateSize(slot.peak_rows, slot.peak_bytes),
         waiting=0 if decision.kind == "end" else slot.waiting,
         spans=tuple(some for some in spans if some),
+        spillable=slot.spillable,
         report=report,
         estimate=None if report is None else slot.plans.estimate(slot.executor),
     )

@@ -10,7 +10,7 @@ present is reported.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -164,6 +164,12 @@ class Gathered:
         self.counts.update(told.counts)
         self._rows = [a + b for a, b in zip(self._rows, told.rows, strict=True)]
         self._input_batch[slot] = told.input_batch
+
+    def decide(self, decisions: Iterable[Decision]) -> None:
+        """Add decisions of the driver, which concern all slots."""
+        for decision in decisions:
+            self._decisions.append(replace(decision, at=sum(self._rows)))
+            self.counts[decision.kind] += 1
 
     def report(self, seconds: float) -> Report:
         """One report for all slots together."""

@@ -63,6 +63,12 @@ class SteM:
         """How many rows are stored and not built."""
         return self.rows.stored - self.builds.rows
 
+    @property
+    def growth(self) -> float:
+        """Bytes by which the SteM grows between two commits, if what comes and expires is as since the last one."""
+        rows = self.builds.rows - self.builds.mark - (self.rows.min_live - self.rows.floor)
+        return rows * self.nbytes / max(1, self.rows.stored - self.rows.floor)
+
     def build(self, number: int, rows: int) -> tuple[int, int]:
         """Index the next `rows` stored rows, after the slot has built `number` tuples; returns their numbers
         first..last-1."""

@@ -124,9 +124,56 @@ def test_spilling_cannot_be_turned_off_while_rows_are_on_disk(data: Path) -> Non
 
 
 def test_a_slot_that_needs_too_much_memory_stops_the_job_and_its_checkpoint_stays(data: Path) -> None:
-    with pytest.raises(JobError, match=r"more than memory=1 KB.*spilling is not built yet"):
-        run(memory="1KB")
+    with pytest.raises(JobError, match=r"more than memory=1 KB, .*cannot go to disk: spill is off; set a larger memory"):
+        run(memory="1KB", spill="off")
     assert run().rows_in == 40
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        (("a [RANGE 5 SECONDS]", "a [ROWS 50]"), "a query with a ROWS window keeps all rows in memory"),
+        (("a.k = b.k", "a.k < b.k"), "rows of b stay in memory, because WHERE does not equate them with a"),
+    ],
+)
+def test_state_that_cannot_go_to_disk_stops_the_job_at_memory(changed: tuple[str, str], why: str, data: Path) -> None:
+    with pytest.raises(JobError, match=f"more than memory=100 bytes, after [0-9]+ rows, and cannot go to disk: {why};"):
+        run(SCRIPT.replace(*changed), memory="100")
+
+
+MORE = """
+CREATE STREAM a USING parquet OPTIONS (path 'a') TIMESTAMP BY ts;
+CREATE STREAM b USING parquet OPTIONS (path 'b') TIMESTAMP BY ts;
+CREATE SINK out USING parquet OPTIONS (path 'out');
+"""
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.k, a.v, b.v AS w FROM a [RANGE 100 SECONDS], b [RANGE 300 SECONDS] WHERE a.k = b.k",
+        "SELECT a.k, a.v, b.v AS w FROM a, b WHERE a.k = b.k",
+        "SELECT a.k % 3 AS m, count(*) AS n FROM a [RANGE 100 SECONDS SLIDE 10 SECONDS], b [RANGE 100 SECONDS]"
+        " WHERE a.k = b.k GROUP BY a.k % 3",
+    ],
+)
+@pytest.mark.parametrize("slots", [1, 3])
+@pytest.mark.parametrize("policy", ["auto", "random"])
+def test_groups_leave_memory_and_all_results_are_made(
+    query: str, slots: int, policy: str, in_tmp: Path, table: Callable[..., pa.Table]
+) -> None:
+    for name in "ab":
+        (in_tmp / name).mkdir()
+        rows = [(i, i * i % 101, f"{name}{i}") for i in range(1000)]
+        pq.write_table(table("k v", *rows), in_tmp / name / "0.parquet")
+    text = f"{MORE} INSERT INTO out {query};"
+    run(text, checkpoint="another", batch_rows=50, slots=slots)
+    whole = results()
+    shutil.rmtree("out")
+    summary = run(text, batch_rows=50, slots=slots, memory="10KB", spill=policy)
+    assert results() == whole and summary.decisions["spill"] > 3
+    assert ("RANGE" not in query) == ("sweep" not in summary.decisions)
+    assert any("groups of" in d["what"] and d["measured"]["bytes"] > 1000 for d in summary.decisions_log)
 
 
 def test_a_checkpoint_of_spark(data: Path) -> None:

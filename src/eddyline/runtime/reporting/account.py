@@ -5,7 +5,7 @@ Rows are counted twice: over all runs of the job, as in the commit, and over thi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from eddyline.counts import Counts
 from eddyline.engine.estimate import Estimate, put_together
@@ -15,6 +15,7 @@ from eddyline.plan.tree import parse_tree
 from eddyline.protocol.commit import Commit
 from eddyline.protocol.home import Home
 from eddyline.protocol.record import Record
+from eddyline.routing.decisions import Decision
 from eddyline.routing.gathered import Gathered
 from eddyline.routing.report import Report
 
@@ -41,6 +42,10 @@ class Account:
             if record.estimate is not None:
                 self._estimates[record.slot] = record.estimate
         self._stand(commit, counts, sum((record.held for record in records), StateSize()))
+
+    def decide(self, decisions: Iterable[Decision]) -> None:
+        """Add decisions of the driver."""
+        self._gathered.decide(decisions)
 
     def _stand(self, commit: Commit, counts: Counts, held: StateSize) -> None:
         before = self._standing

@@ -20,10 +20,11 @@ from eddyline.errors import JobError, SettingError
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit
-from eddyline.protocol.coordinator import Coordinator
+from eddyline.protocol.coordinator import Coordinator, no_moves
 from eddyline.protocol.home import Home
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.record import Record
+from eddyline.protocol.spiller import Spiller
 from eddyline.runtime.reporting.account import Account
 from eddyline.runtime.running.check import about
 from eddyline.runtime.running.engine import check_memory
@@ -84,8 +85,9 @@ class CheckpointedJob:
         self.home: Home = self.spec.home(query, self.sinks) if alone else home_of(self.text)[1]
         self.coordinator: Coordinator | None = None
         self.account = Account(self.home)
+        self._spiller = Spiller(self.home.query, self.home.settings) if self.home.spills else None
         self._largest = 0
-        """Bytes of the largest slot in the last batch."""
+        """Bytes of the largest slot in the last batch; where groups can leave memory, of those that cannot."""
 
     def start(self, follow: bool = False) -> Coordinator:
         """Begin, or continue from the newest commit, and lock the checkpoint until `close`. Removes what killed jobs of
@@ -113,7 +115,14 @@ class CheckpointedJob:
         home, published = self.home, _Published(self.sinks)
         silence = Silence(home.streams, home.settings.idle_timeout)
         self.coordinator = Coordinator(
-            self.checkpoint, home.watermarks, home.horizon, published, self.spec.slots, silence, settled=home.settled
+            self.checkpoint,
+            home.watermarks,
+            home.horizon,
+            published,
+            self.spec.slots,
+            silence,
+            self._spiller or no_moves,
+            home.settled,
         )
         self.account.begin(self.commit)
         if self.commit.finished:
@@ -142,12 +151,17 @@ class CheckpointedJob:
         assert self.coordinator is not None
         counts = self.coordinator.finish(decision, records)
         self.account.add(self.commit, counts, records)
-        self._largest = max(record.held.bytes for record in records)
+        if self._spiller is None:
+            self._largest = max(record.held.bytes for record in records)
+        else:
+            self._largest = max(record.spillable.stays for record in records)
+            self.account.decide(self._spiller.decisions())
         return counts
 
     def check_memory(self) -> None:
-        """Raises JobError if the largest slot takes more than the setting `memory`."""
-        check_memory(self._memory, self._largest, self.commit.counts.rows_in, of_slot=True)
+        """Raises JobError if the largest slot takes more than the setting `memory`; where groups can leave memory, if
+        the rest of the slot does."""
+        check_memory(self._memory, self._largest, self.commit.counts.rows_in, of_slot=True, stays=self.home.stays)
 
     def end(self) -> None:
         """Close the sinks: the streams have ended and everything is flushed."""

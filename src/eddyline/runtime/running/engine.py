@@ -55,12 +55,13 @@ class Engine(ObservedEngine, Protocol):
         """Abandons the sinks after a failure."""
 
 
-def check_memory(limit: int | None, used: int, rows: int, of_slot: bool = False) -> None:
+def check_memory(limit: int | None, used: int, rows: int, of_slot: bool = False, stays: str = "") -> None:
     """Raises JobError if `used` bytes are more than the limit, after this many rows. `of_slot`: `used` is of the
-    largest slot."""
+    largest slot. `stays` says which state stays in memory, and why."""
     if limit is not None and used > limit:
         whose, remedy = (" of a slot", " more slots or") if of_slot else ("", "")
         raise JobError(
-            f"the state{whose} takes {size_text(used)}, more than memory={size_text(limit)}, after {rows} rows;"
-            f" set a larger memory, or use{remedy} smaller windows (spilling is not built yet)"
+            f"the state{whose} takes {size_text(used)}, more than memory={size_text(limit)}, after {rows} rows"
+            f"{stays and ', and cannot go to disk: '}{stays};"
+            f" set a larger memory, or use{remedy} smaller windows"
         )

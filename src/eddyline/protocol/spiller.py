@@ -1,0 +1,115 @@
+"""The spiller: decides after each batch which groups leave memory and which are swept before the next one.
+
+Groups leave when a slot would hold more than `HIGH` of `memory` after one more batch like the last: the rest is room
+for a batch that is larger, and for sweeps. A group is swept before the results that it misses are later than the
+promise: when the query's watermark, after one more batch, would be more than `delay` ahead of where it was when the
+group was clean last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from eddyline.bound.model import BoundQuery, WindowKind
+from eddyline.engine.watermarks import Advanced
+from eddyline.protocol.ledger import Ledger, Moves
+from eddyline.protocol.record import Record
+from eddyline.routing.decisions import Decision
+from eddyline.settings import Settings, size_text
+from eddyline.spill.policy import leaving
+
+HIGH = 0.75
+"""The share of `memory` above which groups leave."""
+
+
+class Spiller:
+    """Decides the moves of the groups of one job."""
+
+    def __init__(self, query: BoundQuery, settings: Settings) -> None:
+        assert settings.memory is not None
+        self._memory, self._share = settings.memory, settings.spill_share
+        self._policy, self._seed = settings.spill, settings.seed
+        self._delay = spill_delay(query, settings)
+        self._used: int | None = None
+        """The query's watermark after the batch before."""
+        self._decisions: list[Decision] = []
+
+    def __call__(self, ledger: Ledger, advanced: Advanced, records: Sequence[Record]) -> Moves:
+        """What groups do before the next batch."""
+        leave = sorted({group for record in records for group in self._leaving(ledger, record)})
+        return Moves(tuple(leave), self._due(ledger, advanced))
+
+    def decisions(self) -> list[Decision]:
+        """The decisions since the last call."""
+        found, self._decisions = self._decisions, []
+        return found
+
+    def _leaving(self, ledger: Ledger, record: Record) -> Iterable[int]:
+        """The groups of a slot that leave memory."""
+        held, growth = record.held.bytes, max(0, record.spillable.growth)
+        above = held + growth - HIGH * self._memory
+        if above <= 0:
+            return ()
+        wanted = max(above, self._share * self._memory)
+        table = record.spillable.table
+        some = leaving(self._policy, table, wanted, self._seed + ledger.epoch)
+        if not some.size:
+            return ()
+        size, results = int(some["bytes"].sum()), float(some["results"].sum())
+        self._decisions.append(
+            Decision(
+                "spill",
+                0,
+                f"{_groups(some.size)} of {table.size} in memory leave it, with {size_text(size)}",
+                f"slot {record.slot} holds {size_text(held)} and grows by {size_text(growth)} a batch,"
+                f" memory is {size_text(self._memory)}",
+                {
+                    "groups": float(some.size),
+                    "rows": float(some["rows"].sum()),
+                    "bytes": float(size),
+                    "results": results,
+                    "held": float(held),
+                    "growth": float(growth),
+                },
+            )
+        )
+        found: list[int] = some["group"].tolist()
+        return found
+
+    def _due(self, ledger: Ledger, advanced: Advanced) -> tuple[int, ...]:
+        """The groups that are swept."""
+        before, self._used = self._used, advanced.used
+        clean = ledger.generations.clean
+        if self._delay is None or advanced.used is None or not clean:
+            return ()
+        next_one = advanced.used + (0 if before is None else advanced.used - before)
+        late: dict[int, float] = {}
+        for epoch, mark in ledger.marks.items():  # not known then: whatever it was
+            behind = float("inf") if mark.used is None else next_one - mark.used
+            if behind > self._delay:
+                late[epoch] = behind
+        due = tuple(sorted(group for group, epoch in clean.items() if epoch in late))
+        if due:
+            most = max((behind for behind in late.values() if behind != float("inf")), default=0.0) / 1e6
+            self._decisions.append(
+                Decision(
+                    "sweep",
+                    0,
+                    f"{_groups(len(due))} of {len(clean)} with rows on disk are swept",
+                    f"results would be {most:g} s late after one more batch, spill_delay is {self._delay / 1e6:g} s",
+                    {"groups": float(len(due)), "late": most},
+                )
+            )
+        return due
+
+
+def spill_delay(query: BoundQuery, settings: Settings) -> int | None:
+    """How much later, in microseconds of event time, a result may come because rows of it are on disk: the setting, or
+    the smallest window. None if there is neither: then it may come at the end."""
+    if settings.spill_delay is not None:
+        return round(settings.spill_delay * 1e6)
+    return min((s.window.size for s in query.sources if s.window.kind is WindowKind.RANGE), default=None)
+
+
+def _groups(count: int) -> str:
+    return "1 group" if count == 1 else f"{count} groups"

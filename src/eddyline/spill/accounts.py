@@ -1,0 +1,168 @@
+"""Accounts of partition groups: what each group takes of a slot's memory, and what it gives.
+
+The rows of each leaving source are counted by group, once when they come and once when they expire: the counted rows
+are those from `first` to `last` of each source. Results are counted on a sample of them, and decay from batch to batch.
+A commit keeps a copy of the numbers, which a wind-back takes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eddyline.codec import Snapshot
+from eddyline.routing.packet import Packet
+from eddyline.state.stem import SteM
+
+Ints = NDArray[np.int64]
+
+TABLE = np.dtype([("group", "i4"), ("rows", "i8"), ("bytes", "i8"), ("results", "f8"), ("idle", "i4")])
+"""The account of a group: its rows and bytes in memory, its decayed results, and the batches since its last row."""
+
+Table = NDArray[np.void]
+"""An array of `TABLE`."""
+
+KEPT = 0.9
+"""The share of a group's results that still counts one batch later."""
+SAMPLED = 8
+"""One of this many results is counted, for all of them."""
+
+
+class NumbersSnapshot(Snapshot, frozen=True):
+    """The numbers of accounts as bytes."""
+
+    batch: int
+    counted: tuple[tuple[int, int], ...]
+    rows: bytes
+    results: bytes
+    last: bytes
+
+
+class AccountsSnapshot(Snapshot, frozen=True):
+    """The numbers of accounts now and at the last commit."""
+
+    now: NumbersSnapshot
+    committed: NumbersSnapshot
+
+
+@dataclass
+class _Numbers:
+    batch: int
+    counted: tuple[tuple[int, int], ...]
+    """By leaving source the first row that is counted, and the first that is not counted yet."""
+    rows: Ints
+    """By leaving source and group."""
+    results: NDArray[np.float64]
+    last: Ints
+    """By group the last batch in which a row came."""
+
+    def copy(self) -> _Numbers:
+        return _Numbers(self.batch, self.counted, self.rows.copy(), self.results.copy(), self.last.copy())
+
+    def saved(self) -> NumbersSnapshot:
+        arrays = self.rows.tobytes(), self.results.tobytes(), self.last.tobytes()
+        return NumbersSnapshot(self.batch, self.counted, *arrays)
+
+    def restored(self, saved: NumbersSnapshot) -> _Numbers:
+        rows = np.frombuffer(saved.rows, np.int64).reshape(self.rows.shape).copy()
+        results, last = np.frombuffer(saved.results).copy(), np.frombuffer(saved.last, np.int64).copy()
+        return _Numbers(saved.batch, saved.counted, rows, results, last)
+
+
+@dataclass(frozen=True)
+class Spillable:
+    """What can leave the memory of a slot, at the end of a batch."""
+
+    accounts: bytes = b""
+    """Those of the groups that are not empty (`GroupAccounts.table`)."""
+    stays: int = 0
+    """Bytes of everything that cannot leave."""
+    growth: int = 0
+    """Bytes by which the slot grows if the next batch is like this one."""
+
+    @property
+    def table(self) -> Table:
+        """The accounts of the groups that are not empty."""
+        return np.frombuffer(self.accounts, TABLE)
+
+
+class GroupAccounts:
+    """Keeps the accounts of the groups of one slot."""
+
+    def __init__(self, groups: int, stems: Mapping[int, SteM]) -> None:
+        """`stems` are those of the sources whose rows can leave memory; every result has a row of each."""
+        self._size, self._stems = groups, tuple(stems.values())
+        self._source, self._sampled = next(iter(stems.items()))
+        rows = np.zeros((len(stems), groups), np.int64)
+        self._now = _Numbers(0, ((0, 0),) * len(stems), rows, np.zeros(groups), np.zeros(groups, np.int64))
+        self._committed = self._now.copy()
+
+    # A batch
+
+    def count_results(self, packet: Packet) -> None:
+        """Complete tuples, all of whose rows can be read."""
+        some = packet.rows[self._source][::SAMPLED]
+        assert self._sampled.rows.groups is not None
+        weights = None if packet.carried is None else packet.carried.weights[::SAMPLED]
+        found = np.bincount(self._sampled.rows.groups[some], weights, self._size)
+        self._now.results += found * (packet.size / some.size)
+
+    def end_batch(self) -> None:
+        """All rows of the batch are stored, and those that expire with it have expired but are not released."""
+        now, counted = self._now, []
+        now.batch += 1
+        now.results *= KEPT
+        for stem, rows, (first, last) in zip(self._stems, now.rows, now.counted, strict=True):
+            live, stored = stem.rows.min_live, stem.rows.stored
+            groups = stem.rows.groups
+            assert groups is not None
+            if stored > last:
+                new = np.bincount(groups[last:stored], minlength=self._size)
+                rows += new
+                now.last[new > 0] = now.batch
+            if live > first:
+                rows -= np.bincount(groups[first:live], minlength=self._size)
+            counted.append((live, stored))
+        now.counted = tuple(counted)
+
+    def commit(self) -> None:
+        """Events before it cannot be undone any more."""
+        self._committed = self._now.copy()
+
+    def wind_back(self) -> None:
+        """Undo everything since the last commit."""
+        self._now = self._committed.copy()
+
+    # Between two batches
+
+    def forget(self, groups: Ints) -> None:
+        """After all rows of these groups have left memory: the others have new numbers."""
+        self._now.rows[:, groups] = 0
+        self._now.counted = tuple((stem.rows.min_live, stem.rows.stored) for stem in self._stems)
+        self.commit()
+
+    def saved(self) -> AccountsSnapshot:
+        """A snapshot for another process."""
+        return AccountsSnapshot(self._now.saved(), self._committed.saved())
+
+    def restore(self, saved: AccountsSnapshot) -> None:
+        """Restore from a snapshot."""
+        self._committed = self._now.restored(saved.committed)
+        self._now = self._now.restored(saved.now)
+
+    # Read
+
+    def table(self, shared: int = 0) -> Table:
+        """The accounts of all groups that are not empty. `shared` are bytes of tuples of several sources, which groups
+        share as they share the rows."""
+        now, rows = self._now, self._now.rows.sum(axis=0)
+        here = np.flatnonzero(rows)
+        table = np.empty(here.size, TABLE)
+        each = [stem.nbytes / max(1, stem.rows.stored - stem.rows.floor) for stem in self._stems]
+        size = np.array(each) @ now.rows[:, here] + shared * (rows[here] / max(1, rows.sum()))
+        table["group"], table["rows"], table["bytes"] = here, rows[here], np.ceil(size)
+        table["results"], table["idle"] = now.results[here], now.batch - now.last[here]
+        return table
