@@ -83,14 +83,11 @@ class Spiller:
         if self._delay is None or advanced.used is None or not clean:
             return ()
         next_one = advanced.used + (0 if before is None else advanced.used - before)
-        late: dict[int, float] = {}
-        for epoch, mark in ledger.marks.items():  # not known then: whatever it was
-            behind = float("inf") if mark.used is None else next_one - mark.used
-            if behind > self._delay:
-                late[epoch] = behind
+        since = {epoch: ledger.marks[epoch].used for epoch in clean.values()}
+        late = {epoch for epoch, used in since.items() if used is None or next_one - used > self._delay}
         due = tuple(sorted(group for group, epoch in clean.items() if epoch in late))
         if due:
-            most = max((behind for behind in late.values() if behind != float("inf")), default=0.0) / 1e6
+            most = max(next_one - (since[epoch] or next_one) for epoch in late) / 1e6
             self._decisions.append(
                 Decision(
                     "sweep",

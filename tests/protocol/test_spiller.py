@@ -1,0 +1,105 @@
+"""What the spiller decides after a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eddyline.engine.standing import StateSize
+from eddyline.engine.watermarks import Advanced
+from eddyline.protocol.ledger import Ledger, Moves
+from eddyline.protocol.record import COMBINED, Record
+from eddyline.protocol.spiller import HIGH, Spiller, spill_delay
+from eddyline.settings import from_mapping
+from eddyline.spill.accounts import TABLE, Spillable
+from tests.support.jobs import bound
+
+QUERY = bound(
+    "SELECT a.k FROM a [RANGE 20 MICROSECONDS], b [RANGE 50 MICROSECONDS], c WHERE a.k = b.k AND b.k = c.k",
+    a="k",
+    b="k",
+    c="k",
+)
+
+
+def spiller(**settings: Any) -> Spiller:
+    return Spiller(QUERY, from_mapping({"memory": 1000, **settings}))
+
+
+def record(held: int, groups: dict[int, int], growth: int = 0, slot: int = 0) -> Record:
+    """That of a slot which holds so many bytes, and of some groups so many each; a higher one is more productive."""
+    table = np.array([(group, 1, size, float(group * size), 0) for group, size in groups.items()], TABLE)
+    return Record(slot, held=StateSize(0, held), spillable=Spillable(table.tobytes(), 0, growth))
+
+
+def at(watermark: int | None) -> Advanced:
+    return Advanced(used=watermark)
+
+
+GROUPS = dict.fromkeys(range(10), 70)
+
+
+@pytest.mark.parametrize(
+    ("held", "growth", "leave"),
+    [
+        (700, 50, ()),
+        (700, 51, (0, 1, 2, 3, 4)),  # 300 bytes are 30 %
+        (751, -100, (0, 1, 2, 3, 4)),
+        (1200, 0, (0, 1, 2, 3, 4, 5, 6)),  # down to 750
+        (9000, 0, tuple(range(10))),
+    ],
+)
+def test_groups_leave_where_a_slot_would_be_nearly_full(held: int, growth: int, leave: tuple[int, ...]) -> None:
+    assert HIGH == 0.75
+    some = spiller()
+    assert some(Ledger(), at(None), [record(held, GROUPS, growth), record(100, GROUPS, slot=1)]) == Moves(leave)
+    decisions = some.decisions()
+    assert [d.kind for d in decisions] == (["spill"] if leave else []) and some.decisions() == []
+    if leave:
+        assert decisions[0].measured["groups"] == len(leave) and decisions[0].measured["bytes"] == 70 * len(leave)
+        assert decisions[0].what.startswith(f"{len(leave)} groups of 10 in memory leave it")
+        assert "memory is 1 KB" in decisions[0].why
+
+
+def test_groups_of_several_slots_leave_together() -> None:
+    records = [record(800, {2: 400, 9: 400}), record(800, {1: 400, 8: 400}, slot=1), Record(COMBINED)]
+    assert spiller()(Ledger(), at(None), records).leave == (1, 2)
+    assert spiller(spill="most-productive")(Ledger(), at(None), records).leave == (8, 9)
+    assert spiller(spill_share=0.5)(Ledger(), at(None), records).leave == (1, 2, 8, 9)
+
+
+def test_nothing_leaves_that_is_not_there() -> None:
+    some = spiller()
+    assert not some(Ledger(), at(None), [record(800, {})]) and not some.decisions()
+
+
+def test_a_group_is_swept_before_its_results_are_later_than_promised() -> None:
+    some, ledger = spiller(), Ledger().begin(Moves((3, 5)), at(100))
+    nothing = [record(0, {})]
+    assert some(ledger, at(105), nothing).sweep == ()  # how far the next batch gets is not known
+    ledger = ledger.begin(Moves((4,)), at(105))
+    assert some(ledger, at(110), nothing).sweep == ()  # the next gets to 115: 15 behind
+    assert not some.decisions()
+    assert some(ledger, at(116), nothing).sweep == (3, 5)  # to 122: 22 and 17 behind
+    (decision,) = some.decisions()
+    assert decision.kind == "sweep" and decision.what == "2 groups of 3 with rows on disk are swept"
+    assert decision.measured == {"groups": 2.0, "late": 22e-6}
+    ledger = ledger.begin(Moves(sweep=(3, 5)), at(116))
+    assert some(ledger, at(122), nothing).sweep == (4,)  # to 128: 12 and 23 behind
+
+
+def test_groups_that_left_before_the_watermark_was_known_are_swept_once_it_is() -> None:
+    some, ledger = spiller(), Ledger().begin(Moves((3,)), at(None))
+    assert some(ledger, at(None), []).sweep == ()
+    assert some(ledger, at(7), []).sweep == (3,)
+
+
+def test_the_delay_is_the_smallest_window_unless_it_is_set() -> None:
+    assert spill_delay(QUERY, from_mapping({})) == 20
+    assert spill_delay(QUERY, from_mapping({"spill_delay": 1.5})) == 1_500_000
+    endless = bound("SELECT a.k FROM a, b WHERE a.k = b.k", a="k", b="k")
+    assert spill_delay(endless, from_mapping({})) is None
+    some = Spiller(endless, from_mapping({"memory": 1000}))
+    assert some(Ledger().begin(Moves((3,)), at(0)), at(10**15), []) == Moves()
