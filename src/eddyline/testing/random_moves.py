@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 from eddyline.engine.watermarks import Advanced
 from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.record import Record
+from eddyline.spill.policy import POLICIES
 
 LEAVE, SWEEP = 0.5, 0.3
 """The shares of batches before which groups leave, and are swept."""
@@ -31,6 +33,17 @@ class RandomMoves:
         done["left"] += len(leave)
         done["swept"] += len(sweep)
         return Moves(tuple(leave), tuple(sorted(sweep)))
+
+
+def little_memory(seed: int) -> dict[str, Any]:
+    """Settings with which groups leave memory because there is little of it."""
+    rng = Random(seed)
+    return {
+        "memory": rng.choice([1, 500, 2000, 10_000]),
+        "spill": rng.choice(list(POLICIES)),
+        "spill_share": rng.choice([0.1, 0.3, 1.0]),
+        "spill_delay": rng.choice([None, None, 1e-6, 1.0, 60.0]),
+    }
 
 
 def random_moves(seed: int | None, groups: int = 256) -> RandomMoves | None:

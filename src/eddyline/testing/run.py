@@ -2,7 +2,8 @@
 
 The setting "durable" is the seed of a simulation: with it the case runs through the batch protocol (simulation.py). The
 setting "migrate" is the seed of migrations: with it slots change their plans (random_plans.py). The setting "spill", of
-a case with a simulation, is the seed of moves: with it groups leave memory and are swept (random_moves.py).
+a case with a simulation, is the seed of moves: with it groups leave memory and are swept, at random or because memory is little
+(random_moves.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from eddyline.engine.batch import BatchEngine
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
 from eddyline.plan.partition import GROUPS
+from eddyline.protocol.coordinator import Mover
+from eddyline.protocol.spiller import Spiller
 from eddyline.settings import Settings
 from eddyline.testing import udfs
 from eddyline.testing.case import Case
@@ -28,7 +31,7 @@ from eddyline.testing.eager import eager, sliced
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import CaseOutcome as CaseOutcome
 from eddyline.testing.outcome import counted, held_back
-from eddyline.testing.random_moves import random_moves
+from eddyline.testing.random_moves import little_memory, random_moves
 from eddyline.testing.random_plans import random_plans
 from eddyline.testing.simulation import Simulation
 
@@ -48,10 +51,17 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     settings: dict[str, Any] = dict(case.settings)
     durable, query = settings.pop("durable", None), query or bound(case)
     plans = random_plans(settings.pop("migrate", None))
+    tuning = eager(settings.pop("eager", None))
     spill = settings.pop("spill", None)
-    mover, tuning = random_moves(spill, settings.get("groups", GROUPS)), eager(settings.pop("eager", None))
+    mover: Mover | None = None
     if spill is not None:
-        settings["memory"], tuning = 1 << 40, sliced(tuning, spill)
+        tuning = sliced(tuning, spill)
+        settings |= little_memory(spill) if spill % 4 == 0 else {"memory": 1 << 40}
+        mover = (
+            Spiller(query, Settings(**settings))
+            if spill % 4 == 0
+            else random_moves(spill, settings.get("groups", GROUPS))
+        )
     if durable is None:
         return _run(case, query, Settings(**settings), plans, tuning)
     with tempfile.TemporaryDirectory(prefix="eddyline-") as folder:

@@ -105,5 +105,5 @@ def test_the_first_error_of_a_job_is_told_by_later_runs(data: Path, table: Table
 
 @pytest.mark.parametrize(("checkpoint", "whose"), [(None, "the state takes"), ("ck", "the state of a slot takes")])
 def test_both_engines_check_the_memory(data: Path, checkpoint: str | None, whose: str) -> None:
-    with pytest.raises(JobError, match=rf"^{whose} .*, more than memory=1 KB, after 3 rows; "):
+    with pytest.raises(JobError, match=rf"^{whose} .*, more than memory=1 KB, after 3 rows[;,] "):
         _run(checkpoint, memory="1KB", spill="off")
