@@ -82,12 +82,15 @@ def test_a_group_is_swept_before_its_results_are_later_than_promised() -> None:
     ledger = ledger.begin(Moves((4,)), at(105))
     assert some(ledger, at(110), nothing).sweep == ()  # the next gets to 115: 15 behind
     assert not some.decisions()
-    assert some(ledger, at(116), nothing).sweep == (3, 5)  # to 122: 22 and 17 behind
+    assert some(ledger, at(114), nothing).sweep == ()  # to 118
+    ledger = ledger.begin(Moves((9,)), at(114))
+    assert some(ledger, at(118), nothing).sweep == (3, 4, 5)  # to 122: 22, 17 (which is soon) and 8 behind
     (decision,) = some.decisions()
-    assert decision.kind == "sweep" and decision.what == "2 groups of 3 with rows on disk are swept"
-    assert decision.measured == {"groups": 2.0, "late": 22e-6}
-    ledger = ledger.begin(Moves(sweep=(3, 5)), at(116))
-    assert some(ledger, at(122), nothing).sweep == (4,)  # to 128: 12 and 23 behind
+    assert decision.kind == "sweep" and decision.what == "3 groups of 4 with rows on disk are swept"
+    assert decision.measured == {"groups": 3.0, "late": 22e-6}
+    ledger = ledger.begin(Moves(sweep=(3, 4, 5)), at(118))
+    assert some(ledger, at(126), nothing).sweep == ()  # to 134: 20 and 16 behind
+    assert some(ledger, at(131), nothing).sweep == (3, 4, 5, 9)  # to 136
 
 
 def test_groups_that_left_before_the_watermark_was_known_are_swept_once_it_is() -> None:

@@ -3,7 +3,7 @@
 Groups leave when a slot would hold more than `HIGH` of `memory` after one more batch like the last: the rest is room
 for a batch that is larger, and for sweeps. A group is swept before the results that it misses are later than the
 promise: when the query's watermark, after one more batch, would be more than `delay` ahead of where it was when the
-group was clean last.
+group was clean last. Groups that must be swept soon after are swept with it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.engine.watermarks import Advanced
+from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.record import Record
 from eddyline.routing.decisions import Decision
@@ -20,6 +21,8 @@ from eddyline.spill.policy import leaving
 
 HIGH = 0.75
 """The share of `memory` above which groups leave."""
+TOGETHER = 0.25
+"""When a group must be swept, those follow at once that must be within this share of the delay."""
 
 
 class Spiller:
@@ -84,19 +87,21 @@ class Spiller:
             return ()
         next_one = advanced.used + (0 if before is None else advanced.used - before)
         since = {epoch: ledger.marks[epoch].used for epoch in clean.values()}
-        late = {epoch for epoch, used in since.items() if used is None or next_one - used > self._delay}
+        behind = {epoch: FOREVER if used is None else next_one - used for epoch, used in since.items()}
+        if max(behind.values()) <= self._delay:
+            return ()
+        late = {epoch for epoch, time in behind.items() if time > (1 - TOGETHER) * self._delay}
         due = tuple(sorted(group for group, epoch in clean.items() if epoch in late))
-        if due:
-            most = max(next_one - (since[epoch] or next_one) for epoch in late) / 1e6
-            self._decisions.append(
-                Decision(
-                    "sweep",
-                    0,
-                    f"{_groups(len(due))} of {len(clean)} with rows on disk are swept",
-                    f"results would be {most:g} s late after one more batch, spill_delay is {self._delay / 1e6:g} s",
-                    {"groups": float(len(due)), "late": most},
-                )
+        most = max((time for time in behind.values() if time != FOREVER), default=0) / 1e6
+        self._decisions.append(
+            Decision(
+                "sweep",
+                0,
+                f"{_groups(len(due))} of {len(clean)} with rows on disk are swept",
+                f"results would be {most:g} s late after one more batch, spill_delay is {self._delay / 1e6:g} s",
+                {"groups": float(len(due)), "late": most},
             )
+        )
         return due
 
 
