@@ -27,7 +27,7 @@ Table = NDArray[np.void]
 
 KEPT = 0.9
 """The share of a group's results that still counts one batch later."""
-SAMPLED = 8
+SAMPLED = 32
 """One of this many results is counted, for all of them."""
 
 

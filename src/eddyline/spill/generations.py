@@ -58,12 +58,11 @@ class Generations:
 
     def clean_of(self, groups: Ints) -> Ints:
         """By row the epoch until which its group is clean. A group that never left misses nothing."""
-        known = np.array(sorted(self.clean), np.int64)
-        if not known.size:
-            return np.full(groups.size, NEVER)
-        epochs = np.array([self.clean[g] for g in known.tolist()], np.int64)
-        at = np.minimum(known.searchsorted(groups), known.size - 1)
-        return np.where(known[at] == groups, epochs[at], NEVER)
+        size = max(self.clean, default=-1) + 1
+        epochs = np.full(size + 1, NEVER)
+        epochs[list(self.clean)] = list(self.clean.values())
+        found: Ints = epochs[np.minimum(groups, size)]
+        return found
 
     def on_disk(self, groups: Ints, came: Ints) -> NDArray[np.bool_]:
         """Which rows are on disk now, by their groups and the epochs in which they came."""
