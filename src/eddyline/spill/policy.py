@@ -17,7 +17,7 @@ from eddyline.spill.accounts import Table
 INACTIVE = 16
 """Batches without a new row after which a group is inactive."""
 
-Order = Callable[[Table, int], NDArray[np.int64]]
+LeavingOrder = Callable[[Table, int], NDArray[np.int64]]
 """(the accounts of groups, a seed) -> their places in the order in which they leave."""
 
 
@@ -48,7 +48,7 @@ def _most_productive(table: Table, seed: int) -> NDArray[np.int64]:
     return np.lexsort((-table["bytes"], -_earned(table)))
 
 
-POLICIES: Mapping[str, Order] = MappingProxyType(
+POLICIES: Mapping[str, LeavingOrder] = MappingProxyType(
     {
         "auto": _productivity,
         "productivity": _productivity,

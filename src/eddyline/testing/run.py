@@ -2,8 +2,7 @@
 
 The setting "durable" is the seed of a simulation: with it the case runs through the batch protocol (simulation.py). The
 setting "migrate" is the seed of migrations: with it slots change their plans (random_plans.py). The setting "spill", of
-a case with a simulation, is the seed of moves: with it groups leave memory and are swept, at random or because memory is little
-(random_moves.py).
+a case with a simulation, is the seed of moves: with it groups leave memory and are swept (random_moves.py).
 """
 
 from __future__ import annotations
