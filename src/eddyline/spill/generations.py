@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +47,21 @@ class Generations:
     clean: Mapping[int, int] = field(default_factory=dict)
     """By group: all results are made whose components came before this epoch."""
 
+    @cached_property
+    def _moments(self) -> Ints:
+        """The groups and the epochs at which they left, as one number each, in order."""
+        return np.array(sorted(g * _EPOCHS + e for g, epochs in self.left.items() for e in epochs), np.int64)
+
+    @cached_property
+    def _clean_epochs(self) -> Ints:
+        """By group until when it is clean; the last element is for groups that never left."""
+        epochs = np.full(max(self.clean, default=-1) + 2, NEVER)
+        epochs[list(self.clean)] = list(self.clean.values())
+        return epochs
+
     def left_at(self, groups: Ints, came: Ints) -> Ints:
         """The epoch at whose beginning each row left memory, by its group and the epoch in which it came."""
-        moments = np.array(sorted(g * _EPOCHS + e for g, epochs in self.left.items() for e in epochs), np.int64)
+        moments = self._moments
         if not moments.size:
             return np.full(groups.size, NEVER)
         at = moments.searchsorted(groups * _EPOCHS + came, side="right")
@@ -58,10 +71,8 @@ class Generations:
 
     def clean_of(self, groups: Ints) -> Ints:
         """By row the epoch until which its group is clean. A group that never left misses nothing."""
-        size = max(self.clean, default=-1) + 1
-        epochs = np.full(size + 1, NEVER)
-        epochs[list(self.clean)] = list(self.clean.values())
-        found: Ints = epochs[np.minimum(groups, size)]
+        epochs = self._clean_epochs
+        found: Ints = epochs[np.minimum(groups, epochs.size - 1)]
         return found
 
     def on_disk(self, groups: Ints, came: Ints) -> NDArray[np.bool_]:
