@@ -13,7 +13,7 @@ import pytest
 from eddyline.engine.executor import Epoch
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import groups_along
-from eddyline.plan.partition import Axis
+from eddyline.plan.partition import SpillAxis
 from eddyline.plan.tree import mjoin, parse_tree
 from eddyline.protocol.attach import close, open_slot
 from eddyline.settings import Settings
@@ -28,7 +28,7 @@ GROUPS = 3
 WITHOUT_GROUP_BY = [name for name, text in QUERIES.items() if "GROUP BY" not in text and "ROWS" not in text]
 
 
-def spill_axis(slot: Slot) -> Axis:
+def spill_axis(slot: Slot) -> SpillAxis:
     axis = slot.executor.spill_axis
     assert axis is not None
     return axis
@@ -37,8 +37,8 @@ def spill_axis(slot: Slot) -> Axis:
 def outside(slot: Slot, name: str, rows: pa.RecordBatch, groups: set[int]) -> pa.RecordBatch:
     """The rows of a stream that are in none of these groups. All its aliases place them alike, or are one."""
     for source, item in enumerate(slot.query.sources):
-        if item.stream.name == name and slot.executor.leaves(source):
-            mine = groups_along(spill_axis(slot), GROUPS, slot.executor.plan, source, rows)
+        if item.stream.name == name:
+            mine = groups_along(spill_axis(slot), slot.executor.plan, source, rows)
             return rows.filter(pa.array(~np.isin(mine, list(groups))))
     return rows
 
@@ -55,7 +55,7 @@ def spilling(name: str, plan: str, folder: Path | None = None) -> Slot:
 
 def groups_in(slot: Slot) -> set[int]:
     """The groups that have rows in memory."""
-    stems = [stem for source, stem in enumerate(slot.executor.source_stems) if slot.executor.leaves(source)]
+    stems = slot.executor.source_stems
     return {g for s in stems if s.rows.groups is not None for g in s.rows.groups[s.rows.min_live : s.built].tolist()}
 
 
@@ -172,10 +172,10 @@ KEYS = [next(key for key in range(99) if group_of(key, GROUPS) == group) for gro
 """A key of each group."""
 
 
-def test_rows_of_sources_that_are_not_placed_stay() -> None:
+def test_rows_of_a_source_that_follows_have_groups_of_their_own() -> None:
     slot = chain()
     fed(slot, 1, *KEYS)
-    assert [slot.executor.leaves(source) for source in range(4)] == [True, True, False, False]
+    assert [spill_axis(slot).first(source) for source in range(3)] == [0, 0, GROUPS]
     slot.forget(np.array([0, 1]))
     assert [stem.held for stem in slot.executor.stems] == [1, 1, 3]
     assert slot.executor.built == [3, 3, 3], "a row that got another number is not counted twice"

@@ -48,7 +48,8 @@ class Swept:
             run(clean_up, given, groups)
 
         monkeypatch.setattr(CleanUp, "run", observed)
-        if not self._slot.executor.leaves(1):  # of a source that stays in memory
+        axis = self._slot.executor.spill_axis
+        if axis is not None and not axis.has(1):  # of a source that follows, whose rows are in memory
             for batch in self._rows:
                 self._slot.executor.begin_epoch(self._slot.version, 0)
                 self._slot.feed("b", batch)
@@ -113,8 +114,8 @@ def test_there_are_not_too_many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("size", [1 << 40, 3_000, 500])
-def test_where_a_source_stays_in_memory(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows of `a` have groups by all that they are; those of `b` stay."""
+def test_where_a_source_is_in_memory(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of `a` have groups by all that they are; those of `b` are in memory."""
     swept = Swept(CROSS, [ONE] * 30, monkeypatch, sweep_bytes=size)
     assert swept.results == [(a, b) for a in range(30) for b in range(30) if a < b]
     assert (swept.calls["slices"] == 1) == (size == 1 << 40)

@@ -17,7 +17,10 @@ def at(time: int) -> Advanced:
     return Advanced({"a": time, "b": time + 1}, used=time)
 
 
-def needed(advanced: Advanced) -> dict[str, int]:
+LEADING = 10
+
+
+def needed(advanced: Advanced, held: Advanced | None) -> dict[str, int]:
     """Rows are needed for 10, and those of b for 15."""
     used = advanced.used or 0
     return {"a": used - 10, "b": used - 15}
@@ -27,14 +30,14 @@ def begun(*moves: Moves) -> Ledger:
     """A ledger after batches that begin with these moves, at the times 10, 20, ..."""
     ledger = Ledger()
     for number, some in enumerate(moves, 1):
-        ledger = ledger.begin(some, at(10 * number))
+        ledger = ledger.begin(some, at(10 * number), LEADING)
     return ledger
 
 
 def test_nothing_on_disk() -> None:
     none = Ledger()
     assert none.held is None and none.clean == 0 and not Moves()
-    assert none.begin(Moves(), at(10)) is none and none.settled("ab", needed) is none
+    assert none.begin(Moves(), at(10), LEADING) is none and none.settled(lambda group: "ab", needed, LEADING) is none
 
 
 def test_a_group_that_leaves_was_clean_until_then() -> None:
@@ -54,10 +57,10 @@ def test_a_group_that_leaves_again_is_clean_no_later() -> None:
 def test_the_group_that_was_clean_first_holds_back() -> None:
     first = begun(Moves(leave=(3,)), Moves(leave=(4,)))
     assert first.held == at(10)
-    swept = first.begin(Moves(sweep=(3,)), at(30))
+    swept = first.begin(Moves(sweep=(3,)), at(30), LEADING)
     assert swept.generations == Generations({3: (1,), 4: (2,)}, {3: 3, 4: 2}) and swept.held == at(20)
-    assert swept.begin(Moves(sweep=(3, 4)), at(40)).held == at(40)
-    assert swept.begin(Moves(sweep=(4,)), at(40)).held == at(30)
+    assert swept.begin(Moves(sweep=(3, 4)), at(40), LEADING).held == at(40)
+    assert swept.begin(Moves(sweep=(4,)), at(40), LEADING).held == at(30)
 
 
 def test_a_sweep_leaves_only_the_last_time_at_which_a_group_left() -> None:
@@ -73,23 +76,33 @@ def test_a_group_that_is_swept_and_leaves_before_one_batch() -> None:
 def test_groups_whose_rows_on_disk_are_not_needed_any_more() -> None:
     """Group 3 left at time 10, when `b` was at 11, and group 4 at time 20."""
     ledger = begun(Moves(leave=(3,)), Moves(leave=(4,)))
-    assert ledger.begin(Moves(), at(99)).settled("ab", needed) is ledger, "they are not swept"
-    early = ledger.begin(Moves(sweep=(3, 4)), at(26))
-    assert early.settled("ab", needed) is early, "the row of time 11 is needed until 26"
-    assert early.settled("a", needed).generations == Generations({4: (2,)}, {4: 3}), "rows of b stay in memory"
-    later = ledger.begin(Moves(sweep=(3, 4)), at(27)).settled("ab", needed)
+    assert ledger.begin(Moves(), at(99), LEADING).settled(lambda group: "ab", needed, LEADING) is ledger, (
+        "they are not swept"
+    )
+    early = ledger.begin(Moves(sweep=(3, 4)), at(26), LEADING)
+    assert early.settled(lambda group: "ab", needed, LEADING) is early, "the row of time 11 is needed until 26"
+    assert early.settled(lambda group: "a", needed, LEADING).generations == Generations({4: (2,)}, {4: 3}), (
+        "rows of b stay in memory"
+    )
+    later = ledger.begin(Moves(sweep=(3, 4)), at(27), LEADING).settled(lambda group: "ab", needed, LEADING)
     assert later.generations == Generations({4: (2,)}, {4: 3}) and later.held == at(27)
-    assert later.settled("abt", needed) is later, "rows of a table are needed for ever"
-    last = ledger.begin(Moves(sweep=(3, 4)), at(37)).settled("ab", needed)
+    assert later.settled(lambda group: "abt", needed, LEADING) is later, "rows of a table are needed for ever"
+    last = ledger.begin(Moves(sweep=(3, 4)), at(37), LEADING).settled(lambda group: "ab", needed, LEADING)
     assert last == Ledger(epoch=3) and last.held is None and last.clean == 3
-    assert last.begin(Moves(leave=(4,)), at(50)).generations == Generations({4: (4,)}, {4: 4}), "epochs go on"
+    assert last.begin(Moves(leave=(4,)), at(50), LEADING).generations == Generations({4: (4,)}, {4: 4}), "epochs go on"
 
 
 def test_a_group_that_left_again_after_its_sweep_is_not_settled() -> None:
-    ledger = begun(Moves(leave=(3,))).begin(Moves(sweep=(3,), leave=(3,)), at(99)).begin(Moves(leave=(3,)), at(199))
-    assert ledger.settled("ab", needed).generations.left == {3: (1, 2, 3)}
-    swept = ledger.begin(Moves(sweep=(3,)), at(210))
-    assert swept.settled("ab", needed).generations.left == {3: (3,)}, "rows of time 199 may be on disk"
+    ledger = (
+        begun(Moves(leave=(3,)))
+        .begin(Moves(sweep=(3,), leave=(3,)), at(99), LEADING)
+        .begin(Moves(leave=(3,)), at(199), LEADING)
+    )
+    assert ledger.settled(lambda group: "ab", needed, LEADING).generations.left == {3: (2, 3)}
+    swept = ledger.begin(Moves(sweep=(3,)), at(210), LEADING)
+    assert swept.settled(lambda group: "ab", needed, LEADING).generations.left == {3: (3,)}, (
+        "rows of time 199 may be on disk"
+    )
 
 
 SOME = st.sets(st.integers(0, 3)).map(lambda groups: tuple(sorted(groups)))
@@ -106,7 +119,7 @@ def test_a_ledger_beside_a_list_of_what_happened(events: list[tuple[tuple[int, .
     for leave, sweep, time in events:
         now += time
         sweep = tuple(group for group in sweep if group in left)
-        ledger = ledger.begin(Moves(leave, sweep), at(now))
+        ledger = ledger.begin(Moves(leave, sweep), at(now), LEADING)
         if leave or sweep:
             epoch += 1
             began[epoch] = at(now)
@@ -115,9 +128,9 @@ def test_a_ledger_beside_a_list_of_what_happened(events: list[tuple[tuple[int, .
         for group in leave:
             left.setdefault(group, []).append(epoch)
             clean.setdefault(group, epoch)
-        ledger = of_json(as_json(ledger.settled("ab", needed)), Ledger)
+        ledger = of_json(as_json(ledger.settled(lambda group: "ab", needed, LEADING)), Ledger)
         for group in list(left):
-            newest, since = began[left[group][-1]].newest, needed(began[clean[group]])
+            newest, since = began[left[group][-1]].newest, needed(began[clean[group]], None)
             if clean[group] >= left[group][-1] and all(newest[stream] < since[stream] for stream in "ab"):
                 del left[group], clean[group]
         assert ledger.epoch == epoch and ledger.generations.clean == clean

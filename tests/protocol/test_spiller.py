@@ -76,25 +76,25 @@ def test_nothing_leaves_that_is_not_there() -> None:
 
 
 def test_a_group_is_swept_before_its_results_are_later_than_promised() -> None:
-    some, ledger = spiller(), Ledger().begin(Moves((3, 5)), at(100))
+    some, ledger = spiller(), Ledger().begin(Moves((3, 5)), at(100), 256)
     nothing = [record(0, {})]
     assert some(ledger, at(105), nothing).sweep == ()  # how far the next batch gets is not known
-    ledger = ledger.begin(Moves((4,)), at(105))
+    ledger = ledger.begin(Moves((4,)), at(105), 256)
     assert some(ledger, at(110), nothing).sweep == ()  # the next gets to 115: 15 behind
     assert not some.decisions()
     assert some(ledger, at(114), nothing).sweep == ()  # to 118
-    ledger = ledger.begin(Moves((9,)), at(114))
+    ledger = ledger.begin(Moves((9,)), at(114), 256)
     assert some(ledger, at(118), nothing).sweep == (3, 4, 5)  # to 122: 22, 17 (which is soon) and 8 behind
     (decision,) = some.decisions()
     assert decision.kind == "sweep" and decision.what == "3 groups of 4 with rows on disk are swept"
     assert decision.measured == {"groups": 3.0, "late": 22e-6}
-    ledger = ledger.begin(Moves(sweep=(3, 4, 5)), at(118))
+    ledger = ledger.begin(Moves(sweep=(3, 4, 5)), at(118), 256)
     assert some(ledger, at(126), nothing).sweep == ()  # to 134: 20 and 16 behind
     assert some(ledger, at(131), nothing).sweep == (3, 4, 5, 9)  # to 136
 
 
 def test_groups_that_left_before_the_watermark_was_known_are_swept_once_it_is() -> None:
-    some, ledger = spiller(), Ledger().begin(Moves((3,)), at(None))
+    some, ledger = spiller(), Ledger().begin(Moves((3,)), at(None), 256)
     assert some(ledger, at(None), []).sweep == ()
     assert some(ledger, at(7), []).sweep == (3,)
 
@@ -105,4 +105,4 @@ def test_the_delay_is_the_smallest_window_unless_it_is_set() -> None:
     endless = bound("SELECT a.k FROM a, b WHERE a.k = b.k", a="k", b="k")
     assert spill_delay(endless, from_mapping({})) is None
     some = Spiller(endless, from_mapping({"memory": 1000}))
-    assert some(Ledger().begin(Moves((3,)), at(0)), at(10**15), []) == Moves()
+    assert some(Ledger().begin(Moves((3,)), at(0), 256), at(10**15), []) == Moves()

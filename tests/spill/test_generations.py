@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from eddyline.spill.generations import NEVER, Generations
 
-EVENTS = st.lists(st.sampled_from(["a", "b", "c", "leave", "sweep"]), max_size=14)
-"""Rows of two sources that can leave memory (a, b) and of one that stays (c), and moves of their group."""
+EVENTS = st.lists(st.sampled_from(["a", "b", "c", "leave", "follow", "sweep"]), max_size=14)
+"""Rows of two sources that lead (a, b) and of one that follows (c), and moves of their groups: both leave, the leading
+one is swept."""
+LEADS, FOLLOWS, LEADING = 7, 19, 10
 
 
 @given(EVENTS)
@@ -26,8 +28,8 @@ def test_what_the_rule_calls_missing_is_what_was_not_made(events: list[str]) -> 
         found = set()
         for row in product(*(range(len(came[s])) for s in "abc")):
             epochs = [came[s][r] for s, r in zip("abc", row, strict=True)]
-            left = generations.left_at(np.full(2, 7), np.array(epochs[:2]))
-            clean = generations.clean_of(np.array([7]))[0]
+            left = generations.left_at(np.array([LEADS, LEADS, FOLLOWS]), np.array(epochs))
+            clean = generations.clean_of(np.array([LEADS]))[0]
             if max(epochs) >= left.min() and max(epochs) >= clean:
                 found.add(row)
         return found
@@ -35,13 +37,17 @@ def test_what_the_rule_calls_missing_is_what_was_not_made(events: list[str]) -> 
     for event in events:
         if event == "leave":
             epoch += 1
-            generations = generations.leave((7,), epoch)
+            generations = generations.leave((LEADS,), epoch, LEADING)
             memory["a"], memory["b"] = set(), set()
+        elif event == "follow":
+            epoch += 1
+            generations = generations.leave((FOLLOWS,), epoch, LEADING)
+            memory["c"] = set()
         elif event == "sweep":
             epoch += 1
             made |= missing()
             if generations.left:
-                generations = generations.swept((7,), epoch)
+                generations = generations.swept(tuple(generations.clean), epoch)
         else:
             new = len(came[event])
             came[event].append(epoch)
@@ -55,6 +61,9 @@ def test_groups_that_never_left() -> None:
     none = Generations()
     assert none.left_at(np.array([1, 2]), np.array([0, 5])).tolist() == [NEVER, NEVER]
     assert none.clean_of(np.array([1])).tolist() == [NEVER]
-    some = none.leave((1,), 3)
+    some = none.leave((1,), 3, leading=2)
     assert some.on_disk(np.array([1, 1, 2]), np.array([2, 3, 2])).tolist() == [True, False, False]
-    assert some.whole((1,)) == none
+    assert some.whole((1,), leading=2) == none
+    both = some.leave((5,), 4, leading=2)
+    assert both.clean == {0: 4, 1: 3}, "a leading group may miss results when rows of another source leave"
+    assert both.whole((1,), leading=2).clean == {0: 4, 1: 3} and both.whole((1, 5), leading=2) == none

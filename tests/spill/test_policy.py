@@ -36,23 +36,23 @@ SOME = table(
     ],
 )
 def test_the_order_of_a_policy(policy: str, order: list[int]) -> None:
-    assert leaving(policy, SOME, 10**9)["group"].tolist() == order
+    assert leaving(policy, SOME, 10**9, 1000)["group"].tolist() == order
 
 
 def test_as_many_leave_as_needed() -> None:
-    assert [len(leaving("largest", SOME, least)) for least in (0, 1, 400, 401, 700, 1199, 1200)] == [
+    assert [len(leaving("largest", SOME, least, 1000)) for least in (0, 1, 400, 401, 700, 1199, 1200)] == [
         0, 1, 1, 2, 2, 5, 5,
     ]  # fmt: skip
 
 
 def test_random_is_a_function_of_the_seed() -> None:
     some = table(*((group, 100, 0.0, 0) for group in range(100)))
-    one, again, other = (leaving("random", some, 1000, seed)["group"].tolist() for seed in (1, 1, 2))
+    one, again, other = (leaving("random", some, 1000, 1000, seed)["group"].tolist() for seed in (1, 1, 2))
     assert one == again != other and len(set(one)) == 10
 
 
 def test_without_groups_none_leaves() -> None:
-    assert all(leaving(policy, table(), 100).size == 0 for policy in POLICIES)
+    assert all(leaving(policy, table(), 100, 1000).size == 0 for policy in POLICIES)
 
 
 def test_every_policy_is_a_setting() -> None:

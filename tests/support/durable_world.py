@@ -64,12 +64,12 @@ class World:
         self.home = Home(query, settings, slots, self.checkpoint, arenas, self.sink.stage, tuning=tuning)
         home = self.home
         job = self.checkpoint, home.watermarks, home.horizon, self.sink, slots, silence
-        self.coordinator = Coordinator(*job, mover=self._move, settled=home.settled)
+        self.coordinator = Coordinator(*job, mover=self._move, settled=home.settled, groups=settings.groups)
         self._then = Moves()
 
     def _move(self, ledger: Ledger, *told: object) -> Moves:
         """Groups that are whole again are not swept."""
-        return replace(self._then, sweep=tuple(g for g in self._then.sweep if g in ledger.generations.left))
+        return replace(self._then, sweep=tuple(g for g in self._then.sweep if g in ledger.generations.clean))
 
     def begin(self, kind: BatchKind = "rows", ended: Sequence[str] = (), offsets: object = None) -> BatchDecision:
         """The next batch."""

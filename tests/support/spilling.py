@@ -47,10 +47,11 @@ class Spilling:
     def batch(self, step: Step, moves: Moves = Moves()) -> list[Row]:  # noqa: B008
         """A batch that begins with these moves; it is neither committed nor wound back. At the end of the streams all
         groups on disk are swept."""
-        slot = self.slot
+        slot, axis = self.slot, self.slot.executor.spill_axis
+        assert axis is not None
         if step.last:
-            moves = Moves(sweep=tuple(self.ledger.generations.left))
-        ledger = self.ledger.begin(moves, self._advanced)
+            moves = Moves(sweep=tuple(self.ledger.generations.clean))
+        ledger = self.ledger.begin(moves, self._advanced, axis.size)
         slot.executor.begin_epoch(ledger.epoch, self.ledger.clean)
         if moves.sweep:
             Sweep(slot, self.ledger.generations, self._rows).run(np.array(moves.sweep))
@@ -70,8 +71,11 @@ class Spilling:
             advanced = Advanced(newest, used=step.watermark)
         found = self.swept + tuples(slot.drain())
         rows = [(name, some, ledger.epoch) for name, some in step.rows.items()]
-        leaving = [s.stream.name for n, s in enumerate(slot.query.sources) if slot.executor.leaves(n)]
-        self._after = ledger.settled(leaving, self._needed), advanced, rows
+
+        def streams(group: int) -> list[str]:
+            return [slot.query.sources[source].stream.name for source in axis.sources(group)]
+
+        self._after = ledger.settled(streams, self._needed, axis.size), advanced, rows
         return sorted(found, key=repr)
 
     def commit(self) -> None:
@@ -90,8 +94,8 @@ class Spilling:
         found.restore(advanced)
         return found
 
-    def _needed(self, advanced: Advanced) -> dict[str, int]:
-        return horizon(plan_of(self.slot.query), self._watermarks(advanced), {})
+    def _needed(self, advanced: Advanced, held: Advanced | None) -> dict[str, int]:
+        return horizon(plan_of(self.slot.query), self._watermarks(held or advanced), {}, held is not None)
 
     def _rows(self, source: int, groups: NDArray[np.int64]) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
         for name, rows, epoch in self._logged:

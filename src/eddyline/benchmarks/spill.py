@@ -5,7 +5,7 @@ that are a part of the state that the unlimited job held at its peak. A thread s
 (anonymous pages and shared memory; the pages of mapped files belong to the system). All sides must give the same rows.
 
 - *star*: three streams that agree in one key, so rows of all three can leave memory.
-- *chain*: the join of two keys, a.a = b.a and b.b = c.b; the rows of one stream stay in memory.
+- *chain*: the join of two keys, a.a = b.a and b.b = c.b; the rows of one stream have groups of their own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Clean-up: the results that are missing because rows were on disk when others came.
 
-Rows of some groups come from the log into SteMs of their own, beside views of the SteMs whose rows stay in memory, and
+Rows of some groups come from the log into SteMs of their own, beside views of SteMs whose rows are all in memory, and
 go round an eddy of their own. Rows that were there when the group was last clean are built first, without probing:
 what they have among themselves is known. Each result is made once, by its last built component, as in any eddy, and
 given if it is missing by the rule of `Generations`.
@@ -8,7 +8,7 @@ given if it is missing by the rule of `Generations`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,9 +74,18 @@ class RowsFromLog:
 class CleanUp:
     """Makes the missing results of some groups of a slot."""
 
-    def __init__(self, slot: Slot, generations: Generations, relieve: Callable[[], None] = lambda: None) -> None:
-        """`relieve` is called when there may be many results."""
+    def __init__(
+        self,
+        slot: Slot,
+        generations: Generations,
+        read: Collection[int],
+        relieve: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`read` are the sources whose rows come from the log; those of the others are all in memory. `relieve` is
+        called when there may be many results."""
         executor = slot.executor
+        assert executor.spill_axis is not None
+        self._axis, self._read = executor.spill_axis, read
         self._slot, self._generations, self._relieve = slot, generations, relieve
         self._plan, self._arena = plan_of(slot.query), Arena(tuning=slot.tuning.state)
         self._sources = range(len(slot.query.sources))
@@ -84,7 +93,7 @@ class CleanUp:
         clock = executor.eddy.clock
         self._eddy = Eddy(self._plan, self._stems, {}, slot.settings, ErrorCount(), self._complete, clock)
         self._gatherer = Gatherer(self._gather, slot.results, self._stems, slot.tuning.engine.result_rows)
-        self._came = {s: self._epochs_in_memory(s) for s in self._sources if not executor.leaves(s)}
+        self._came = {s: self._epochs_in_memory(s) for s in self._sources if s not in read}
         self.results = 0
         """The missing results that were made."""
         self._left: dict[int, Ints] = {}
@@ -92,12 +101,12 @@ class CleanUp:
 
     def _stem(self, source: int) -> SteM | View:
         stem, layout = self._slot.executor.stems[source], self._plan.layouts[source]
-        if self._slot.executor.leaves(source):
+        if source in self._read:
             return SteM(self._arena, layout)
         return View(self._arena, stem, layout.indexes, stem.rows.min_live, fed=True)
 
     def _epochs_in_memory(self, source: int) -> Ints:
-        """The epoch of each row of a source that stays in memory, from its first live row on."""
+        """The epoch of each row of a source whose rows are all in memory, from its first live row on."""
         stem, epochs = self._slot.executor.stems[source], self._slot.executor.epochs
         rows = np.arange(stem.rows.min_live, stem.built)
         firsts = np.array([epoch.first[source] for epoch in epochs], np.int64)
@@ -106,12 +115,12 @@ class CleanUp:
         return found
 
     def run(self, given: Mapping[int, Sequence[RowsFromLog]], groups: Ints) -> None:
-        """Rows of these groups, on disk and in memory, are given for each source whose rows can leave memory; the
-        missing results that have rows of these alone go to those of the slot."""
+        """Rows of these groups, on disk and in memory, are given for each source that leads, and rows of others whose
+        rows come from the log; the missing results that have rows of these alone go to those of the slot."""
         new: list[tuple[int, int]] = []
-        for source, parts in given.items():
-            new.append((source, self._store(source, parts)))
         since = min(self._generations.clean[g] for g in groups.tolist())
+        for source, parts in given.items():
+            new.append((source, self._store(source, parts, since)))
         for source in self._sources:
             if source not in given:
                 came = self._came[source]
@@ -143,17 +152,18 @@ class CleanUp:
             self._relieve()
             count -= now
 
-    def _store(self, source: int, parts: Sequence[RowsFromLog]) -> int:
+    def _store(self, source: int, parts: Sequence[RowsFromLog], since: int) -> int:
         """Store rows, those first that were there when their group was last clean, and build those; returns how many
-        others there are."""
-        stem, past = self._stems[source], 0
+        others there are. Of a source that follows, those that came before the epoch `since`, in which the first of the
+        groups was clean."""
+        stem, past, leads = self._stems[source], 0, self._axis.has(source)
         came: list[Ints] = []
         left: list[Ints] = []
         clean: list[Ints] = []
         for new in (False, True):
             for part in parts:
-                since = self._generations.clean_of(part.groups)
-                some = part.only((part.came >= since) == new)
+                clean_at = self._generations.clean_of(part.groups) if leads else since
+                some = part.only((part.came >= clean_at) == new)
                 if some.times.size:
                     stem.rows.append(some.values, some.times, None)
                     came.append(some.came)
@@ -166,8 +176,8 @@ class CleanUp:
         nothing = np.empty(0, np.int64)
         self._came[source] = np.concatenate([nothing, *came])
         self._left[source] = np.concatenate([nothing, *left])
-        self._clean = np.concatenate([nothing, *clean])
-        self._placed = source
+        if leads:
+            self._clean, self._placed = np.concatenate([nothing, *clean]), source
         return stem.rows.stored - past
 
     def _complete(self, packet: Packet) -> None:

@@ -28,7 +28,7 @@ from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.faults import reach
 from eddyline.migration.migration import Migration
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.partition import Axis
+from eddyline.plan.partition import SpillAxis
 from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.routing.eddy import Eddy
@@ -63,14 +63,14 @@ class Executor:
         errors: ErrorCount,
         complete: Callable[[Packet], None],
         tuning: Tuning = DEFAULT,
-        spill_axis: Axis | None = None,
+        spill_axis: SpillAxis | None = None,
     ) -> None:
         """`complete` takes the tuples that are whole. Along `spill_axis` groups of rows can leave memory."""
         self.spill_axis = spill_axis
         self._tuning = tuning
         self._query, self._arena, self._settings, self._meter = query, arena, settings, meter
         self.plan = plan_of(query, tree)
-        self.stems = [SteM(arena, layout, self.leaves(n)) for n, layout in enumerate(self.plan.layouts)]
+        self.stems = [SteM(arena, layout, self._leaves(n)) for n, layout in enumerate(self.plan.layouts)]
         """Those of the sources, then the intermediate ones."""
         self.epochs: tuple[Epoch, ...] = ()
         """Which rows came in which epoch, as far back as somebody may ask (protocol/ledger.py)."""
@@ -100,14 +100,9 @@ class Executor:
         """Rows built so far, by source."""
         return [stem.built - moved for stem, moved in zip(self.source_stems, self.moved, strict=True)]
 
-    def leaves(self, source: int) -> bool:
-        """Whether rows of a source can leave memory, by groups. Those of other sources stay."""
-        return self.spill_axis is not None and source < len(self._query.sources) and self.spill_axis.has(source)
-
-    @property
-    def leaving_stems(self) -> dict[int, SteM]:
-        """The SteMs of the sources whose rows can leave memory."""
-        return {source: stem for source, stem in enumerate(self.source_stems) if self.leaves(source)}
+    def _leaves(self, stem: int) -> bool:
+        """Whether rows of a SteM can leave memory by groups: those of sources, if any can."""
+        return self.spill_axis is not None and stem < len(self._query.sources)
 
     # A batch
 
@@ -177,9 +172,9 @@ class Executor:
         query_watermark: int | None,
         held: Mapping[str, int | None] | None = None,
     ) -> None:
-        """Let go of rows that no row to come can join with. With a ROWS window all streams are as far as the query.
-        While groups are on disk, rows of sources that stay in memory wait for them: for these the watermarks `held`
-        count."""
+        """Expire rows that no future row can join with. With a ROWS window the query's watermark counts for all
+        streams. While groups are on disk, the watermarks `held` count for sources that follow: a sweep may find their
+        rows in memory."""
 
         def by_source(marks: Mapping[str, int | None]) -> list[int | None]:
             return [
@@ -189,10 +184,10 @@ class Executor:
 
         bounds, now = self.plan.graph.bounds, by_source(watermarks)
         horizons = [bounds.horizon(source, now) for source in range(len(now))]
-        if held is not None:
+        if held is not None and self.spill_axis is not None:
             before = by_source(held)
             for source, since in enumerate(before):
-                if not self.leaves(source):  # also what came since then is needed, whatever it may join with
+                if not self.spill_axis.has(source):  # also what came since then is needed, whatever it may join with
                     horizons[source] = -FOREVER if since is None else min(bounds.horizon(source, before), since)
         for source, stem in enumerate(self.stems):
             if stem.layout.components:  # after the SteMs of the sources
@@ -255,12 +250,13 @@ class Executor:
     def forget(self, groups: Ints) -> int:
         """All rows of these groups leave the SteMs; returns how many. A migration ends: the rows that it moved have
         other numbers."""
-        leaving = [source for source in range(len(self._query.sources)) if self.leaves(source)]
-        kept = {source: self._without(self.stems[source], groups) for source in leaving}
+        kept = {source: self._without(stem, groups) for source, stem in enumerate(self.source_stems)}
+        kept = {source: rows for source, rows in kept.items() if rows.size < self.stems[source].held}
         gone = sum(self.stems[source].held - rows.size for source, rows in kept.items())
         if not gone:
             return 0
         self.give_up()
+        self.epochs = tuple(self._renumbered(epoch, kept) for epoch in self.epochs)
         renumbered = {source: self.stems[source].retain(rows, {}) for source, rows in kept.items()}
         for source, rows in kept.items():
             self.moved[source] += rows.size
@@ -277,6 +273,13 @@ class Executor:
                     live = live[numbers.of(of_source) >= 0]
             stem.retain(live, renumbered)
         return gone
+
+    def _renumbered(self, epoch: Epoch, kept: Mapping[int, Ints]) -> Epoch:
+        """Where the rows of an epoch begin when only these are kept, under the next numbers."""
+        first = list(epoch.first)
+        for source, rows in kept.items():
+            first[source] = self.stems[source].built + int(rows.searchsorted(epoch.first[source]))
+        return Epoch(epoch.number, tuple(first))
 
     @staticmethod
     def _without(stem: SteM, groups: Ints) -> Ints:

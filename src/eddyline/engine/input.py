@@ -96,7 +96,7 @@ class Input:
     def _groups(self, source: int, batch: pa.RecordBatch) -> Ints | None:
         """The partition groups of rows, if they can leave memory."""
         axis, plan = self._executor.spill_axis, self._executor.plan
-        return None if axis is None or not axis.has(source) else groups_along(axis, axis.size, plan, source, batch)
+        return None if axis is None else groups_along(axis, plan, source, batch)
 
     def _times(self, source: int, batch: pa.RecordBatch) -> Ints:
         time = self._query.sources[source].stream.time

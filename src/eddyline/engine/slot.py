@@ -69,7 +69,7 @@ class Slot:
         self.plans = plans(self.executor.plan, settings, self._meter.clock, tuning.optimizer)
         self.input = Input(query, self.executor, self.errors)
         self.results: Results = results_of(query, self.executor.rows_windows, self.errors, partial, tuning.engine)
-        self.accounts = None if axis is None else GroupAccounts(axis.size, self.executor.leaving_stems)
+        self.accounts = None if axis is None else GroupAccounts(axis, self.executor.source_stems)
         """Those of the groups that can leave memory."""
         gather = self.executor.gather if self.accounts is None else self._gather
         self._gatherer = Gatherer(gather, self.results, self.executor.stems, tuning.engine.result_rows)
@@ -232,8 +232,7 @@ class Slot:
         """What the driver must know, at the end of a batch, to let groups leave memory."""
         if self.accounts is None:
             return Spillable()
-        leaving, tuples = self.executor.leaving_stems, self.executor.stems[len(self.query.sources) :]
-        shared = sum(stem.nbytes for stem in tuples)
-        stays = self.state_bytes - shared - sum(stem.nbytes for stem in leaving.values())
+        shared = sum(stem.nbytes for stem in self.executor.stems[len(self.query.sources) :])
+        stays = self.state_bytes - sum(stem.nbytes for stem in self.executor.stems)
         growth = sum(stem.growth for stem in self.executor.stems)
         return Spillable(self.accounts.table(shared).tobytes(), stays, round(growth))

@@ -28,7 +28,7 @@ from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import decode
 from eddyline.engine.intake import as_it_travels, classify, columns_for, event_times
-from eddyline.plan.partition import Axis, Partitioning, Places, key_groups, row_groups
+from eddyline.plan.partition import Partitioning, Places, SpillAxis, key_groups, row_groups
 from eddyline.plan.plan import Plan
 from eddyline.state.keys import without_null
 
@@ -204,12 +204,13 @@ def wanted(plan: Plan, source: int, batch: pa.RecordBatch, errors: ErrorCount) -
     return kept, _all(_both(keep, without_null(known)))
 
 
-def groups_along(axis: Axis, groups: int, plan: Plan, source: int, batch: pa.RecordBatch) -> NDArray[np.int64]:
-    """The group of each row of a source that an axis places; meaningless for a row whose key is NULL."""
+def groups_along(axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch, parts: int = 1) -> NDArray[np.int64]:
+    """The group of each row of a source; meaningless for a row whose key is NULL. With several `parts` the groups of a
+    source that leads have sub-partitions: the group is the remainder by the size of the axis, the part the quotient."""
     key = axis.keys[source]
     if key is None:
-        return _by_row(plan.query, source, batch, groups)
-    return key_groups(evaluate(key, _columns(plan, source, batch), batch.num_rows, ErrorCount()), groups)
+        return axis.first(source) + _by_row(plan.query, source, batch, axis.size * (parts if axis.has(source) else 1))
+    return key_groups(evaluate(key, _columns(plan, source, batch), batch.num_rows, ErrorCount()), axis.size * parts)
 
 
 def _by_row(query: BoundQuery, source: int, batch: pa.RecordBatch, groups: int) -> NDArray[np.int64]:

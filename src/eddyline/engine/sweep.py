@@ -1,7 +1,7 @@
 """A sweep: makes the missing results of groups, in slices that fit in memory.
 
-A slice is some of the groups; a clean-up of its own makes its results, and gives its memory back. All rows of a result
-that can leave memory are of one group, so each result is made in one slice. The sizes of groups are estimated; a slice
+A slice is some of the groups; a clean-up of its own makes its results, and gives its memory back. The rows of a result
+that lead are of one group, so each result is made in one slice. The sizes of groups are estimated; a slice
 that turns out to be too large is divided:
 
 - several groups: into halves;
@@ -9,6 +9,8 @@ that turns out to be too large is divided:
   is made in one of them. Several small ones are one slice;
 - one sub-partition, as of a key that most rows have: into blocks of the rows of each source. Each result is made by
   one combination of blocks, and all combinations are gone through.
+
+Rows of a source that follows, if some are on disk, are gone through for each slice, block by block.
 
 So at most one slice is in memory, apart from a group that no block can divide further (`most_blocks`).
 """
@@ -66,7 +68,14 @@ class Sweep:
         self._plan = plan_of(slot.query)
         self.results = 0
         """The missing results that were made."""
-        self._sources = [source for source in range(len(slot.query.sources)) if slot.executor.leaves(source)]
+        sources = range(len(slot.query.sources))
+        self._sources = [source for source in sources if self._axis.has(source)]
+        """Those that lead."""
+        out = {source for group in generations.left for source in self._axis.sources(group)}
+        self._following = [source for source in sources if source in out and not self._axis.has(source)]
+        """Those that follow and have rows on disk."""
+        if self._following:
+            self._size //= 2
 
     def run(self, groups: Ints, sizes: NDArray[np.float64] | None = None) -> None:
         """Make the missing results of these groups; they go to those of the slot. `sizes` are estimates of the bytes
@@ -94,15 +103,30 @@ class Sweep:
             self._by_blocks(portion)
 
     def _clean(self, portion: _Slice, given: Mapping[int, list[RowsFromLog]]) -> None:
-        """Make the missing results of rows that are loaded."""
-        if all(given.values()):  # a result has a row of each source
-            clean_up = CleanUp(self._slot, self._generations, self._relieve)
+        """Make the missing results of rows that are loaded: with all rows of the sources that follow."""
+        others = [source for source in self._following if source not in given]
+        if others and all(given.values()):
+            for block in self._blocks(others[0]):
+                self._clean(portion, {**given, others[0]: block})
+        elif all(given.values()):  # a result has a row of each source
+            clean_up = CleanUp(self._slot, self._generations, given.keys(), self._relieve)
             try:
                 clean_up.run(given, portion.groups)
                 self.results += clean_up.results
             finally:
                 clean_up.close()
             self._relieve()
+
+    def _blocks(self, source: int) -> Iterator[list[RowsFromLog]]:
+        """All rows of a source that follows, as many at a time as fit."""
+        block, size = list[RowsFromLog](), 0
+        for rows in self._rows(source, _Slice(np.empty(0, np.int64))):
+            if block and size + rows.nbytes > self._size // len(self._following):
+                yield block
+                block, size = [], 0
+            block.append(rows)
+            size += rows.nbytes
+        yield block
 
     def _loaded(self, portion: _Slice) -> dict[int, list[RowsFromLog]] | None:
         """The rows of a slice by source; None if they are too large."""
@@ -174,15 +198,17 @@ class Sweep:
         """The rows that a slice has of a source."""
         time = self._slot.query.sources[source].stream.time
         for batch, came in self._read(source, portion.groups):
-            codes = groups_along(self._axis, self._axis.size * portion.parts, self._plan, source, batch)
-            keep = portion.has(codes, self._axis.size)
-            if not keep.any():
-                continue
-            batch = batch.filter(pa.array(keep))
+            groups = groups_along(self._axis, self._plan, source, batch, portion.parts)
+            parts = np.zeros(groups.size, np.int64)
+            if self._axis.has(source):
+                keep = portion.has(groups, self._axis.size)
+                if not keep.any():
+                    continue
+                batch, came = batch.filter(pa.array(keep)), came[keep]
+                parts, groups = groups[keep] // self._axis.size, groups[keep] % self._axis.size
             values, which = wanted(self._plan, source, batch, ErrorCount())
             times = np.zeros(batch.num_rows, np.int64) if time is None else event_times(batch.column(time))
-            groups, parts = codes[keep] % self._axis.size, codes[keep] // self._axis.size
-            found = RowsFromLog(values, times, groups, came[keep], parts)
+            found = RowsFromLog(values, times, groups, came, parts)
             found = found if which is None else found.only(which)
             if found.times.size:
                 yield found

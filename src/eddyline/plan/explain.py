@@ -8,7 +8,7 @@ from eddyline.bound.expr import Aggregate, Call, Expr, Literal, SourceColumn
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.cql.units import duration_text
 from eddyline.plan.bounds import UNBOUND
-from eddyline.plan.partition import Axis, Partitioning
+from eddyline.plan.partition import Partitioning
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
 from eddyline.plan.tree import Tree
 
@@ -67,21 +67,6 @@ def describe(partitioning: Partitioning, query: BoundQuery) -> str:
 def _key_text(key: Expr | None, query: BoundQuery) -> str:
     assert key is not None
     return key.name if isinstance(key, SourceColumn) else text(key, query)
-
-
-def staying(query: BoundQuery, axis: Axis | None) -> str:
-    """Which state stays in memory when the groups of rows along an axis have left it, and why."""
-    if axis is None:
-        return "a query with a ROWS window keeps all rows in memory"
-    names = ", ".join(source.alias for number, source in enumerate(query.sources) if not axis.has(number))
-    if not names:
-        return "groups of GROUP BY wait in memory for the end of their window"
-    if axis.row is not None:
-        return (
-            f"rows of {names} stay in memory, because WHERE does not equate them with {query.sources[axis.row].alias}"
-        )
-    key = next(key for key in axis.keys if key is not None)
-    return f"rows of {names} stay in memory, because WHERE does not equate them with {text(key, query)}"
 
 
 def warnings(query: BoundQuery) -> list[str]:

@@ -122,10 +122,33 @@ def partition(plan: Plan, slots: int, groups: int = GROUPS, rows: Mapping[str, f
     return Partitioning(slots, groups, axes, _estimate(plan.query, axes, slots, size))
 
 
-def spill_axis(plan: Plan, groups: int) -> Axis | None:
-    """The axis whose groups leave memory and come back: the one that places the most streams, then the most tables, by
-    key if possible. The query alone decides, so it is the same for any number of slots. None if rows are counted (ROWS
-    windows), and without a join."""
+@dataclass(frozen=True)
+class SpillAxis(Axis):
+    """An axis whose `size` groups leave memory and come back. The sources that it places *lead*: their rows in a result
+    have the same group. Each other source *follows*: its rows have groups of their own, by the whole row, with numbers
+    after those of the axis."""
+
+    def first(self, source: int) -> int:
+        """The number of the first group of a source."""
+        if source < len(self.keys) and self.has(source):
+            return 0
+        return self.size * (1 + sum(not self.has(other) for other in range(source)))
+
+    def sources(self, group: int) -> list[int]:
+        """The sources that have rows in a group."""
+        firsts = map(self.first, range(len(self.keys)))
+        return [source for source, first in enumerate(firsts) if first <= group < first + self.size]
+
+    @property
+    def count(self) -> int:
+        """The number of all groups."""
+        return self.first(len(self.keys))
+
+
+def spill_axis(plan: Plan, groups: int) -> SpillAxis | None:
+    """The axis that places the most streams, then the most tables, by key if possible. The query alone decides, so it
+    is the same for any number of slots. None if rows are counted (ROWS windows), and without
+    a join."""
     if len(plan.query.sources) < 2 or any(s.window.kind is WindowKind.ROWS for s in plan.query.sources):
         return None
 
@@ -133,7 +156,8 @@ def spill_axis(plan: Plan, groups: int) -> Axis | None:
         tables = [s.stream.is_table for source, s in enumerate(plan.query.sources) if axis.has(source)]
         return tables.count(False), tables.count(True), axis.row is None
 
-    return replace(max((axis for (axis,) in choices(plan, 2)), key=placed), size=groups)
+    axis = max((axis for (axis,) in choices(plan, 2)), key=placed)
+    return SpillAxis(groups, axis.keys, axis.row)
 
 
 def choices(plan: Plan, slots: int) -> Iterator[tuple[Axis, ...]]:

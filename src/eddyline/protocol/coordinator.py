@@ -71,12 +71,13 @@ class Coordinator:
         silence: Silence | None = None,
         mover: Mover = no_moves,
         settled: Callable[[Ledger], Ledger] = lambda ledger: ledger,
+        groups: int = 0,
     ) -> None:
         """`streams` makes fresh watermarks. `horizon` returns, for each stream, the time before which no row is needed
         once slots have advanced so far and, while groups are on disk, had advanced so far when all were clean last.
         `silence` says which streams are idle; None if no stream can become idle."""
         self._checkpoint, self._fresh, self._horizon, self._publisher = checkpoint, streams, horizon, publisher
-        self._mover, self._settled = mover, settled
+        self._mover, self._settled, self._groups = mover, settled, groups
         self._slots, self._silence = slots, silence or Silence((), None)
         self.commit = checkpoint.last() or Commit(-1, None, streams().reached, history=checkpoint.history)
         publisher.forget_after(self.commit.batch)
@@ -100,7 +101,7 @@ class Coordinator:
         merge = {slot: to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
         what = json.dumps([last.history, batch, kind, offsets, sorted(ended), quiet, self._slots], sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
-        moves = Moves(sweep=tuple(last.ledger.generations.left)) if kind == "end" else last.moves
+        moves = Moves(sweep=tuple(last.ledger.generations.clean)) if kind == "end" else last.moves
         decision = BatchDecision(
             batch=batch,
             kind=kind,
@@ -113,7 +114,7 @@ class Coordinator:
             after=after,
             quiet=tuple(quiet),
             moves=moves,
-            ledger=last.ledger.begin(moves, last.advanced),
+            ledger=last.ledger.begin(moves, last.advanced, self._groups),
             clean=last.ledger.clean,
         )
         reach("before decide")

@@ -20,7 +20,6 @@ from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Advanced, Reached, Watermarks
 from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.explain import staying
 from eddyline.plan.partition import partition, spill_axis
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import shape
@@ -156,18 +155,24 @@ class Home:
         return self.settings.may_spill and spill_axis(self.plan, self.settings.groups) is not None
 
     def settled(self, ledger: Ledger) -> Ledger:
-        """The ledger without groups that have no row on disk any more that could join with a row to come."""
+        """The ledger without groups that have no row on disk any more that could join with anything."""
         axis = spill_axis(self.plan, self.settings.groups)
         if axis is None or not ledger.generations.left:
             return ledger
-        return ledger.settled([s.stream.name for n, s in enumerate(self.query.sources) if axis.has(n)], self.horizon)
+
+        def streams(group: int) -> list[str]:
+            return [self.query.sources[source].stream.name for source in axis.sources(group)]
+
+        return ledger.settled(streams, self.horizon, axis.size)
 
     @property
     def stays(self) -> str:
         """Which state stays in memory, and why, for display."""
         if not self.settings.may_spill:
             return "spill is off"
-        return staying(self.query, spill_axis(self.plan, self.settings.groups))
+        if not self.spills:
+            return "a query with a ROWS window keeps all rows in memory"
+        return "groups of GROUP BY wait in memory for the end of their window"
 
     @property
     def has_small_state(self) -> bool:

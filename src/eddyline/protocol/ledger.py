@@ -36,28 +36,37 @@ class Ledger:
     """How far slots had advanced when an epoch began: for those until which a group is clean, or in which it left
     last."""
 
-    def begin(self, moves: Moves, advanced: Advanced) -> Ledger:
-        """The ledger of a batch that begins with these moves, when slots have advanced so far."""
+    def begin(self, moves: Moves, advanced: Advanced, leading: int) -> Ledger:
+        """The ledger of a batch that begins with these moves, when slots have advanced so far. Groups below `leading`
+        lead (plan/partition.py)."""
         if not moves:
             return self
         epoch = self.epoch + 1
-        generations = self.generations.swept(moves.sweep, epoch).leave(moves.leave, epoch)
+        generations = self.generations.swept(moves.sweep, epoch).leave(moves.leave, epoch, leading)
         return Ledger(epoch, generations, {**self.marks, epoch: advanced})._pruned()
 
-    def settled(self, streams: Collection[str], horizon: Callable[[Advanced], Mapping[str, int]]) -> Ledger:
-        """The ledger without groups that have no row on disk any more that could join with a row to come. Rows on disk
-        are not newer than their stream was when the group left last; `horizon` says which are needed when slots have
-        advanced so far. `streams` are those whose rows leave; rows of a table among them are needed for ever."""
-        clean, needed = self.generations.clean, {epoch: horizon(mark) for epoch, mark in self.marks.items()}
+    def settled(
+        self,
+        streams: Callable[[int], Collection[str]],
+        horizon: Callable[[Advanced, Advanced | None], Mapping[str, int]],
+        leading: int,
+    ) -> Ledger:
+        """The ledger without groups that have no row on disk any more that could join with anything. Rows on disk are
+        not newer than their streams (`streams` of a group) were when the group left last. By the `horizon`
+        (`Home.horizon`) a row of a leading group is needed while a row to come may join with it, once all earlier
+        results are made; a row of another group also while a result with it may be missing. Rows of a table are needed
+        for ever."""
+        needed = {epoch: horizon(mark, None) for epoch, mark in self.marks.items()}
+        held = {} if self.held is None else horizon(self.held, self.held)
 
-        def gone(group: int, left: int) -> bool:
-            if clean[group] < left:
-                return False
-            newest, since = self.marks[left].newest, needed[clean[group]]
-            return all(since.get(stream, -FOREVER) > newest.get(stream, -FOREVER) for stream in streams)
+        def whole(group: int, left: int) -> bool:
+            clean = self.generations.clean.get(group, self.clean)
+            since, newest = needed[clean] if group < leading else held, self.marks[left].newest
+            gone = (since.get(stream, -FOREVER) > newest.get(stream, -FOREVER) for stream in streams(group))
+            return clean >= left and all(gone)
 
-        groups = tuple(group for group, left in self.generations.left.items() if gone(group, left[-1]))
-        return replace(self, generations=self.generations.whole(groups))._pruned() if groups else self
+        groups = [group for group, left in self.generations.left.items() if whole(group, left[-1])]
+        return replace(self, generations=self.generations.whole(groups, leading))._pruned() if groups else self
 
     def _pruned(self) -> Ledger:
         used = {*self.generations.clean.values(), *(epochs[-1] for epochs in self.generations.left.values())}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from eddyline.engine.clean_up import ROW_BYTES
 from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.split import Split, groups_along
-from eddyline.plan.partition import Axis
+from eddyline.plan.partition import SpillAxis
 from eddyline.protocol.checkpoint import LOG, Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
 from eddyline.state.log.by_group import GroupedRows, in_sections
@@ -42,7 +42,9 @@ class LogMeta:
 class Log:
     """Writes and reads the rows of a job."""
 
-    def __init__(self, checkpoint: Checkpoint, split: Split, axis: Axis | None, tuning: StateTuning = STATE) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, split: Split, axis: SpillAxis | None, tuning: StateTuning = STATE
+    ) -> None:
         """`split` is that of new rows; `axis` that along which groups leave memory, if they can."""
         self._checkpoint, self._split, self._axis, self._tuning = checkpoint, split, axis, tuning
         sources = enumerate(split.plan.query.sources)
@@ -128,7 +130,7 @@ class Log:
 
     def _groups(self, source: int, batch: pa.RecordBatch) -> Ints:
         assert self._axis is not None
-        return groups_along(self._axis, self._axis.size, self._split.plan, source, batch)
+        return groups_along(self._axis, self._split.plan, source, batch)
 
     def _in_order(self, stream: str, batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:
         """Logged rows with their columns in the order of this run and, if there are epochs, theirs."""
@@ -139,21 +141,22 @@ class Log:
 
 
 class SlotLog:
-    """The rows of a commit that one slot has of sources whose rows can leave memory."""
+    """The rows of a commit that one slot has."""
 
     def __init__(
-        self, segments: Sequence[Segment], split: Split, axis: Axis, first: Mapping[str, int], number: int
+        self, segments: Sequence[Segment], split: Split, axis: SpillAxis, first: Mapping[str, int], number: int
     ) -> None:
         """`first` has by stream the source by whose groups its rows are ordered."""
         self._segments, self._split, self._axis, self._number = segments, split, axis, number
         sources = split.plan.query.sources
-        self._streams = {n: s.stream.name for n, s in enumerate(sources) if axis.has(n)}
-        self._by_range = {n: axis.places_alike(n, first[stream]) for n, stream in self._streams.items()}
+        self._streams = {n: s.stream.name for n, s in enumerate(sources)}
+        leading = {n: stream for n, stream in self._streams.items() if axis.has(n)}
+        self._by_range = {n: axis.places_alike(n, first[stream]) for n, stream in leading.items()}
 
     def rows(self, source: int, groups: Ints) -> Iterator[tuple[pa.RecordBatch, Ints]]:
         """All rows of a source of these groups, which are in order, and some of others, with the epochs in which they
-        came."""
-        asked = groups if self._by_range[source] else None
+        came. Of a source that follows: all rows."""
+        asked = groups if self._by_range.get(source) else None
         for segment in self._segments:
             for batch, came in map(_epochs, segment.batches(self._streams[source], asked)):
                 which = self._split.share(source, batch, self._number)
@@ -163,10 +166,10 @@ class SlotLog:
         """By group about the bytes that its rows take in a clean-up, as far as ranges of groups tell."""
         found = np.zeros(self._axis.size)
         for segment in self._segments:
-            for source, stream in self._streams.items():
-                for section in segment.sections(stream):
+            for source, by_range in self._by_range.items():
+                for section in segment.sections(self._streams[source]):
                     size = 2.0 * section.length + ROW_BYTES * section.rows
-                    if section.first is None or section.last is None or not self._by_range[source]:
+                    if section.first is None or section.last is None or not by_range:
                         found += size / found.size
                     else:
                         found[section.first : section.last + 1] += size / (section.last + 1 - section.first)

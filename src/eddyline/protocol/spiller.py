@@ -31,7 +31,7 @@ class Spiller:
     def __init__(self, query: BoundQuery, settings: Settings) -> None:
         assert settings.memory is not None
         self._memory, self._share = settings.memory, settings.spill_share
-        self._policy, self._seed = settings.spill, settings.seed
+        self._policy, self._seed, self._groups = settings.spill, settings.seed, settings.groups
         self._delay = spill_delay(query, settings)
         self._used: int | None = None
         """The query's watermark after the batch before."""
@@ -55,7 +55,7 @@ class Spiller:
             return ()
         wanted = max(above, self._share * self._memory)
         table = record.spillable.table
-        some = leaving(self._policy, table, wanted, self._seed + ledger.epoch)
+        some = leaving(self._policy, table, wanted, self._groups, self._seed + ledger.epoch)
         if not some.size:
             return ()
         size, results = int(some["bytes"].sum()), float(some["results"].sum())

@@ -274,11 +274,9 @@ def _in_memory(slot: Slot, shipment: Shipment, epoch: int, generations: Generati
             which = wanted(executor.plan, source, shipment.batch, ErrorCount())[1]
         else:
             which = shipment.build[source]
-        if axis.has(source):
-            groups = groups_along(axis, axis.size, executor.plan, source, shipment.batch)
-            here = ~generations.on_disk(groups, np.full(groups.size, epoch))
-            which = here if which is None else which & here
-        build[source] = which
+        groups = groups_along(axis, executor.plan, source, shipment.batch)
+        here = ~generations.on_disk(groups, np.full(groups.size, epoch))
+        build[source] = here if which is None else which & here
     return replace(shipment, build=build)
 
 

@@ -1,19 +1,20 @@
 """Accounts of partition groups: what each group takes of a slot's memory, and what it gives.
 
-The rows of each leaving source are counted by group, once when they come and once when they expire: the counted rows
+The rows of each source are counted by group, once when they come and once when they expire: the counted rows
 are those from `first` to `last` of each source. Results are counted on a sample of them, and decay from batch to batch.
 A commit keeps a copy of the numbers, which a wind-back takes again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
+from eddyline.plan.partition import SpillAxis
 from eddyline.routing.packet import Packet
 from eddyline.state.stem import SteM
 
@@ -52,9 +53,9 @@ class AccountsSnapshot(Snapshot, frozen=True):
 class _Numbers:
     batch: int
     counted: tuple[tuple[int, int], ...]
-    """By leaving source the first row that is counted, and the first that is not counted yet."""
+    """By source the first row that is counted, and the first that is not counted yet."""
     rows: Ints
-    """By leaving source and group."""
+    """By source and group."""
     results: NDArray[np.float64]
     last: Ints
     """By group the last batch in which a row came."""
@@ -92,10 +93,11 @@ class Spillable:
 class GroupAccounts:
     """Keeps the accounts of the groups of one slot."""
 
-    def __init__(self, groups: int, stems: Mapping[int, SteM]) -> None:
-        """`stems` are those of the sources whose rows can leave memory; every result has a row of each."""
-        self._size, self._stems = groups, tuple(stems.values())
-        self._source, self._sampled = next(iter(stems.items()))
+    def __init__(self, axis: SpillAxis, stems: Sequence[SteM]) -> None:
+        """`stems` are those of the sources. Results are counted for the groups of the sources that lead."""
+        self._size, self._stems = axis.count, tuple(stems)
+        self._source, self._sampled = next((source, stem) for source, stem in enumerate(stems) if axis.has(source))
+        groups = self._size
         rows = np.zeros((len(stems), groups), np.int64)
         self._now = _Numbers(0, ((0, 0),) * len(stems), rows, np.zeros(groups), np.zeros(groups, np.int64))
         self._committed = self._now.copy()

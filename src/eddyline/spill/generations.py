@@ -2,7 +2,8 @@
 
 Time is divided into *epochs*: a new one begins with each batch before which a group leaves memory or is swept. A row
 comes in one epoch. If its group leaves memory at the beginning of a later epoch, the row is on disk from then on; what
-comes to the group afterwards is its next generation. Rows of sources that stay in memory never leave.
+comes to the group afterwards is its next generation. Groups of the sources that lead are numbered first; results are
+swept by them (`SpillAxis`, plan/partition.py).
 
 The rule (docs/design/spill.md): a result is made while running if and only if all its components were in memory when
 the last of them came,
@@ -17,7 +18,7 @@ result is still missing if and only if
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 NEVER = np.iinfo(np.int64).max
-"""The epoch at which rows leave that stay in memory."""
+"""The epoch at which rows leave that are in memory."""
 
 _EPOCHS = 1 << 40
 """More epochs than there will ever be: a group and an epoch make one number."""
@@ -45,7 +46,7 @@ class Generations:
     left: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """By group the epochs at whose beginning it left memory, in order."""
     clean: Mapping[int, int] = field(default_factory=dict)
-    """By group: all results are made whose components came before this epoch."""
+    """By leading group: all results are made whose components came before this epoch."""
 
     @cached_property
     def _moments(self) -> Ints:
@@ -80,20 +81,29 @@ class Generations:
         here: NDArray[np.bool_] = self.left_at(groups, came) != NEVER
         return here
 
-    def leave(self, groups: tuple[int, ...], epoch: int) -> Generations:
-        """These groups leave memory at the beginning of an epoch. Until then one that never left missed nothing."""
+    def leave(self, groups: tuple[int, ...], epoch: int, leading: int) -> Generations:
+        """These groups leave memory at the beginning of an epoch; groups below `leading` lead. A leading group that was
+        clean of itself is clean until then: from now on it may miss results, if it leaves, or if another source's rows
+        leave."""
         left = {**self.left, **{g: (*self.left.get(g, ()), epoch) for g in groups}}
-        return Generations(left, {**dict.fromkeys(groups, epoch), **self.clean})
+        affected = groups if max(groups, default=0) < leading else range(leading)
+        return Generations(left, {**dict.fromkeys(affected, epoch), **self.clean})
 
     def swept(self, groups: tuple[int, ...], epoch: int) -> Generations:
-        """All results of these groups are made whose components came before an epoch. From then on only the last time
-        matters at which a group left."""
-        left = {**self.left, **{g: self.left[g][-1:] for g in groups}}
-        return Generations(left, {**self.clean, **dict.fromkeys(groups, epoch)})
+        """All results of these leading groups are made whose components came before an epoch. Of the times at which a
+        group left, the last one before all of its results are clean matters, and those after it."""
+        clean = {**self.clean, **dict.fromkeys(groups, epoch)}
+        least = min(clean.values(), default=epoch)
 
-    def whole(self, groups: tuple[int, ...]) -> Generations:
-        """These groups have no row on disk any more that could join with anything."""
-        return Generations(
-            {g: epochs for g, epochs in self.left.items() if g not in groups},
-            {g: epoch for g, epoch in self.clean.items() if g not in groups},
-        )
+        def kept(group: int, epochs: tuple[int, ...]) -> tuple[int, ...]:
+            done = sum(e <= clean.get(group, least) for e in epochs)
+            return epochs[max(0, done - 1) :]
+
+        return Generations({g: kept(g, epochs) for g, epochs in self.left.items()}, clean)
+
+    def whole(self, groups: Collection[int], leading: int) -> Generations:
+        """These groups have no row on disk any more that could join with anything. Groups that lead and never left are
+        clean of themselves when all others are whole."""
+        left = {g: epochs for g, epochs in self.left.items() if g not in groups}
+        follow = any(g >= leading for g in left)
+        return Generations(left, {g: epoch for g, epoch in self.clean.items() if g in left or follow})

@@ -61,17 +61,21 @@ POLICIES: Mapping[str, LeavingOrder] = MappingProxyType(
 """By the value of the setting `spill`."""
 
 
-def leaving(policy: str, table: Table, least: float, seed: int = 0) -> Table:
+def leaving(policy: str, table: Table, least: float, leading: int, seed: int = 0) -> Table:
     """The accounts of the groups that leave: the first in the order of the policy that have `least` bytes together, or
-    all groups if they have less. A group that takes no memory stays.
+    all groups if they have less. A group that takes no memory stays. Groups that lead, below `leading`, leave before
+    others: all results may miss rows of the others.
 
     >>> from eddyline.spill.accounts import TABLE
     >>> table = np.array([(3, 5, 500, 90.0, 0), (7, 5, 500, 10.0, 0), (9, 5, 500, 0.0, 0)], TABLE)
-    >>> leaving("productivity", table, 600)["group"].tolist()
+    >>> leaving("productivity", table, 600, leading=10)["group"].tolist()
     [9, 7]
+    >>> leaving("productivity", table, 600, leading=9)["group"].tolist()
+    [7, 3]
     """
     table = table[table["bytes"] > 0]
     table = table[POLICIES[policy](table, seed)]
+    table = table[np.argsort(table["group"] >= leading, kind="stable")]
     before = np.cumsum(table["bytes"]) - table["bytes"]
     found: Table = table[before < least]
     return found

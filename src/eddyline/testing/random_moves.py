@@ -26,7 +26,7 @@ class RandomMoves:
         self._rng, self._groups = rng, groups
 
     def __call__(self, ledger: Ledger, advanced: Advanced, records: Sequence[Record]) -> Moves:
-        rng, out = self._rng, list(ledger.generations.left)
+        rng, out = self._rng, list(ledger.generations.clean)
         share = rng.choice([0.1, 0.5, 1.0])
         leave = [g for g in range(self._groups) if rng.random() < share] if rng.random() < LEAVE else []
         sweep = rng.sample(out, rng.randint(1, len(out))) if out and rng.random() < SWEEP else []

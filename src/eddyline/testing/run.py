@@ -19,7 +19,8 @@ from eddyline.cql.script import Script, parse
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
-from eddyline.plan.partition import GROUPS
+from eddyline.plan.partition import GROUPS, spill_axis
+from eddyline.plan.plan import plan_of
 from eddyline.protocol.coordinator import Mover
 from eddyline.protocol.spiller import Spiller
 from eddyline.settings import Settings
@@ -53,13 +54,14 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     tuning = eager(settings.pop("eager", None))
     spill = settings.pop("spill", None)
     mover: Mover | None = None
+    axis = spill_axis(plan_of(query), settings.get("groups", GROUPS))
     if spill is not None:
         tuning = sliced(tuning, spill)
         settings |= little_memory(spill) if spill % 4 == 0 else {"memory": 1 << 40}
         mover = (
             Spiller(query, Settings(**settings))
             if spill % 4 == 0
-            else random_moves(spill, settings.get("groups", GROUPS))
+            else random_moves(spill, 0 if axis is None else axis.count)
         )
     if durable is None:
         return _run(case, query, Settings(**settings), plans, tuning)

@@ -182,7 +182,14 @@ class Simulation:
         ]
         mover = self._mover if self._mover is not None and homes[0].spills else no_moves
         coordinator = Coordinator(
-            checkpoint, homes[0].watermarks, homes[0].horizon, self._sink, slots, mover=mover, settled=homes[0].settled
+            checkpoint,
+            homes[0].watermarks,
+            homes[0].horizon,
+            self._sink,
+            slots,
+            mover=mover,
+            settled=homes[0].settled,
+            groups=self._settings.groups,
         )
         batches = self._case.batches
         while not coordinator.commit.finished:

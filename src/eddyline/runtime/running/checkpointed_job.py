@@ -123,6 +123,7 @@ class CheckpointedJob:
             silence,
             self._spiller or no_moves,
             home.settled,
+            home.settings.groups,
         )
         self.account.begin(self.commit)
         if self.commit.finished:
