@@ -31,7 +31,7 @@ class GroupedRows:
         """The rows in the order of groups; those of one group stay in their order."""
         if (self.groups[1:] >= self.groups[:-1]).all():
             return self
-        order = self.groups.argsort(kind="stable")
+        order = _order(self.groups)
         return GroupedRows(self.batch.take(pa.array(order)), self.groups[order])
 
     def slice(self, first: int, last: int) -> GroupedRows:
@@ -71,8 +71,9 @@ class _RunHead:
             self.left = False
             return
         self._batch, self._at = piece.batch, 0
-        self._order = piece.groups.argsort(kind="stable")
-        self._groups = piece.groups[self._order]
+        in_order = (piece.groups[1:] >= piece.groups[:-1]).all()
+        self._order = None if in_order else _order(piece.groups)
+        self._groups = piece.groups if self._order is None else piece.groups[self._order]
         ends = np.append(np.flatnonzero(self._groups[1:] != self._groups[:-1]) + 1, self._groups.size)
         self.groups, self._ends = self._groups[ends - 1], ends
         self._row = _row_bytes(piece.batch)
@@ -95,8 +96,11 @@ class _RunHead:
     def take(self, upto: int, most: float) -> GroupedRows:
         """The next rows of the piece, of groups up to this one, at most about `most` bytes."""
         end = min(int(self._rows(np.array([upto]))[0]), self._at + max(1, int(most / self._row)))
-        order, groups = self._order[self._at : end], self._groups[self._at : end]
-        taken = GroupedRows(_compact(self._batch.take(pa.array(order))), groups)
+        if self._order is None:
+            batch = self._batch.slice(self._at, end - self._at)
+        else:
+            batch = self._batch.take(pa.array(self._order[self._at : end]))
+        taken = GroupedRows(_compact(batch), self._groups[self._at : end])
         self._at = end
         if end == self._groups.size:
             self._load()
@@ -131,10 +135,18 @@ def _together(some: Sequence[GroupedRows]) -> GroupedRows:
     return GroupedRows(table.to_batches()[0], np.concatenate([one.groups for one in some]))
 
 
+def _order(groups: Ints) -> Ints:
+    """The rows in the order of groups; small numbers are sorted in linear time."""
+    known = groups.astype(np.uint16) if groups.max() <= np.iinfo(np.uint16).max else groups
+    order: Ints = known.argsort(kind="stable")
+    return order
+
+
 def _compact(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Without the values of large dictionaries that no row has: every section has its dictionaries."""
-    for n, column in enumerate(batch.columns):
-        if pa.types.is_dictionary(column.type) and len(column.dictionary) > len(column):
+    for n in _dictionaries(batch):
+        column = batch.column(n)
+        if len(column.dictionary) > len(column):
             codes = column.indices.fill_null(0).to_numpy()
             used, places = np.unique(codes, return_inverse=True)
             mask = column.indices.is_null().to_numpy(zero_copy_only=False)
@@ -145,6 +157,10 @@ def _compact(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _row_bytes(batch: pa.RecordBatch) -> float:
-    dictionaries: int = sum(c.dictionary.nbytes for c in batch.columns if pa.types.is_dictionary(c.type))
+    dictionaries: int = sum(batch.column(n).dictionary.nbytes for n in _dictionaries(batch))
     size, rows = int(batch.nbytes), int(batch.num_rows)
     return max(1.0, (size - dictionaries) / rows)
+
+
+def _dictionaries(batch: pa.RecordBatch) -> list[int]:
+    return [n for n, type in enumerate(batch.schema.types) if pa.types.is_dictionary(type)]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -112,7 +112,7 @@ def written(parts: Iterable[SegmentPart], meta: object) -> Iterator[bytes | pa.B
         yield bytes(-offset % _ALIGNED)
         offset += -offset % _ALIGNED
         entry = Section(part.name, offset, made.size, made.crc32, rows, part.first, part.last)
-        index.append({name: value for name, value in asdict(entry).items() if value is not None})
+        index.append({name: value for name, value in vars(entry).items() if value is not None})
         yield from made.given
         offset += made.size
     footer = as_json({"sections": index, "meta": meta})
