@@ -107,3 +107,19 @@ def test_a_sweep_reads_the_sections_of_its_groups(tmp_path: Path) -> None:
         keys = [key for batch, came in found if came[0] for key in batch.column("k").to_pylist()]
         assert sorted(keys) == [key for key in range(40) if group_of(key, 4) in (1, 3)]
         assert sum(came.size for _, came in found if not came[0]) == before, "a segment without groups"
+
+
+def test_rows_are_read_back_in_the_order_of_time_without_those_on_disk(tmp_path: Path) -> None:
+    job = world(tmp_path)
+    job.batch(a=some(1), then=Moves(leave=(0,)))
+    job.batch(a=[(time, key) for time in range(2, 40) for key in range(8)], then=Moves(leave=(1, 2)))
+    commit = job.coordinator.commit
+    moved = commit.ledger.begin(commit.moves, commit.advanced)
+    read = dict(job.home.log.by_epoch(commit, moved))
+    assert list(read) == [0, 1]
+    for epoch, on_disk in ((0, (0, 1, 2)), (1, (1, 2))):
+        rows = [row for _, batch in read[epoch] for row in batch.to_pylist()]
+        keys = range(40) if epoch == 0 else range(8)
+        assert {row["k"] for row in rows} == {key for key in keys if group_of(key, 4) not in on_disk}
+        times = [row["ts"] for row in rows]
+        assert times == sorted(times) and set(rows[0]) == {"ts", "k"}

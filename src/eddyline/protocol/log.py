@@ -21,6 +21,8 @@ from eddyline.engine.split import Split, groups_along
 from eddyline.plan.partition import SpillAxis
 from eddyline.protocol.checkpoint import LOG, Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
+from eddyline.protocol.ledger import Ledger
+from eddyline.spill.generations import Generations
 from eddyline.state.log.by_group import GroupedRows, in_sections
 from eddyline.state.log.segment import Segment, SegmentPart, written
 from eddyline.state.tuning import DEFAULT as STATE
@@ -28,6 +30,9 @@ from eddyline.state.tuning import StateTuning
 
 EPOCH = "\0epoch"
 """The column that says in which epoch a row came; no name that a stream could have."""
+
+_TIMES = 256
+"""Rows that are read back are put into the order of so many stretches of time."""
 
 Ints = NDArray[np.int64]
 
@@ -101,18 +106,43 @@ class Log:
         size = self._checkpoint.store.write_all(f"{LOG}/{name}", written(chain([first], made), LogMeta(slot)))
         return LogFile(f"{LOG}/{name}", slot, kept.rows, kept.newest, size)
 
-    def by_epoch(self, commit: Commit, ordered: bool) -> Iterator[tuple[int, list[tuple[str, pa.RecordBatch]]]]:
-        """The rows of a commit by the epochs in which they came, in the order of these. Where there is only one, they
-        are given as they are."""
-        if not ordered:
-            yield 0, [(stream, batch) for stream, batch, _ in self._rows(commit)]
-            return
-        found: dict[int, list[tuple[str, pa.RecordBatch]]] = {}
+    def by_epoch(self, commit: Commit, moved: Ledger) -> Iterator[tuple[int, list[tuple[str, pa.RecordBatch]]]]:
+        """The rows of a commit by the epochs in which they came, in the order of these. Rows that are on disk for all
+        their sources according to a ledger, which may have moved groups since, are left out."""
+        found: dict[int, dict[str, list[pa.RecordBatch]]] = {}
         for stream, batch, came in self._rows(commit):
-            for epoch in np.unique(came).tolist():
-                some = batch if came[0] == epoch and (came == epoch).all() else batch.filter(pa.array(came == epoch))
-                found.setdefault(epoch, []).append((stream, some))
-        yield from sorted(found.items())
+            if not moved.epoch:
+                found.setdefault(0, {}).setdefault(stream, []).append(batch)
+                continue
+            here = self._in_memory(stream, batch, came, moved.generations)
+            for epoch in np.unique(came[here]).tolist():
+                which = here & (came == epoch)
+                some = batch if which.all() else batch.filter(pa.array(which))
+                found.setdefault(epoch, {}).setdefault(stream, []).append(some)
+        for epoch, streams in sorted(found.items()):
+            yield epoch, [(stream, batch) for stream in streams for batch in self._by_time(stream, streams[stream])]
+
+    def _by_time(self, stream: str, batches: list[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        """Rows of which some may be in the order of groups, about in that of their times: then they expire in the order
+        in which they are built."""
+        time = self._split.streams[stream].time
+        if time is None or stream not in self._first:
+            return batches
+        batches = [self._in_order(stream, batch, 0) for batch in batches]
+        times = [event_times(batch.column(time)) for batch in batches]
+        every = np.sort(np.concatenate(times))
+        marks = every[:: -(-every.size // _TIMES)]
+        runs = ([GroupedRows(b, marks.searchsorted(t, "right"))] for b, t in zip(batches, times, strict=True))
+        return (some.batch for some in in_sections(runs, self._tuning.merged_bytes, 4 * self._tuning.merged_bytes))
+
+    def _in_memory(self, stream: str, batch: pa.RecordBatch, came: Ints, generations: Generations) -> NDArray[np.bool_]:
+        """Which rows are in memory for some source."""
+        here, query = np.zeros(came.size, np.bool_), self._split.plan.query
+        for source in (n for n, s in enumerate(query.sources) if s.stream.name == stream):
+            if self._axis is None or not generations.left or not self._axis.has(source):
+                return np.ones(came.size, np.bool_)
+            here |= ~generations.on_disk(self._groups(source, batch), came)
+        return here
 
     def of_commit(self, commit: Commit, number: int) -> SlotLog:
         """The rows of a commit for sweeps of the slot of this number."""

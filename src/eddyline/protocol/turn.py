@@ -246,7 +246,7 @@ def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | 
     commit = home.checkpoint.commit_of(version - 1)
     split = Split(home.plan, home.split.partitioning)
     moved = ledger or commit.ledger
-    for epoch, rows in home.log.by_epoch(commit, ordered=moved.epoch > 0):
+    for epoch, rows in home.log.by_epoch(commit, moved):
         slot.executor.begin_epoch(epoch, commit.ledger.clean)
         for stream, batch in rows:
             for shipment in split.split_table(stream, batch):
