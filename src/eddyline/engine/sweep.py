@@ -64,7 +64,8 @@ class Sweep:
         assert slot.executor.spill_axis is not None
         self._slot, self._axis, self._generations = slot, slot.executor.spill_axis, generations
         self._read, self._relieve, tuning = read, relieve, slot.tuning.engine
-        self._size = min(tuning.sweep_bytes, int(tuning.sweep_share * (slot.settings.memory or 1 << 60)))
+        share = int(tuning.sweep_share * (slot.settings.memory or 1 << 60))
+        self._size = min(tuning.sweep_bytes, max(tuning.sweep_least, share))
         self._plan = plan_of(slot.query)
         self.results = 0
         """The missing results that were made."""

@@ -52,6 +52,8 @@ class EngineTuning:
     # Sweeps (sweep.py)
     sweep_share: float = 0.2
     """The share of memory that a slice of a sweep takes."""
+    sweep_least: int = 1 << 20
+    """A slice may have this many bytes where memory is very small."""
     sweep_bytes: int = 1 << 60
     """The most bytes of a slice."""
     most_parts: int = 1024

@@ -137,6 +137,13 @@ def test_state_that_cannot_go_to_disk_stops_the_job_at_memory(data: Path) -> Non
         run(SCRIPT.replace("a [RANGE 5 SECONDS]", "a [ROWS 50]"), memory="100")
 
 
+def test_a_job_that_may_take_no_memory_goes_on(data: Path) -> None:
+    run(checkpoint="another")
+    whole = results()
+    shutil.rmtree("out")
+    assert run(memory=1, spill_delay=2).decisions["sweep"] > 1 and results() == whole
+
+
 MORE = """
 CREATE STREAM a USING parquet OPTIONS (path 'a') TIMESTAMP BY ts;
 CREATE STREAM b USING parquet OPTIONS (path 'b') TIMESTAMP BY ts;
