@@ -68,8 +68,10 @@ class Swept:
         monkeypatch.setattr(Sweep, name, counted)
 
     def _read(self, source: int, groups: Ints) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        for epoch, batch in enumerate(self._rows):
-            yield batch, np.array([epoch])
+        for first in range(0, len(self._rows), 7):
+            some = self._rows[first : first + 7]
+            (batch,) = pa.Table.from_batches(some).combine_chunks().to_batches()
+            yield batch, np.arange(first, first + len(some))
 
     def _relieve(self) -> None:
         self.calls["relieved"] += 1

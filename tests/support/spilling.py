@@ -47,14 +47,14 @@ class Spilling:
     def batch(self, step: Step, moves: Moves = Moves()) -> list[Row]:  # noqa: B008
         """A batch that begins with these moves; it is neither committed nor wound back. At the end of the streams all
         groups on disk are swept."""
-        slot, axis = self.slot, self.slot.executor.spill_axis
+        slot, axis, leaving = self.slot, self.slot.executor.spill_axis, moves.leave
         assert axis is not None
         if step.last:
             moves = Moves(sweep=tuple(self.ledger.generations.clean))
         ledger = self.ledger.begin(moves, self._advanced, axis.size)
         slot.executor.begin_epoch(ledger.epoch, self.ledger.clean)
         if moves.sweep:
-            Sweep(slot, self.ledger.generations, self._rows).run(np.array(moves.sweep))
+            Sweep(slot, self.ledger.generations, self._rows, leaving=leaving).run(np.array(moves.sweep))
         self.swept = tuples(slot.drain()) if slot.query.group is None else []
         if moves.leave:
             slot.forget(np.array(moves.leave))

@@ -17,7 +17,7 @@ So at most one slice is in memory, apart from a group that no block can divide f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
@@ -58,9 +58,15 @@ class Sweep:
     """Sweeps groups of a slot."""
 
     def __init__(
-        self, slot: Slot, generations: Generations, read: ReadRows, relieve: Callable[[], None] = lambda: None
+        self,
+        slot: Slot,
+        generations: Generations,
+        read: ReadRows,
+        relieve: Callable[[], None] = lambda: None,
+        leaving: Collection[int] = (),
     ) -> None:
-        """`relieve` is called when there may be many results."""
+        """`relieve` is called when there may be many results. The groups `leaving` are about to leave memory; they have
+        left it if this is not the first attempt at the batch."""
         assert slot.executor.spill_axis is not None
         self._slot, self._axis, self._generations = slot, slot.executor.spill_axis, generations
         self._read, self._relieve, tuning = read, relieve, slot.tuning.engine
@@ -72,9 +78,9 @@ class Sweep:
         sources = range(len(slot.query.sources))
         self._sources = [source for source in sources if self._axis.has(source)]
         """Those that lead."""
-        out = {source for group in generations.left for source in self._axis.sources(group)}
+        out = {source for group in {*generations.left, *leaving} for source in self._axis.sources(group)}
         self._following = [source for source in sources if source in out and not self._axis.has(source)]
-        """Those that follow and have rows on disk."""
+        """Those that follow and may have rows that are not in memory."""
         if self._following:
             self._size //= 2
 
