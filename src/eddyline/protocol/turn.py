@@ -154,6 +154,7 @@ class _TurnResults:
     def __init__(self, home: Home, name: str, slot: Slot) -> None:
         self._home, self._name, self._slot = home, name, slot
         self._some: list[pa.RecordBatch] = []
+        self._bytes = 0
         self.files: list[str] = []
         """The staged files."""
         self.rows = self._staged = 0
@@ -161,12 +162,14 @@ class _TurnResults:
 
     def take(self) -> None:
         """Take the results that the slot has made."""
-        self._some += [batch for batch in self._slot.drain() if batch.num_rows]
+        new = [batch for batch in self._slot.drain() if batch.num_rows]
+        self._some += new
+        self._bytes += sum(batch.nbytes for batch in new)
 
     def relieve(self) -> None:
         """Take the results that the slot has made, and stage them if they are many."""
         self.take()
-        if not self._home.partial and sum(batch.nbytes for batch in self._some) > self._home.tuning.engine.staged_bytes:
+        if not self._home.partial and self._bytes > self._home.tuning.engine.staged_bytes:
             self._stage()
 
     def finish(self) -> list[pa.RecordBatch]:
@@ -180,7 +183,7 @@ class _TurnResults:
         self.files += self._home.stage(RESULTS, name, self._some)
         self.rows += sum(batch.num_rows for batch in self._some)
         self._staged += 1
-        self._some = []
+        self._some, self._bytes = [], 0
 
 
 def _may_leave_soon(home: Home, slot: Slot) -> bool:
