@@ -39,6 +39,16 @@ def test_a_join(run_on_spark: Runs, files: Files, table: Tables, slots: int) -> 
     assert not ran.summary.stopped
 
 
+def test_groups_leave_memory(run_on_spark: Runs, files: Files, table: Tables) -> None:
+    parts = [table("k v", *[(i, i % 37, i) for i in range(n, n + 100)]) for n in range(0, 600, 100)]
+    text = f"CREATE STREAM {files('a', *parts)};"
+    text += "SELECT x.v AS v, y.v AS w FROM a [RANGE 200 SECONDS] AS x, a [RANGE 200 SECONDS] AS y WHERE x.k = y.k"
+    ran = run_on_spark(text, batch_rows=100, memory="5KB")
+    pairs = [(v, w) for v in range(600) for w in range(v % 37, 600, 37) if abs(v - w) <= 200]
+    assert _sorted(ran.rows) == sorted(pairs)
+    assert ran.summary.decisions["spill"] > 2 and ran.summary.decisions["sweep"] > 0
+
+
 def test_an_aggregate_whose_groups_cross_slots(run_on_spark: Runs, files: Files, table: Tables) -> None:
     a = table("k g v", *[(i, i % 5, i % 2, i) for i in range(20)])
     b = table("k w", *[(i, i % 5, 1) for i in range(20)])

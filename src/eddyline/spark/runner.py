@@ -152,9 +152,10 @@ class SparkRunner:
             self._own_batch(0, "load", (lambda: self._packed(tables, stream=False)) if tables else None)
 
     def _end(self) -> None:
-        """Run the last batch, which gives the results that wait for a watermark."""
+        """Run the last batch, which gives the results that wait for a watermark, and those of groups on disk."""
         nothing = "cast(null as int) as slot", "cast(null as binary) as blob"
-        rows = (lambda: self._spark.range(0).selectExpr(*nothing)) if self._home.has_small_state else None
+        needed = self._home.has_small_state or self._coordinator.commit.ledger.generations.left
+        rows = (lambda: self._spark.range(0).selectExpr(*nothing)) if needed else None
         self._own_batch(self._coordinator.commit.batch + 1, "end", rows)
         self._checkpointed.end()
 
