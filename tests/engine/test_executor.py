@@ -258,3 +258,18 @@ def test_a_batch_that_is_run_again_is_of_the_epoch_that_it_began() -> None:
         slot.advance(dict.fromkeys("abc", 2), 2)
         slot.wind_back()
     assert firsts(slot) == [(0, 0), (1, 3)]
+
+
+def test_rows_that_stay_keep_their_epochs() -> None:
+    """Half of the groups of `c` leave, at three moments; the rows that stay tell their epochs by their times."""
+    slot = chain()
+    for epoch in range(4):
+        slot.executor.begin_epoch(epoch, 0)
+        if epoch:
+            slot.forget(np.array([GROUPS + epoch % GROUPS]))
+        fed(slot, epoch, *range(9))
+    rows = slot.executor.stems[2].rows
+    numbers = np.arange(rows.min_live, slot.executor.stems[2].built)
+    began = np.array([first for _, first in firsts(slot)])
+    assert (began.searchsorted(numbers, side="right") - 1).tolist() == rows.times.values[numbers].tolist()
+    assert 9 < numbers.size < 36

@@ -330,6 +330,21 @@ def test_a_state_that_is_made_again_has_no_row_that_is_on_disk(tmp_path: Path, r
     assert pairs(world) == [(1, 3), (1, 4), (2, 4)]
 
 
+def test_rows_that_follow_are_made_again_without_those_on_disk(tmp_path: Path, restored: list[int]) -> None:
+    """Rows of `a` lead, with group 0; those of `b` follow, with group 1."""
+    world = World(tmp_path, host="one", groups=1, where="a.k < b.k")
+    world.batch(a=[(1, 1)], b=[(1, 2)], then=Moves(leave=(1,)))
+    world = World(tmp_path, host="two", groups=1, where="a.k < b.k", sink=world.sink)
+    world.batch(a=[(2, 0)], b=[(2, 1)])
+    assert held(world) == [2, 1] and restored == [0, 1] and pairs(world) == [(1, 1), (2, 2)]
+    world = World(tmp_path, host="three", groups=1, where="a.k < b.k", sink=world.sink)
+    world.batch(a=[(3, 1)], then=Moves(leave=(1,), sweep=(0,)))
+    assert held(world) == [3, 1] and restored == [0, 1, 2] and pairs(world) == [(1, 1), (2, 2)]
+    world = World(tmp_path, host="four", groups=1, where="a.k < b.k", sink=world.sink)
+    world.batch()
+    assert held(world) == [3, 0] and pairs(world) == [(1, 1), (2, 1), (2, 2), (3, 1)]
+
+
 def test_a_turn_that_is_taken_again_sweeps_again(tmp_path: Path) -> None:
     world = World(tmp_path, groups=1)
     world.batch(a=ONE, then=Moves(leave=(0,)))

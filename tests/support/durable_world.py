@@ -35,7 +35,8 @@ def rows(*values: Row) -> pa.RecordBatch:
 
 
 class World:
-    """A join of `a` and `b` by key; another life of it begins with another World in the same folder."""
+    """A join of `a` and `b`, by key unless it says otherwise; another life of it begins with another World in the same
+    folder."""
 
     attempts = count()
 
@@ -50,11 +51,12 @@ class World:
         sink: MemorySink | None = None,
         silence: Silence | None = None,
         groups: int | None = None,
+        where: str = "a.k = b.k",
         tuning: Tuning = DEFAULT,
     ) -> None:
         """With `groups`, this many partition groups can leave memory, as `batch` is told."""
         sources = tuple(FromPart(name, name, window) for name, window in zip("ab", windows, strict=True))
-        select = SelectParts(tuple(outputs), sources, ("a.k = b.k",), tuple(keys))
+        select = SelectParts(tuple(outputs), sources, (where,), tuple(keys))
         case = Case((StreamDecl("a", SCHEMA, "ts"), StreamDecl("b", SCHEMA, "ts")), select, ())
         self.checkpoint, self.sink = checkpoint_at(str(folder / "checkpoint")), sink or MemorySink()
         self.checkpoint.open({"query": select.text})

@@ -21,15 +21,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-PATCHES = ROOT / "tests" / "migration" / "planted"
 _PATIENCE = 600.0
 """Seconds after which a test that does not end is stopped."""
 _CAUGHT = re.compile(r"^Caught by (\S+)$", re.MULTILINE)
 
 
 def patches() -> list[Path]:
-    """All patches."""
-    return sorted(PATCHES.glob("*.patch"))
+    """All patches: those of migration, then those of spilling."""
+    return sorted((ROOT / "tests").glob("*/planted/*.patch"))
 
 
 def catcher(patch: Path) -> str:
@@ -62,18 +61,18 @@ def noticed(patch: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="planted", description="faults that the tests must notice")
-    parser.add_argument("--only", default=None, help="those with this in their names")
+    parser.add_argument("--only", default=None, help="those with this in their paths, such as spill or 07")
     parser.add_argument("--share", type=int, default=None, help="try only this many faults, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
-    chosen = [p for p in patches() if given.only is None or given.only in p.name]
+    chosen = [p for p in patches() if given.only is None or given.only in str(p.relative_to(ROOT))]
     if given.share is not None:
         chosen = sorted(random.Random(given.seed).sample(chosen, min(given.share, len(chosen))))
     missed = 0
     for patch in chosen:
         wrong = noticed(patch)
         missed += bool(wrong)
-        sys.stdout.write(f"{patch.stem}: {wrong or 'noticed by ' + catcher(patch)}\n")
+        sys.stdout.write(f"{patch.parts[-3]} {patch.stem}: {wrong or 'noticed by ' + catcher(patch)}\n")
         sys.stdout.flush()
     sys.stdout.write(f"{len(chosen)} faults planted, {missed} not noticed\n")
     return 1 if missed else 0
