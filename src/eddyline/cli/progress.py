@@ -58,7 +58,9 @@ def line(progress: Progress) -> str:
 
 
 def on_disk(progress: Progress) -> list[str]:
-    """How much is out of memory; an empty list if no group has left it."""
+    """How much is out of memory, or how far the clean-up at the end is; an empty list if no group has left memory."""
+    if progress.to_sweep:
+        return [f"making the results of groups on disk: {progress.swept:,} of {progress.to_sweep:,}"]
     if not progress.groups_left and not progress.groups_on_disk:
         return []
     return [f"{_counted(progress.groups_on_disk, 'group')} on disk, log {progress.log_bytes / 1e6:,.1f} MB"]
@@ -89,6 +91,9 @@ def closing(summary: Summary) -> str:
     text += _spilled(summary)
     if summary.waiting and not summary.stopped:
         text += f"; {summary.waiting:,} groups or rows wait for the watermark (--final gives their results)"
+    if summary.groups_on_disk:
+        groups = _counted(summary.groups_on_disk, "group")
+        text += f"; some results of {groups} on disk come with the next run (--final gives them)"
     if summary.stopped:
         return f"stopped: {text}; what was written is complete up to here"
     return f"{'finished' if _was_finished(summary) else 'done'}: {text}"

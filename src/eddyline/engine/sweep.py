@@ -64,12 +64,13 @@ class Sweep:
         read: ReadRows,
         relieve: Callable[[], None] = lambda: None,
         leaving: Collection[int] = (),
+        watch: Callable[[float], None] = lambda share: None,
     ) -> None:
-        """`relieve` is called when there may be many results. The groups `leaving` are about to leave memory; they have
-        left it if this is not the first attempt at the batch."""
+        """`relieve` is called when there may be many results, `watch` when a share of the groups is done. The groups
+        `leaving` are about to leave memory; they have left it if this is not the first attempt at the batch."""
         assert slot.executor.spill_axis is not None
         self._slot, self._axis, self._generations = slot, slot.executor.spill_axis, generations
-        self._read, self._relieve, tuning = read, relieve, slot.tuning.engine
+        self._read, self._relieve, self._watch, tuning = read, relieve, watch, slot.tuning.engine
         share = int(tuning.sweep_share * (slot.settings.memory or 1 << 60))
         self._size = min(tuning.sweep_bytes, max(tuning.sweep_least, share))
         self._plan = plan_of(slot.query)
@@ -92,6 +93,7 @@ class Sweep:
         for some in np.split(groups, ends):
             if some.size:
                 self._sweep(_Slice(some))
+                self._watch(some.size / groups.size)
 
     def _sweep(self, portion: _Slice) -> None:
         given = self._loaded(portion)

@@ -84,10 +84,17 @@ class Coordinator:
         checkpoint.collect(self.commit)
 
     def begin(
-        self, batch: int, kind: BatchKind, offsets: Any, ended: Sequence[str] = (), unread: Iterable[str] = ()
+        self,
+        batch: int,
+        kind: BatchKind,
+        offsets: Any,
+        ended: Sequence[str] = (),
+        unread: Iterable[str] = (),
+        sweep: bool = False,
     ) -> BatchDecision | None:
         """Decide a batch; None if it is committed already. `ended` are the streams that end with this batch; `unread`
-        are the streams that may have rows that this batch does not read."""
+        are the streams that may have rows that this batch does not read. With `sweep`, and at the end, all groups on
+        disk are swept."""
         last, offsets = self.commit, json.loads(json.dumps(offsets))
         if batch == last.batch and offsets == last.offsets:
             return None
@@ -101,7 +108,7 @@ class Coordinator:
         merge = {slot: to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
         what = json.dumps([last.history, batch, kind, offsets, sorted(ended), quiet, self._slots], sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
-        moves = Moves(sweep=tuple(last.ledger.generations.clean)) if kind == "end" else last.moves
+        moves = Moves(sweep=tuple(last.ledger.generations.clean)) if sweep or kind == "end" else last.moves
         decision = BatchDecision(
             batch=batch,
             kind=kind,

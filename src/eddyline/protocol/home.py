@@ -123,6 +123,8 @@ class Home:
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
         axis = spill_axis(self.plan, settings.groups) if settings.may_spill else None
         self.log = Log(checkpoint, self.split, axis, tuning.state)
+        self.watch_sweep: Callable[[float], None] = lambda share: None
+        """Called when this share of the groups to sweep is swept in a slot."""
         self.keeper: Keeper = (
             MemoryKeeper(self._make)
             if arenas is None

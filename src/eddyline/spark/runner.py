@@ -18,6 +18,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -141,6 +142,8 @@ class SparkRunner:
         if not stopped and not self._finished and self._flushes:
             self._end()
         elif stopped and self._checkpointed.temporary:
+            if self._checkpointed.unclean:
+                self._own_batch(self._coordinator.commit.batch + 1, "rows", self._no_rows, sweep=True)
             self._checkpointed.end()  # no run continues without a checkpoint: its results are final
         return stopped and not self._finished
 
@@ -152,16 +155,21 @@ class SparkRunner:
             self._own_batch(0, "load", (lambda: self._packed(tables, stream=False)) if tables else None)
 
     def _end(self) -> None:
-        """Run the last batch, which gives the results that wait for a watermark, and those of groups on disk."""
-        nothing = "cast(null as int) as slot", "cast(null as binary) as blob"
-        needed = self._home.has_small_state or self._coordinator.commit.ledger.generations.left
-        rows = (lambda: self._spark.range(0).selectExpr(*nothing)) if needed else None
+        """Run the last batch, which gives the results that wait for a watermark and those of groups on disk."""
+        rows = self._no_rows if self._home.has_small_state or self._checkpointed.unclean else None
         self._own_batch(self._coordinator.commit.batch + 1, "end", rows)
         self._checkpointed.end()
 
-    def _own_batch(self, batch: int, kind: BatchKind, rows: Callable[[], DataFrame] | None) -> None:
+    def _no_rows(self) -> DataFrame:
+        return self._spark.range(0).selectExpr("cast(null as int) as slot", "cast(null as binary) as blob")
+
+    def _own_batch(
+        self, batch: int, kind: BatchKind, rows: Callable[[], DataFrame] | None, sweep: bool = False
+    ) -> None:
         """Run a batch of our own. Without `rows` slots have nothing to do, and no task is started."""
-        decision = self._coordinator.begin(batch, kind, {"own": kind})
+        if (groups := self._checkpointed.unclean) and (sweep or kind == "end"):
+            self._watch(replace(self.reporter.progress(), to_sweep=groups))
+        decision = self._coordinator.begin(batch, kind, {"own": kind}, sweep=sweep)
         if decision is not None:
             idle = [Record(slot) for slot in range(decision.slots)]
             self._finish(decision, idle if rows is None else self._turns(rows(), batch))

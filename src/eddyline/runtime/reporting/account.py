@@ -6,6 +6,7 @@ Rows are counted twice: over all runs of the job, as in the commit, and over thi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from eddyline.counts import Counts
 from eddyline.engine.estimate import Estimate, put_together
@@ -46,6 +47,10 @@ class Account:
     def decide(self, decisions: Iterable[Decision]) -> None:
         """Add decisions of the driver."""
         self._gathered.decide(decisions)
+
+    def end(self) -> None:
+        """The log is removed: nothing is on disk any more."""
+        self._standing = replace(self._standing, disk=DiskSize())
 
     def _stand(self, commit: Commit, counts: Counts, held: StateSize) -> None:
         before = self._standing

@@ -40,6 +40,9 @@ class Progress:
     """Groups that were swept in this run; a group counts each time."""
     sweep_results: int = 0
     """Results that sweeps made."""
+    swept: int = 0
+    to_sweep: int = 0
+    """At the end of the streams the results of groups on disk are made: of so many groups, and of `swept` until now."""
 
     @property
     def rows_per_second(self) -> float:

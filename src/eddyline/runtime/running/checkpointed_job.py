@@ -32,7 +32,7 @@ from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.modules import is_path, texts
 from eddyline.runtime.running.schemas import schema_text
 from eddyline.runtime.running.spec import AnySink, Spec, home_of
-from eddyline.runtime.sinks.batches import BatchFiles
+from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.runtime.sinks.sink import Sink, TakesFiles
 from eddyline.settings import Settings
@@ -81,7 +81,7 @@ class CheckpointedJob:
         self.text = self.spec.as_json()
         alone = self.temporary and arenas is None  # no other process and no later run needs what this one holds
         query = self.spec.query if alone else home_of(self.text)[1].query
-        self.sinks = self.spec.sinks(query, self._give, in_memory=alone)
+        self.sinks = self.spec.sinks(query, self._give, self._sink if alone else None)
         self.home: Home = self.spec.home(query, self.sinks) if alone else home_of(self.text)[1]
         self.coordinator: Coordinator | None = None
         self.account = Account(self.home)
@@ -147,6 +147,11 @@ class CheckpointedJob:
             return self.coordinator.commit
         return Commit(-1, None, self.home.watermarks().reached)
 
+    @property
+    def unclean(self) -> int:
+        """The number of groups that may miss results, because rows are on disk."""
+        return len(self.commit.ledger.generations.clean)
+
     def finish(self, decision: BatchDecision, records: Sequence[Record]) -> Counts:
         """Publish and commit a batch in which every slot took its turn. Returns its counts."""
         assert self.coordinator is not None
@@ -186,6 +191,7 @@ class CheckpointedJob:
             for sink in self.sinks.values():
                 sink.abandon()
             self._temporary.remove()
+            self.account.end()
 
     def _sink(self, outlet: Outlet) -> Sink:
         """The sink of an outlet that has one."""
@@ -203,7 +209,7 @@ class CheckpointedJob:
             sink.take_files(batch, [f"{self.root}/{file}" for file in files])
         else:
             taken = self.sinks[outlet]
-            assert not isinstance(taken, BatchFiles)
+            assert isinstance(taken, HandOver)
             for file in files:
                 for rows in taken.staged(file).to_batches():
                     sink.write(rows)

@@ -18,7 +18,7 @@ from eddyline.protocol.parcel import Parcel
 from eddyline.protocol.turn import put_together, take_turn
 from eddyline.routing.report import Report
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
-from eddyline.runtime.running.engine import Read
+from eddyline.runtime.running.engine import Read, WatchSweep
 from eddyline.runtime.running.feed import RowOffset
 from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.reading import StreamReader
@@ -67,10 +67,29 @@ class DurableEngine:
         """Processes a batch, publishes its results and commits it."""
         self._batch("rows", rows, ended, unread)
 
-    def end(self) -> None:
-        """Emits the results that wait for a watermark, and finishes the job."""
+    def end(self, watch: WatchSweep) -> None:
+        """Emits the results that wait for a watermark, and those of groups on disk, and finishes the job."""
+        self._watch_sweep(watch)
         self._batch("end", ())
         self._job.end()
+
+    def stop(self, watch: WatchSweep) -> None:
+        """Emits the results of groups on disk, if no later run can."""
+        if self._job.temporary and self._job.unclean:
+            self._watch_sweep(watch)
+            self._batch("rows", (), sweep=True)
+
+    def _watch_sweep(self, watch: WatchSweep) -> None:
+        groups, slots, swept = self._job.unclean, self._job.spec.slots, 0.0
+
+        def count(share: float) -> None:
+            nonlocal swept
+            swept += share / slots
+            watch(round(swept * groups), groups)
+
+        self._job.home.watch_sweep = count
+        if groups:
+            watch(0, groups)
 
     def check_memory(self) -> None:
         """Raises JobError if the state of a slot takes more than the setting `memory`."""
@@ -115,12 +134,17 @@ class DurableEngine:
         return {reader.stream.name: reader.offset for reader in self._readers}
 
     def _batch(
-        self, kind: BatchKind, rows: Iterable[Read], ended: Collection[str] = (), unread: Collection[str] = ()
+        self,
+        kind: BatchKind,
+        rows: Iterable[Read],
+        ended: Collection[str] = (),
+        unread: Collection[str] = (),
+        sweep: bool = False,
     ) -> None:
         home, offsets = self._job.home, self._offsets
         for reader in self._readers:
             reader.feed.save()
-        decision = self._coordinator.begin(self._job.commit.batch + 1, kind, offsets, sorted(ended), unread)
+        decision = self._coordinator.begin(self._job.commit.batch + 1, kind, offsets, sorted(ended), unread, sweep)
         assert decision is not None
         packer = Packer(home, decision, 0)
         parcels: dict[int, list[Parcel]] = {slot: [] for slot in range(decision.slots)}

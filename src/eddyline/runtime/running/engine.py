@@ -6,7 +6,7 @@ commit of a checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +28,10 @@ class Read:
     readable: bool = True
 
 
+WatchSweep = Callable[[int, int], None]
+"""Called while the results of groups on disk are made: (groups that are done, all groups)."""
+
+
 class Engine(ObservedEngine, Protocol):
     """Takes the rows of one run, and writes the results to the job's sinks."""
 
@@ -45,8 +49,11 @@ class Engine(ObservedEngine, Protocol):
     def check_memory(self) -> None:
         """Raises JobError if the state takes more than the setting `memory`."""
 
-    def end(self) -> None:
-        """Emits the results that wait for a watermark: all streams have ended."""
+    def end(self, watch: WatchSweep) -> None:
+        """Emits the results that wait for a watermark, and those of groups on disk: all streams have ended."""
+
+    def stop(self, watch: WatchSweep) -> None:
+        """Emits the results of groups on disk, unless a later run can do that: the run was stopped."""
 
     def close(self) -> None:
         """Closes the sinks at the end of a run."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from eddyline.engine.batch import BatchEngine, BatchResult
 from eddyline.engine.standing import Standing
 from eddyline.routing.report import Report
-from eddyline.runtime.running.engine import Read, check_memory
+from eddyline.runtime.running.engine import Read, WatchSweep, check_memory
 from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.reading import StreamReader
 from eddyline.runtime.sources.source import dead_rows
@@ -45,10 +45,13 @@ class InMemoryEngine:
                 self._unreadable(read)
         self._write(self._engine.batch([(r.name, r.rows) for r in rows if r.readable], ended, unread=unread))
 
-    def end(self) -> None:
+    def end(self, watch: WatchSweep) -> None:
         """Writes the results that wait for a watermark: all streams have ended."""
         self._write(self._engine.end())
         self._finished = True
+
+    def stop(self, watch: WatchSweep) -> None:
+        """Does nothing: no result is missing."""
 
     def check_memory(self) -> None:
         """Raises JobError if the state of all slots together takes more than the setting `memory`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from eddyline.runtime.reporting.metrics import Metrics
@@ -16,7 +17,7 @@ from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
 from eddyline.runtime.running.batch_size import BatchSize
 from eddyline.runtime.running.check import flushes
-from eddyline.runtime.running.engine import Engine, Read
+from eddyline.runtime.running.engine import Engine, Read, WatchSweep
 from eddyline.runtime.running.failures import told
 from eddyline.runtime.running.feed import Feed
 from eddyline.runtime.running.job import Job
@@ -68,6 +69,8 @@ class LocalRunner:
         try:
             with Metrics(self._settings.metrics_port, self.reporter.progress):
                 stopped = self._run(feeds, stop, watch)
+                if stopped:
+                    self._engine.stop(self._sweeping(watch))
             self._engine.close()
         except BaseException as error:
             self._engine.abandon()
@@ -115,8 +118,11 @@ class LocalRunner:
             size.observe(self._course.look() - waiting.seconds, taken)
             watch(self.reporter.progress())
         if flush:
-            self._engine.end()
+            self._engine.end(self._sweeping(watch))
         return False
+
+    def _sweeping(self, watch: Callable[[Progress], None]) -> WatchSweep:
+        return lambda swept, groups: watch(replace(self.reporter.progress(), swept=swept, to_sweep=groups))
 
     def _table_rows(self, waiting: Waiting) -> Iterator[Read]:
         """All rows of all tables; raises _Stopped if a stop is asked for before the end."""

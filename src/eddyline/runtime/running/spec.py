@@ -27,13 +27,14 @@ from eddyline.runtime.options import Options
 from eddyline.runtime.running.handed_over import folder_of
 from eddyline.runtime.running.modules import import_all
 from eddyline.runtime.running.schemas import schema_of
-from eddyline.runtime.sinks.batches import BatchFiles, HandOver, HandOverInMemory
+from eddyline.runtime.sinks.batches import BatchFiles, HandOver, PassOn
 from eddyline.runtime.sinks.files import FileOptions, writes_files
+from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import dead_rows, dead_schema
 from eddyline.settings import Settings
 from eddyline.state.log.store import Store
 
-AnySink = BatchFiles | HandOver | HandOverInMemory
+AnySink = BatchFiles | HandOver | PassOn
 
 Give = Callable[[Outlet, int, Sequence[str]], None]
 """Takes (outlet, batch, files): rows for a sink that does not write files itself."""
@@ -86,9 +87,11 @@ class Spec:
         """The bound query."""
         return bind(self.script, lambda declaration: self.schema(declaration.name))
 
-    def sinks(self, query: BoundQuery, give: Give | None = None, in_memory: bool = False) -> dict[Outlet, AnySink]:
-        """The sink of each outlet that has one. `give` gets the rows for sinks that do not write files; with
-        `in_memory` these rows wait in this process."""
+    def sinks(
+        self, query: BoundQuery, give: Give | None = None, sink: Callable[[Outlet], Sink] | None = None
+    ) -> dict[Outlet, AnySink]:
+        """The sink of each outlet that has one. `give` gets the rows for sinks that do not write files, when they are
+        published. If it is known which `sink` an outlet has, rows are written to it at once instead."""
         script = self.script
         declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
         wanted = {RESULTS: (script.insert_into, query.schema)}
@@ -100,12 +103,12 @@ class Spec:
                 wanted[Outlet("dead", name)] = (declaration.dead_into, dead_schema(self.schema(name)))
         made: dict[Outlet, AnySink] = {}
         for outlet, (into, schema) in wanted.items():
-            sink = None if into is None else declared[into.lower()]
-            if sink is not None and writes_files(sink):
-                options = FileOptions.read(sink.format, Options.of(sink), sink.partition_by)
+            found = None if into is None else declared[into.lower()]
+            if found is not None and writes_files(found):
+                options = FileOptions.read(found.format, Options.of(found), found.partition_by)
                 made[outlet] = BatchFiles(options, schema, self.job)
-            elif in_memory:
-                made[outlet] = HandOverInMemory(schema, _giver(give, outlet))
+            elif sink is not None:
+                made[outlet] = PassOn(schema, sink(outlet).write)
             else:
                 folder = f"staged/{outlet.name}"
                 made[outlet] = HandOver(Store(self.checkpoint), folder, schema, _giver(give, outlet))

@@ -170,31 +170,25 @@ class HandOver:
         """Nothing to undo: the checkpoint is deleted with the job."""
 
 
-class HandOverInMemory:
-    """A sink that gives rows to a function, in a job of one process that no later run continues: rows need no files."""
+class PassOn:
+    """A sink that passes rows on at once, in a job of one process that no later run continues: nothing is staged."""
 
-    def __init__(self, schema: pa.Schema, give: Callable[[int, Sequence[str]], None]) -> None:
-        self._schema, self._give = schema, give
-        self._staged: dict[str, Sequence[pa.RecordBatch]] = {}
+    def __init__(self, schema: pa.Schema, write: Callable[[pa.RecordBatch], None]) -> None:
+        self._schema, self._write = schema, write
 
     def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
-        self._staged[name] = batches
-        return [name]
-
-    def staged(self, name: str) -> pa.Table:
-        """The rows under a name."""
-        return pa.Table.from_batches([batch.select(self._schema.names) for batch in self._staged[name]], self._schema)
+        for batch in batches:
+            self._write(batch.select(self._schema.names))
+        return []
 
     def publish(self, batch: int, files: Sequence[str]) -> None:
-        if files:
-            self._give(batch, files)
-        self._staged.clear()
+        """The rows are there already."""
 
     def forget_after(self, batch: int) -> None:
-        """Nothing was published by an earlier run."""
+        """There was no earlier run."""
 
     def close(self, batch: int) -> None:
-        """Everything is handed over."""
+        """The owner of the sink closes it."""
 
     def abandon(self) -> None:
-        self._staged.clear()
+        """The owner of the sink abandons it."""
