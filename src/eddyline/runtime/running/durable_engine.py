@@ -7,6 +7,7 @@ rows before the offset are skipped.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -69,17 +70,19 @@ class DurableEngine:
 
     def end(self, watch: WatchSweep) -> None:
         """Emits the results that wait for a watermark, and those of groups on disk, and finishes the job."""
-        self._watch_sweep(watch)
-        self._batch("end", ())
+        with self._sweeping(watch):
+            self._batch("end", ())
         self._job.end()
 
     def stop(self, watch: WatchSweep) -> None:
         """Emits the results of groups on disk, if no later run can."""
         if self._job.temporary and self._job.unclean:
-            self._watch_sweep(watch)
-            self._batch("rows", (), sweep=True)
+            with self._sweeping(watch):
+                self._batch("rows", (), sweep=True)
 
-    def _watch_sweep(self, watch: WatchSweep) -> None:
+    @contextlib.contextmanager
+    def _sweeping(self, watch: WatchSweep) -> Iterator[None]:
+        """While all groups on disk are swept: tells how far it is."""
         groups, slots, swept = self._job.unclean, self._job.spec.slots, 0.0
 
         def count(share: float) -> None:
@@ -87,9 +90,12 @@ class DurableEngine:
             swept += share / slots
             watch(round(swept * groups), groups)
 
-        self._job.home.watch_sweep = count
+        home = self._job.home
+        before, home.watch_sweep = home.watch_sweep, count
         if groups:
             watch(0, groups)
+        yield
+        home.watch_sweep = before
 
     def check_memory(self) -> None:
         """Raises JobError if the state of a slot takes more than the setting `memory`."""
