@@ -205,7 +205,7 @@ class Settings:
     spill_dir: str | None = _setting(
         None,
         Kind("the temporary folder, a folder", str, "the temporary folder"),
-        "where a run without a checkpoint keeps the rows that may leave memory; with a checkpoint they are in its log",
+        "where a run without a checkpoint keeps its log, with the rows that leave memory",
     )
     cpu: float | None = _setting(
         None,

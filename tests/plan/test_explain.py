@@ -6,10 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.model import BoundQuery
 from eddyline.bound.udf import udf
 from eddyline.cql.units import duration_text
 from eddyline.plan.explain import explain, warnings
 from eddyline.plan.tree import Tree, parse_tree
+from eddyline.settings import from_mapping
 from tests.support.jobs import bound
 
 
@@ -263,3 +265,21 @@ def test_when_rows_expire_is_said_in_words(low: str, high: str, expiry: str) -> 
     bounds = f"b.ts - a.ts BETWEEN INTERVAL '{low}' SECOND AND INTERVAL '{high}' SECOND"
     lines = explain(bound(f"SELECT a.k FROM a, b WHERE a.k = b.k AND {bounds}", a="k", b="k")).splitlines()
     assert next(line for line in lines if "expires" in line).startswith(f"  expires {expiry}")
+
+
+def test_rows_that_leave_memory() -> None:
+    def joined(text: str) -> BoundQuery:
+        return bound(text, a="k v", b="k v", c="k v")
+
+    def told(text: str) -> str:
+        return explain(joined(text), settings=from_mapping({"memory": "1MB"})).splitlines()[-1]
+
+    three = "SELECT a.k FROM a [RANGE 1 MINUTE], b [RANGE 1 MINUTE], c [RANGE 1 MINUTE] WHERE a.k = b.k AND b.v = c.v"
+    start = "groups of rows leave memory where it is full: "
+    assert told(three) == f"{start}a, b by k; c by row, which each sweep reads whole"
+    assert told("SELECT a.k FROM a, b WHERE a.k = b.v") == f"{start}a, b by k = v"
+    assert told("SELECT a.k FROM a, b WHERE a.k < b.k").startswith(f"{start}a by row; b by row")
+    assert told("SELECT k FROM a") == "no groups of rows leave memory: there is no join"
+    rows = told("SELECT a.k FROM a [ROWS 3], b WHERE a.k = b.k")
+    assert rows == "no groups of rows leave memory: rows of a query with a ROWS window stay in memory"
+    assert "leave memory" not in explain(joined(three))

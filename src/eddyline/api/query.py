@@ -70,7 +70,7 @@ class Query:
         """The plan as text; with the setting `slots` also which rows go to which slot."""
         query, parsed = bind_only(self._sql, self._given), _settings(settings)
         tree = shape(parsed.plan, [source.alias for source in query.sources])
-        return explain(query, partition(Plan(query), parsed.slots or 1, parsed.groups), tree)
+        return explain(query, partition(Plan(query), parsed.slots or 1, parsed.groups), tree, parsed)
 
     @python_words()
     def start(

@@ -32,5 +32,5 @@ def command(options: argparse.Namespace) -> int:
     from eddyline.plan.tree import shape
 
     tree = shape(settings.plan, [source.alias for source in query.sources])
-    print(explain(query, partition(Plan(query), settings.slots or 1, settings.groups), tree))
+    print(explain(query, partition(Plan(query), settings.slots or 1, settings.groups), tree, settings))
     return 0

@@ -8,14 +8,20 @@ from eddyline.bound.expr import Aggregate, Call, Expr, Literal, SourceColumn
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.cql.units import duration_text
 from eddyline.plan.bounds import UNBOUND
-from eddyline.plan.partition import Partitioning
+from eddyline.plan.partition import Partitioning, SpillAxis, spill_axis
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
 from eddyline.plan.tree import Tree
+from eddyline.settings import Settings
 
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||", "like", "ilike"}
 
 
-def explain(query: BoundQuery, partitioning: Partitioning | None = None, tree: Tree | None = None) -> str:
+def explain(
+    query: BoundQuery,
+    partitioning: Partitioning | None = None,
+    tree: Tree | None = None,
+    settings: Settings | None = None,
+) -> str:
     """The plan of a query as text: what Eddyline is going to do."""
     plan = Plan(query, tree)
     lines = [_shape(plan)]
@@ -36,6 +42,8 @@ def explain(query: BoundQuery, partitioning: Partitioning | None = None, tree: T
         lines += ["", _grouping(query)]
     if partitioning is not None and partitioning.slots > 1:
         lines += ["", describe(partitioning, query)]
+    if settings is not None and settings.may_spill:
+        lines += ["", spilling(spill_axis(plan, settings.groups), query)]
     if plan.graph.never:
         lines += ["", "warning: a condition is constant and not true: there can be no result"]
     return "\n".join(lines)
@@ -62,6 +70,20 @@ def describe(partitioning: Partitioning, query: BoundQuery) -> str:
     read = rows.read or 1.0
     parts.append(f"about {rows.shipped / read:.3g} rows shipped and {rows.stored / read:.3g} stored for each row read")
     return f"{slots} slots{grid}, {partitioning.groups} groups: {'; '.join(parts)}"
+
+
+def spilling(axis: SpillAxis | None, query: BoundQuery) -> str:
+    """Which rows leave memory together where state is larger than that, in one line."""
+    if axis is None:
+        counted = any(source.window.kind is WindowKind.ROWS for source in query.sources)
+        why = "rows of a query with a ROWS window stay in memory" if counted else "there is no join"
+        return f"no groups of rows leave memory: {why}"
+    keys = [_key_text(key, query) for key in axis.keys if key is not None]
+    by = f"by {' = '.join(dict.fromkeys(keys))}" if keys else "by row"
+    lead = [source.alias for number, source in enumerate(query.sources) if axis.has(number)]
+    text = f"groups of rows leave memory where it is full: {', '.join(lead)} {by}"
+    rest = [source.alias for number, source in enumerate(query.sources) if not axis.has(number)]
+    return f"{text}; {', '.join(rest)} by row, which each sweep reads whole" if rest else text
 
 
 def _key_text(key: Expr | None, query: BoundQuery) -> str:

@@ -172,7 +172,7 @@ class Home:
         """Which state stays in memory, and why, for display."""
         if not self.settings.may_spill:
             return "spill is off"
-        if not self.spills:
+        if counts_rows(self.query):
             return "a query with a ROWS window keeps all rows in memory"
         return "groups of GROUP BY wait in memory for the end of their window"
 

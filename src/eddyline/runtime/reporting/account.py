@@ -87,5 +87,5 @@ class Account:
         home, report = self._home, self.report(0.0)
         tree = parse_tree(report.tree, [source.alias for source in home.query.sources])
         estimates = [e.text(home.plan) for e in put_together(list(self._estimates.values()))]
-        parts = explain(home.query, home.split.partitioning, tree), report.text(), *estimates
+        parts = explain(home.query, home.split.partitioning, tree, home.settings), report.text(), *estimates
         return "\n\n".join(part for part in parts if part)
