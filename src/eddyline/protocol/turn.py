@@ -290,8 +290,8 @@ def _move(home: Home, decision: BatchDecision, number: int, slot: Slot, output: 
         reach("spill: before a sweep")
         commit = home.checkpoint.commit_of(decision.batch - 1)
         log = home.log.of_commit(commit, number)
-        watched = output.relieve, commit.moves.leave, home.watch_sweep
-        sweep = Sweep(slot, commit.ledger.generations, log.rows, *watched)
+        more = output.relieve, commit.moves.leave, home.watch_sweep
+        sweep = Sweep(slot, commit.ledger.generations, log.rows, *more)
         sweep.run(log.own(np.array(moves.sweep)), log.sizes())
         counts += SpillCounts(results=sweep.results)
         reach("spill: groups are swept")
