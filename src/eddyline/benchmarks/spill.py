@@ -29,7 +29,7 @@ from eddyline.benchmarks import Result
 from eddyline.benchmarks.streams import START
 from eddyline.errors import SettingError
 
-ROWS, EVERY, WINDOW = 600_000, 100, 20
+ROWS, EVERY, WINDOW = 2_400_000, 100, 80
 """Rows of each stream, microseconds between two of them, and seconds of the window."""
 KEYS = 2 * WINDOW * 1_000_000 // EVERY
 """Distinct keys: a probe finds half a row on average."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from eddyline.engine.clean_up import ROW_BYTES
 from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.split import Split, groups_along
+from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import SpillAxis
 from eddyline.protocol.checkpoint import LOG, Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
@@ -33,6 +34,9 @@ EPOCH = "\0epoch"
 
 _TIMES = 256
 """Rows that are read back are put into the order of so many stretches of time."""
+
+TOGETHER = 1 << 15
+"""Rows of several sections that a sweep takes as one batch."""
 
 Ints = NDArray[np.int64]
 
@@ -144,11 +148,12 @@ class Log:
             here |= ~generations.on_disk(self._groups(source, batch), came)
         return here
 
-    def of_commit(self, commit: Commit, number: int) -> SlotLog:
-        """The rows of a commit for sweeps of the slot of this number."""
+    def of_commit(self, commit: Commit, number: int, least: Mapping[str, int]) -> SlotLog:
+        """The rows of a commit for sweeps of the slot of this number: by stream those that are not older than
+        `least`."""
         assert self._axis is not None
         segments = [self._checkpoint.segment(file.name) for file in commit.log]
-        return SlotLog(segments, self._split, self._axis, self._first, number)
+        return SlotLog(segments, self._split, self._axis, self._first, number, least)
 
     def _rows(self, commit: Commit) -> Iterator[tuple[str, pa.RecordBatch, Ints]]:
         """All rows, with the epochs in which they came."""
@@ -174,10 +179,17 @@ class SlotLog:
     """The rows of a commit that one slot has."""
 
     def __init__(
-        self, segments: Sequence[Segment], split: Split, axis: SpillAxis, first: Mapping[str, int], number: int
+        self,
+        segments: Sequence[Segment],
+        split: Split,
+        axis: SpillAxis,
+        first: Mapping[str, int],
+        number: int,
+        least: Mapping[str, int],
     ) -> None:
-        """`first` has by stream the source by whose groups its rows are ordered."""
-        self._segments, self._split, self._axis, self._number = segments, split, axis, number
+        """`first` has by stream the source by whose groups its rows are ordered; rows older than `least` are left
+        out."""
+        self._segments, self._split, self._axis, self._number, self._least = segments, split, axis, number, least
         sources = split.plan.query.sources
         self._streams = {n: s.stream.name for n, s in enumerate(sources)}
         leading = {n: stream for n, stream in self._streams.items() if axis.has(n)}
@@ -187,10 +199,16 @@ class SlotLog:
         """All rows of a source of these groups, which are in order, and some of others, with the epochs in which they
         came. Of a source that follows: all rows."""
         asked = groups if self._by_range.get(source) else None
-        for segment in self._segments:
-            for batch, came in map(_epochs, segment.batches(self._streams[source], asked)):
-                which = self._split.share(source, batch, self._number)
-                yield (batch, came) if which is None else (batch.filter(pa.array(which)), came[which])
+        batches = (batch for segment in self._segments for batch in segment.batches(self._streams[source], asked))
+        name = self._streams[source]
+        time, least = self._split.streams[name].time, self._least.get(name, -FOREVER)
+        for batch, came in _together(map(_epochs, batches)):
+            if time is not None:
+                keep = event_times(batch.column(time)) >= least
+                if not keep.all():
+                    batch, came = batch.filter(pa.array(keep)), came[keep]
+            which = self._split.share(source, batch, self._number)
+            yield (batch, came) if which is None else (batch.filter(pa.array(which)), came[which])
 
     def sizes(self) -> NDArray[np.float64]:
         """By group about the bytes that its rows take in a clean-up, as far as ranges of groups tell."""
@@ -224,6 +242,28 @@ def _epochs(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
     if EPOCH not in batch.schema.names:  # from before the first group left
         return batch, np.zeros(batch.num_rows, np.int64)
     return batch.drop_columns([EPOCH]), batch.column(EPOCH).to_numpy()
+
+
+def _together(pieces: Iterable[tuple[pa.RecordBatch, Ints]]) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    """The same rows in fewer pieces: each piece costs something, however small it is."""
+    some: list[tuple[pa.RecordBatch, Ints]] = []
+    for piece in pieces:
+        if some and (sum(batch.num_rows for batch, _ in some) >= TOGETHER or piece[0].schema != some[0][0].schema):
+            yield _one(some)
+            some = []
+        some.append(piece)
+    if some:
+        yield _one(some)
+
+
+def _one(pieces: list[tuple[pa.RecordBatch, Ints]]) -> tuple[pa.RecordBatch, Ints]:
+    if len(pieces) == 1:
+        return pieces[0]
+    table = pa.Table.from_batches([batch for batch, _ in pieces])
+    if any(pa.types.is_dictionary(field.type) for field in table.schema):
+        table = table.unify_dictionaries()
+    (batch,) = table.combine_chunks().to_batches() or [pieces[0][0]]
+    return batch, np.concatenate([came for _, came in pieces])
 
 
 class _Kept:

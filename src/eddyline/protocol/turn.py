@@ -289,7 +289,7 @@ def _move(home: Home, decision: BatchDecision, number: int, slot: Slot, output: 
     if moves.sweep:
         reach("spill: before a sweep")
         commit = home.checkpoint.commit_of(decision.batch - 1)
-        log = home.log.of_commit(commit, number)
+        log = home.log.of_commit(commit, number, home.horizon(commit.advanced, commit.ledger.held))
         more = output.relieve, commit.moves.leave, home.watch_sweep
         sweep = Sweep(slot, commit.ledger.generations, log.rows, *more)
         sweep.run(log.own(np.array(moves.sweep)), log.sizes())
