@@ -257,6 +257,7 @@ class SparkRunner:
                     begin = time.perf_counter()
                     counts = self._finish(decision, self._turns(rows, number + 1))
                     self._size.observe(time.perf_counter() - begin, counts.rows_in)
+                    self._size.fit(self._checkpointed.most_rows)
                     with open(self._rows_file, "w", encoding="utf-8") as file:
                         file.write(str(self._size.rows))
                 reach("spark: the batch is done")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from eddyline.runtime.running.batch_size import BatchSize
-from eddyline.settings import from_mapping
+from eddyline.settings import Settings, from_mapping
 
 Cost = Callable[[int], float]
 
@@ -88,3 +88,21 @@ def test_a_number_that_was_set_stays() -> None:
     fixed = BatchSize(from_mapping({"batch_rows": 10}), 1 << 19, 1 << 22)
     took(fixed, linear(0, 10), 5)
     assert fixed.rows == 10
+
+
+def test_a_batch_fits_in_memory() -> None:
+    size = BatchSize(Settings())
+    whole = size.rows
+    size.fit(None)
+    assert size.rows == whole
+    size.fit(5000)
+    assert size.rows == 5000
+    size.fit(1)
+    assert size.rows == 256, "smaller batches would only cost time"
+    size.fit(10 * whole)
+    for _ in range(20):
+        size.observe(0.001, size.rows)
+    assert size.rows == whole
+    fixed = BatchSize(Settings(batch_rows=70_000))
+    fixed.fit(5000)
+    assert fixed.rows == 70_000

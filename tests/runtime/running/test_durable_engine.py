@@ -156,6 +156,15 @@ def test_a_folder_that_cannot_be(run_script: Run, tmp_path: Path, folder: str, w
         run_script(STREAMS + JOIN, {**LITTLE, "spill_dir": str(tmp_path / folder)})
 
 
+def test_a_batch_that_does_not_fit_in_memory(run_script: Run, spills: dict[str, object]) -> None:
+    with pytest.raises(
+        JobError, match=r"^the rows of a batch take .* in a slot, more than memory=60 KB; .* batch_rows to"
+    ):
+        run_script(STREAMS + JOIN, {**spills, "batch_rows": 3000})
+    ran = run_script(STREAMS + JOIN, {**spills, "batch_rows": "auto", "batch_seconds": 0.001})
+    assert ran.summary.finished and left(spills) == []
+
+
 LONG = STREAMS.replace("1..90", "1..40000").replace("rows 3000", "rows {}")
 ALL = JOIN.replace("9 SECONDS", "1 HOUR")
 

@@ -37,7 +37,7 @@ class BatchSize:
     def __init__(self, settings: Settings, first: int = _ROWS, most: int = _ROWS) -> None:
         self._auto, self._goal = settings.batch_rows is None, settings.batch_seconds
         self.rows = settings.batch_rows or first
-        self._most = most
+        self._most = self._largest = most
         self._slow = False
         self._fixed, self._least = 0.0, float("inf")
         self._weight = self._x = self._y = self._xx = self._xy = 0.0
@@ -53,6 +53,12 @@ class BatchSize:
             wanted = rows * (max(self._goal, 2 * fixed) - fixed) / max(seconds - fixed, 1e-9)
             step = min(max((wanted / self.rows) ** _DAMPING, 1 / _STEP), _STEP)
             self.rows = min(max(round(self.rows * step), min(_LEAST, self._most)), self._most)
+
+    def fit(self, most: int | None) -> None:
+        """Take into account that a batch with more rows would not fit in memory; None: any number does."""
+        if self._auto and most is not None:
+            self._most = min(self._largest, max(_LEAST, most))
+            self.rows = min(self.rows, self._most)
 
     def _learn(self, seconds: float, rows: int) -> None:
         if self._weight > _ENOUGH:

@@ -35,9 +35,15 @@ from eddyline.runtime.running.spec import AnySink, Spec, home_of
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.runtime.sinks.sink import Sink, TakesFiles
-from eddyline.settings import Settings
+from eddyline.settings import Settings, size_text
 from eddyline.state.log.store import Store
 from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_name, sweep
+
+BATCH_SHARE = 0.25
+"""The share of memory that the rows of one batch may take, where groups can leave memory."""
+
+ENOUGH = 1000
+"""Rows of a batch that tell how much memory a row takes."""
 
 FINISHED = "the job of this checkpoint is finished: its streams have ended and its results are complete"
 
@@ -57,7 +63,7 @@ class CheckpointedJob:
         anywhere: bool = False,
     ) -> None:
         """`arenas` and `anywhere` are as in `Spec`."""
-        self._job, self._memory = job, settings.memory
+        self._job, self._memory, self._fixed_rows = job, settings.memory, settings.batch_rows is not None
         self._folder = os.path.abspath(settings.spill_dir or tempfile.gettempdir())
         root = checkpoint or own_name(self._folder, CHECKPOINT)
         self._temporary = None if checkpoint else OwnFolder(root)
@@ -86,6 +92,10 @@ class CheckpointedJob:
         self.coordinator: Coordinator | None = None
         self.account = Account(self.home)
         self._spiller = Spiller(self.home.query, self.home.settings) if self.home.spills else None
+        self.most_rows: int | None = None
+        """About how many rows a batch may have so that they fit in memory; None: any number."""
+        self._growth = 0
+        """Bytes by which the largest slot grew in the last batch."""
         self._largest = 0
         """Bytes of the largest slot in the last batch; where groups can leave memory, of those that cannot."""
 
@@ -162,11 +172,20 @@ class CheckpointedJob:
         else:
             self._largest = max(record.spillable.stays for record in records)
             self.account.decide(self._spiller.decisions())
+            growth = max(record.spillable.growth for record in records)
+            if growth > 0 and counts.rows_used >= ENOUGH and self._memory is not None:
+                self.most_rows = max(1, int(counts.rows_used * BATCH_SHARE * self._memory / growth))
+            self._growth = growth
         return counts
 
     def check_memory(self) -> None:
         """Raises JobError if the largest slot takes more than the setting `memory`; where groups can leave memory, if
-        the rest of the slot does."""
+        the rest of the slot does, or the rows of one batch."""
+        if self._fixed_rows and self._memory is not None and self._growth > self._memory:
+            raise JobError(
+                f"the rows of a batch take {size_text(self._growth)} in a slot, more than"
+                f" memory={size_text(self._memory)}; set a larger memory, or batch_rows to at most {self.most_rows}"
+            )
         check_memory(self._memory, self._largest, self.commit.counts.rows_in, of_slot=True, stays=self.home.stays)
 
     def end(self) -> None:

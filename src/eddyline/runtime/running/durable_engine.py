@@ -101,6 +101,11 @@ class DurableEngine:
         """Raises JobError if the state of a slot takes more than the setting `memory`."""
         self._job.check_memory()
 
+    @property
+    def most_rows(self) -> int | None:
+        """About how many rows a batch may have so that they fit in memory; None: any number."""
+        return self._job.most_rows
+
     def close(self) -> None:
         """Closes the sinks and unlocks the checkpoint. The results of a run without one are final, also if it was
         stopped."""

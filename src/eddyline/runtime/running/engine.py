@@ -49,6 +49,10 @@ class Engine(ObservedEngine, Protocol):
     def check_memory(self) -> None:
         """Raises JobError if the state takes more than the setting `memory`."""
 
+    @property
+    def most_rows(self) -> int | None:
+        """About how many rows a batch may have so that they fit in memory; None: any number."""
+
     def end(self, watch: WatchSweep) -> None:
         """Emits the results that wait for a watermark, and those of groups on disk: all streams have ended."""
 

@@ -57,6 +57,10 @@ class InMemoryEngine:
         """Raises JobError if the state of all slots together takes more than the setting `memory`."""
         check_memory(self._memory, self._engine.held.bytes, self._engine.counts.rows_in)
 
+    @property
+    def most_rows(self) -> None:
+        """Any number of rows may be in a batch."""
+
     def close(self) -> None:
         """Closes the sinks."""
         for sink in self._job.sinks:

@@ -116,6 +116,7 @@ class LocalRunner:
             self._course.batches += 1
             self._engine.check_memory()
             size.observe(self._course.look() - waiting.seconds, taken)
+            size.fit(self._engine.most_rows)
             watch(self.reporter.progress())
         if flush:
             self._engine.end(self._sweeping(watch))
