@@ -139,6 +139,9 @@ class CleanUp:
         self._eddy.close()
         self._stems.clear()
         self._arena.close()
+        self._came.clear()
+        self._left.clear()
+        self._clean = np.empty(0, np.int64)
 
     def _feed(self, source: int, count: int) -> None:
         stem = self._stems[source]

@@ -99,6 +99,8 @@ class Sweep:
         given = self._loaded(portion)
         if given is not None:
             self._clean(portion, given)
+            del given
+            _give_back()
         elif portion.groups.size > 1:
             for half in np.array_split(portion.groups, 2):
                 self._sweep(_Slice(half))
@@ -118,7 +120,7 @@ class Sweep:
             for block in self._blocks(others[0]):
                 self._clean(portion, {**given, others[0]: block})
         elif all(given.values()):  # a result has a row of each source
-            clean_up = CleanUp(self._slot, self._generations, given.keys(), self._relieve)
+            clean_up = CleanUp(self._slot, self._generations, tuple(given), self._relieve)
             try:
                 clean_up.run(given, portion.groups)
                 self.results += clean_up.results
@@ -190,6 +192,7 @@ class Sweep:
                 combine(others, {**given, source: block})
 
         combine(sorted(blocks, key=lambda s: blocks[s]), {})
+        _give_back()
 
     def _block(self, source: int, portion: _Slice, first: int, last: int) -> list[RowsFromLog]:
         """Rows first..last-1 of those that a slice has of a source."""
@@ -221,6 +224,12 @@ class Sweep:
             found = found if which is None else found.only(which)
             if found.times.size:
                 yield found
+
+
+def _give_back() -> None:
+    """Return freed memory to the system: that of Arrow, and that of all else."""
+    for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
+        pool.release_unused()
 
 
 def _ends(sizes: NDArray[np.float64], most: float) -> list[int]:
