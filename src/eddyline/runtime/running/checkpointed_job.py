@@ -95,7 +95,7 @@ class CheckpointedJob:
         self.most_rows: int | None = None
         """About how many rows a batch may have so that they fit in memory; None: any number."""
         self._growth = 0
-        """Bytes by which the largest slot grew in the last batch."""
+        """Bytes by which the largest slot grew in the last batch that has enough rows to tell."""
         self._largest = 0
         """Bytes of the largest slot in the last batch; where groups can leave memory, of those that cannot."""
 
@@ -175,7 +175,7 @@ class CheckpointedJob:
             growth = max(record.spillable.growth for record in records)
             if growth > 0 and counts.rows_used >= ENOUGH and self._memory is not None:
                 self.most_rows = max(1, int(counts.rows_used * BATCH_SHARE * self._memory / growth))
-            self._growth = growth
+                self._growth = growth
         return counts
 
     def check_memory(self) -> None:
