@@ -160,7 +160,7 @@ def test_a_batch_that_does_not_fit_in_memory(run_script: Run, spills: dict[str, 
     with pytest.raises(
         JobError, match=r"^the rows of a batch take .* in a slot, more than memory=60 KB; .* batch_rows to"
     ):
-        run_script(STREAMS + JOIN, {**spills, "batch_rows": 3000})
+        run_script(STREAMS.replace("rows 3000", "rows 9000") + JOIN, {**spills, "batch_rows": 15_000})
     ran = run_script(STREAMS + JOIN, {**spills, "batch_rows": "auto", "batch_seconds": 0.001})
     assert ran.summary.finished and left(spills) == []
 

@@ -42,7 +42,7 @@ from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_na
 BATCH_SHARE = 0.25
 """The share of memory that the rows of one batch may take, where groups can leave memory."""
 
-ENOUGH = 1000
+ENOUGH = 10_000
 """Rows of a batch that tell how much memory a row takes."""
 
 FINISHED = "the job of this checkpoint is finished: its streams have ended and its results are complete"
