@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from eddyline.counts import Counts, SpillCounts
@@ -108,7 +109,9 @@ class Coordinator:
         merge = {slot: to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
         what = json.dumps([last.history, batch, kind, offsets, sorted(ended), quiet, self._slots], sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
-        moves = Moves(sweep=tuple(last.ledger.generations.clean)) if sweep or kind == "end" else last.moves
+        moves = Moves() if kind == "end" else last.moves  # an attempt may have let groups go
+        if sweep or kind == "end":
+            moves = replace(moves, sweep=tuple(last.ledger.generations.clean))
         decision = BatchDecision(
             batch=batch,
             kind=kind,
