@@ -34,7 +34,7 @@ class Life:
     """A query over streams with the columns ts, k, x whose groups, 0 and 1, move as it is told."""
 
     def __init__(self, select: str, tables: dict[str, Sequence[Row]] | None = None, lateness: int = 0) -> None:
-        names = [name for name in "abcs" if f" {name} " in select]
+        names = [name for name in "abcds" if f" {name} " in select]
         self._tables = {name: batch_of(schema("k x", False), rows) for name, rows in (tables or {}).items()}
         late = dict.fromkeys(names, lateness)
         bound_query = bound(select, late, self._tables, **dict.fromkeys([*names, *self._tables], "k x"))
@@ -161,7 +161,7 @@ def test_groups_that_are_clean_to_different_epochs_are_swept_together() -> None:
     assert life.batch(SWEEP) == ([(1, 5, 9), (2, 4, 9)], [])
 
 
-def test_rows_that_stay_in_memory_do_not_expire_while_a_sweep_needs_them() -> None:
+def test_rows_that_no_row_to_come_joins_with_are_there_for_a_sweep() -> None:
     """At time 100 no row to come can join with `c` of time 5, but the missing result of time 6 can."""
     short = "[RANGE 10 MICROSECONDS]"
     life = Life(f"SELECT a.x, b.x AS y, c.x AS z FROM a {short}, b {short}, c {short} WHERE a.k = b.k AND b.x < c.x")
@@ -171,8 +171,49 @@ def test_rows_that_stay_in_memory_do_not_expire_while_a_sweep_needs_them() -> No
     life.batch(a=far, b=far, c=[(100, 0, 0)])
     life.batch(a=far, b=far)
     assert life.batch(SWEEP) == ([(1, 2, 9)], [])
-    life.batch(a=far)
-    assert life.spilling.slot.executor.stems[2].held == 1, "nothing is missing any more"
+
+
+COLD = Moves(leave=(0, 1), cool=(0, 1))
+
+
+def test_rows_of_cold_groups_are_joined_by_sweeps_alone() -> None:
+    life = joined()
+    assert life.batch(a=[(1, ONE, 1)], b=[(1, ONE, 2)]) == ([], [(1, 2)])
+    assert life.batch(COLD, a=[(2, ONE, 3)], b=[(2, ONE, 4), (2, TWO, 5)]) == ([], [])
+    assert life.batch(a=[(3, TWO, 6)]) == ([], [])
+    assert life.spilling.slot.executor.rows == 0
+    assert life.batch(SWEEP, a=[(4, ONE, 7)]) == ([(1, 4), (3, 2), (3, 4), (6, 5)], [])
+    assert life.batch(Moves(sweep=(0, 1), warm=(0,)), b=[(5, ONE, 8), (5, TWO, 9)]) == ([(7, 2), (7, 4)], [])
+    assert life.spilling.ledger.generations.cold.keys() == {1}
+    assert life.batch(a=[(6, ONE, 10), (6, TWO, 11)]) == ([], [(10, 8)]), "only the other group is cold"
+
+
+def test_a_cold_group_gets_warm_only_when_it_is_clean() -> None:
+    life = joined()
+    life.batch(a=[(1, ONE, 1)])
+    life.batch(COLD, b=[(2, ONE, 2)])
+    assert life.batch(Moves(sweep=(1,), warm=(0,)), a=[(3, ONE, 3)]) == ([], [])
+    assert life.spilling.slot.executor.rows == 0 and life.spilling.ledger.generations.cold.keys() == {0, 1}
+    warm = Moves(sweep=(0, 1), warm=(0, 1))
+    assert life.batch(warm, a=[(4, ONE, 4)], b=[(4, ONE, 5)]) == ([(1, 2), (3, 2)], [(4, 5)])
+    assert life.batch(SWEEP) == ([(1, 5), (3, 5), (4, 2)], [])
+
+
+def test_sources_that_follow_by_keys_are_joined_one_after_the_other() -> None:
+    """The rows of three stages, of which the first two make tuples that wait."""
+    select = "SELECT a.x, b.x AS y, c.x AS z, d.x AS w FROM"
+    keys = "a.k = b.k AND b.x = c.k AND c.x = d.k"
+    life = Life(f"{select} a {LONG}, b {LONG}, c {LONG}, d {LONG} WHERE {keys}")
+    life.batch(a=[(1, ONE, 1)], c=[(1, 5, 6), (1, 5, 7)], d=[(1, 7, 8)])
+    groups = tuple(range(6))
+    assert life.batch(Moves(leave=groups, cool=groups), b=[(2, ONE, 5)], d=[(2, 6, 9)]) == ([], [])
+    assert life.batch(SWEEP) == ([(1, 5, 6, 9), (1, 5, 7, 8)], [])
+    assert life.batch(c=[(3, 5, 7)], d=[(3, 7, 2)]) == ([], [])
+    assert life.batch(SWEEP) == ([(1, 5, 7, 2), (1, 5, 7, 2), (1, 5, 7, 8)], []), "the others are made"
+    many = range(100, 120)
+    rows = {"b": [(4, ONE, n) for n in many], "c": [(4, n, n) for n in many], "d": [(4, n, n) for n in many]}
+    life.batch(**rows)
+    assert life.batch(SWEEP) == ([(1, n, n, n) for n in many], [])
 
 
 def test_a_table_leaves_by_its_key_or_stays() -> None:

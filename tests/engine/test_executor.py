@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.executor import Epoch
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import groups_along
 from eddyline.plan.partition import SpillAxis
@@ -204,72 +203,3 @@ def test_a_migration_ends_when_rows_leave() -> None:
     slot.forget(np.array([1]))
     assert slot.executor.migration is None and slot.executor.plan.tree == parse_tree("((a b) c)", "abc")
     check_regions(slot, slot.arena)
-
-
-# Epochs
-
-
-def firsts(slot: Slot) -> list[tuple[int, int]]:
-    """The number of each epoch that is known, and the first row of `c` in it."""
-    return [(epoch.number, epoch.first[2]) for epoch in slot.executor.epochs]
-
-
-def test_epochs_begin_where_their_first_rows_will_be() -> None:
-    slot = chain()
-    slot.executor.begin_epoch(0, 0)
-    fed(slot, 1, *KEYS)
-    slot.executor.begin_epoch(0, 0)
-    assert slot.executor.epochs == (Epoch(number=0, first=(0, 0, 0)),), "the batch is of the same epoch"
-    slot.executor.begin_epoch(2, 0)
-    fed(slot, 2, *KEYS)
-    slot.executor.begin_epoch(3, 0)
-    assert firsts(slot) == [(0, 0), (2, 3), (3, 6)]
-    slot.executor.begin_epoch(3, 2)
-    assert firsts(slot) == [(2, 3), (3, 6)], "nobody asks about rows from before epoch 2"
-    slot.executor.begin_epoch(5, 4)
-    assert firsts(slot) == [(3, 6), (5, 6)], "rows from epoch 4 on are those from epoch 3 on"
-
-
-def test_an_epoch_of_a_false_start_is_forgotten() -> None:
-    """A batch begins epoch 1 and is wound back; it is begun again without an epoch, with rows, and so is the next. Then
-    epoch 1 begins: only later rows are of it."""
-    slot = chain()
-    slot.executor.begin_epoch(0, 0)
-    fed(slot, 1, *KEYS)
-    slot.executor.begin_epoch(1, 0)
-    slot.feed("c", batch_of(schema("k x"), [(2, 1, 1)]))
-    slot.advance(dict.fromkeys("abc", 2), 2)
-    slot.wind_back()
-    slot.executor.begin_epoch(0, 0)
-    assert firsts(slot) == [(0, 0)]
-    fed(slot, 3, *KEYS)
-    slot.executor.begin_epoch(1, 0)
-    assert firsts(slot) == [(0, 0), (1, 6)]
-
-
-def test_a_batch_that_is_run_again_is_of_the_epoch_that_it_began() -> None:
-    slot = chain()
-    slot.executor.begin_epoch(0, 0)
-    fed(slot, 1, *KEYS)
-    for _ in range(2):
-        slot.executor.begin_epoch(1, 0)
-        slot.executor.forget(np.array([0]))
-        slot.feed("c", batch_of(schema("k x"), [(2, 1, 1)]))
-        slot.advance(dict.fromkeys("abc", 2), 2)
-        slot.wind_back()
-    assert firsts(slot) == [(0, 0), (1, 3)]
-
-
-def test_rows_that_stay_keep_their_epochs() -> None:
-    """Half of the groups of `c` leave, at three moments; the rows that stay tell their epochs by their times."""
-    slot = chain()
-    for epoch in range(4):
-        slot.executor.begin_epoch(epoch, 0)
-        if epoch:
-            slot.forget(np.array([GROUPS + epoch % GROUPS]))
-        fed(slot, epoch, *range(9))
-    rows = slot.executor.stems[2].rows
-    numbers = np.arange(rows.min_live, slot.executor.stems[2].built)
-    began = np.array([first for _, first in firsts(slot)])
-    assert (began.searchsorted(numbers, side="right") - 1).tolist() == rows.times.values[numbers].tolist()
-    assert 9 < numbers.size < 36

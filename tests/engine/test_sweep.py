@@ -13,12 +13,12 @@ import pytest
 
 from eddyline.engine.clean_up import CleanUp
 from eddyline.engine.slot import Slot
-from eddyline.engine.sweep import Ints, Sweep
+from eddyline.engine.sweep import Sweep
 from eddyline.engine.tuning import DEFAULT
 from eddyline.settings import Settings
 from eddyline.spill.generations import Generations
 from tests.support.jobs import batch_of, bound, schema, tuples
-from tests.support.spilling import group_of, may_spill
+from tests.support.spilling import ListLog, Logged, group_of, may_spill
 
 GROUPS = 4
 JOINED = "SELECT a.x, b.x AS y FROM a [UNBOUNDED], b [UNBOUNDED] WHERE a.k = b.k"
@@ -32,30 +32,24 @@ class Swept:
     def __init__(self, select: str, keys: list[int], monkeypatch: pytest.MonkeyPatch, **tuning: Any) -> None:
         self.calls: Counter[str] = Counter()
         self.largest = 0
-        for name in ("_parts", "_by_blocks"):
+        for name in ("_divided", "_by_blocks"):
             self._count(monkeypatch, name)
-        query = bound(select, {}, {}, a="k x", b="k x")
+        self._streams = [name for name in "abc" if f" {name} " in select]
+        query = bound(select, {}, {}, **dict.fromkeys(self._streams, "k x"))
         engine = replace(DEFAULT.engine, **tuning)
         self._slot = Slot(query, may_spill(Settings(check=True), GROUPS), tuning=replace(DEFAULT, engine=engine))
         self._rows = [batch_of(schema("k x"), [(n, key, n)]) for n, key in enumerate(keys)]
         moments = tuple(range(1, len(keys) + 1))
         generations = Generations(dict.fromkeys(range(GROUPS), moments), dict.fromkeys(range(GROUPS), 0))
-        run = CleanUp.run
+        join = Sweep._join
 
-        def observed(clean_up: CleanUp, given: Any, groups: Ints) -> None:
+        def observed(sweep: Sweep, clean_up: CleanUp, given: Any) -> None:
             self.calls["slices"] += 1
             self.largest = max(self.largest, sum(part.nbytes for parts in given.values() for part in parts))
-            run(clean_up, given, groups)
+            join(sweep, clean_up, given)
 
-        monkeypatch.setattr(CleanUp, "run", observed)
-        axis = self._slot.executor.spill_axis
-        if axis is not None and not axis.has(1):  # of a source that follows, whose rows are in memory
-            for batch in self._rows:
-                self._slot.executor.begin_epoch(self._slot.version, 0)
-                self._slot.feed("b", batch)
-                self._slot.advance({"a": None, "b": None}, None)
-                self._slot.commit(self._slot.version + 1)
-        Sweep(self._slot, generations, self._read, self._relieve).run(np.arange(GROUPS))
+        monkeypatch.setattr(Sweep, "_join", observed)
+        Sweep(self._slot, generations, ListLog(self._slot, list(self._logged())), self._relieve).run(np.arange(GROUPS))
         self.results = sorted(tuples(self._slot.drain()))
 
     def _count(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -67,11 +61,12 @@ class Swept:
 
         monkeypatch.setattr(Sweep, name, counted)
 
-    def _read(self, source: int, groups: Ints) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    def _logged(self) -> Iterator[Logged]:
         for first in range(0, len(self._rows), 7):
             some = self._rows[first : first + 7]
             (batch,) = pa.Table.from_batches(some).combine_chunks().to_batches()
-            yield batch, np.arange(first, first + len(some))
+            for stream in self._streams:
+                yield stream, batch, np.arange(first, first + len(some))
 
     def _relieve(self) -> None:
         self.calls["relieved"] += 1
@@ -88,7 +83,7 @@ def test_in_one_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert swept.results == pairs(keys) and swept.calls["slices"] == 1 and swept.calls["relieved"]
 
 
-@pytest.mark.parametrize("size", [10_000, 5_000, 2_000, 600])
+@pytest.mark.parametrize("size", [7_000, 5_000, 2_000, 600])
 def test_slices_are_as_large_as_they_may_be(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [n % 10 for n in range(40)]
     swept = Swept(JOINED, keys, monkeypatch, sweep_bytes=size)
@@ -99,14 +94,14 @@ def test_a_large_group_is_swept_by_sub_partitions(monkeypatch: pytest.MonkeyPatc
     keys = [key for key in range(200) if group_of(key, GROUPS) == 1] * 2
     swept = Swept(JOINED, keys, monkeypatch, sweep_bytes=3_000)
     assert swept.results == pairs(keys) and swept.largest <= 3_000
-    assert swept.calls["_parts"] == 1 and not swept.calls["_by_blocks"]
+    assert swept.calls["_divided"] == 1 and not swept.calls["_by_blocks"]
 
 
 def test_a_large_key_is_swept_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [ONE] * 50
     swept = Swept(JOINED, keys, monkeypatch, sweep_bytes=3_000)
     assert swept.results == pairs(keys) and swept.largest <= 3_000
-    assert swept.calls["_by_blocks"] == 1 and swept.calls["slices"] == 4 * 8
+    assert swept.calls["_by_blocks"] == 1 and swept.calls["slices"] == 4 * 4
 
 
 def test_there_are_not_too_many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,9 +110,20 @@ def test_there_are_not_too_many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert swept.results == pairs(keys) and swept.calls["slices"] == 16
 
 
-@pytest.mark.parametrize("size", [1 << 40, 3_000, 500])
-def test_where_a_source_is_in_memory(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows of `a` have groups by all that they are; those of `b` are in memory."""
+@pytest.mark.parametrize("size", [1 << 40, 2_000, 500])
+def test_where_no_key_joins_a_source(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of `a` have groups by all that they are, and wait for those of `b`, block by block."""
     swept = Swept(CROSS, [ONE] * 30, monkeypatch, sweep_bytes=size)
     assert swept.results == [(a, b) for a in range(30) for b in range(30) if a < b]
     assert (swept.calls["slices"] == 1) == (size == 1 << 40)
+
+
+@pytest.mark.parametrize("size", [1 << 40, 3_000, 500])
+def test_a_source_that_follows_by_a_key(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tuples of `a` and `b` wait in the order of the groups of another key; `c` is read slice by slice."""
+    chain = (
+        "SELECT a.x, b.x AS y, c.x AS z FROM a [UNBOUNDED], b [UNBOUNDED], c [UNBOUNDED] WHERE a.k = b.k AND b.x = c.x"
+    )
+    keys = [n % 5 for n in range(60)]
+    swept = Swept(chain, keys, monkeypatch, sweep_bytes=size)
+    assert swept.results == [(a, b, b) for a in range(60) for b in range(60) if a != b and keys[a] == keys[b]]

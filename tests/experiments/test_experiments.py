@@ -27,16 +27,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-SLOW = {
-    "migration-1",
-    "migration-3",
-    "migration-4",
-    "migration-7",
-    "plans-1",
-    "spill-6",
-    "spill-7",
-    "spill-alternating",
-}
+SLOW = {"migration-1", "migration-3", "migration-4", "migration-7", "plans-1"}
 """Experiments whose tiny versions still run for seconds."""
 
 

@@ -54,7 +54,9 @@ GROUPS = dict.fromkeys(range(10), 70)
 def test_groups_leave_where_a_slot_would_be_nearly_full(held: int, growth: int, leave: tuple[int, ...]) -> None:
     assert HIGH == 0.75
     some = spiller()
-    assert some(Ledger(), at(None), [record(held, GROUPS, growth), record(100, GROUPS, slot=1)]) == Moves(leave)
+    assert some(Ledger(), at(None), [record(held, GROUPS, growth), record(100, GROUPS, slot=1)], 0) == Moves(
+        leave, cool=leave
+    )
     decisions = some.decisions()
     assert [d.kind for d in decisions] == (["spill"] if leave else []) and some.decisions() == []
     if leave:
@@ -65,38 +67,38 @@ def test_groups_leave_where_a_slot_would_be_nearly_full(held: int, growth: int, 
 
 def test_groups_of_several_slots_leave_together() -> None:
     records = [record(800, {2: 400, 9: 400}), record(800, {1: 400, 8: 400}, slot=1), Record(COMBINED)]
-    assert spiller()(Ledger(), at(None), records).leave == (1, 2)
-    assert spiller(spill="most-productive")(Ledger(), at(None), records).leave == (8, 9)
-    assert spiller(spill_share=0.5)(Ledger(), at(None), records).leave == (1, 2, 8, 9)
+    assert spiller()(Ledger(), at(None), records, 0).leave == (1, 2)
+    assert spiller(spill="most-productive")(Ledger(), at(None), records, 0).leave == (8, 9)
+    assert spiller(spill_share=0.5)(Ledger(), at(None), records, 0).leave == (1, 2, 8, 9)
 
 
 def test_nothing_leaves_that_is_not_there() -> None:
     some = spiller()
-    assert not some(Ledger(), at(None), [record(800, {})]) and not some.decisions()
+    assert not some(Ledger(), at(None), [record(800, {})], 0) and not some.decisions()
 
 
 def test_a_group_is_swept_before_its_results_are_later_than_promised() -> None:
     some, ledger = spiller(), Ledger().begin(Moves((3, 5)), at(100), 256)
     nothing = [record(0, {})]
-    assert some(ledger, at(105), nothing).sweep == ()  # how far the next batch gets is not known
+    assert some(ledger, at(105), nothing, 0).sweep == ()  # how far the next batch gets is not known
     ledger = ledger.begin(Moves((4,)), at(105), 256)
-    assert some(ledger, at(110), nothing).sweep == ()  # the next gets to 115: 15 behind
+    assert some(ledger, at(110), nothing, 0).sweep == ()  # the next gets to 115: 15 behind
     assert not some.decisions()
-    assert some(ledger, at(114), nothing).sweep == ()  # to 118
+    assert some(ledger, at(114), nothing, 0).sweep == ()  # to 118
     ledger = ledger.begin(Moves((9,)), at(114), 256)
-    assert some(ledger, at(118), nothing).sweep == (3, 4, 5)  # to 122: 22, 17 (which is soon) and 8 behind
+    assert some(ledger, at(118), nothing, 0).sweep == (3, 4, 5)  # to 122: 22, 17 (which is soon) and 8 behind
     (decision,) = some.decisions()
     assert decision.kind == "sweep" and decision.what == "3 groups of 4 with rows on disk are swept"
     assert decision.measured == {"groups": 3.0, "late": 22e-6}
     ledger = ledger.begin(Moves(sweep=(3, 4, 5)), at(118), 256)
-    assert some(ledger, at(126), nothing).sweep == ()  # to 134: 20 and 16 behind
-    assert some(ledger, at(131), nothing).sweep == (3, 4, 5, 9)  # to 136
+    assert some(ledger, at(126), nothing, 0).sweep == ()  # to 134: 20 and 16 behind
+    assert some(ledger, at(131), nothing, 0).sweep == (3, 4, 5, 9)  # to 136
 
 
 def test_groups_that_left_before_the_watermark_was_known_are_swept_once_it_is() -> None:
     some, ledger = spiller(), Ledger().begin(Moves((3,)), at(None), 256)
-    assert some(ledger, at(None), []).sweep == ()
-    assert some(ledger, at(7), []).sweep == (3,)
+    assert some(ledger, at(None), [], 0).sweep == ()
+    assert some(ledger, at(7), [], 0).sweep == (3,)
 
 
 def test_the_delay_is_the_smallest_window_unless_it_is_set() -> None:
@@ -105,4 +107,36 @@ def test_the_delay_is_the_smallest_window_unless_it_is_set() -> None:
     endless = bound("SELECT a.k FROM a, b WHERE a.k = b.k", a="k", b="k")
     assert spill_delay(endless, from_mapping({})) is None
     some = Spiller(endless, from_mapping({"memory": 1000}))
-    assert some(Ledger().begin(Moves((3,)), at(0), 256), at(10**15), []) == Moves()
+    assert some(Ledger().begin(Moves((3,)), at(0), 256), at(10**15), [], 0) == Moves()
+
+
+def test_where_a_source_that_follows_leaves_everything_does() -> None:
+    """With 256 groups that lead, group 300 is one of a source that follows."""
+    groups = {1: 200, 2: 200, 300: 700}
+    moves = spiller()(Ledger(), at(None), [record(900, groups)], 0)
+    assert moves.leave == moves.cool == (1, 2), "what leads leaves first"
+    moves = spiller()(Ledger(), at(None), [record(1200, groups)], 0)
+    assert moves.leave == moves.cool == (1, 2, 300)
+    ledger = Ledger().begin(moves, at(100), 256).begin(Moves(sweep=(7,)), at(115), 256)
+    assert set(spiller()(ledger, at(130), [record(0, {})], 0).sweep) == set(range(256)), "all groups miss results"
+
+
+def test_cold_groups_get_warm_where_there_is_room_for_all_their_rows() -> None:
+    """There are 256 groups; 500 bytes are what slots may hold with them."""
+    out = tuple(range(10))
+    ledger = Ledger().begin(Moves(out, cool=out), at(100), 256)
+    here = record(100, {20: 60, 21: 40})  # 50 bytes a row
+    for logged, warm in ((6, out), (200, out), (512, (0, 1, 2, 3)), (2560, ())):
+        some = spiller()
+        moves = some(ledger, at(130), [here], logged)
+        assert moves.sweep == out and moves.warm == warm and not moves.leave, logged
+        assert [d.kind for d in some.decisions()] == (["sweep", "warm"] if warm else ["sweep"])
+    assert spiller()(ledger, at(110), [here], 6).warm == (), "what is not swept stays cold"
+    assert spiller()(ledger, at(130), [record(600, {20: 60})], 6).warm == ()
+
+
+def test_sources_that_follow_get_warm_together_with_all_others() -> None:
+    out = (1, 2, 300)
+    ledger = Ledger().begin(Moves(out, cool=out), at(100), 256)
+    assert spiller()(ledger, at(130), [record(0, {})], 4).warm == out, "4 rows take about 400 bytes"
+    assert spiller()(ledger, at(130), [record(0, {})], 6).warm == ()

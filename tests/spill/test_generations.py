@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from eddyline.spill.generations import NEVER, Generations
 
-EVENTS = st.lists(st.sampled_from(["a", "b", "c", "leave", "follow", "sweep"]), max_size=14)
-"""Rows of two sources that lead (a, b) and of one that follows (c), and moves of their groups: both leave, the leading
-one is swept."""
+EVENTS = st.lists(st.sampled_from(["a", "b", "c", "leave", "follow", "sweep", "cool", "warm"]), max_size=16)
+"""Rows of two sources that lead (a, b) and of one that follows (c), and moves of their groups: both leave, and may stay
+out and stay in again; the leading one is swept."""
 LEADS, FOLLOWS, LEADING = 7, 19, 10
 
 
@@ -34,25 +34,38 @@ def test_what_the_rule_calls_missing_is_what_was_not_made(events: list[str]) -> 
                 found.add(row)
         return found
 
+    def move(*groups: int, cool: bool = False) -> None:
+        nonlocal generations, epoch
+        epoch += 1
+        generations = generations.leave(groups, epoch, LEADING).cool(groups if cool else ())
+        for group, sources in ((LEADS, "ab"), (FOLLOWS, "c")):
+            for source in sources if group in groups else "":
+                memory[source].clear()
+                if cool:
+                    cold.add(source)
+
+    cold: set[str] = set()
     for event in events:
         if event == "leave":
-            epoch += 1
-            generations = generations.leave((LEADS,), epoch, LEADING)
-            memory["a"], memory["b"] = set(), set()
+            move(LEADS)
         elif event == "follow":
-            epoch += 1
-            generations = generations.leave((FOLLOWS,), epoch, LEADING)
-            memory["c"] = set()
-        elif event == "sweep":
+            move(FOLLOWS)
+        elif event == "cool":
+            move(LEADS, FOLLOWS, cool=True)
+        elif event in ("sweep", "warm"):
             epoch += 1
             made |= missing()
             if generations.left:
                 generations = generations.swept(tuple(generations.clean), epoch)
+            if event == "warm":
+                generations = generations.warm((LEADS, FOLLOWS), epoch)
+                cold.clear()
         else:
             new = len(came[event])
             came[event].append(epoch)
-            memory[event].add(new)
-            made |= {row for row in product(*(memory[s] for s in "abc")) if row["abc".index(event)] == new}
+            if event not in cold:
+                memory[event].add(new)
+                made |= {row for row in product(*(memory[s] for s in "abc")) if row["abc".index(event)] == new}
         everything = set(product(*(range(len(came[s])) for s in "abc")))
         assert missing() == everything - made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.engine.slot import Slot
-from eddyline.engine.sweep import Sweep
+from eddyline.engine.split import groups_along
+from eddyline.engine.sweep import LoggedRows, Sweep
 from eddyline.engine.watermarks import Advanced, Watermarks
 from eddyline.plan.partition import key_groups
 from eddyline.plan.plan import plan_of
@@ -19,6 +20,11 @@ from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.settings import Settings
 from tests.support.jobs import Row, tuples
 from tests.support.slot_steps import Step
+
+Ints = NDArray[np.int64]
+
+Logged = tuple[str, pa.RecordBatch, Ints | int]
+"""Rows of a stream, and the epochs in which they came."""
 
 
 def may_spill(settings: Settings, groups: int) -> Settings:
@@ -31,30 +37,53 @@ def group_of(key: int, groups: int) -> int:
     return int(key_groups(pa.array([key]), groups)[0])
 
 
+class ListLog:
+    """A log in a list of streams, rows and the epochs in which they came."""
+
+    def __init__(self, slot: Slot, logged: Sequence[Logged]) -> None:
+        self._slot, self._logged = slot, logged
+
+    def rows(self, source: int, groups: Ints) -> Iterator[LoggedRows]:
+        axis, plan = self._slot.executor.spill_axis, plan_of(self._slot.query)
+        assert axis is not None
+        for name, rows, epoch in self._logged:
+            if self._slot.query.sources[source].stream.name == name:
+                of_rows = groups_along(axis, plan, source, rows)
+                came = np.broadcast_to(np.asarray(epoch, np.int64), of_rows.size).copy()
+                yield LoggedRows(rows, of_rows, came).only(np.isin(of_rows, groups))
+
+    def sizes(self, source: int) -> NDArray[np.float64]:
+        axis = self._slot.executor.spill_axis
+        assert axis is not None
+        groups = axis.first(source) + np.arange(axis.size)
+        sizes = [sum(rows.nbytes for rows in self.rows(source, groups[n : n + 1])) for n in range(axis.size)]
+        return np.array(sizes, np.float64)
+
+
 class Spilling:
     """Does in turn what a slot's turn and the coordinator do (protocol/turn.py, protocol/coordinator.py)."""
 
     def __init__(self, slot: Slot, tables: Mapping[str, pa.RecordBatch] | None = None) -> None:
         """`tables` has the rows of tables that the slot has already."""
         self.slot, self.ledger = slot, Ledger()
-        self._logged = [(name, rows, 0) for name, rows in (tables or {}).items()]
+        self._logged: list[Logged] = [(name, rows, 0) for name, rows in (tables or {}).items()]
         self._streams = [s.stream for s in slot.query.sources if not s.stream.is_table]
         self._advanced = Advanced()
-        self._after: tuple[Ledger, Advanced, list[tuple[str, pa.RecordBatch, int]]] | None = None
+        self._after: tuple[Ledger, Advanced, list[Logged]] | None = None
         self.swept: list[Row] = []
         """The rows that the sweep before the last batch made."""
 
     def batch(self, step: Step, moves: Moves = Moves()) -> list[Row]:  # noqa: B008
         """A batch that begins with these moves; it is neither committed nor wound back. At the end of the streams all
         groups on disk are swept."""
-        slot, axis, leaving = self.slot, self.slot.executor.spill_axis, moves.leave
+        slot, axis = self.slot, self.slot.executor.spill_axis
         assert axis is not None
         if step.last:
             moves = Moves(sweep=tuple(self.ledger.generations.clean))
         ledger = self.ledger.begin(moves, self._advanced, axis.size)
-        slot.executor.begin_epoch(ledger.epoch, self.ledger.clean)
+        slot.executor.generations = ledger.generations
         if moves.sweep:
-            Sweep(slot, self.ledger.generations, self._rows, leaving=leaving).run(np.array(moves.sweep))
+            Sweep(slot, self.ledger.generations, ListLog(slot, self._logged)).run(np.array(moves.sweep))
         self.swept = tuples(slot.drain()) if slot.query.group is None else []
         if moves.leave:
             slot.forget(np.array(moves.leave))
@@ -70,7 +99,7 @@ class Spilling:
             newest = {s.name: t + s.lateness for s in self._streams if (t := step.by_stream[s.name]) is not None}
             advanced = Advanced(newest, used=step.watermark)
         found = self.swept + tuples(slot.drain())
-        rows = [(name, some, ledger.epoch) for name, some in step.rows.items()]
+        rows: list[Logged] = [(n, some, ledger.epoch) for n, some in step.rows.items()]
 
         def streams(group: int) -> list[str]:
             return [slot.query.sources[source].stream.name for source in axis.sources(group)]
@@ -96,8 +125,3 @@ class Spilling:
 
     def _needed(self, advanced: Advanced, held: Advanced | None) -> dict[str, int]:
         return horizon(plan_of(self.slot.query), self._watermarks(held or advanced), {}, held is not None)
-
-    def _rows(self, source: int, groups: NDArray[np.int64]) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
-        for name, rows, epoch in self._logged:
-            if self.slot.query.sources[source].stream.name == name:
-                yield rows, np.full(rows.num_rows, epoch)

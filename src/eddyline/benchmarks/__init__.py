@@ -48,7 +48,6 @@ NAMES = (
     "core",
     "memory",
     "spill",
-    "spill-policies",
     "start",
     "profile",
     "router",

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery, WindowKind
-from eddyline.codec import Snapshot
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.plan_course import PlanCourse, Toward
@@ -35,18 +34,11 @@ from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import RowsWindow
 from eddyline.settings import Settings
+from eddyline.spill.generations import Generations
 from eddyline.state.arena import Arena
 from eddyline.state.stem import SteM
 
 Ints = NDArray[np.int64]
-
-
-class Epoch(Snapshot, frozen=True):
-    """Where the rows of an epoch begin."""
-
-    number: int
-    first: tuple[int, ...]
-    """By source the first row."""
 
 
 class Executor:
@@ -72,8 +64,8 @@ class Executor:
         self.plan = plan_of(query, tree)
         self.stems = [SteM(arena, layout, self._leaves(n)) for n, layout in enumerate(self.plan.layouts)]
         """Those of the sources, then the intermediate ones."""
-        self.epochs: tuple[Epoch, ...] = ()
-        """Which rows came in which epoch, as far back as somebody may ask (protocol/ledger.py)."""
+        self.generations: Generations | None = None
+        """Those of the groups that have left memory; rows of the cold ones are not taken into it."""
         self.moved = [0] * len(query.sources)
         """By source, how many rows got a new number because others left."""
         windows = [s.window for s in query.sources]
@@ -114,7 +106,11 @@ class Executor:
         ordinals: Ints | None,
         groups: Ints | None = None,
     ) -> None:
-        """Rows that passed the filters of their source, for `take_in`."""
+        """Rows that passed the filters of their source, for `take_in`. Those of cold groups are not stored."""
+        if self.generations is not None and groups is not None and self.generations.cold:
+            here = ~self.generations.is_cold(groups)
+            values = {expr: array.filter(pa.array(here)) for expr, array in values.items()}
+            times, groups = times[here], groups[here]
         if times.size:
             self.stems[source].rows.append(values, times, ordinals, groups)
 
@@ -166,35 +162,20 @@ class Executor:
         """Gather the columns that results need, for complete tuples."""
         return self.eddy.gather(packet, self.plan.gathered)
 
-    def expire(
-        self,
-        watermarks: Mapping[str, int | None],
-        query_watermark: int | None,
-        held: Mapping[str, int | None] | None = None,
-    ) -> None:
+    def expire(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
         """Expire rows that no future row can join with. With a ROWS window the query's watermark counts for all
-        streams. While groups are on disk, the watermarks `held` count for sources that follow: a sweep may find their
-        rows in memory."""
-
-        def by_source(marks: Mapping[str, int | None]) -> list[int | None]:
-            return [
-                FOREVER if s.stream.is_table else query_watermark if self.rows_windows else marks[s.stream.name]
-                for s in self._query.sources
-            ]
-
-        bounds, now = self.plan.graph.bounds, by_source(watermarks)
-        horizons = [bounds.horizon(source, now) for source in range(len(now))]
-        if held is not None and self.spill_axis is not None:
-            before = by_source(held)
-            for source, since in enumerate(before):
-                if not self.spill_axis.has(source):  # also what came since then is needed, whatever it may join with
-                    horizons[source] = -FOREVER if since is None else min(bounds.horizon(source, before), since)
+        streams."""
+        now = [
+            FOREVER if s.stream.is_table else query_watermark if self.rows_windows else watermarks[s.stream.name]
+            for s in self._query.sources
+        ]
+        bounds = self.plan.graph.bounds
         for source, stem in enumerate(self.stems):
             if stem.layout.components:  # after the SteMs of the sources
                 stem.expire_tuples(self.stems)
                 continue
             if stem.layout.timed:
-                stem.expire(horizons[source])
+                stem.expire(bounds.horizon(source, now))
             if source in self.rows_windows:
                 stem.expire_ordinals(self.rows_windows[source].rows - self.rows_windows[source].size)
         if self.migration is not None:
@@ -240,13 +221,6 @@ class Executor:
         self.eddy.change(self.plan)
         self.set_plan(tree)
 
-    def begin_epoch(self, number: int, since: int) -> None:
-        """The rows that come next are of this epoch; nobody asks about rows from before the epoch `since`."""
-        known = tuple(epoch for epoch in self.epochs if epoch.number <= number)  # others were begun and wound back
-        if not known or known[-1].number < number:
-            known += (Epoch(number, tuple(stem.rows.stored for stem in self.source_stems)),)
-        self.epochs = known[max((n for n, epoch in enumerate(known) if epoch.number <= since), default=0) :]
-
     def forget(self, groups: Ints) -> int:
         """All rows of these groups leave the SteMs; returns how many. A migration ends: the rows that it moved have
         other numbers."""
@@ -256,7 +230,6 @@ class Executor:
         if not gone:
             return 0
         self.give_up()
-        self.epochs = tuple(self._renumbered(epoch, kept) for epoch in self.epochs)
         renumbered = {source: self.stems[source].retain(rows, {}) for source, rows in kept.items()}
         for source, rows in kept.items():
             self.moved[source] += rows.size
@@ -273,13 +246,6 @@ class Executor:
                     live = live[numbers.of(of_source) >= 0]
             stem.retain(live, renumbered)
         return gone
-
-    def _renumbered(self, epoch: Epoch, kept: Mapping[int, Ints]) -> Epoch:
-        """Where the rows of an epoch begin when only these are kept, under the next numbers."""
-        first = list(epoch.first)
-        for source, rows in kept.items():
-            first[source] = self.stems[source].built + int(rows.searchsorted(epoch.first[source]))
-        return Epoch(epoch.number, tuple(first))
 
     @staticmethod
     def _without(stem: SteM, groups: Ints) -> Ints:

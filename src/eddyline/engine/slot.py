@@ -115,19 +115,12 @@ class Slot:
         self.plans.changed(self.executor)
         return gone
 
-    def load(
-        self,
-        watermarks: Mapping[str, int | None],
-        query_watermark: int | None,
-        version: int,
-        held: Watermarks | None = None,
-    ) -> None:
-        """Build the received rows as the state of a version, without probing: their results are already emitted.
-        `held` is that of `advance`."""
+    def load(self, watermarks: Mapping[str, int | None], query_watermark: int | None, version: int) -> None:
+        """Build the received rows as the state of a version, without probing: their results are already emitted."""
         self.input.release_counted(query_watermark)
         self.executor.load()
         self.watermark = query_watermark
-        self._expire(watermarks, held)
+        self._expire(watermarks)
         self.errors.count, self.errors.first = 0, ""
         self.commit(version)
         self.executor.make_states()
@@ -153,8 +146,8 @@ class Slot:
     def advance(
         self, watermarks: Mapping[str, int | None], query_watermark: int | None, held: Watermarks | None = None
     ) -> None:
-        """The batch is complete, and no row below these times will come any more. While groups are on disk, results of
-        rows from the watermarks `held` on may be missing."""
+        """The batch is complete, and no row below these times will come any more. While groups are on disk, results at
+        the watermark `held` and later may be missing."""
         with self._meter.counted():
             self._take_in(query_watermark)
             final = query_watermark if held is None else held.query
@@ -162,11 +155,11 @@ class Slot:
                 self.results.advance(final)
             self.watermark = query_watermark
             self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
-            self._expire(watermarks, held)
+            self._expire(watermarks)
         self.plans.watch(self.executor, watermarks, self.peak_bytes, self._meter.take())
 
-    def _expire(self, watermarks: Mapping[str, int | None], held: Watermarks | None) -> None:
-        self.executor.expire(watermarks, self.watermark, None if held is None else held.by_stream)
+    def _expire(self, watermarks: Mapping[str, int | None]) -> None:
+        self.executor.expire(watermarks, self.watermark)
         if self.accounts is not None:
             self.accounts.end_batch()
 
@@ -235,5 +228,4 @@ class Slot:
         shared = sum(stem.nbytes for stem in self.executor.stems[len(self.query.sources) :])
         stays = self.state_bytes - sum(stem.nbytes for stem in self.executor.stems)
         growth = sum(stem.growth for stem in self.executor.stems)
-        added = sum(stem.added for stem in self.executor.stems)
-        return Spillable(self.accounts.table(shared).tobytes(), stays, round(growth), round(added))
+        return Spillable(self.accounts.table(shared).tobytes(), stays, round(growth))

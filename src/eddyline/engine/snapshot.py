@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from eddyline.bound.model import BoundQuery
 from eddyline.codec import Snapshot
-from eddyline.engine.executor import Epoch
 from eddyline.engine.in_order import InOrderSnapshot
 from eddyline.engine.input_batch import InputBatchSnapshot
 from eddyline.engine.plan_source import MakePlanSource
@@ -52,7 +51,6 @@ class SlotSnapshot(Snapshot, frozen=True):
     batch_done: tuple[str, str] | None
     committed: CommittedNumbers
     stems: tuple[StemSnapshot, ...]
-    epochs: tuple[Epoch, ...]
     moved: tuple[int, ...]
     rows_windows: tuple[RowsWindowSnapshot, ...]
     waiting: tuple[InOrderSnapshot, ...]
@@ -77,7 +75,6 @@ def saved(slot: Slot) -> SlotSnapshot:
         batch_done=slot.batch_done,
         committed=CommittedNumbers(executor.committed_number, slot.committed_watermark, slot.committed_errors),
         stems=tuple(stem.saved() for stem in executor.stems),
-        epochs=executor.epochs,
         moved=tuple(executor.moved),
         rows_windows=tuple(window.saved() for window in executor.rows_windows.values()),
         waiting=tuple(waiting.saved(shelf) for waiting in slot.input.waiting.values()),
@@ -118,7 +115,7 @@ def restore(slot: Slot, saved: SlotSnapshot) -> None:
     executor.eddy.number, executor.committed_number = saved.built, committed.built
     for stem, of_stem in zip(executor.stems, saved.stems, strict=True):
         stem.restore(of_stem)
-    executor.epochs, executor.moved = saved.epochs, list(saved.moved)
+    executor.moved = list(saved.moved)
     if executor.migration is not None and saved.migration is not None:
         executor.migration.restore(saved.migration)
     for window, of_window in zip(executor.rows_windows.values(), saved.rows_windows, strict=True):

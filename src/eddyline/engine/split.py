@@ -204,13 +204,21 @@ def wanted(plan: Plan, source: int, batch: pa.RecordBatch, errors: ErrorCount) -
     return kept, _all(_both(keep, without_null(known)))
 
 
-def groups_along(axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch, parts: int = 1) -> NDArray[np.int64]:
-    """The group of each row of a source; meaningless for a row whose key is NULL. With several `parts` the groups of a
-    source that leads have sub-partitions: the group is the remainder by the size of the axis, the part the quotient."""
-    key = axis.keys[source]
+def groups_along(axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch) -> NDArray[np.int64]:
+    """The group of each row of a source; meaningless for a row whose key is NULL."""
+    return axis.first(source) + _codes(axis, plan, source, batch, axis.size)
+
+
+def sub_partitions(axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch, parts: int) -> NDArray[np.int64]:
+    """By row which of this many sub-partitions of its group it is in."""
+    return _codes(axis, plan, source, batch, axis.size * parts) // axis.size
+
+
+def _codes(axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch, count: int) -> NDArray[np.int64]:
+    key = axis.key(source)
     if key is None:
-        return axis.first(source) + _by_row(plan.query, source, batch, axis.size * (parts if axis.has(source) else 1))
-    return key_groups(evaluate(key, _columns(plan, source, batch), batch.num_rows, ErrorCount()), axis.size * parts)
+        return _by_row(plan.query, source, batch, count)
+    return key_groups(evaluate(key, _columns(plan, source, batch), batch.num_rows, ErrorCount()), count)
 
 
 def _by_row(query: BoundQuery, source: int, batch: pa.RecordBatch, groups: int) -> NDArray[np.int64]:

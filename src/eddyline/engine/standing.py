@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eddyline.counts import Counts
-from eddyline.spill.group_table import GroupTable
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,5 @@ class Standing:
     disk: DiskSize = field(default_factory=DiskSize)
     peak_disk: DiskSize = field(default_factory=DiskSize)
     """The most that was on disk after a batch of this run."""
-    behind: int = 0
-    """How far the results of groups on disk are behind the watermark, in microseconds."""
-    groups: GroupTable = field(default_factory=GroupTable)
-    """The accounts of the partition groups; empty where groups cannot leave memory."""
     finished: bool = False
     """Whether the streams have ended and all results are emitted, so that no run can continue the job."""

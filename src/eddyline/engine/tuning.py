@@ -51,7 +51,9 @@ class EngineTuning:
 
     # Sweeps (sweep.py)
     sweep_share: float = 0.2
-    """The share of memory that a slice of a sweep takes."""
+    """The share of memory that a slice of a sweep may take in any case."""
+    sweep_fill: float = 0.9
+    """Up to this share of memory the state and a slice take together."""
     sweep_least: int = 1 << 20
     """A slice may have this many bytes where memory is very small."""
     sweep_bytes: int = 1 << 60

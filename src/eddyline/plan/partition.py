@@ -35,6 +35,7 @@ from eddyline.bound.types import is_number, physical
 from eddyline.kernels import groups as kernels
 from eddyline.plan.graph import JoinGraph
 from eddyline.plan.plan import Plan
+from eddyline.plan.tree import Tree
 from eddyline.state.keys import combine, encode, is_exact, without_null
 
 GROUPS = 256
@@ -123,10 +124,23 @@ def partition(plan: Plan, slots: int, groups: int = GROUPS, rows: Mapping[str, f
 
 
 @dataclass(frozen=True)
+class Follow:
+    """A source that follows: in results its key `on` equals the key `partner_on` of a source before it. Both are None
+    if there is no such key."""
+
+    source: int
+    on: Expr | None
+    partner: int
+    partner_on: Expr | None
+
+
+@dataclass(frozen=True)
 class SpillAxis(Axis):
     """An axis whose `size` groups leave memory and come back. The sources that it places *lead*: their rows in a result
-    have the same group. Each other source *follows*: its rows have groups of their own, by the whole row, with numbers
-    after those of the axis."""
+    have the same group. The others *follow*, in this order: each has groups of its own, by the key with which it is
+    joined, or by the whole row; their numbers come after those of the axis."""
+
+    follow: tuple[Follow, ...] = ()
 
     def first(self, source: int) -> int:
         """The number of the first group of a source."""
@@ -139,10 +153,31 @@ class SpillAxis(Axis):
         firsts = map(self.first, range(len(self.keys)))
         return [source for source, first in enumerate(firsts) if first <= group < first + self.size]
 
+    def key(self, source: int) -> Expr | None:
+        """The key by which rows of a source have groups; None if it is the whole row."""
+        return next((follow.on for follow in self.follow if follow.source == source), self.keys[source])
+
+    def places_alike(self, one: int, other: int) -> bool:
+        """Whether the rows of two sources of the same stream are in the same order of groups."""
+        mine, theirs = self.key(one), self.key(other)
+        if mine is None or theirs is None:
+            return one == other
+        return _of_stream(mine) == _of_stream(theirs)
+
     @property
     def count(self) -> int:
         """The number of all groups."""
         return self.first(len(self.keys))
+
+    @property
+    def tree(self) -> Tree:
+        """A plan that joins the sources that lead, then one after the other those that follow."""
+        leading = tuple(source for source in range(len(self.keys)) if self.has(source))
+        node: Tree | int = Tree(leading) if len(leading) > 1 else leading[0]
+        for follow in self.follow:
+            node = Tree((node, follow.source))
+        assert isinstance(node, Tree)
+        return node
 
 
 def spill_axis(plan: Plan, groups: int) -> SpillAxis | None:
@@ -157,7 +192,21 @@ def spill_axis(plan: Plan, groups: int) -> SpillAxis | None:
         return tables.count(False), tables.count(True), axis.row is None
 
     axis = max((axis for (axis,) in choices(plan, 2)), key=placed)
-    return SpillAxis(groups, axis.keys, axis.row)
+    return SpillAxis(groups, axis.keys, axis.row, tuple(_following(plan.graph, axis)))
+
+
+def _following(graph: JoinGraph, axis: Axis) -> Iterator[Follow]:
+    """The sources that an axis does not place: first those that a key connects with the ones before them."""
+    before = [source for source in range(len(axis.keys)) if axis.has(source)]
+    left = [source for source in range(len(axis.keys)) if not axis.has(source)]
+    while left:
+        ends = ((source, e) for source in left for e in graph.equalities if source in (e.left, e.right))
+        sides = ((source, *e.seen_from(source)) for source, e in ends)
+        keyed = (Follow(*side) for side in sides if side[2] in before)
+        found = next(keyed, Follow(left[0], None, before[0], None))
+        left.remove(found.source)
+        before.append(found.source)
+        yield found
 
 
 def choices(plan: Plan, slots: int) -> Iterator[tuple[Axis, ...]]:

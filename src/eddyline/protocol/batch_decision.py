@@ -39,5 +39,3 @@ class BatchDecision:
     """What partition groups do before the batch."""
     ledger: Ledger = field(default_factory=Ledger)
     """What is known of groups on disk, after these moves."""
-    clean: int = 0
-    """The epoch until which all groups were clean before these moves."""

@@ -146,7 +146,7 @@ class Checkpoint:
     def segment(self, name: str) -> Segment:
         """The segment of this name."""
         file = self.store.open(name)
-        return Segment(name, file.size, file.read)
+        return Segment(name, file.size, file.read, self.store.local)
 
     def _read(self, name: str, wanted: type[T]) -> T:
         try:

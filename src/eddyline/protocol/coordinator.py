@@ -40,11 +40,12 @@ KEPT = 2
 """Orphans are collected at every KEPT-th commit, because listing folders takes time."""
 
 
-Mover = Callable[[Ledger, Advanced, Sequence[Record]], Moves]
-"""(the ledger after a batch, how far slots have advanced, their records) -> what groups do before the next batch."""
+Mover = Callable[[Ledger, Advanced, Sequence[Record], int], Moves]
+"""(the ledger after a batch, how far slots have advanced, their records, the rows in the log) -> what groups do before
+the next batch."""
 
 
-def no_moves(ledger: Ledger, advanced: Advanced, records: Sequence[Record]) -> Moves:
+def no_moves(ledger: Ledger, advanced: Advanced, records: Sequence[Record], logged: int) -> Moves:
     """All groups stay where they are."""
     return Moves()
 
@@ -125,7 +126,6 @@ class Coordinator:
             quiet=tuple(quiet),
             moves=moves,
             ledger=last.ledger.begin(moves, last.advanced, self._groups),
-            clean=last.ledger.clean,
         )
         reach("before decide")
         self._checkpoint.decide(decision)
@@ -161,12 +161,14 @@ class Coordinator:
         )
         ledger = self._settled(decision.ledger)
         finished = decision.kind == "end"  # a finished job needs no state
+        log = () if finished else self._live(records, self._horizon(advanced, ledger.held))
+        logged = sum(file.rows for file in log)
         commit = Commit(
             batch=decision.batch,
             offsets=decision.offsets,
             watermarks=reached,
             counts=last.counts + counts,
-            log=() if finished else self._live(records, self._horizon(advanced, ledger.held)),
+            log=log,
             small=() if finished else tuple(r.small for r in records if r.small is not None),
             advanced=advanced,
             finished=finished,
@@ -174,7 +176,7 @@ class Coordinator:
             plans={} if finished else {r.slot: r.course for r in records if r.slot != COMBINED},
             waiting=sum(record.waiting for record in records),
             ledger=Ledger() if finished else ledger,
-            moves=Moves() if finished else self._mover(ledger, advanced, records),
+            moves=Moves() if finished else self._mover(ledger, advanced, records, logged),
         )
         self._checkpoint.expect(commit.batch)
         reach("before publish")

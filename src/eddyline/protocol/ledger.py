@@ -20,6 +20,10 @@ class Moves:
 
     leave: tuple[int, ...] = ()
     sweep: tuple[int, ...] = ()
+    cool: tuple[int, ...] = ()
+    """Those that leave and stay out: their rows leave as they come (spill/generations.py)."""
+    warm: tuple[int, ...] = ()
+    """Cold ones whose rows stay in memory again, if all results that they are part of are swept."""
 
     def __bool__(self) -> bool:
         return bool(self.leave or self.sweep)
@@ -42,7 +46,8 @@ class Ledger:
         if not moves:
             return self
         epoch = self.epoch + 1
-        generations = self.generations.swept(moves.sweep, epoch).leave(moves.leave, epoch, leading)
+        generations = self.generations.swept(moves.sweep, epoch).warm(moves.warm, epoch)
+        generations = generations.leave(moves.leave, epoch, leading).cool(moves.cool)
         return Ledger(epoch, generations, {**self.marks, epoch: advanced})._pruned()
 
     def settled(
@@ -60,6 +65,8 @@ class Ledger:
         held = {} if self.held is None else horizon(self.held, self.held)
 
         def whole(group: int, left: int) -> bool:
+            if group in self.generations.cold:
+                return False
             clean = self.generations.clean.get(group, self.clean)
             since, newest = needed[clean] if group < leading else held, self.marks[left].newest
             gone = (since.get(stream, -FOREVER) > newest.get(stream, -FOREVER) for stream in streams(group))

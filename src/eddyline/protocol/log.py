@@ -15,28 +15,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.engine.clean_up import ROW_BYTES
 from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.split import Split, groups_along
-from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import SpillAxis
 from eddyline.protocol.checkpoint import LOG, Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
 from eddyline.protocol.ledger import Ledger
+from eddyline.protocol.slot_log import EPOCH, SlotLog, epochs
 from eddyline.spill.generations import Generations
 from eddyline.state.log.by_group import GroupedRows, in_sections
 from eddyline.state.log.segment import Segment, SegmentPart, written
 from eddyline.state.tuning import DEFAULT as STATE
 from eddyline.state.tuning import StateTuning
 
-EPOCH = "\0epoch"
-"""The column that says in which epoch a row came; no name that a stream could have."""
-
 _TIMES = 256
 """Rows that are read back are put into the order of so many stretches of time."""
-
-TOGETHER = 1 << 15
-"""Rows of several sections that a sweep takes as one batch."""
 
 Ints = NDArray[np.int64]
 
@@ -56,10 +49,14 @@ class Log:
     ) -> None:
         """`split` is that of new rows; `axis` that along which groups leave memory, if they can."""
         self._checkpoint, self._split, self._axis, self._tuning = checkpoint, split, axis, tuning
-        sources = enumerate(split.plan.query.sources)
-        placed = [(s.stream.name, n) for n, s in sources if axis is not None and axis.has(n)]
-        self._first = dict(reversed(placed))
-        """By stream the first source that the axis places: rows are in the order of its groups."""
+        self._segments: dict[str, Segment] = {}
+        """The segments that sweeps have read."""
+        self._first: dict[str, int] = {}
+        """By stream the source in the order of whose groups its rows are: the first that leads or has a key."""
+        sources = range(0 if axis is None else len(split.plan.query.sources))
+        for source in sorted(sources, key=lambda s: axis is None or not axis.has(s)):
+            if axis is not None and (axis.has(source) or axis.key(source) is not None):
+                self._first.setdefault(split.plan.query.sources[source].stream.name, source)
 
     def write(
         self,
@@ -87,7 +84,7 @@ class Log:
 
         def grouped(stream: str) -> Iterator[Iterable[GroupedRows]]:
             for run, of_segment in zip(runs(stream), [*segments, None], strict=True):
-                pieces = (GroupedRows(batch, self._groups(self._first[stream], _epochs(batch)[0])) for batch in run)
+                pieces = (GroupedRows(batch, self._groups(self._first[stream], epochs(batch)[0])) for batch in run)
                 if of_segment is not None and all(s.first is not None for s in of_segment.sections(stream)):
                     yield pieces
                 else:
@@ -143,7 +140,7 @@ class Log:
         """Which rows are in memory for some source."""
         here, query = np.zeros(came.size, np.bool_), self._split.plan.query
         for source in (n for n, s in enumerate(query.sources) if s.stream.name == stream):
-            if self._axis is None or not generations.left or not self._axis.has(source):
+            if self._axis is None or not generations.left:
                 return np.ones(came.size, np.bool_)
             here |= ~generations.on_disk(self._groups(source, batch), came)
         return here
@@ -152,8 +149,9 @@ class Log:
         """The rows of a commit for sweeps of the slot of this number: by stream those that are not older than
         `least`."""
         assert self._axis is not None
-        segments = [self._checkpoint.segment(file.name) for file in commit.log]
-        return SlotLog(segments, self._split, self._axis, self._first, number, least)
+        known = self._segments
+        self._segments = {f.name: known.get(f.name) or self._checkpoint.segment(f.name) for f in commit.log}
+        return SlotLog([*self._segments.values()], self._split, self._axis, self._first, number, least)
 
     def _rows(self, commit: Commit) -> Iterator[tuple[str, pa.RecordBatch, Ints]]:
         """All rows, with the epochs in which they came."""
@@ -161,7 +159,7 @@ class Log:
             segment = self._checkpoint.segment(file.name)
             for stream in segment.names:
                 for batch in segment.batches(stream):
-                    yield stream, *_epochs(batch)
+                    yield stream, *epochs(batch)
 
     def _groups(self, source: int, batch: pa.RecordBatch) -> Ints:
         assert self._axis is not None
@@ -175,95 +173,8 @@ class Log:
         return _came_in(rows, 0) if epoch else rows
 
 
-class SlotLog:
-    """The rows of a commit that one slot has."""
-
-    def __init__(
-        self,
-        segments: Sequence[Segment],
-        split: Split,
-        axis: SpillAxis,
-        first: Mapping[str, int],
-        number: int,
-        least: Mapping[str, int],
-    ) -> None:
-        """`first` has by stream the source by whose groups its rows are ordered; rows older than `least` are left
-        out."""
-        self._segments, self._split, self._axis, self._number, self._least = segments, split, axis, number, least
-        sources = split.plan.query.sources
-        self._streams = {n: s.stream.name for n, s in enumerate(sources)}
-        leading = {n: stream for n, stream in self._streams.items() if axis.has(n)}
-        self._by_range = {n: axis.places_alike(n, first[stream]) for n, stream in leading.items()}
-
-    def rows(self, source: int, groups: Ints) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """All rows of a source of these groups, which are in order, and some of others, with the epochs in which they
-        came. Of a source that follows: all rows."""
-        asked = groups if self._by_range.get(source) else None
-        batches = (batch for segment in self._segments for batch in segment.batches(self._streams[source], asked))
-        name = self._streams[source]
-        time, least = self._split.streams[name].time, self._least.get(name, -FOREVER)
-        for batch, came in _together(map(_epochs, batches)):
-            if time is not None:
-                keep = event_times(batch.column(time)) >= least
-                if not keep.all():
-                    batch, came = batch.filter(pa.array(keep)), came[keep]
-            which = self._split.share(source, batch, self._number)
-            yield (batch, came) if which is None else (batch.filter(pa.array(which)), came[which])
-
-    def sizes(self) -> NDArray[np.float64]:
-        """By group about the bytes that its rows take in a clean-up, as far as ranges of groups tell."""
-        found = np.zeros(self._axis.size)
-        for segment in self._segments:
-            for source, by_range in self._by_range.items():
-                for section in segment.sections(self._streams[source]):
-                    size = 2.0 * section.length + ROW_BYTES * section.rows
-                    if section.first is None or section.last is None or not by_range:
-                        found += size / found.size
-                    else:
-                        found[section.first : section.last + 1] += size / (section.last + 1 - section.first)
-        return found
-
-    def own(self, groups: Ints) -> Ints:
-        """Those of these groups of which the slot can have rows."""
-        partitioning, axis = self._split.partitioning, self._axis
-        places = zip(partitioning.axes, self._split.places, partitioning.coordinates(self._number), strict=True)
-        for other, place, here in places:
-            if (other.keys, other.row) == (axis.keys, axis.row):
-                groups = groups[place[groups] == here]
-        return groups
-
-
 def _came_in(batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:
     return batch.append_column(EPOCH, pa.array(np.full(batch.num_rows, epoch)))
-
-
-def _epochs(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
-    """Logged rows, and the epochs in which they came."""
-    if EPOCH not in batch.schema.names:  # from before the first group left
-        return batch, np.zeros(batch.num_rows, np.int64)
-    return batch.drop_columns([EPOCH]), batch.column(EPOCH).to_numpy()
-
-
-def _together(pieces: Iterable[tuple[pa.RecordBatch, Ints]]) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-    """The same rows in fewer pieces: each piece costs something, however small it is."""
-    some: list[tuple[pa.RecordBatch, Ints]] = []
-    for piece in pieces:
-        if some and (sum(batch.num_rows for batch, _ in some) >= TOGETHER or piece[0].schema != some[0][0].schema):
-            yield _one(some)
-            some = []
-        some.append(piece)
-    if some:
-        yield _one(some)
-
-
-def _one(pieces: list[tuple[pa.RecordBatch, Ints]]) -> tuple[pa.RecordBatch, Ints]:
-    if len(pieces) == 1:
-        return pieces[0]
-    table = pa.Table.from_batches([batch for batch, _ in pieces])
-    if any(pa.types.is_dictionary(field.type) for field in table.schema):
-        table = table.unify_dictionaries()
-    (batch,) = table.combine_chunks().to_batches() or [pieces[0][0]]
-    return batch, np.concatenate([came for _, came in pieces])
 
 
 class _Kept:

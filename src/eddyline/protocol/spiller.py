@@ -1,9 +1,16 @@
 """The spiller: decides after each batch which groups leave memory and which are swept before the next one.
 
 Groups leave when a slot would hold more than `HIGH` of `memory` after one more batch like the last: the rest is room
-for a batch that is larger, and for sweeps. A group is swept before the results that it misses are later than the
-promise: when the query's watermark, after one more batch, would be more than `delay` ahead of where it was when the
-group was clean last. Groups that must be swept soon after are swept with it.
+for a batch that is larger, and for sweeps. They stay out (cold), unless results may wait for the end of the streams:
+then their new rows are joined at least among themselves. Where groups of a source that follows must leave, everything
+leaves: each result has a row of that source, so the rest would make few results.
+
+A group is swept before the results that it misses are later than the promise: when the query's watermark, after one
+more batch, would be more than `delay` ahead of where it was when the group was clean last. Groups that must be swept
+soon after are swept with it; all groups, where sources follow that have left, because their rows are read anyway.
+
+Cold groups that are swept get warm if there is room for them: if slots would hold at most `LOW` of `memory` with all
+their rows.
 """
 
 from __future__ import annotations
@@ -14,13 +21,15 @@ from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.engine.watermarks import Advanced
 from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.ledger import Ledger, Moves
-from eddyline.protocol.record import Record
+from eddyline.protocol.record import COMBINED, Record
 from eddyline.routing.decisions import Decision
 from eddyline.settings import Settings, size_text
 from eddyline.spill.policy import leaving
 
-HIGH = 0.75
-"""The share of `memory` above which groups leave."""
+HIGH, LOW = 0.75, 0.5
+"""The share of `memory` above which groups leave, and the one below which cold groups get warm."""
+ROW_BYTES = 100
+"""Bytes of a row in memory, where no row is there to tell."""
 TOGETHER = 0.25
 """When a group must be swept, those follow at once that must be within this share of the delay."""
 
@@ -37,10 +46,14 @@ class Spiller:
         """The query's watermark after the batch before."""
         self._decisions: list[Decision] = []
 
-    def __call__(self, ledger: Ledger, advanced: Advanced, records: Sequence[Record]) -> Moves:
-        """What groups do before the next batch."""
-        leave = sorted({group for record in records for group in self._leaving(ledger, record)})
-        return Moves(tuple(leave), self._due(ledger, advanced))
+    def __call__(self, ledger: Ledger, advanced: Advanced, records: Sequence[Record], logged: int) -> Moves:
+        """What groups do before the next batch; `logged` is the number of rows in the log."""
+        leave = {group for record in records for group in self._leaving(ledger, record)}
+        if self._delay is not None and max(leave, default=0) >= self._groups:
+            leave = {group for record in records for group in record.spillable.table["group"].tolist()}
+        due, cold = self._due(ledger, advanced), tuple(sorted(leave))
+        warm = () if leave else self._warm(ledger, records, logged, due)
+        return Moves(cold, due, () if self._delay is None else cold, warm)
 
     def decisions(self) -> list[Decision]:
         """The decisions since the last call."""
@@ -90,7 +103,8 @@ class Spiller:
         behind = {epoch: FOREVER if used is None else next_one - used for epoch, used in since.items()}
         if max(behind.values()) <= self._delay:
             return ()
-        late = {epoch for epoch, time in behind.items() if time > (1 - TOGETHER) * self._delay}
+        follow = any(group >= self._groups for group in ledger.generations.left)
+        late = {epoch for epoch, time in behind.items() if follow or time > (1 - TOGETHER) * self._delay}
         due = tuple(sorted(group for group, epoch in clean.items() if epoch in late))
         most = max((time for time in behind.values() if time != FOREVER), default=0) / 1e6
         self._decisions.append(
@@ -103,6 +117,33 @@ class Spiller:
             )
         )
         return due
+
+    def _warm(self, ledger: Ledger, records: Sequence[Record], logged: int, due: Sequence[int]) -> tuple[int, ...]:
+        """Those of the groups that are swept, and maybe of sources that follow, whose rows stay in memory again."""
+        cold = ledger.generations.cold
+        slots = [record for record in records if record.slot != COMBINED]
+        if not due or not cold or not slots:
+            return ()
+        known = [record.spillable.table for record in slots]
+        rows, size = sum(int(t["rows"].sum()) for t in known), sum(int(t["bytes"].sum()) for t in known)
+        whole = logged * (size / rows if rows else ROW_BYTES) / len(slots)
+        room = min(LOW * self._memory - record.held.bytes - max(0, record.spillable.growth) for record in slots)
+        if any(group >= self._groups for group in cold):
+            found = list(cold) if whole <= room and set(due) >= set(ledger.generations.clean) else []
+        else:
+            ready = [group for group in due if group in cold]
+            found = ready[: max(0, int(room / max(1.0, whole) * self._groups))]
+        if found:
+            self._decisions.append(
+                Decision(
+                    "warm",
+                    0,
+                    f"{_groups(len(found))} of {len(cold)} cold ones stay in memory again",
+                    f"all state would take about {size_text(round(whole))} a slot, {size_text(round(room))} are free",
+                    {"groups": float(len(found)), "bytes": whole, "free": float(room)},
+                )
+            )
+        return tuple(found)
 
 
 def spill_delay(query: BoundQuery, settings: Settings) -> int | None:

@@ -233,7 +233,7 @@ def _slot(home: Home, decision: BatchDecision, number: int) -> Slot:
                 home.keeper.drop(number, slot)
                 slot = home.keeper.open(number)
             restore(home, slot, number, decision.batch, decision.ledger)
-        slot.executor.begin_epoch(decision.ledger.epoch, decision.clean)
+        slot.executor.generations = decision.ledger.generations
         slot.batch_done = None
         return slot
     except BaseException:
@@ -250,7 +250,6 @@ def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | 
     split = Split(home.plan, home.split.partitioning)
     moved = ledger or commit.ledger
     for epoch, rows in home.log.by_epoch(commit, moved):
-        slot.executor.begin_epoch(epoch, commit.ledger.clean)
         for stream, batch in rows:
             for shipment in split.split_table(stream, batch):
                 if shipment.slot == number:
@@ -258,8 +257,7 @@ def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | 
     reach("turn: rows of the log are received")
     advanced = home.watermarks(commit.advanced)
     _restore_small(home, slot, number, commit.small)
-    held = commit.ledger.held
-    slot.load(advanced.by_stream, advanced.query, version, None if held is None else home.watermarks(held))
+    slot.load(advanced.by_stream, advanced.query, version)
     course = commit.plans.get(number, PlanCourse())
     if course.plan and home.settings.plan == "auto" and len(commit.plans) == home.slots:
         slot.resume(course)
@@ -290,9 +288,8 @@ def _move(home: Home, decision: BatchDecision, number: int, slot: Slot, output: 
         reach("spill: before a sweep")
         commit = home.checkpoint.commit_of(decision.batch - 1)
         log = home.log.of_commit(commit, number, home.horizon(commit.advanced, commit.ledger.held))
-        more = output.relieve, commit.moves.leave, home.watch_sweep
-        sweep = Sweep(slot, commit.ledger.generations, log.rows, *more)
-        sweep.run(log.own(np.array(moves.sweep)), log.sizes())
+        sweep = Sweep(slot, commit.ledger.generations, log, output.relieve, home.watch_sweep)
+        sweep.run(log.own(np.array(moves.sweep)))
         counts += SpillCounts(results=sweep.results)
         reach("spill: groups are swept")
     if moves.leave:

@@ -152,6 +152,11 @@ class Eddy:
             packet = self._built(entry.stem, packet)
         self._put(entry, packet, self.scheduler.start)
 
+    def begin(self, packet: Packet) -> None:
+        """Start tuples that were joined elsewhere, and that are not built here because nothing here looks for them."""
+        self._foreign.add(packet.signature[0])
+        self._put(self.routes.entry(packet.signature), packet, self.scheduler.start)
+
     def take_over(self, packet: Packet) -> None:
         """Continue with tuples that another eddy joined."""
         self._go_on(self.routes.entry(packet.signature), packet, self.scheduler.put)

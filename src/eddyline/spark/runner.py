@@ -15,11 +15,9 @@ import logging
 import math
 import os
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -41,16 +39,13 @@ from eddyline.runtime.running.check import flushes
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
 from eddyline.runtime.running.handed_over import hand_over
 from eddyline.runtime.running.job import Job, JobInput
-from eddyline.runtime.running.memory_share import with_memory
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings
-from eddyline.spark.checks import check_memory
 from eddyline.spark.failures import told_by_spark
 from eddyline.spark.frames import FrameSource, as_spark_reads
 from eddyline.spark.functions import travelling
 from eddyline.spark.listener import Listener
 from eddyline.spark.source import PACKED_DDL, source_of, sources_option
-from eddyline.spark.sweep_share import looking
 from eddyline.spark.tasks import RECORD_DDL, Task, combine_task, split_task, sweep_task, turn_task
 from eddyline.state.arena import placed
 from eddyline.state.own_folder import ARENAS, OwnFolder, host_memory, own_name
@@ -84,21 +79,18 @@ class SparkRunner:
         given by name or by path, or in `functions` (spark/functions.py)."""
         self._flushes = flushes(settings, checkpoint is not None)
         self._turn = turn
-        slots = settings.slots or spark.sparkContext.defaultParallelism
-        self._alone = bool(re.match(r"local(\[|$)", str(spark.sparkContext.master)))  # on this host
-        check_memory(settings, str(spark.sparkContext.master))
-        folder = settings.arena_dir or host_memory()
-        settings = with_memory(settings, slots, placed(folder) if self._alone else None)
         self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
         streams = [isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None]
         self._frames, self._native = any(streams), not all(streams)
         self._course = Course(time.perf_counter, began)
-        arenas = own_name(folder, ARENAS)
+        slots = settings.slots or spark.sparkContext.defaultParallelism
+        arenas = own_name(settings.arena_dir or host_memory(), ARENAS)
+        self._alone = bool(re.match(r"local(\[|$)", str(spark.sparkContext.master)))  # on this host
         arenas = os.path.abspath(placed(arenas)) if self._alone else arenas
         more = modules, not self._alone
         self._checkpointed = CheckpointedJob(job, settings, slots, checkpoint, arenas, *more)
         self._spec, self._home = self._checkpointed.spec, self._checkpointed.home
-        self.reporter = Reporter(job.query, self._checkpointed.account, self._course, settings.memory)
+        self.reporter = Reporter(job.query, self._checkpointed.account, self._course)
         self._text = travelling(self._checkpointed.text, functions)
         self._name = os.path.basename(arenas)
         if "$" in arenas:  # a variable that only executors know; the driver has no arena, but needs a folder
@@ -106,7 +98,6 @@ class SparkRunner:
         self._arenas = OwnFolder(arenas)
         self._rows_file = f"{arenas}/rows"
         self._size = BatchSize(settings, FIRST_ROWS, MOST_ROWS)
-        self._size.fit(self._checkpointed.most_rows)
         self._error: BaseException | None = None
         self._stopping = self._ended = self._last = self._finished = False
         self._busy = threading.Lock()
@@ -121,14 +112,13 @@ class SparkRunner:
         try:
             self._coordinator = self._checkpointed.start(self._follow)
             self._arenas.hold()
-            watched = self.reporter.progress, lambda: self.reporter.groups, lambda: listener.seconds
-            with Metrics(self._settings.metrics_port, *watched):
+            with Metrics(self._settings.metrics_port, self.reporter.progress, lambda: listener.seconds):
                 stopped = self._run(stop)
         except BaseException as error:
             cause = self._error or error
             if not isinstance(cause, Exception) or isinstance(cause, EddylineError):
                 raise cause from None
-            raise told_by_spark(cause, self._writes()) from cause
+            raise told_by_spark(cause) from cause
         finally:
             self._tidy()
             with contextlib.suppress(Py4JError, OSError):  # the JVM may be gone
@@ -157,14 +147,6 @@ class SparkRunner:
             self._checkpointed.end()  # no run continues without a checkpoint: its results are final
         return stopped and not self._finished
 
-    def _writes(self) -> dict[str, str]:
-        """The folders that the JVM writes to, each with what to do if it is full."""
-        local = self._spark.conf.get("spark.local.dir", None) or tempfile.gettempdir()
-        return {
-            self._checkpointed.root: self._checkpointed.more_room,
-            local: "make room, or name another folder with --conf spark.local.dir=FOLDER",
-        }
-
     # Batches of our own
 
     def _load_tables(self) -> None:
@@ -185,24 +167,12 @@ class SparkRunner:
         self, batch: int, kind: BatchKind, rows: Callable[[], DataFrame] | None, sweep: bool = False
     ) -> None:
         """Run a batch of our own. Without `rows` slots have nothing to do, and no task is started."""
-        groups = self._checkpointed.unclean if sweep or kind == "end" else 0
+        if (groups := self._checkpointed.unclean) and (sweep or kind == "end"):
+            self._watch(replace(self.reporter.progress(), to_sweep=groups))
         decision = self._coordinator.begin(batch, kind, {"own": kind}, sweep=sweep)
         if decision is not None:
             idle = [Record(slot) for slot in range(decision.slots)]
-            with self._sweeping(groups) if groups else contextlib.nullcontext():
-                records = idle if rows is None else self._turns(rows(), batch)
-            self._finish(decision, records)
-
-    def _sweeping(self, groups: int) -> AbstractContextManager[None]:
-        """Tells how far the sweep of all groups on disk is, while it goes on; on other hosts only that it does."""
-        begin = time.perf_counter()
-
-        def watch(share: float) -> None:
-            swept, seconds = round(share * groups), time.perf_counter() - begin
-            self._watch(replace(self.reporter.progress(), swept=swept, to_sweep=groups, sweep_seconds=seconds))
-
-        watch(0.0)
-        return looking(self._arenas.path, self._spec.slots, watch)
+            self._finish(decision, idle if rows is None else self._turns(rows(), batch))
 
     # The stream
 
@@ -210,7 +180,6 @@ class SparkRunner:
         """Run Spark's query; returns whether it was stopped before the end."""
         with open(self._rows_file, "w", encoding="utf-8") as file:
             file.write(str(self._size.rows))
-        self._remove_unfinished()
         rows = self._packed([i for i in self._job.inputs if i.time is not None], stream=True)
         writer = rows.writeStream.foreachBatch(self._batch)
         if self._settings.trigger is not None:
@@ -227,15 +196,6 @@ class SparkRunner:
             self._stopping = False
             _log.warning("Spark waited in vain for a Python process, as on a busy machine: the query is started again")
         return not self._ended
-
-    def _remove_unfinished(self) -> None:
-        """Remove files of Spark in the checkpoint that it did not finish, because it was killed or the disk was full.
-        Spark refuses to start with them if there are no finished ones."""
-        store = self._checkpointed.checkpoint.store
-        names = store.all_names("spark/offsets")
-        if not any(name.isdigit() for name in names):
-            for name in names:
-                store.delete(f"spark/offsets/{name}")
 
     def _query(self, query: StreamingQuery, stop: Callable[[], bool]) -> Exception | None:
         """Wait until Spark's query ends, or stop it; returns the error of a failed query."""

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
-from eddyline.kernels.groups import add_by_group
 from eddyline.plan.partition import SpillAxis
 from eddyline.routing.packet import Packet
 from eddyline.state.stem import SteM
@@ -31,8 +30,6 @@ KEPT = 0.9
 """The share of a group's results that still counts one batch later."""
 SAMPLED = 32
 """One of this many results is counted, for all of them."""
-ENOUGH, APART = 1 << 19, 1 << 20
-"""After this many results of a batch, results are counted that are so far apart, for those in between."""
 
 
 class NumbersSnapshot(Snapshot, frozen=True):
@@ -86,8 +83,6 @@ class Spillable:
     """Bytes of everything that cannot leave."""
     growth: int = 0
     """Bytes by which the slot grows if the next batch is like this one."""
-    added: int = 0
-    """Bytes of the rows of this batch; some of them, and of those before, may have expired."""
 
     @property
     def table(self) -> Table:
@@ -106,40 +101,32 @@ class GroupAccounts:
         rows = np.zeros((len(stems), groups), np.int64)
         self._now = _Numbers(0, ((0, 0),) * len(stems), rows, np.zeros(groups), np.zeros(groups, np.int64))
         self._committed = self._now.copy()
-        self._seen = self._uncounted = 0
-        """Results of the batch, and those since the last that were counted."""
 
     # A batch
 
     def count_results(self, packet: Packet) -> None:
         """Complete tuples, all of whose rows can be read."""
-        self._seen += packet.size
-        self._uncounted += packet.size
-        if self._seen > ENOUGH and self._uncounted < APART:
-            return
         some = packet.rows[self._source][::SAMPLED]
         assert self._sampled.rows.groups is not None
         weights = None if packet.carried is None else packet.carried.weights[::SAMPLED]
         found = np.bincount(self._sampled.rows.groups[some], weights, self._size)
-        self._now.results += found * (self._uncounted / some.size)
-        self._uncounted = 0
+        self._now.results += found * (packet.size / some.size)
 
     def end_batch(self) -> None:
         """All rows of the batch are stored, and those that expire with it have expired but are not released."""
         now, counted = self._now, []
         now.batch += 1
-        self._seen = self._uncounted = 0
         now.results *= KEPT
         for stem, rows, (first, last) in zip(self._stems, now.rows, now.counted, strict=True):
             live, stored = stem.rows.min_live, stem.rows.stored
             groups = stem.rows.groups
             assert groups is not None
             if stored > last:
-                before = rows.copy()
-                add_by_group(groups[last:stored], 1, rows)
-                now.last[rows > before] = now.batch
+                new = np.bincount(groups[last:stored], minlength=self._size)
+                rows += new
+                now.last[new > 0] = now.batch
             if live > first:
-                add_by_group(groups[first:live], -1, rows)
+                rows -= np.bincount(groups[first:live], minlength=self._size)
             counted.append((live, stored))
         now.counted = tuple(counted)
 
@@ -154,10 +141,8 @@ class GroupAccounts:
     # Between two batches
 
     def forget(self, groups: Ints) -> None:
-        """After all rows of these groups have left memory: the others have new numbers. The results that the rows made
-        go with them: rows to come do not earn them."""
+        """After all rows of these groups have left memory: the others have new numbers."""
         self._now.rows[:, groups] = 0
-        self._now.results[groups] = 0
         self._now.counted = tuple((stem.rows.min_live, stem.rows.stored) for stem in self._stems)
         self.commit()
 
@@ -178,7 +163,7 @@ class GroupAccounts:
         now, rows = self._now, self._now.rows.sum(axis=0)
         here = np.flatnonzero(rows)
         table = np.empty(here.size, TABLE)
-        each = [stem.row_bytes for stem in self._stems]
+        each = [stem.nbytes / max(1, stem.rows.stored - stem.rows.floor) for stem in self._stems]
         size = np.array(each) @ now.rows[:, here] + shared * (rows[here] / max(1, rows.sum()))
         table["group"], table["rows"], table["bytes"] = here, rows[here], np.ceil(size)
         table["results"], table["idle"] = now.results[here], now.batch - now.last[here]

@@ -23,7 +23,7 @@ class StateTuning:
     (column.py)."""
     text_bytes: int = (1 << 31) - 1
     """The most bytes of text in one gathered array: an Arrow array with 32-bit offsets holds no more (heap.py)."""
-    section_bytes: int = 1 << 16
+    section_bytes: int = 1 << 20
     """About the fewest bytes of a section with a range of groups (log/by_group.py)."""
     merged_bytes: int = 1 << 22
     """About the most bytes that are put in the order of groups at a time."""

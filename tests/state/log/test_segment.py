@@ -87,39 +87,23 @@ def ranges(*ends: tuple[int, int] | None) -> bytes:
     ("groups", "found"),
     [([0], [0, 3]), ([4], [1, 3]), ([3, 9], [0, 2, 3]), ([5], [3]), ([], [3]), ([0, 5, 7], [0, 2, 3]), ([99], [3])],
 )
-def test_only_sections_that_may_have_a_group_are_read(groups: list[int], found: list[int]) -> None:
-    data, read = ranges((0, 3), (4, 4), (6, 9), None), list[tuple[int, int]]()
-
-    def reads(offset: int, length: int) -> pa.Buffer:
-        read.append((offset, length))
-        return pa.py_buffer(data).slice(offset, length)
-
-    segment = Segment("x", len(data), reads)
+def test_sections_tell_whether_they_may_have_a_group(groups: list[int], found: list[int]) -> None:
+    segment = read(ranges((0, 3), (4, 4), (6, 9), None))
     assert segment.names == ["a", "b"] and [s.rows for s in segment.sections("a")] == [1000] * 4
-    read.clear()
-    batches = list(segment.batches("a", np.array(groups, np.int64)))
-    assert [batch.column(0)[0].as_py() for batch in batches] == found
-    assert sum(length for _, length in read) < 9_000 * len(found) and len(read) <= len(found)
+    some = [section for section in segment.sections("a") if section.may_have(np.array(groups, np.int64))]
+    assert [segment.read(section)[0].column(0)[0].as_py() for section in some] == found
 
 
-def test_neighbours_are_read_together() -> None:
-    data, read = ranges((0, 3), (4, 4), (6, 9)), list[int]()
-
-    def reads(offset: int, length: int) -> pa.Buffer:
-        read.append(offset)
-        return pa.py_buffer(data).slice(offset, length)
-
-    segment = Segment("x", len(data), reads)
-    read.clear()
-    assert len(list(segment.batches("a"))) == 3 and len(read) == 1
-
-
-def test_damage_to_a_section_that_is_not_asked_for_does_not_matter() -> None:
+def test_a_section_is_checked_when_it_is_first_read() -> None:
     data = bytearray(ranges((0, 3), (4, 4)))
-    data[read(bytes(data)).sections("a")[0].offset + 100] ^= 1
-    assert len(list(read(bytes(data)).batches("a", np.array([4])))) == 1
+    segment = Segment("x", len(data), lambda offset, length: pa.py_buffer(bytes(data)).slice(offset, length))
+    first, second = segment.sections("a")
+    assert segment.read(first)[0].num_rows == 1000
+    for section in (first, second):
+        data[section.offset + section.length - 500] ^= 1
+    assert segment.read(first)[0].num_rows == 1000, "it was right when it was read"
     with pytest.raises(JobError, match="section a does not match its checksum"):
-        list(read(bytes(data)).batches("a", np.array([3])))
+        segment.read(second)
 
 
 def test_a_long_index_is_read_whole() -> None:

@@ -19,7 +19,6 @@ from eddyline.protocol.record import Record
 from eddyline.routing.decisions import Decision
 from eddyline.routing.gathered import Gathered
 from eddyline.routing.report import Report
-from eddyline.spill.group_table import GroupTable
 
 
 class Account:
@@ -34,7 +33,7 @@ class Account:
 
     def begin(self, commit: Commit) -> None:
         """Start from this commit."""
-        self._stand(commit, Counts(), StateSize(), ())
+        self._stand(commit, Counts(), StateSize())
 
     def add(self, commit: Commit, counts: Counts, records: Sequence[Record]) -> None:
         """Add a committed batch with these counts and records."""
@@ -43,7 +42,7 @@ class Account:
                 self._gathered.add(record.slot, record.report)
             if record.estimate is not None:
                 self._estimates[record.slot] = record.estimate
-        self._stand(commit, counts, sum((record.held for record in records), StateSize()), records)
+        self._stand(commit, counts, sum((record.held for record in records), StateSize()))
 
     def decide(self, decisions: Iterable[Decision]) -> None:
         """Add decisions of the driver."""
@@ -53,12 +52,9 @@ class Account:
         """The log is removed: nothing is on disk any more."""
         self._standing = replace(self._standing, disk=DiskSize())
 
-    def _stand(self, commit: Commit, counts: Counts, held: StateSize, records: Sequence[Record]) -> None:
-        before, left = self._standing, commit.ledger.generations.left
-        disk = DiskSize(len(left), sum(file.bytes for file in commit.log))
-        groups = before.groups  # all rows expire when the streams end: the accounts before that tell more
-        if not self._ended(commit):
-            groups = GroupTable(tuple(r.spillable for r in records if r.spillable.accounts), frozenset(left))
+    def _stand(self, commit: Commit, counts: Counts, held: StateSize) -> None:
+        before = self._standing
+        disk = DiskSize(len(commit.ledger.generations.left), sum(file.bytes for file in commit.log))
         self._standing = Standing(
             commit.counts,
             before.run + counts,
@@ -68,14 +64,8 @@ class Account:
             commit.waiting,
             disk,
             before.peak_disk.most(disk),
-            0 if self._ended(commit) else _behind(commit),
-            groups,
             commit.finished,
         )
-
-    def _ended(self, commit: Commit) -> bool:
-        """Whether all streams have ended."""
-        return commit.finished or self._home.streams.keys() <= set(commit.watermarks.ended)
 
     @property
     def standing(self) -> Standing:
@@ -99,9 +89,3 @@ class Account:
         estimates = [e.text(home.plan) for e in put_together(list(self._estimates.values()))]
         parts = explain(home.query, home.split.partitioning, tree, home.settings), report.text(), *estimates
         return "\n\n".join(part for part in parts if part)
-
-
-def _behind(commit: Commit) -> int:
-    """How far the watermark is ahead of where it was when all groups were clean last, in microseconds."""
-    held, used = commit.ledger.held, commit.watermarks.used
-    return 0 if held is None or held.used is None or used is None else used - held.used

@@ -15,7 +15,6 @@ from eddyline.plan.explain import warnings
 from eddyline.routing.report import Report
 from eddyline.runtime.reporting.advice import of_streams, summed_up
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
-from eddyline.spill.group_table import GroupTable
 
 
 class ObservedEngine(Protocol):
@@ -39,11 +38,8 @@ class ObservedEngine(Protocol):
 class Reporter:
     """Reports on one run of a query."""
 
-    def __init__(
-        self, query: BoundQuery, engine: ObservedEngine, course: Course, memory_limit: int | None = None
-    ) -> None:
-        """`memory_limit` is the setting `memory`."""
-        self._engine, self._course, self._memory_limit = engine, course, memory_limit
+    def __init__(self, query: BoundQuery, engine: ObservedEngine, course: Course) -> None:
+        self._engine, self._course = engine, course
         self._lateness = {s.stream.name: s.stream.lateness for s in query.sources if not s.stream.is_table}
         self.schema = query.schema
         """The columns of the results."""
@@ -62,11 +58,6 @@ class Reporter:
     def report(self) -> Report:
         """The work of the eddy so far in this run."""
         return self._engine.report(self._course.seconds)
-
-    @property
-    def groups(self) -> GroupTable:
-        """The accounts of the partition groups after the last batch."""
-        return self._engine.standing.groups
 
     def progress(self) -> Progress:
         """The progress of the run after the last batch."""
@@ -88,7 +79,6 @@ class Reporter:
             run_rows_out=now.run.rows_out,
             groups_on_disk=now.disk.groups,
             log_bytes=now.disk.log_bytes,
-            results_behind_us=now.behind,
             **_spill(now.run.spill),
         )
 
@@ -100,7 +90,6 @@ class Reporter:
             first_error=now.job.first_error,
             peak_state_rows=now.peak.rows,
             peak_memory_bytes=now.peak.bytes,
-            memory_limit=self._memory_limit,
             waiting=now.waiting,
             stopped=stopped,
             decisions=self.decisions,
@@ -114,7 +103,6 @@ class Reporter:
             groups_on_disk=now.disk.groups,
             peak_groups_on_disk=now.peak_disk.groups,
             peak_log_bytes=now.peak_disk.log_bytes,
-            groups=now.groups.as_dict(),
             **(_spill(now.run.spill) | now.job.totals | self._course.told | report.as_dict() | ends),
         )
 

@@ -40,23 +40,9 @@ class Progress:
     """Groups that were swept in this run; a group counts each time."""
     sweep_results: int = 0
     """Results that sweeps made."""
-    results_behind_us: int = 0
-    """How far the results of groups on disk are behind the watermark, in microseconds of event time: all results of
-    earlier rows are made."""
     swept: int = 0
     to_sweep: int = 0
     """At the end of the streams the results of groups on disk are made: of so many groups, and of `swept` until now."""
-    sweep_seconds: float = 0.0
-    """Seconds since that began."""
-
-    @property
-    def sweep_seconds_left(self) -> float | None:
-        """About how long it still takes; None: not known yet.
-
-        >>> Progress(swept=10, to_sweep=40, sweep_seconds=2.5).sweep_seconds_left
-        7.5
-        """
-        return self.sweep_seconds * (self.to_sweep - self.swept) / self.swept if self.swept else None
 
     @property
     def rows_per_second(self) -> float:
@@ -97,8 +83,6 @@ class Summary:
     """The message of the first expression error, if a user function raised one."""
     peak_state_rows: int = 0
     peak_memory_bytes: int = 0
-    memory_limit: int | None = None
-    """The bytes of state that each slot may have (the setting `memory`); None: no limit."""
     waiting: int = 0
     """Rows and groups that wait for the watermark; the next run of a job with a checkpoint continues with them."""
     groups_left: int = 0
@@ -114,9 +98,6 @@ class Summary:
     peak_groups_on_disk: int = 0
     peak_log_bytes: int = 0
     """The largest size of the log on disk; 0 if there is none."""
-    groups: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The accounts of the partition groups (`GroupTable.as_dict`) before the streams ended, where groups can leave
-    memory."""
     migrations: int = 0
     batches: int = 0
     seconds: float = 0.0

@@ -21,7 +21,6 @@ from eddyline.runtime.running.engine import Engine, Read, WatchSweep
 from eddyline.runtime.running.failures import told
 from eddyline.runtime.running.feed import Feed
 from eddyline.runtime.running.job import Job
-from eddyline.runtime.running.memory_share import with_memory
 from eddyline.runtime.running.reading import StreamReader, gather
 from eddyline.runtime.running.waiting import Waiting
 from eddyline.settings import Settings
@@ -55,13 +54,12 @@ class LocalRunner:
         """With a `checkpoint`, a folder, the run continues from the newest commit there. `clock` counts seconds;
         `began` is its reading when the start-up of the job began. With `follow` the run waits for more files for
         ever."""
-        settings = with_memory(settings, settings.slots or 1)
         self._settings, self._follow, self._keeps = settings, follow, checkpoint is not None
-        self._course, self._clock = Course(clock, began), clock
+        self._course = Course(clock, began)
         self._engine = _engine(job, settings, checkpoint)
         self._readers = [StreamReader(i, follow) for i in job.inputs if i.time is not None]
         self._tables = [(i.name, Feed(i)) for i in job.inputs if i.time is None]
-        self.reporter = Reporter(job.query, self._engine, self._course, settings.memory)
+        self.reporter = Reporter(job.query, self._engine, self._course)
 
     def run(
         self, stop: Callable[[], bool] = lambda: False, watch: Callable[[Progress], None] = lambda progress: None
@@ -69,7 +67,7 @@ class LocalRunner:
         """Runs to the end of the streams, or until `stop()` returns True. Calls `watch` after every batch."""
         feeds = [*(feed for _, feed in self._tables), *(reader.feed for reader in self._readers)]
         try:
-            with Metrics(self._settings.metrics_port, self.reporter.progress, lambda: self.reporter.groups):
+            with Metrics(self._settings.metrics_port, self.reporter.progress):
                 stopped = self._run(feeds, stop, watch)
                 if stopped:
                     self._engine.stop(self._sweeping(watch))
@@ -101,7 +99,6 @@ class LocalRunner:
         except _Stopped:
             return True
         size = BatchSize(self._settings)
-        size.fit(self._engine.most_rows)
         self._course.begin()
         ended: set[str] = set()
         while len(ended) < len(self._readers):
@@ -126,14 +123,7 @@ class LocalRunner:
         return False
 
     def _sweeping(self, watch: Callable[[Progress], None]) -> WatchSweep:
-        """Tells how far the sweep of all groups on disk is, which begins now."""
-        begin = self._clock()
-
-        def told(swept: int, groups: int) -> None:
-            seconds = self._clock() - begin
-            watch(replace(self.reporter.progress(), swept=swept, to_sweep=groups, sweep_seconds=seconds))
-
-        return told
+        return lambda swept, groups: watch(replace(self.reporter.progress(), swept=swept, to_sweep=groups))
 
     def _table_rows(self, waiting: Waiting) -> Iterator[Read]:
         """All rows of all tables; raises _Stopped if a stop is asked for before the end."""

@@ -30,8 +30,6 @@ _ALIGNED = 64
 _TAIL = struct.Struct("<II8s")
 _LIKELY = 1 << 14
 """The footer is likely to be within so many bytes of the end."""
-_TOGETHER = 1 << 20
-"""Bytes of neighbouring sections that are read together."""
 
 T = TypeVar("T")
 
@@ -57,11 +55,6 @@ class Section:
     rows: int
     first: int | None = None
     last: int | None = None
-
-    @property
-    def end(self) -> int:
-        """The end of its bytes."""
-        return self.offset + self.length
 
     def may_have(self, groups: NDArray[np.int64]) -> bool:
         """Whether it may have rows of these groups, which are in order."""
@@ -121,11 +114,13 @@ def written(parts: Iterable[SegmentPart], meta: object) -> Iterator[bytes | pa.B
 
 
 class Segment:
-    """A segment in a file; the checksum of a section is checked when the section is read."""
+    """A segment in a file; the checksum of a section is checked when the section is first read."""
 
-    def __init__(self, name: str, size: int, read: Callable[[int, int], pa.Buffer]) -> None:
-        """`read` gives the bytes at an offset, so many."""
-        self._name, self._read = name, read
+    def __init__(self, name: str, size: int, read: Callable[[int, int], pa.Buffer], mapped: bool = False) -> None:
+        """`read` gives the bytes at an offset, so many; if they are `mapped`, they take no memory of this process."""
+        self._name, self._read, self.mapped = name, read, mapped
+        self._checked: set[int] = set()
+        """The offsets of the sections that match their checksums."""
         if size < len(MAGIC) + _TAIL.size or read(0, len(MAGIC)).to_pybytes() != MAGIC:
             raise self._damaged("it does not begin as a segment does")
         known = min(size, _LIKELY)
@@ -153,29 +148,23 @@ class Segment:
         """The names of the sections."""
         return list(self._index)
 
-    def sections(self, name: str, groups: NDArray[np.int64] | None = None) -> list[Section]:
-        """The sections of this name, without those that have none of these groups, which are in order."""
-        found = self._index.get(name, [])
-        return found if groups is None else [section for section in found if section.may_have(groups)]
+    def sections(self, name: str) -> list[Section]:
+        """The sections of this name."""
+        return self._index.get(name, [])
 
-    def batches(self, name: str, groups: NDArray[np.int64] | None = None) -> Iterator[pa.RecordBatch]:
-        """The batches of these sections. Neighbours are read together, up to a size."""
-        sections = self.sections(name, groups)
-        while sections:
-            first, count = sections[0].offset, 1
-            while (
-                count < len(sections)
-                and sections[count].offset - sections[count - 1].end < _ALIGNED
-                and sections[count].end - first <= _TOGETHER
-            ):
-                count += 1
-            data = self._read(first, sections[count - 1].end - first)
-            for section in sections[:count]:
-                mine = data.slice(section.offset - first, section.length)
-                if zlib.crc32(mine) != section.crc32:
-                    raise self._damaged(f"section {name} does not match its checksum")
-                yield from pa.ipc.open_stream(mine)
-            sections = sections[count:]
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """The batches of the sections of this name."""
+        for section in self.sections(name):
+            yield from self.read(section)
+
+    def read(self, section: Section) -> list[pa.RecordBatch]:
+        """The batches of a section."""
+        data = self._read(section.offset, section.length)
+        if section.offset not in self._checked:
+            if zlib.crc32(data) != section.crc32:
+                raise self._damaged(f"section {section.name} does not match its checksum")
+            self._checked.add(section.offset)
+        return list(pa.ipc.open_stream(data))
 
     def _damaged(self, why: str) -> JobError:
         return JobError(f"the checkpoint is damaged: {self._name}: {why}")

@@ -1,0 +1,88 @@
+"""Parked tuples: rows of a sweep that wait on disk for its next stage, in the order of partition groups.
+
+They are in a file without a name, which ends with the process. Rows are collected up to a size, put into the order of
+their groups, and written; so each piece of the file has a range of rows for each group, which is read without the rest.
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _ParkedPiece:
+    begin: int
+    end: int
+    ends: Ints
+    """By group the number of rows of this group and of those before it."""
+
+
+class Parked:
+    """Rows on disk by group."""
+
+    def __init__(self, folder: str | None, groups: int, most: int) -> None:
+        """`most` is about the most bytes that are collected before they are written."""
+        self._folder, self._size, self._most = folder, groups, most
+        self._file: IO[bytes] | None = None
+        self._map: mmap.mmap | None = None
+        self._some: list[pa.RecordBatch] = []
+        self._groups: list[Ints] = []
+        self._bytes = 0
+        self._pieces: list[_ParkedPiece] = []
+        self.written = 0
+        """Bytes on disk."""
+
+    def add(self, batch: pa.RecordBatch, groups: Ints) -> None:
+        """Add rows and the group of each."""
+        self._some.append(batch)
+        self._groups.append(groups)
+        self._bytes += batch.nbytes
+        if self._bytes >= self._most:
+            self._write()
+
+    def _write(self) -> None:
+        groups = np.concatenate(self._groups)
+        order = groups.astype(np.uint16).argsort(kind="stable")  # there are at most 65536 groups
+        table = pa.Table.from_batches(self._some).unify_dictionaries().combine_chunks()
+        self._some, self._groups, self._bytes = [], [], 0
+        (batch,) = table.take(pa.array(order)).combine_chunks().to_batches()
+        ends = np.cumsum(np.bincount(groups, minlength=self._size))
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._folder, prefix="eddyline-")  # noqa: SIM115
+        with pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema) as stream:
+            stream.write_batch(batch)
+        begin, self.written = self.written, self._file.tell()
+        self._pieces.append(_ParkedPiece(begin, self.written, ends))
+
+    def finish(self) -> None:
+        """Write what is left: no more rows are added."""
+        if self._some:
+            self._write()
+        if self._file is not None:
+            self._file.flush()
+            self._map = mmap.mmap(self._file.fileno(), self.written, access=mmap.ACCESS_READ)
+
+    def rows(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        """The rows of groups first..last-1."""
+        whole = pa.py_buffer(b"" if self._map is None else self._map)
+        for piece in self._pieces:
+            begin, end = 0 if first == 0 else int(piece.ends[first - 1]), int(piece.ends[last - 1])
+            if begin < end:
+                (batch,) = pa.ipc.open_stream(whole.slice(piece.begin, piece.end - piece.begin))
+                yield batch.slice(begin, end - begin)
+
+    def close(self) -> None:
+        """Give back the room on disk."""
+        self._map, self._pieces = None, []
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,177 @@
+"""The rows of a commit that one slot has, for sweeps: by source and group.
+
+The rows of a section are in the order of the groups of one source, so those of some groups are a few ranges of it.
+A section of a local file is mapped and read once for all slices; what is kept of it is where each group ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eddyline.engine.intake import event_times
+from eddyline.engine.split import Split, groups_along
+from eddyline.engine.sweep import LoggedRows, size_of
+from eddyline.plan.bounds import FOREVER
+from eddyline.plan.partition import SpillAxis
+from eddyline.state.log.segment import Section, Segment
+
+Ints = NDArray[np.int64]
+
+EPOCH = "\0epoch"
+"""The column that says in which epoch a row came; no name that a stream could have."""
+
+
+def epochs(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
+    """Logged rows, and the epochs in which they came."""
+    if EPOCH not in batch.schema.names:  # from before the first group left
+        return batch, np.zeros(batch.num_rows, np.int64)
+    return batch.drop_columns([EPOCH]), batch.column(EPOCH).to_numpy()
+
+
+class SlotLog:
+    """The rows of a commit that one slot has."""
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        split: Split,
+        axis: SpillAxis,
+        first: Mapping[str, int],
+        number: int,
+        least: Mapping[str, int],
+    ) -> None:
+        """`first` has by stream the source by whose groups its rows are ordered; rows older than `least` are left
+        out."""
+        self._split, self._axis, self._number, self._least = split, axis, number, least
+        self._streams = {n: s.stream.name for n, s in enumerate(split.plan.query.sources)}
+        self._first = first
+        self._sections = {
+            stream: [
+                _LoggedSection(self, stream, segment, section)
+                for segment in segments
+                for section in segment.sections(stream)
+            ]
+            for stream in split.streams
+        }
+
+    def rows(self, source: int, groups: Ints) -> Iterator[LoggedRows]:
+        """All rows of a source of these groups, which are in order."""
+        stream, first = self._streams[source], self._axis.first(source)
+        asked = groups - first
+        runs = np.split(asked, np.flatnonzero(np.diff(asked) > 1) + 1) if asked.size else []
+        time, least = self._split.streams[stream].time, self._least.get(stream, -FOREVER)
+        by_range = self._by_range(source)
+        logged = asked + self._axis.first(self._first[stream]) if by_range else asked
+        for section in self._sections[stream]:
+            if by_range and not section.may_have(logged):
+                continue
+            for found in (
+                section.ranges(runs) if by_range and section.starts is not None else section.some(source, asked)
+            ):
+                if time is not None and section.oldest < least:
+                    found = found.only(event_times(found.batch.column(time)) >= least)
+                which = self._split.share(source, found.batch, self._number)
+                found = found if which is None else found.only(which)
+                if found.came.size:
+                    yield LoggedRows(found.batch, found.groups + first, found.came)
+
+    def _by_range(self, source: int) -> bool:
+        stream = self._streams[source]
+        return stream in self._first and self._axis.places_alike(source, self._first[stream])
+
+    def sizes(self, source: int) -> NDArray[np.float64]:
+        """By group of a source, from its first one on, about the bytes that its rows take in a sweep."""
+        found, by_range = np.zeros(self._axis.size), self._by_range(source)
+        for section in self._sections[self._streams[source]]:
+            if by_range and section.starts is not None:
+                counts = np.diff(section.starts)
+            else:
+                counts = sum(
+                    (np.bincount(section.groups(source, batch), minlength=found.size) for batch in section.batches()),
+                    np.zeros(found.size, np.int64),
+                )
+            found += counts * size_of(section.length / max(1, section.rows), 1)
+        return found
+
+    def own(self, groups: Ints) -> Ints:
+        """Those of these groups of which the slot can have rows."""
+        partitioning, axis = self._split.partitioning, self._axis
+        places = zip(partitioning.axes, self._split.places, partitioning.coordinates(self._number), strict=True)
+        for other, place, here in places:
+            if (other.keys, other.row) == (axis.keys, axis.row):
+                groups = groups[place[groups] == here]
+        return groups
+
+    def groups(self, source: int, batch: pa.RecordBatch) -> Ints:
+        """The groups of rows, from the first one of the source on."""
+        return groups_along(self._axis, self._split.plan, source, batch) - self._axis.first(source)
+
+    def starts(self, stream: str, batch: pa.RecordBatch) -> Ints | None:
+        """Where each group begins in rows that are in the order of groups, and their end; None if they are not."""
+        if stream not in self._first:
+            return None
+        groups = self.groups(self._first[stream], epochs(batch)[0])
+        if (groups[1:] < groups[:-1]).any():
+            return None
+        return groups.searchsorted(np.arange(self._axis.size + 1))
+
+    def oldest(self, stream: str, batch: pa.RecordBatch) -> int:
+        """The oldest time of rows."""
+        time = self._split.streams[stream].time
+        return FOREVER if time is None else int(event_times(batch.column(time)).min(initial=FOREVER))
+
+
+class _LoggedSection:
+    """A section of the log, as a slot reads it."""
+
+    def __init__(self, log: SlotLog, stream: str, segment: Segment, section: Section) -> None:
+        self._log, self._stream, self._segment, self._section = log, stream, segment, section
+        self.length, self.rows, self.may_have = section.length, section.rows, section.may_have
+        self._mapped: list[pa.RecordBatch] | None = None
+
+    def batches(self) -> list[pa.RecordBatch]:
+        """All rows."""
+        if self._mapped is not None:
+            return self._mapped
+        found = self._segment.read(self._section)
+        if self._segment.mapped:
+            self._mapped = found
+        return found
+
+    @cached_property
+    def starts(self) -> Ints | None:
+        """Where each group begins, and the end; None if the rows are not in the order of groups."""
+        if self._section.first is None or len(self.batches()) != 1:
+            return None
+        return self._log.starts(self._stream, self.batches()[0])
+
+    @cached_property
+    def oldest(self) -> int:
+        """The oldest time of its rows."""
+        return min((self._log.oldest(self._stream, batch) for batch in self.batches()), default=FOREVER)
+
+    def groups(self, source: int, batch: pa.RecordBatch) -> Ints:
+        """The groups of rows for a source."""
+        return self._log.groups(source, epochs(batch)[0])
+
+    def ranges(self, runs: Sequence[Ints]) -> Iterator[LoggedRows]:
+        """The rows of neighbouring groups, for each run of these."""
+        assert self.starts is not None
+        for run in runs:
+            starts = self.starts[run[0] : run[-1] + 2]
+            first, rows = int(starts[0]), int(starts[-1] - starts[0])
+            if rows:
+                batch, came = epochs(self.batches()[0].slice(first, rows))
+                yield LoggedRows(batch, np.repeat(run, starts[1:] - starts[:-1]), came)
+
+    def some(self, source: int, asked: Ints) -> Iterator[LoggedRows]:
+        """The rows of these groups where they may be anywhere."""
+        for batch in self.batches():
+            rows, came = epochs(batch)
+            groups = self._log.groups(source, rows)
+            yield LoggedRows(rows, groups, came).only(np.isin(groups, asked))
