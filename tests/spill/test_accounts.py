@@ -124,6 +124,18 @@ def test_results_are_counted_and_decay() -> None:
     assert set(slot.spillable.table["idle"]) == {3}
 
 
+def test_results_leave_with_the_rows_that_made_them() -> None:
+    slot = Slot(QUERY, SETTINGS)
+    batch(slot, 0, rows=200, keys=20)
+    slot.commit(1)
+    some = slot.spillable.table[:2]
+    slot.forget(some["group"].astype(np.int64))
+    batch(slot, 10, rows=20, keys=20)
+    again = slot.spillable.table[:2]
+    assert again["group"].tolist() == some["group"].tolist() and again["rows"].all()
+    assert (again["results"] < 0.2 * some["results"]).all()
+
+
 def test_a_slot_that_cannot_spill_has_no_accounts() -> None:
     for settings in (Settings(), Settings(memory=10**6, spill="off")):
         slot = Slot(QUERY, settings)

@@ -603,3 +603,18 @@ def test_rows_that_are_forgotten_again_and_again_leave_nothing_behind() -> None:
         on_host.append(arena.bytes)
     assert stem.held == 100 * (0 + 1 + 2 + 3)
     assert max(counted[100:]) <= 1.1 * max(counted[4:100]) and max(on_host[100:]) <= 1.2 * max(on_host[4:100])
+
+
+def test_rows_that_share_keys_are_forgotten_and_take_no_room_for_more_keys() -> None:
+    stem = SteM(Arena(), Layout(True, False, (), (K,), ((K,),), ()), grouped=True)
+    n, keys = 50_000, 100
+    for number, at in enumerate(np.split(np.arange(n), 100)):
+        stem.rows.append({K: pa.array(at % keys)}, at, None, at % 4)
+        stem.build(number, at.size)
+        stem.commit()
+    before, at = stem.nbytes, np.arange(n)
+    stem.retain(at[at % 4 != 0], {})
+    assert stem.nbytes < 0.8 * before
+    found = list(stem.prober.probe_key((K,), at[:keys], at[:keys], limits(stem.built, stem.rows.min_live, keys)))
+    counts = np.bincount(np.concatenate([tuples for tuples, _ in found]), minlength=keys)
+    assert counts.tolist() == [0 if key % 4 == 0 else n // keys for key in range(keys)]

@@ -141,8 +141,10 @@ class GroupAccounts:
     # Between two batches
 
     def forget(self, groups: Ints) -> None:
-        """After all rows of these groups have left memory: the others have new numbers."""
+        """After all rows of these groups have left memory: the others have new numbers. The results that the rows made
+        go with them: rows to come do not earn them."""
         self._now.rows[:, groups] = 0
+        self._now.results[groups] = 0
         self._now.counted = tuple((stem.rows.min_live, stem.rows.stored) for stem in self._stems)
         self.commit()
 

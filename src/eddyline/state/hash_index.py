@@ -64,14 +64,19 @@ class HashIndex:
         """Insert rows first..last-1. Rows below `floor` can never be probed again."""
         if self._used + last - first > FULLEST * len(self._table):
             self._rebuild(last - first, floor)
+        self._insert(first, last)
+
+    def _insert(self, first: int, last: int) -> None:
+        """Insert rows for whose keys there is room."""
         self._after.reserve(last)
         self._after.rows = last
         self._used += int(kernels.build(self._table, self._after.values, self._keys.values, first, last))
 
     def renew(self, first: int, last: int) -> None:
-        """Hold rows first..last-1, which were not built before, and nothing else."""
-        self._rebuild(last - first, first)
-        self.build(first, last, first)
+        """Hold rows first..last-1, which were not built before, and nothing else. They are copies of rows that were, so
+        they have no other keys: where many rows share a key, room for as many keys as rows would be far too much."""
+        self._rebuild(min(last - first, self._used), first)
+        self._insert(first, last)
         self.release(first)
 
     def _rebuild(self, more: int, floor: int) -> None:
