@@ -48,6 +48,7 @@ NAMES = (
     "core",
     "memory",
     "spill",
+    "spill-policies",
     "start",
     "profile",
     "router",
