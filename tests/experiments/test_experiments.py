@@ -27,7 +27,16 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-SLOW = {"migration-1", "migration-3", "migration-4", "migration-7", "plans-1"}
+SLOW = {
+    "migration-1",
+    "migration-3",
+    "migration-4",
+    "migration-7",
+    "plans-1",
+    "spill-6",
+    "spill-7",
+    "spill-alternating",
+}
 """Experiments whose tiny versions still run for seconds."""
 
 

@@ -19,6 +19,9 @@ from eddyline.settings import Settings
 PLAN = Settings(plan="mjoin", optimizer="off")
 """The paper's join is one operator, and has no intermediate states."""
 
+AMPLE = 1 << 50
+"""More memory than any state takes."""
+
 
 @dataclass(frozen=True)
 class SpillCourse:
@@ -74,8 +77,8 @@ def courses(
 
 
 def whole(join: RatioJoin, settings: Settings, batch_rows: int) -> SpillCourse:
-    """Run a join all of whose state stays in memory."""
-    return courses(join, {"whole": replace(settings, memory=None)}, batch_rows)["whole"][0]
+    """Run a join all of whose state stays in memory, in the form of state that can leave it."""
+    return courses(join, {"whole": replace(settings, memory=AMPLE)}, batch_rows)["whole"][0]
 
 
 def made(of_side: list[SpillCourse]) -> float:

@@ -94,6 +94,15 @@ EXPERIMENTS = {
         Experiment("migration-11", "state with one change of plan at run time", "migration_payoff", "figure_11"),
         Experiment("migration-12", "throughput with many changes of plan at run time", "migration_payoff", "figure_12"),
         Experiment("migration-13", "state with many changes of plan at run time", "migration_payoff", "figure_13"),
+        Experiment("spill-6", "what a small join costs, divided over 1 to 5 slots", "partitioned", "figure_6"),
+        Experiment("spill-7", "how far a large join comes, by slots with a limit each", "partitioned", "figure_7"),
+        Experiment("spill-9", "results by time, by how much state leaves memory at a time", "spilling", "figure_9"),
+        Experiment("spill-10", "state in memory by time, of the same runs", "spilling", "figure_10"),
+        Experiment("spill-11", "results by which groups leave first, three join ratios", "spilling", "figure_11"),
+        Experiment("spill-12", "results by which groups leave first, one join ratio", "spilling", "figure_12"),
+        Experiment(
+            "spill-alternating", "results by which groups leave first, load that alternates", "spilling", "alternating"
+        ),
     )
 }
 
