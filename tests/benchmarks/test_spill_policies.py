@@ -84,10 +84,12 @@ def test_ratios_are_medians_over_the_rounds_and_have_their_bars() -> None:
         "random": [course(40, 2.0)] * 3,
         "most-productive": [course(50, 4.0)] * 3,
     }
-    results = {result.metric: result for result in compared(found, 100)}
+    results = {result.metric: result for result in compared(1.5, found, 100)}
     assert results["results at run time / all results"].value == 0.8
     assert results["results at run time / random"].value == 2.0
     assert results["results at run time / random"].ok and results["results at run time / random"].bar == MORE["random"]
     assert not results["results at run time / most-productive"].ok
     longer = results["CPU time of the clean-up, most-productive / ours"]
     assert longer.value == 4.0 and longer.bar == LONGER["most-productive"] and longer.ok
+    larger = {result.metric: result for result in compared(3.0, found, 100)}
+    assert larger[longer.metric] == replace(longer, case="state 3 times memory", bar=None, ok=None)
