@@ -316,7 +316,8 @@ def test_planted_a_prober_that_does_not_check_that_tuples_are_live_is_noticed(mo
     _, bases, stem = some_state()
     with pytest.raises(AssertionError):
         check_the_dead_in_the_middle(bases, stem)
-    more = {"max_examples": 5 * LIFE.max_examples, "phases": [Phase.generate], "report_multiple_bugs": False}
+    # About 100 examples are needed, seldom 400. Hypothesis draws others when a constant changes in any loaded module.
+    more = {"max_examples": 50 * LIFE.max_examples, "phases": [Phase.generate], "report_multiple_bugs": False}
     found = settings(LIFE, database=None, derandomize=True, **more)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Life, settings=found)

@@ -20,6 +20,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 
 from eddyline.errors import JobError
 
@@ -29,9 +30,10 @@ ARENAS, CHECKPOINT = "arenas", "checkpoint"
 _RANDOM = 16
 """Random bytes in a name."""
 
-_PASSES = 100
-"""Attempts to empty a folder. A process that still works in it may add files meanwhile, but only until its own
-subfolder is gone."""
+_PATIENCE = 5.0
+"""Seconds for which a folder is emptied again and again. A process that still works in it may add files meanwhile, but
+only until its own subfolder is gone. Mostly that takes one attempt; where files come as fast as they are deleted, as in
+memory, it may take a hundred."""
 
 
 def own_name(parent: str, kind: str) -> str:
@@ -116,10 +118,9 @@ def delete(path: str) -> None:
     gone = f"{path.rpartition('-')[0]}-{secrets.token_hex(_RANDOM)}"
     with contextlib.suppress(OSError):
         os.rename(path, gone)
-        for _ in range(_PASSES):
+        end = time.monotonic() + _PATIENCE
+        while os.path.lexists(gone) and time.monotonic() < end:
             shutil.rmtree(gone, ignore_errors=True)
-            if not os.path.lexists(gone):
-                break
 
 
 def opened(path: str) -> int:
