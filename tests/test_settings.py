@@ -9,7 +9,7 @@ import pytest
 
 import eddyline as el
 from eddyline.errors import SettingError
-from eddyline.settings import NOT_BUILT, TABLE, Settings, from_mapping, parse
+from eddyline.settings import AUTO_MEMORY, NOT_BUILT, TABLE, Settings, from_mapping, parse
 
 
 def test_defaults() -> None:
@@ -32,7 +32,8 @@ def test_precedence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("200MB", 200_000_000), ("1 GiB", 2**30), ("4096", 4096), ("1.5kb", 1500), ("none", None)]
+    ("text", "size"),
+    [("200MB", 200_000_000), ("1 GiB", 2**30), ("4096", 4096), ("1.5kb", 1500), ("none", None), ("auto", AUTO_MEMORY)],
 )
 def test_memory(text: str, size: int | None) -> None:
     assert parse([f"memory={text}"]).memory == size

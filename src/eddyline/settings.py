@@ -29,6 +29,8 @@ from eddyline.errors import SettingError, shown
 _T = TypeVar("_T")
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _MOST_ROWS = 2**31 - 1
+AUTO_MEMORY = -1
+"""The value of `memory=auto` until the run knows the host (runtime/running/memory_share.py)."""
 
 
 class _Wrong(ValueError):
@@ -99,6 +101,12 @@ def _seconds(none: str | None = None) -> Kind:
 
 def _size(none: str) -> Kind:
     return Kind(_with(none, "a size such as 200MB"), parse_size, none)
+
+
+def _memory() -> Kind:
+    return Kind(
+        "none, auto, a size such as 200MB", lambda text: AUTO_MEMORY if text == "auto" else parse_size(text), "none"
+    )
 
 
 def _plan() -> Kind:
@@ -182,7 +190,10 @@ class Settings:
         "unsynchronized", _choice("unsynchronized", "semi", "total"), "how far queues may run apart"
     )
     memory: int | None = _setting(
-        None, _size("none"), "the most memory that the state of a slot may take; see spill for what happens above it"
+        None,
+        _memory(),
+        "the most memory that the state of a slot may take; auto is 40 % of the host's, divided by the slots; see spill"
+        " for what happens above it",
     )
     spill: str = _setting(
         "auto",

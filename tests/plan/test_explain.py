@@ -275,7 +275,7 @@ def test_rows_that_leave_memory() -> None:
         return explain(joined(text), settings=from_mapping({"memory": "1MB"})).splitlines()[-1]
 
     three = "SELECT a.k FROM a [RANGE 1 MINUTE], b [RANGE 1 MINUTE], c [RANGE 1 MINUTE] WHERE a.k = b.k AND b.v = c.v"
-    start = "groups of rows leave memory where it is full: "
+    start = "groups of rows leave memory where it is full (1 MB for each slot): "
     assert told(three) == f"{start}a, b by k; c by v"
     assert told("SELECT a.k FROM a, b WHERE a.k = b.v") == f"{start}a, b by k = v"
     assert told("SELECT a.k FROM a, b WHERE a.k < b.k") == f"{start}a by row; b by row"

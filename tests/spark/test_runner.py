@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
+from eddyline.runtime.running.memory_share import FOLDER_SHARE, SHARE, usable_memory
+from eddyline.settings import size_text
 from eddyline.spark.runner import STARTS, SparkRunner
+from eddyline.state.own_folder import host_memory
 from eddyline.testing.spark_cases import MODULES
 from tests.conftest import Ran, at
 
@@ -47,6 +51,16 @@ def test_groups_leave_memory(run_on_spark: Runs, files: Files, table: Tables) ->
     pairs = [(v, w) for v in range(600) for w in range(v % 37, 600, 37) if abs(v - w) <= 200]
     assert _sorted(ran.rows) == sorted(pairs)
     assert ran.summary.decisions["spill"] > 2 and ran.summary.decisions["sweep"] > 0
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_share_of_the_host_for_each_slot(run_on_spark: Runs, files: Files, table: Tables, slots: int) -> None:
+    text = f"CREATE STREAM {files('a', table('k', (0, 1)))}; SELECT x.k FROM a AS x, a AS y WHERE x.k = y.k"
+    summary = run_on_spark(text, slots=slots, memory="auto").summary
+    shared = os.statvfs(host_memory())
+    most = min(SHARE * usable_memory(), FOLDER_SHARE * shared.f_frsize * shared.f_blocks)
+    assert summary.memory_limit == int(most / slots)
+    assert f"where it is full ({size_text(summary.memory_limit)} for each slot)" in summary.plan
 
 
 def test_an_aggregate_whose_groups_cross_slots(run_on_spark: Runs, files: Files, table: Tables) -> None:

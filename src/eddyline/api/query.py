@@ -30,6 +30,7 @@ from eddyline.plan.tree import shape
 from eddyline.runtime.formats import open_source
 from eddyline.runtime.running.job import GivenInput, prepare
 from eddyline.runtime.running.job import explain as bind_only
+from eddyline.runtime.running.memory_share import with_memory
 from eddyline.runtime.running.runner import LocalRunner, Runner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sinks.kept import KeptSink
@@ -70,7 +71,8 @@ class Query:
         """The plan as text; with the setting `slots` also which rows go to which slot."""
         query, parsed = bind_only(self._sql, self._given), _settings(settings)
         tree = shape(parsed.plan, [source.alias for source in query.sources])
-        return explain(query, partition(Plan(query), parsed.slots or 1, parsed.groups), tree, parsed)
+        slots = parsed.slots or 1
+        return explain(query, partition(Plan(query), slots, parsed.groups), tree, with_memory(parsed, slots))
 
     @python_words()
     def start(

@@ -48,8 +48,10 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
         known = Checked(text, settings, made)
     else:
         from eddyline.spark.checks import check as check_for_spark
+        from eddyline.spark.checks import check_memory
         from eddyline.spark.connectors import check_master
 
+        check_memory(settings, conf.get("spark.master", "local[*]"))
         job, unknown = check_for_spark(text, settings.seed, conf, follow, out, options.checkpoint)
         known = Checked(text, settings, job, unknown)
         if options.command == "run":  # not for validate: a script can be right while its cluster is down

@@ -17,11 +17,16 @@ def command(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     text = script_text(options.script)
     import_udfs(options.udf)
+    slots, arenas = settings.slots or 1, None
     if options.engine == "local":
         query = bind_only(text, seed=settings.seed)
     else:
-        from eddyline.spark.checks import opener
+        from eddyline.spark.checks import check_memory, opener, slots_here
+        from eddyline.state.own_folder import host_memory
 
+        master = conf.get("spark.master", "local[*]")
+        check_memory(settings, master)
+        slots, arenas = settings.slots or slots_here(master) or 1, settings.arena_dir or host_memory()
         try:
             query = bind_only(text, seed=settings.seed, opener=opener(conf, follow=False))
         except ColumnsUnknown as error:
@@ -30,7 +35,9 @@ def command(options: argparse.Namespace) -> int:
     from eddyline.plan.partition import partition
     from eddyline.plan.plan import Plan
     from eddyline.plan.tree import shape
+    from eddyline.runtime.running.memory_share import with_memory
 
     tree = shape(settings.plan, [source.alias for source in query.sources])
-    print(explain(query, partition(Plan(query), settings.slots or 1, settings.groups), tree, settings))
+    partitioning = partition(Plan(query), settings.slots or 1, settings.groups)
+    print(explain(query, partitioning, tree, with_memory(settings, slots, arenas)))
     return 0

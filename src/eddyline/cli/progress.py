@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from eddyline.cli.display import Display
 from eddyline.cli.streams import note
 from eddyline.runtime.reporting.summary import Progress, Summary
+from eddyline.settings import size_text
 
 _EVERY = 0.2
 _FIRST = 1.0
@@ -105,6 +106,8 @@ def _spilled(summary: Summary) -> str:
     if summary.sweeps:
         made = _counted(summary.sweep_results, "result")
         parts.append(f"{_counted(summary.sweeps, 'sweep')} made {made} later")
+    if parts and summary.memory_limit is not None:
+        parts[0] += f" ({size_text(summary.memory_limit)} for each slot)"
     return f"; {', '.join(parts)}" if parts else ""
 
 

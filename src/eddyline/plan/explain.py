@@ -11,7 +11,7 @@ from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.partition import Partitioning, SpillAxis, spill_axis
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
 from eddyline.plan.tree import Tree
-from eddyline.settings import Settings
+from eddyline.settings import Settings, size_text
 
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||", "like", "ilike"}
 
@@ -42,8 +42,8 @@ def explain(
         lines += ["", _grouping(query)]
     if partitioning is not None and partitioning.slots > 1:
         lines += ["", describe(partitioning, query)]
-    if settings is not None and settings.may_spill:
-        lines += ["", spilling(spill_axis(plan, settings.groups), query)]
+    if settings is not None and settings.may_spill and settings.memory is not None:
+        lines += ["", spilling(spill_axis(plan, settings.groups), query, settings.memory)]
     if plan.graph.never:
         lines += ["", "warning: a condition is constant and not true: there can be no result"]
     return "\n".join(lines)
@@ -72,8 +72,8 @@ def describe(partitioning: Partitioning, query: BoundQuery) -> str:
     return f"{slots} slots{grid}, {partitioning.groups} groups: {'; '.join(parts)}"
 
 
-def spilling(axis: SpillAxis | None, query: BoundQuery) -> str:
-    """Which rows leave memory together where state is larger than that, in one line."""
+def spilling(axis: SpillAxis | None, query: BoundQuery, memory: int) -> str:
+    """Which rows leave memory together where the state of a slot is larger than `memory`, in one line."""
     if axis is None:
         counted = any(source.window.kind is WindowKind.ROWS for source in query.sources)
         why = "rows of a query with a ROWS window stay in memory" if counted else "there is no join"
@@ -81,7 +81,7 @@ def spilling(axis: SpillAxis | None, query: BoundQuery) -> str:
     keys = [_key_text(key, query) for key in axis.keys if key is not None]
     by = f"by {' = '.join(dict.fromkeys(keys))}" if keys else "by row"
     lead = [source.alias for number, source in enumerate(query.sources) if axis.has(number)]
-    text = f"groups of rows leave memory where it is full: {', '.join(lead)} {by}"
+    text = f"groups of rows leave memory where it is full ({size_text(memory)} for each slot): {', '.join(lead)} {by}"
     for follow in axis.follow:
         by = "row" if follow.on is None else _key_text(follow.on, query)
         text += f"; {query.sources[follow.source].alias} by {by}"

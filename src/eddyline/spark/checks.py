@@ -7,6 +7,8 @@ is checked after Spark has started. Nothing here imports pyspark.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import TextIO
 
@@ -20,6 +22,7 @@ from eddyline.runtime.sinks.files import writes_files
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.paths import is_elsewhere
 from eddyline.runtime.sources.source import Chunk, Source, Wanted
+from eddyline.settings import AUTO_MEMORY, Settings
 from eddyline.spark.connectors import check_connector
 
 ENDLESS = ("rate", "rate-micro-batch", "socket")
@@ -39,6 +42,24 @@ _FIXED = {
 """Formats with fixed columns."""
 _MORE_COLUMNS = ("includeheaders",)
 """Options that add columns to these formats."""
+
+
+def slots_here(master: str) -> int | None:
+    """The number of slots that a job has by default; None if they run on other hosts.
+
+    >>> slots_here("local[3]"), slots_here("local"), slots_here("yarn")
+    (3, 1, None)
+    """
+    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:, *\d+)?\])?", master)
+    if found is None:
+        return None
+    return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+
+
+def check_memory(settings: Settings, master: str) -> None:
+    """SettingError for `memory=auto` where slots run on other hosts: it is a share of this one."""
+    if settings.memory == AUTO_MEMORY and slots_here(master) is None:
+        raise SettingError(f"memory=auto is a share of this host's memory; set a size, as {master} has other hosts")
 
 
 class SparkReads:

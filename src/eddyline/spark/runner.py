@@ -39,8 +39,10 @@ from eddyline.runtime.running.check import flushes
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
 from eddyline.runtime.running.handed_over import hand_over
 from eddyline.runtime.running.job import Job, JobInput
+from eddyline.runtime.running.memory_share import with_memory
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings
+from eddyline.spark.checks import check_memory
 from eddyline.spark.failures import told_by_spark
 from eddyline.spark.frames import FrameSource, as_spark_reads
 from eddyline.spark.functions import travelling
@@ -79,18 +81,21 @@ class SparkRunner:
         given by name or by path, or in `functions` (spark/functions.py)."""
         self._flushes = flushes(settings, checkpoint is not None)
         self._turn = turn
+        slots = settings.slots or spark.sparkContext.defaultParallelism
+        self._alone = bool(re.match(r"local(\[|$)", str(spark.sparkContext.master)))  # on this host
+        check_memory(settings, str(spark.sparkContext.master))
+        folder = settings.arena_dir or host_memory()
+        settings = with_memory(settings, slots, placed(folder) if self._alone else None)
         self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
         streams = [isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None]
         self._frames, self._native = any(streams), not all(streams)
         self._course = Course(time.perf_counter, began)
-        slots = settings.slots or spark.sparkContext.defaultParallelism
-        arenas = own_name(settings.arena_dir or host_memory(), ARENAS)
-        self._alone = bool(re.match(r"local(\[|$)", str(spark.sparkContext.master)))  # on this host
+        arenas = own_name(folder, ARENAS)
         arenas = os.path.abspath(placed(arenas)) if self._alone else arenas
         more = modules, not self._alone
         self._checkpointed = CheckpointedJob(job, settings, slots, checkpoint, arenas, *more)
         self._spec, self._home = self._checkpointed.spec, self._checkpointed.home
-        self.reporter = Reporter(job.query, self._checkpointed.account, self._course)
+        self.reporter = Reporter(job.query, self._checkpointed.account, self._course, settings.memory)
         self._text = travelling(self._checkpointed.text, functions)
         self._name = os.path.basename(arenas)
         if "$" in arenas:  # a variable that only executors know; the driver has no arena, but needs a folder

@@ -38,8 +38,11 @@ class ObservedEngine(Protocol):
 class Reporter:
     """Reports on one run of a query."""
 
-    def __init__(self, query: BoundQuery, engine: ObservedEngine, course: Course) -> None:
-        self._engine, self._course = engine, course
+    def __init__(
+        self, query: BoundQuery, engine: ObservedEngine, course: Course, memory_limit: int | None = None
+    ) -> None:
+        """`memory_limit` is the setting `memory`."""
+        self._engine, self._course, self._memory_limit = engine, course, memory_limit
         self._lateness = {s.stream.name: s.stream.lateness for s in query.sources if not s.stream.is_table}
         self.schema = query.schema
         """The columns of the results."""
@@ -90,6 +93,7 @@ class Reporter:
             first_error=now.job.first_error,
             peak_state_rows=now.peak.rows,
             peak_memory_bytes=now.peak.bytes,
+            memory_limit=self._memory_limit,
             waiting=now.waiting,
             stopped=stopped,
             decisions=self.decisions,

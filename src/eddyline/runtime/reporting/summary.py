@@ -83,6 +83,8 @@ class Summary:
     """The message of the first expression error, if a user function raised one."""
     peak_state_rows: int = 0
     peak_memory_bytes: int = 0
+    memory_limit: int | None = None
+    """The bytes of state that each slot may have (the setting `memory`); None: no limit."""
     waiting: int = 0
     """Rows and groups that wait for the watermark; the next run of a job with a checkpoint continues with them."""
     groups_left: int = 0

@@ -54,8 +54,9 @@ class InMemoryEngine:
         """Does nothing: no result is missing."""
 
     def check_memory(self) -> None:
-        """Raises JobError if the state of all slots together takes more than the setting `memory`."""
-        check_memory(self._memory, self._engine.held.bytes, self._engine.counts.rows_in)
+        """Raises JobError if the state of a slot takes more than the setting `memory`."""
+        used = max(slot.state_bytes for slot in self._engine.slots)
+        check_memory(self._memory, used, self._engine.counts.rows_in, of_slot=len(self._engine.slots) > 1)
 
     @property
     def most_rows(self) -> None:

@@ -21,6 +21,7 @@ from eddyline.runtime.running.engine import Engine, Read, WatchSweep
 from eddyline.runtime.running.failures import told
 from eddyline.runtime.running.feed import Feed
 from eddyline.runtime.running.job import Job
+from eddyline.runtime.running.memory_share import with_memory
 from eddyline.runtime.running.reading import StreamReader, gather
 from eddyline.runtime.running.waiting import Waiting
 from eddyline.settings import Settings
@@ -54,12 +55,13 @@ class LocalRunner:
         """With a `checkpoint`, a folder, the run continues from the newest commit there. `clock` counts seconds;
         `began` is its reading when the start-up of the job began. With `follow` the run waits for more files for
         ever."""
+        settings = with_memory(settings, settings.slots or 1)
         self._settings, self._follow, self._keeps = settings, follow, checkpoint is not None
         self._course = Course(clock, began)
         self._engine = _engine(job, settings, checkpoint)
         self._readers = [StreamReader(i, follow) for i in job.inputs if i.time is not None]
         self._tables = [(i.name, Feed(i)) for i in job.inputs if i.time is None]
-        self.reporter = Reporter(job.query, self._engine, self._course)
+        self.reporter = Reporter(job.query, self._engine, self._course, settings.memory)
 
     def run(
         self, stop: Callable[[], bool] = lambda: False, watch: Callable[[Progress], None] = lambda progress: None
