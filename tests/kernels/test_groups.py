@@ -1,11 +1,11 @@
-"""Groups as Python would compute them."""
+"""Groups as Python and NumPy would compute them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from eddyline.kernels.groups import mixed
+from eddyline.kernels.groups import add_by_group, mixed
 
 
 def twin(code: int, groups: int) -> int:
@@ -23,3 +23,11 @@ def test_groups(groups: int) -> None:
     out = np.full(codes.size, -1)
     mixed(codes, groups, out)
     assert out.tolist() == [twin(int(code), groups) for code in codes]
+
+
+@pytest.mark.parametrize("number", [1, -1])
+def test_rows_by_group(number: int) -> None:
+    groups = np.random.default_rng(0).integers(0, 9, 1000).astype(np.int32)
+    out = np.full(10, 5)
+    add_by_group(groups[100:900], number, out)
+    assert out.tolist() == (5 + number * np.bincount(groups[100:900], minlength=10)).tolist()

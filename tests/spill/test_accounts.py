@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
 from eddyline.engine.slot import Slot
 from eddyline.protocol.attach import close, open_slot, save
+from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
-from eddyline.spill.accounts import KEPT, Spillable
+from eddyline.spill.accounts import APART, ENOUGH, KEPT, Spillable
 from tests.support.jobs import batch_of, bound, schema, tuples
 
 W = "[RANGE 30 MICROSECONDS]"
@@ -134,6 +136,28 @@ def test_results_leave_with_the_rows_that_made_them() -> None:
     again = slot.spillable.table[:2]
     assert again["group"].tolist() == some["group"].tolist() and again["rows"].all()
     assert (again["results"] < 0.2 * some["results"]).all()
+
+
+class Results:
+    """A packet as far as accounts need it: complete tuples whose rows of each source are the first ones."""
+
+    def __init__(self, size: int, rows: int) -> None:
+        self.size, self.carried = size, None
+        self.rows = dict.fromkeys(range(3), np.arange(size) % rows)
+
+
+def test_many_results_are_counted_on_a_smaller_sample() -> None:
+    slot = Slot(QUERY, SETTINGS)
+    batch(slot, 0, rows=500, keys=400)
+    assert slot.accounts is not None
+    before, size = slot.accounts.table()["results"].sum(), APART // 8 + 1
+    given: list[float] = []
+    for number in range(24):
+        slot.accounts.count_results(cast(Packet, Results(size, 500)))
+        given.append(slot.accounts.table()["results"].sum() - before - (number + 1) * size)
+    early, late = ENOUGH // size - 1, [number for number in range(24) if abs(given[number]) < 1]
+    assert late[:early] == list(range(early)) and late[-1] >= 16, "no result is forgotten"
+    assert len(late) < early + 5, "most of them are looked at together with later ones"
 
 
 def test_a_slot_that_cannot_spill_has_no_accounts() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eddyline.counts import Counts
+from eddyline.spill.group_table import GroupTable
 
 
 @dataclass(frozen=True)
@@ -58,5 +59,7 @@ class Standing:
     disk: DiskSize = field(default_factory=DiskSize)
     peak_disk: DiskSize = field(default_factory=DiskSize)
     """The most that was on disk after a batch of this run."""
+    groups: GroupTable = field(default_factory=GroupTable)
+    """The accounts of the partition groups; empty where groups cannot leave memory."""
     finished: bool = False
     """Whether the streams have ended and all results are emitted, so that no run can continue the job."""

@@ -1,11 +1,12 @@
-"""Partition groups: a code mixed, modulo the number of groups. The formula is part of durable formats."""
+"""Partition groups: a code mixed, modulo the number of groups, and rows counted by group. The formula is part of durable
+formats."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.kernels.jit import kernel
+from eddyline.kernels.jit import at, kernel
 
 
 @kernel
@@ -17,3 +18,10 @@ def mixed(codes: NDArray[np.int64], groups: int, out: NDArray[np.int64]) -> None
         h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         h ^= h >> np.uint64(31)
         out[i] = np.int64(h % np.uint64(groups))
+
+
+@kernel
+def add_by_group(groups: NDArray[np.int32], number: int, out: NDArray[np.int64]) -> None:
+    """out[g] += number, for each g of `groups`."""
+    for i in range(groups.size):
+        out[at(groups[i])] += number

@@ -117,7 +117,8 @@ class SparkRunner:
         try:
             self._coordinator = self._checkpointed.start(self._follow)
             self._arenas.hold()
-            with Metrics(self._settings.metrics_port, self.reporter.progress, lambda: listener.seconds):
+            watched = self.reporter.progress, lambda: self.reporter.groups, lambda: listener.seconds
+            with Metrics(self._settings.metrics_port, *watched):
                 stopped = self._run(stop)
         except BaseException as error:
             cause = self._error or error

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
+from eddyline.kernels.groups import add_by_group
 from eddyline.plan.partition import SpillAxis
 from eddyline.routing.packet import Packet
 from eddyline.state.stem import SteM
@@ -30,6 +31,8 @@ KEPT = 0.9
 """The share of a group's results that still counts one batch later."""
 SAMPLED = 32
 """One of this many results is counted, for all of them."""
+ENOUGH, APART = 1 << 19, 1 << 20
+"""After this many results of a batch, results are counted that are so far apart, for those in between."""
 
 
 class NumbersSnapshot(Snapshot, frozen=True):
@@ -101,32 +104,40 @@ class GroupAccounts:
         rows = np.zeros((len(stems), groups), np.int64)
         self._now = _Numbers(0, ((0, 0),) * len(stems), rows, np.zeros(groups), np.zeros(groups, np.int64))
         self._committed = self._now.copy()
+        self._seen = self._uncounted = 0
+        """Results of the batch, and those since the last that were counted."""
 
     # A batch
 
     def count_results(self, packet: Packet) -> None:
         """Complete tuples, all of whose rows can be read."""
+        self._seen += packet.size
+        self._uncounted += packet.size
+        if self._seen > ENOUGH and self._uncounted < APART:
+            return
         some = packet.rows[self._source][::SAMPLED]
         assert self._sampled.rows.groups is not None
         weights = None if packet.carried is None else packet.carried.weights[::SAMPLED]
         found = np.bincount(self._sampled.rows.groups[some], weights, self._size)
-        self._now.results += found * (packet.size / some.size)
+        self._now.results += found * (self._uncounted / some.size)
+        self._uncounted = 0
 
     def end_batch(self) -> None:
         """All rows of the batch are stored, and those that expire with it have expired but are not released."""
         now, counted = self._now, []
         now.batch += 1
+        self._seen = self._uncounted = 0
         now.results *= KEPT
         for stem, rows, (first, last) in zip(self._stems, now.rows, now.counted, strict=True):
             live, stored = stem.rows.min_live, stem.rows.stored
             groups = stem.rows.groups
             assert groups is not None
             if stored > last:
-                new = np.bincount(groups[last:stored], minlength=self._size)
-                rows += new
-                now.last[new > 0] = now.batch
+                before = rows.copy()
+                add_by_group(groups[last:stored], 1, rows)
+                now.last[rows > before] = now.batch
             if live > first:
-                rows -= np.bincount(groups[first:live], minlength=self._size)
+                add_by_group(groups[first:live], -1, rows)
             counted.append((live, stored))
         now.counted = tuple(counted)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import urllib.error
 import urllib.request
 
+import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from eddyline.errors import SettingError
 from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.summary import Progress
+from eddyline.spill.accounts import TABLE, Spillable
+from eddyline.spill.group_table import GroupTable
 
 
 def asked(port: int | None) -> dict[str, float]:
@@ -25,7 +28,7 @@ def test_names_and_values() -> None:
     progress = Progress(
         3, 2, 1, 0, 7, 640, 5, 1.5, 2_500_000, groups_on_disk=4, log_bytes=900, groups_left=6, spilled_rows=60
     )
-    with Metrics(0, lambda: progress, lambda: {"spark_addBatch_seconds": 0.25}) as metrics:
+    with Metrics(0, lambda: progress, more=lambda: {"spark_addBatch_seconds": 0.25}) as metrics:
         found = asked(metrics.port)
         assert found == {
             "eddyline_rows_in": 3, "eddyline_rows_out": 2, "eddyline_rows_late": 1, "eddyline_rows_dead": 0,
@@ -51,3 +54,19 @@ def test_two_runs_do_not_mix_and_end_with_their_context() -> None:
 def test_without_a_port_nothing_is_served() -> None:
     with Metrics(None, Progress) as metrics:
         assert metrics.port is None
+
+
+def test_partition_groups() -> None:
+    table = np.array([(3, 10, 100, 1.5, 4)], TABLE)
+    groups = GroupTable((Spillable(table.tobytes()),), frozenset([9]))
+    with Metrics(0, Progress, lambda: groups) as metrics:
+        with urllib.request.urlopen(f"http://127.0.0.1:{metrics.port}/metrics") as response:
+            families = list(text_string_to_metric_families(response.read().decode()))
+        found = {(s.name, s.labels["group"]): s.value for f in families for s in f.samples if s.labels}
+    assert found == {
+        ("eddyline_group_rows", "3"): 10, ("eddyline_group_rows", "9"): 0,
+        ("eddyline_group_bytes", "3"): 100, ("eddyline_group_bytes", "9"): 0,
+        ("eddyline_group_results", "3"): 1.5, ("eddyline_group_results", "9"): 0,
+        ("eddyline_group_on_disk", "3"): 0, ("eddyline_group_on_disk", "9"): 1,
+        ("eddyline_group_idle_batches", "3"): 4,
+    }  # fmt: skip

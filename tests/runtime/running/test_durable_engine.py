@@ -61,6 +61,20 @@ def test_all_results_are_made_and_the_log_is_removed(
     assert (summary.finished, summary.groups_on_disk) == (True, 0)
 
 
+@pytest.mark.parametrize("slots", [1, 3])
+def test_accounts_of_groups(run_script: Run, spills: dict[str, object], slots: int) -> None:
+    settings = {**spills, "memory": f"{60 // slots}KB", "slots": slots, "spill_delay": 1000}
+    groups = run_script(STREAMS + JOIN, settings).summary.groups
+    listed = groups["list"]
+    assert groups["count"] == len(listed["group"]) > 20 and listed["group"] == sorted(set(listed["group"]))
+    assert groups["rows"] == sum(listed["rows"]) > 0 and groups["bytes"] == sum(listed["bytes"]) > 0
+    assert 0 < groups["on_disk"] == sum(listed["on_disk"])
+    assert max(listed["results"]) > 0 and all(
+        (r == 0) == (i is None) for r, i in zip(listed["rows"], listed["idle_batches"], strict=True)
+    )
+    assert run_script(STREAMS + JOIN).summary.groups["count"] == 0, "where no group can leave"
+
+
 def test_a_query_that_cannot_spill_keeps_no_log(run_script: Run, spills: dict[str, object]) -> None:
     run_script(STREAMS + "SELECT k FROM a", spills)
     run_script(STREAMS + JOIN.replace("RANGE 9 SECONDS", "ROWS 9"), {**spills, "memory": "1GB"})

@@ -19,6 +19,7 @@ from eddyline.protocol.record import Record
 from eddyline.routing.decisions import Decision
 from eddyline.routing.gathered import Gathered
 from eddyline.routing.report import Report
+from eddyline.spill.group_table import GroupTable
 
 
 class Account:
@@ -33,7 +34,7 @@ class Account:
 
     def begin(self, commit: Commit) -> None:
         """Start from this commit."""
-        self._stand(commit, Counts(), StateSize())
+        self._stand(commit, Counts(), StateSize(), ())
 
     def add(self, commit: Commit, counts: Counts, records: Sequence[Record]) -> None:
         """Add a committed batch with these counts and records."""
@@ -42,7 +43,7 @@ class Account:
                 self._gathered.add(record.slot, record.report)
             if record.estimate is not None:
                 self._estimates[record.slot] = record.estimate
-        self._stand(commit, counts, sum((record.held for record in records), StateSize()))
+        self._stand(commit, counts, sum((record.held for record in records), StateSize()), records)
 
     def decide(self, decisions: Iterable[Decision]) -> None:
         """Add decisions of the driver."""
@@ -52,9 +53,12 @@ class Account:
         """The log is removed: nothing is on disk any more."""
         self._standing = replace(self._standing, disk=DiskSize())
 
-    def _stand(self, commit: Commit, counts: Counts, held: StateSize) -> None:
-        before = self._standing
-        disk = DiskSize(len(commit.ledger.generations.left), sum(file.bytes for file in commit.log))
+    def _stand(self, commit: Commit, counts: Counts, held: StateSize, records: Sequence[Record]) -> None:
+        before, left = self._standing, commit.ledger.generations.left
+        disk = DiskSize(len(left), sum(file.bytes for file in commit.log))
+        groups = before.groups  # all rows expire when the streams end: the accounts before that tell more
+        if not commit.finished and not self._home.streams.keys() <= set(commit.watermarks.ended):
+            groups = GroupTable(tuple(r.spillable for r in records if r.spillable.accounts), frozenset(left))
         self._standing = Standing(
             commit.counts,
             before.run + counts,
@@ -64,6 +68,7 @@ class Account:
             commit.waiting,
             disk,
             before.peak_disk.most(disk),
+            groups,
             commit.finished,
         )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eddyline.errors import SettingError
 from eddyline.runtime.reporting.summary import Progress
+from eddyline.spill.group_table import GroupTable
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -34,16 +35,28 @@ _GAUGES = {
     "log_bytes": "Size of the log on disk.",
     "seconds": "Seconds since the first batch.",
 }
+_OF_GROUPS = {
+    "rows": "Rows of a partition group in memory.",
+    "bytes": "Bytes of a partition group in memory.",
+    "results": "Results of a partition group; those of older batches count less.",
+    "idle_batches": "Batches since the last row of a partition group.",
+    "on_disk": "1 if a partition group has rows that are on disk and not in memory, else 0.",
+}
+"""Columns of the list of groups (`GroupTable.as_dict`)."""
 
 
 class Metrics:
-    """Serves metrics while used as a context; without a port it does nothing. `more` returns times from Spark, by
-    name."""
+    """Serves metrics while used as a context; without a port it does nothing. `groups` returns the accounts of the
+    partition groups, `more` times from Spark, by name."""
 
     def __init__(
-        self, port: int | None, progress: Callable[[], Progress], more: Callable[[], Mapping[str, float]] = dict
+        self,
+        port: int | None,
+        progress: Callable[[], Progress],
+        groups: Callable[[], GroupTable] = GroupTable,
+        more: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        self._port, self._progress, self._more = port, progress, more
+        self._port, self._progress, self._groups, self._more = port, progress, groups, more
         self._server: Any = None
 
     def __enter__(self) -> Metrics:
@@ -80,5 +93,12 @@ class Metrics:
         if progress.watermark_us is not None:
             text = "The query's watermark, seconds since the epoch."
             yield GaugeMetricFamily("eddyline_watermark", text, progress.watermark_us / 1e6)
+        listed = self._groups().as_dict()["list"]
+        for name, text in _OF_GROUPS.items() if listed["group"] else ():
+            family = GaugeMetricFamily(f"eddyline_group_{name}", text, labels=["group"])
+            for group, value in zip(listed["group"], listed[name], strict=True):
+                if value is not None:
+                    family.add_metric([str(group)], value)
+            yield family
         for name, number in self._more().items():
             yield GaugeMetricFamily(f"eddyline_{name}", "A value that Spark's listener reports.", number)

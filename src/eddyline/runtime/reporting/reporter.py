@@ -15,6 +15,7 @@ from eddyline.plan.explain import warnings
 from eddyline.routing.report import Report
 from eddyline.runtime.reporting.advice import of_streams, summed_up
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
+from eddyline.spill.group_table import GroupTable
 
 
 class ObservedEngine(Protocol):
@@ -62,6 +63,11 @@ class Reporter:
         """The work of the eddy so far in this run."""
         return self._engine.report(self._course.seconds)
 
+    @property
+    def groups(self) -> GroupTable:
+        """The accounts of the partition groups after the last batch."""
+        return self._engine.standing.groups
+
     def progress(self) -> Progress:
         """The progress of the run after the last batch."""
         now, course = self._engine.standing, self._course
@@ -107,6 +113,7 @@ class Reporter:
             groups_on_disk=now.disk.groups,
             peak_groups_on_disk=now.peak_disk.groups,
             peak_log_bytes=now.peak_disk.log_bytes,
+            groups=now.groups.as_dict(),
             **(_spill(now.run.spill) | now.job.totals | self._course.told | report.as_dict() | ends),
         )
 

@@ -100,6 +100,9 @@ class Summary:
     peak_groups_on_disk: int = 0
     peak_log_bytes: int = 0
     """The largest size of the log on disk; 0 if there is none."""
+    groups: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The accounts of the partition groups (`GroupTable.as_dict`) before the streams ended, where groups can leave
+    memory."""
     migrations: int = 0
     batches: int = 0
     seconds: float = 0.0

@@ -69,7 +69,7 @@ class LocalRunner:
         """Runs to the end of the streams, or until `stop()` returns True. Calls `watch` after every batch."""
         feeds = [*(feed for _, feed in self._tables), *(reader.feed for reader in self._readers)]
         try:
-            with Metrics(self._settings.metrics_port, self.reporter.progress):
+            with Metrics(self._settings.metrics_port, self.reporter.progress, lambda: self.reporter.groups):
                 stopped = self._run(feeds, stop, watch)
                 if stopped:
                     self._engine.stop(self._sweeping(watch))
