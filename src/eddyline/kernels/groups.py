@@ -1,5 +1,5 @@
-"""Partition groups: a code mixed, modulo the number of groups, and rows counted by group. The formula is part of durable
-formats."""
+"""Partition groups: a code mixed, modulo the number of groups, and rows counted by group. The formula is part of
+durable formats."""
 
 from __future__ import annotations
 
