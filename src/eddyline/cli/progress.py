@@ -7,12 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 from eddyline.cli.display import Display
 from eddyline.cli.streams import note
+from eddyline.runtime.reporting.advice import short
 from eddyline.runtime.reporting.summary import Progress, Summary
 from eddyline.settings import size_text
 
 _EVERY = 0.2
 _FIRST = 1.0
 """The seconds after which the line appears without being asked for: shorter runs need none, and do not import rich."""
+_BAR = 20
+"""The length of the bar of the clean-up at the end, in characters."""
 
 
 class ProgressLine:
@@ -28,7 +31,7 @@ class ProgressLine:
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
-        wanted = self._always or (self._in_place and progress.seconds >= _FIRST)
+        wanted = self._always or (self._in_place and progress.seconds + progress.sweep_seconds >= _FIRST)
         if not wanted or now < self._next:
             return
         self._next = now + _EVERY
@@ -44,7 +47,10 @@ class ProgressLine:
 
 
 def line(progress: Progress) -> str:
-    """The text of the line: rows in, rows/s, results, state and watermark."""
+    """The text of the line: rows in, rows/s, results, state and watermark. During the clean-up at the end: how far it
+    is, and the time left."""
+    if progress.to_sweep:
+        return f"{sweeping(progress)} | {progress.rows_out:,} out"
     parts = [
         f"{progress.rows_in:,} rows in",
         f"{progress.rows_per_second:,.0f} rows/s",
@@ -59,12 +65,28 @@ def line(progress: Progress) -> str:
 
 
 def on_disk(progress: Progress) -> list[str]:
-    """How much is out of memory, or how far the clean-up at the end is; an empty list if no group has left memory."""
+    """How much is out of memory and how far its results are behind, or how far the clean-up at the end is; an empty
+    list if no group has left memory."""
     if progress.to_sweep:
-        return [f"making the results of groups on disk: {progress.swept:,} of {progress.to_sweep:,}"]
+        return [sweeping(progress)]
     if not progress.groups_left and not progress.groups_on_disk:
         return []
-    return [f"{_counted(progress.groups_on_disk, 'group')} on disk, log {progress.log_bytes / 1e6:,.1f} MB"]
+    text = f"{_counted(progress.groups_on_disk, 'group')} on disk, log {progress.log_bytes / 1e6:,.1f} MB"
+    behind = progress.results_behind_us
+    return [f"{text}, their results up to {short(behind)} behind" if behind > 0 else text]
+
+
+def sweeping(progress: Progress) -> str:
+    """How far the clean-up at the end is, as a bar, and the time left.
+
+    >>> sweeping(Progress(swept=57, to_sweep=140, sweep_seconds=24.2))
+    'groups on disk: ████████░░░░░░░░░░░░ 57 of 140 swept, 40 %, 35 s left'
+    """
+    share = progress.swept / progress.to_sweep
+    bar = "█" * int(_BAR * share)
+    text = f"groups on disk: {bar:░<{_BAR}} {progress.swept:,} of {progress.to_sweep:,} swept"
+    left = progress.sweep_seconds_left
+    return text if left is None else f"{text}, {int(100 * share)} %, {short(round(left) * 1_000_000)} left"
 
 
 def moment(microseconds: int | None) -> str:

@@ -59,6 +59,8 @@ class Standing:
     disk: DiskSize = field(default_factory=DiskSize)
     peak_disk: DiskSize = field(default_factory=DiskSize)
     """The most that was on disk after a batch of this run."""
+    behind: int = 0
+    """How far the results of groups on disk are behind the watermark, in microseconds."""
     groups: GroupTable = field(default_factory=GroupTable)
     """The accounts of the partition groups; empty where groups cannot leave memory."""
     finished: bool = False

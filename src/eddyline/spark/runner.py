@@ -18,6 +18,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +49,7 @@ from eddyline.spark.frames import FrameSource, as_spark_reads
 from eddyline.spark.functions import travelling
 from eddyline.spark.listener import Listener
 from eddyline.spark.source import PACKED_DDL, source_of, sources_option
+from eddyline.spark.sweep_share import looking
 from eddyline.spark.tasks import RECORD_DDL, Task, combine_task, split_task, sweep_task, turn_task
 from eddyline.state.arena import placed
 from eddyline.state.own_folder import ARENAS, OwnFolder, host_memory, own_name
@@ -173,12 +175,24 @@ class SparkRunner:
         self, batch: int, kind: BatchKind, rows: Callable[[], DataFrame] | None, sweep: bool = False
     ) -> None:
         """Run a batch of our own. Without `rows` slots have nothing to do, and no task is started."""
-        if (groups := self._checkpointed.unclean) and (sweep or kind == "end"):
-            self._watch(replace(self.reporter.progress(), to_sweep=groups))
+        groups = self._checkpointed.unclean if sweep or kind == "end" else 0
         decision = self._coordinator.begin(batch, kind, {"own": kind}, sweep=sweep)
         if decision is not None:
             idle = [Record(slot) for slot in range(decision.slots)]
-            self._finish(decision, idle if rows is None else self._turns(rows(), batch))
+            with self._sweeping(groups) if groups else contextlib.nullcontext():
+                records = idle if rows is None else self._turns(rows(), batch)
+            self._finish(decision, records)
+
+    def _sweeping(self, groups: int) -> AbstractContextManager[None]:
+        """Tells how far the sweep of all groups on disk is, while it goes on; on other hosts only that it does."""
+        begin = time.perf_counter()
+
+        def watch(share: float) -> None:
+            swept, seconds = round(share * groups), time.perf_counter() - begin
+            self._watch(replace(self.reporter.progress(), swept=swept, to_sweep=groups, sweep_seconds=seconds))
+
+        watch(0.0)
+        return looking(self._arenas.path, self._spec.slots, watch)
 
     # The stream
 

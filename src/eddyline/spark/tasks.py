@@ -27,6 +27,7 @@ from eddyline.protocol.parcel import CellsHead, CountsHead, Parcel, RecordHead, 
 from eddyline.protocol.record import Record
 from eddyline.protocol.turn import put_together, take_turn
 from eddyline.spark.functions import home_in_task
+from eddyline.spark.sweep_share import telling
 from eddyline.state.arena import placed
 from eddyline.state.own_folder import delete
 
@@ -96,9 +97,11 @@ def turn_task(spec: str, batch: int) -> Task:
     again."""
 
     def turn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _, home = home_in_task(spec)
+        job, home = home_in_task(spec)
         context = TaskContext.get()
         assert context is not None
+        if job.arenas is not None and not job.anywhere:
+            home.watch_sweep = telling(job.arenas, context.partitionId())
         parcels = (unpacked(blob.as_buffer()) for rows in batches for blob in rows.column("blob") if blob.is_valid)
         attempt = f"{context.attemptNumber()}-{uuid.uuid4().hex[:8]}"
         reach("spark: a turn begins")

@@ -110,7 +110,20 @@ def test_the_clean_up_at_the_end_tells_how_far_it_is(spills: dict[str, object]) 
     LocalRunner(job, from_mapping({**spills, "spill_delay": 1000})).run(watch=looks.append)
     told = [(look.swept, look.to_sweep) for look in looks if look.to_sweep]
     assert told[0] == (0, told[0][1]) and told[-1] == (told[0][1], told[0][1])
-    assert line(looks[-1]).endswith(f"making the results of groups on disk: {told[-1][0]} of {told[-1][0]}")
+    seconds = [look.sweep_seconds for look in looks if look.to_sweep]
+    assert seconds == sorted(seconds) and seconds[-1] > seconds[0]
+    assert f" {told[-1][0]} of {told[-1][0]} swept, 100 %, 0 s left" in line(looks[-1])
+
+
+def test_how_far_results_are_behind_while_groups_are_on_disk(spills: dict[str, object]) -> None:
+    looks: list[Progress] = []
+    LocalRunner(prepare(STREAMS + JOIN, sink=CallbackSink(id)), from_mapping({**spills, "spill_delay": 4})).run(
+        watch=looks.append
+    )
+    behind = [look.results_behind_us for look in looks if look.groups_on_disk]
+    assert 2_000_000 < max(behind) <= 4_000_000 and all(
+        look.results_behind_us == 0 for look in looks if not look.groups_on_disk
+    )
 
 
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])

@@ -57,7 +57,7 @@ class Account:
         before, left = self._standing, commit.ledger.generations.left
         disk = DiskSize(len(left), sum(file.bytes for file in commit.log))
         groups = before.groups  # all rows expire when the streams end: the accounts before that tell more
-        if not commit.finished and not self._home.streams.keys() <= set(commit.watermarks.ended):
+        if not self._ended(commit):
             groups = GroupTable(tuple(r.spillable for r in records if r.spillable.accounts), frozenset(left))
         self._standing = Standing(
             commit.counts,
@@ -68,9 +68,14 @@ class Account:
             commit.waiting,
             disk,
             before.peak_disk.most(disk),
+            0 if self._ended(commit) else _behind(commit),
             groups,
             commit.finished,
         )
+
+    def _ended(self, commit: Commit) -> bool:
+        """Whether all streams have ended."""
+        return commit.finished or self._home.streams.keys() <= set(commit.watermarks.ended)
 
     @property
     def standing(self) -> Standing:
@@ -94,3 +99,9 @@ class Account:
         estimates = [e.text(home.plan) for e in put_together(list(self._estimates.values()))]
         parts = explain(home.query, home.split.partitioning, tree, home.settings), report.text(), *estimates
         return "\n\n".join(part for part in parts if part)
+
+
+def _behind(commit: Commit) -> int:
+    """How far the watermark is ahead of where it was when all groups were clean last, in microseconds."""
+    held, used = commit.ledger.held, commit.watermarks.used
+    return 0 if held is None or held.used is None or used is None else used - held.used

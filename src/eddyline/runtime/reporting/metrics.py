@@ -100,5 +100,7 @@ class Metrics:
                 if value is not None:
                     family.add_metric([str(group)], value)
             yield family
+        text = "How far the results of groups on disk are behind the watermark."
+        yield GaugeMetricFamily("eddyline_results_behind_seconds", text, progress.results_behind_us / 1e6)
         for name, number in self._more().items():
             yield GaugeMetricFamily(f"eddyline_{name}", "A value that Spark's listener reports.", number)

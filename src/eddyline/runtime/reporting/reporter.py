@@ -88,6 +88,7 @@ class Reporter:
             run_rows_out=now.run.rows_out,
             groups_on_disk=now.disk.groups,
             log_bytes=now.disk.log_bytes,
+            results_behind_us=now.behind,
             **_spill(now.run.spill),
         )
 

@@ -40,9 +40,23 @@ class Progress:
     """Groups that were swept in this run; a group counts each time."""
     sweep_results: int = 0
     """Results that sweeps made."""
+    results_behind_us: int = 0
+    """How far the results of groups on disk are behind the watermark, in microseconds of event time: all results of
+    earlier rows are made."""
     swept: int = 0
     to_sweep: int = 0
     """At the end of the streams the results of groups on disk are made: of so many groups, and of `swept` until now."""
+    sweep_seconds: float = 0.0
+    """Seconds since that began."""
+
+    @property
+    def sweep_seconds_left(self) -> float | None:
+        """About how long it still takes; None: not known yet.
+
+        >>> Progress(swept=10, to_sweep=40, sweep_seconds=2.5).sweep_seconds_left
+        7.5
+        """
+        return self.sweep_seconds * (self.to_sweep - self.swept) / self.swept if self.swept else None
 
     @property
     def rows_per_second(self) -> float:

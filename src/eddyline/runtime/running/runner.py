@@ -57,7 +57,7 @@ class LocalRunner:
         ever."""
         settings = with_memory(settings, settings.slots or 1)
         self._settings, self._follow, self._keeps = settings, follow, checkpoint is not None
-        self._course = Course(clock, began)
+        self._course, self._clock = Course(clock, began), clock
         self._engine = _engine(job, settings, checkpoint)
         self._readers = [StreamReader(i, follow) for i in job.inputs if i.time is not None]
         self._tables = [(i.name, Feed(i)) for i in job.inputs if i.time is None]
@@ -125,7 +125,14 @@ class LocalRunner:
         return False
 
     def _sweeping(self, watch: Callable[[Progress], None]) -> WatchSweep:
-        return lambda swept, groups: watch(replace(self.reporter.progress(), swept=swept, to_sweep=groups))
+        """Tells how far the sweep of all groups on disk is, which begins now."""
+        begin = self._clock()
+
+        def told(swept: int, groups: int) -> None:
+            seconds = self._clock() - begin
+            watch(replace(self.reporter.progress(), swept=swept, to_sweep=groups, sweep_seconds=seconds))
+
+        return told
 
     def _table_rows(self, waiting: Waiting) -> Iterator[Read]:
         """All rows of all tables; raises _Stopped if a stop is asked for before the end."""
