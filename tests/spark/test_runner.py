@@ -53,6 +53,15 @@ def test_groups_leave_memory(run_on_spark: Runs, files: Files, table: Tables) ->
     assert ran.summary.decisions["spill"] > 2 and ran.summary.decisions["sweep"] > 0
 
 
+def test_no_batch_is_too_large_for_memory(run_on_spark: Runs, files: Files, table: Tables) -> None:
+    parts = [table("k v", *[(i / 100, i % 997, i) for i in range(n, n + 500)]) for n in range(0, 20_000, 500)]
+    stream = files("a", *parts, lateness="LATENESS 1 HOUR")
+    text = f"CREATE STREAM {stream}; SELECT x.v FROM a AS x, a AS y WHERE x.k = y.k AND x.v = y.v"
+    summary = run_on_spark(text, memory="800KB").summary
+    assert summary.rows_out == 20_000 and summary.batches > 3 and summary.groups_left > 0
+    assert summary.peak_memory_bytes < 2 * 800_000
+
+
 @pytest.mark.parametrize("slots", [1, 2])
 def test_a_share_of_the_host_for_each_slot(run_on_spark: Runs, files: Files, table: Tables, slots: int) -> None:
     text = f"CREATE STREAM {files('a', table('k', (0, 1)))}; SELECT x.k FROM a AS x, a AS y WHERE x.k = y.k"

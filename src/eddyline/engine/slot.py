@@ -228,4 +228,5 @@ class Slot:
         shared = sum(stem.nbytes for stem in self.executor.stems[len(self.query.sources) :])
         stays = self.state_bytes - sum(stem.nbytes for stem in self.executor.stems)
         growth = sum(stem.growth for stem in self.executor.stems)
-        return Spillable(self.accounts.table(shared).tobytes(), stays, round(growth))
+        added = sum(stem.added for stem in self.executor.stems)
+        return Spillable(self.accounts.table(shared).tobytes(), stays, round(growth), round(added))

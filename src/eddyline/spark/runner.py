@@ -105,6 +105,7 @@ class SparkRunner:
         self._arenas = OwnFolder(arenas)
         self._rows_file = f"{arenas}/rows"
         self._size = BatchSize(settings, FIRST_ROWS, MOST_ROWS)
+        self._size.fit(self._checkpointed.most_rows)
         self._error: BaseException | None = None
         self._stopping = self._ended = self._last = self._finished = False
         self._busy = threading.Lock()

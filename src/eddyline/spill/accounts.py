@@ -86,6 +86,8 @@ class Spillable:
     """Bytes of everything that cannot leave."""
     growth: int = 0
     """Bytes by which the slot grows if the next batch is like this one."""
+    added: int = 0
+    """Bytes of the rows of this batch; some of them, and of those before, may have expired."""
 
     @property
     def table(self) -> Table:
@@ -176,7 +178,7 @@ class GroupAccounts:
         now, rows = self._now, self._now.rows.sum(axis=0)
         here = np.flatnonzero(rows)
         table = np.empty(here.size, TABLE)
-        each = [stem.nbytes / max(1, stem.rows.stored - stem.rows.floor) for stem in self._stems]
+        each = [stem.row_bytes for stem in self._stems]
         size = np.array(each) @ now.rows[:, here] + shared * (rows[here] / max(1, rows.sum()))
         table["group"], table["rows"], table["bytes"] = here, rows[here], np.ceil(size)
         table["results"], table["idle"] = now.results[here], now.batch - now.last[here]

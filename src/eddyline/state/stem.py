@@ -66,8 +66,18 @@ class SteM:
     @property
     def growth(self) -> float:
         """Bytes by which the SteM grows between two commits, if what comes and expires is as since the last one."""
-        rows = self.builds.rows - self.builds.mark - (self.rows.min_live - self.rows.floor)
-        return rows * self.nbytes / max(1, self.rows.stored - self.rows.floor)
+        gone = self.rows.min_live - self.rows.floor
+        return self.added - gone * self.row_bytes
+
+    @property
+    def added(self) -> float:
+        """Bytes of the rows that were built since the last commit."""
+        return (self.builds.rows - self.builds.mark) * self.row_bytes
+
+    @property
+    def row_bytes(self) -> float:
+        """The bytes that a row takes on average, its share of the indexes included."""
+        return self.nbytes / max(1, self.rows.stored - self.rows.floor)
 
     def build(self, number: int, rows: int) -> tuple[int, int]:
         """Index the next `rows` stored rows, after the slot has built `number` tuples; returns their numbers

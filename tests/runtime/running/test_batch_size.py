@@ -99,10 +99,15 @@ def test_a_batch_fits_in_memory() -> None:
     assert size.rows == 5000
     size.fit(1)
     assert size.rows == 256, "smaller batches would only cost time"
+    took(size, linear(0, 1e-9), 5)
+    assert size.rows == 256
     size.fit(10 * whole)
-    for _ in range(20):
-        size.observe(0.001, size.rows)
-    assert size.rows == whole
+    assert size.rows == whole, "at once: nothing else keeps it small"
+    size.fit(5000)
+    took(size, linear(0, 1e-3), 20)
+    assert 700 < size.rows < 1400, "time asks for fewer rows than would fit"
+    size.fit(10 * whole)
+    assert 700 < size.rows < 1400
     fixed = BatchSize(Settings(batch_rows=70_000))
     fixed.fit(5000)
     assert fixed.rows == 70_000

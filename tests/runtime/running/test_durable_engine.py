@@ -197,6 +197,17 @@ LONG = STREAMS.replace("1..90", "1..40000").replace("rows 3000", "rows {}")
 ALL = JOIN.replace("9 SECONDS", "1 HOUR")
 
 
+@pytest.mark.parametrize("join", [ALL, JOIN.replace("9 SECONDS", "1 SECOND")])
+def test_no_batch_is_too_large_for_memory(run_script: Run, spills: dict[str, object], join: str) -> None:
+    """The first batch neither, and none where as many rows expire as come."""
+    text, settings = LONG.replace("{}", "60000") + join, {"memory": "400KB", "spill_dir": spills["spill_dir"]}
+    looks: list[Progress] = []
+    run_script(text, settings, watch=looks.append)
+    read = [look.rows_in for look in looks if not look.to_sweep]
+    assert read[0] == 256 and max(b - a for a, b in itertools.pairwise(read)) > 1000, "the size adapts"
+    assert max(look.memory_bytes for look in looks) < 400_000
+
+
 def test_a_full_folder(run_script: Run, small_folder: Path) -> None:
     with pytest.raises(JobError, match=rf"^{small_folder}/.* has no room for log/.*: set spill_dir to a folder with"):
         run_script(LONG.replace("{}", "200000") + ALL, {"memory": "2MB", "spill_dir": str(small_folder)})

@@ -36,11 +36,19 @@ class BatchSize:
 
     def __init__(self, settings: Settings, first: int = _ROWS, most: int = _ROWS) -> None:
         self._auto, self._goal = settings.batch_rows is None, settings.batch_seconds
-        self.rows = settings.batch_rows or first
-        self._most = self._largest = most
+        self._wanted = settings.batch_rows or first
+        """The rows that time alone asks for."""
+        self._largest = most
+        self._fits: int | None = None
+        """The rows that fit in memory; None: any number."""
         self._slow = False
         self._fixed, self._least = 0.0, float("inf")
         self._weight = self._x = self._y = self._xx = self._xy = 0.0
+
+    @property
+    def rows(self) -> int:
+        """The rows of the next batch."""
+        return self._wanted if self._fits is None else min(self._wanted, self._fits)
 
     def observe(self, seconds: float, rows: int) -> None:
         """Take into account that a batch of `rows` rows took `seconds`."""
@@ -52,13 +60,13 @@ class BatchSize:
             fixed = min(self._fixed, 0.9 * seconds)
             wanted = rows * (max(self._goal, 2 * fixed) - fixed) / max(seconds - fixed, 1e-9)
             step = min(max((wanted / self.rows) ** _DAMPING, 1 / _STEP), _STEP)
-            self.rows = min(max(round(self.rows * step), min(_LEAST, self._most)), self._most)
+            if step < 1 or self.rows == self._wanted:  # else memory alone keeps batches small
+                self._wanted = min(max(round(self.rows * step), min(_LEAST, self._largest)), self._largest)
 
     def fit(self, most: int | None) -> None:
         """Take into account that a batch with more rows would not fit in memory; None: any number does."""
         if self._auto and most is not None:
-            self._most = min(self._largest, max(_LEAST, most))
-            self.rows = min(self.rows, self._most)
+            self._fits = max(_LEAST, most)
 
     def _learn(self, seconds: float, rows: int) -> None:
         if self._weight > _ENOUGH:

@@ -42,8 +42,11 @@ from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_na
 BATCH_SHARE = 0.25
 """The share of memory that the rows of one batch may take, where groups can leave memory."""
 
+WIDE = 4096
+"""The bytes that a row is taken to have in a slot before the first batch has told."""
+
 ENOUGH = 10_000
-"""Rows of a batch that tell how much memory a row takes."""
+"""A batch with fewer rows is never refused: in a small batch a row takes more memory than in a large one."""
 
 FINISHED = "the job of this checkpoint is finished: its streams have ended and its results are complete"
 
@@ -92,10 +95,10 @@ class CheckpointedJob:
         self.coordinator: Coordinator | None = None
         self.account = Account(self.home)
         self._spiller = Spiller(self.home.query, self.home.settings) if self.home.spills else None
-        self.most_rows: int | None = None
+        self.most_rows = None if self._spiller is None else self._fitting(1, WIDE // slots)
         """About how many rows a batch may have so that they fit in memory; None: any number."""
-        self._growth = 0
-        """Bytes by which the largest slot grew in the last batch that has enough rows to tell."""
+        self._added = 0
+        """Bytes of the rows of the last batch in the slot that has most of them, if they were enough."""
         self._largest = 0
         """Bytes of the largest slot in the last batch; where groups can leave memory, of those that cannot."""
 
@@ -172,18 +175,23 @@ class CheckpointedJob:
         else:
             self._largest = max(record.spillable.stays for record in records)
             self.account.decide(self._spiller.decisions())
-            growth = max(record.spillable.growth for record in records)
-            if growth > 0 and counts.rows_used >= ENOUGH and self._memory is not None:
-                self.most_rows = max(1, int(counts.rows_used * BATCH_SHARE * self._memory / growth))
-                self._growth = growth
+            added = max(record.spillable.added for record in records)
+            if added > 0 and counts.rows_used > 0:
+                self.most_rows = self._fitting(counts.rows_used, added)
+                self._added = added if counts.rows_used >= ENOUGH else 0
         return counts
+
+    def _fitting(self, rows: int, added: int) -> int:
+        """The rows of a batch that fit in memory, if this many rows add so many bytes to a slot."""
+        assert self._memory is not None
+        return max(1, int(rows * BATCH_SHARE * self._memory / max(1, added)))
 
     def check_memory(self) -> None:
         """Raises JobError if the largest slot takes more than the setting `memory`; where groups can leave memory, if
         the rest of the slot does, or the rows of one batch."""
-        if self._fixed_rows and self._memory is not None and self._growth > self._memory:
+        if self._fixed_rows and self._memory is not None and self._added > self._memory:
             raise JobError(
-                f"the rows of a batch take {size_text(self._growth)} in a slot, more than"
+                f"the rows of a batch take {size_text(self._added)} in a slot, more than"
                 f" memory={size_text(self._memory)}; set a larger memory, or batch_rows to at most {self.most_rows}"
             )
         check_memory(self._memory, self._largest, self.commit.counts.rows_in, of_slot=True, stays=self.home.stays)

@@ -101,6 +101,7 @@ class LocalRunner:
         except _Stopped:
             return True
         size = BatchSize(self._settings)
+        size.fit(self._engine.most_rows)
         self._course.begin()
         ended: set[str] = set()
         while len(ended) < len(self._readers):
