@@ -51,6 +51,23 @@ def test_a_folder_that_is_full(run_on_spark: Runs, text: str, small_folder: Path
     assert ran.summary.rows_out == ROWS and _left(tmp_path / "other") == []
 
 
+@pytest.mark.parametrize("free", [12_288, 24_576, 36_864, 400_000])
+def test_a_checkpoint_without_room(run_on_spark: Runs, text: str, small_folder: Path, free: int) -> None:
+    """Whoever writes when the disk is full: the JVM or Python, in the first batch or later. The job stops with a
+    sentence, and goes on when there is room."""
+    checkpoint, filler = small_folder / "checkpoint", small_folder / "filler"
+    filler.write_bytes(bytes((4 << 20) - free))
+    short = text.replace("[UNBOUNDED]", "[RANGE 20 SECONDS]")
+    sentence = (
+        rf"^{checkpoint} has no room for .* \(.* free of 4.194 MB\): make room, and run the job again; it continues"
+    )
+    with pytest.raises(JobError, match=sentence):
+        run_on_spark(short, checkpoint, memory="700KB", batch_rows=10_000)
+    filler.unlink()
+    ran = run_on_spark(short, checkpoint, memory="700KB", batch_rows=10_000)
+    assert (ran.summary.rows_out, ran.summary.finished) == (ROWS, True) and ran.summary.groups_left > 0
+
+
 def test_workers_that_are_killed(
     run_on_spark: Runs, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
@@ -51,3 +54,14 @@ def test_our_bugs_stay_ours() -> None:
     assert isinstance(told_by_spark(PySparkException(f"{TRACEBACK}eddyline.errors.InternalError: x")), InternalError)
     assert isinstance(told_by_spark(ZeroDivisionError("x")), InternalError)
     assert isinstance(told_by_spark(JobError("x")), EddylineError)
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    error = PySparkException("Job aborted\nCaused by: java.io.IOException: No space left on device\n\tat a.b.C(D:1)")
+    told = str(told_by_spark(error, {str(tmp_path): "make room"}))
+    assert re.fullmatch(rf"{tmp_path} has no room for files of Spark \(.* free of .*\): make room", told)
+    other = str(told_by_spark(error, {"s3://bucket": "buy more"}))
+    assert other == "s3://bucket has no room for files of Spark: buy more"
+    assert str(told_by_spark(error)) == "Spark stopped the job: java.io.IOException: No space left on device"
+    ours = PySparkException(f"{TRACEBACK}eddyline.errors.JobError: No space left on device: full\n SQLSTATE: 38000")
+    assert str(told_by_spark(ours, {str(tmp_path): "make room"})) == "No space left on device: full"

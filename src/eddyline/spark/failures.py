@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+from collections.abc import Mapping
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from eddyline.errors import EddylineError, InternalError, JobError, SettingError
 from eddyline.runtime.running.failures import told
+from eddyline.settings import size_text
 from eddyline.spark.workers import CANNOT_IMPORT
 
 _OURS: dict[str, type[EddylineError]] = {
@@ -21,11 +25,13 @@ _TRACEBACK = "Traceback (most recent call last):"
 _CRASHED = "Python worker exited unexpectedly"
 _TIMES = re.compile(r"failed (\d+) times")
 _NO_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError(?:: (.+))?")
+_FULL = re.compile("No space left on device|Disk quota exceeded")
 _MORE = "--conf spark.driver.memory=4g (of executors: spark.executor.memory) gives it more"
 
 
-def told_by_spark(error: BaseException) -> EddylineError:
-    """The error to raise in place of one that Spark, or anything else, raised.
+def told_by_spark(error: BaseException, writes: Mapping[str, str] | None = None) -> EddylineError:
+    """The error to raise in place of one that Spark, or anything else, raised. `writes` has the folders that the JVM
+    writes to, each with what to do if it is full.
 
     >>> told_by_spark(PySparkException("[X] no: Traceback (most recent call last):\\n  File\\n"
     ...                                "eddyline.errors.JobError: 1.csv is gone\\n SQLSTATE: 38000"))
@@ -40,6 +46,8 @@ def told_by_spark(error: BaseException) -> EddylineError:
         return SettingError(CANNOT_IMPORT)
     if (found := _NO_MEMORY.search(text)) is not None:
         return JobError(f"Spark's JVM is out of memory ({found[1] or 'no room'}); {_MORE}")
+    if _FULL.search(text) and _TRACEBACK not in text and writes:
+        return JobError(_no_room(writes))
     if _CRASHED in text:
         times = _TIMES.search(text)
         return JobError(
@@ -54,6 +62,14 @@ def told_by_spark(error: BaseException) -> EddylineError:
         if name in _OURS:
             return _OURS[name](message)
     return JobError(f"a task failed: {': '.join(raised[0])}" if raised else "a task failed")
+
+
+def _no_room(writes: Mapping[str, str]) -> str:
+    """Which of these folders is full: the one with the least room."""
+    disks = {folder: shutil.disk_usage(folder) for folder in writes if os.path.isdir(folder)}
+    full = min(disks, key=lambda folder: disks[folder].free, default=next(iter(writes)))
+    room = f" ({size_text(disks[full].free)} free of {size_text(disks[full].total)})" if full in disks else ""
+    return f"{full} has no room for files of Spark{room}: {writes[full]}"
 
 
 def first_line(error: BaseException) -> str:

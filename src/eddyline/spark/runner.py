@@ -15,6 +15,7 @@ import logging
 import math
 import os
 import re
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -127,7 +128,7 @@ class SparkRunner:
             cause = self._error or error
             if not isinstance(cause, Exception) or isinstance(cause, EddylineError):
                 raise cause from None
-            raise told_by_spark(cause) from cause
+            raise told_by_spark(cause, self._writes()) from cause
         finally:
             self._tidy()
             with contextlib.suppress(Py4JError, OSError):  # the JVM may be gone
@@ -155,6 +156,14 @@ class SparkRunner:
                 self._own_batch(self._coordinator.commit.batch + 1, "rows", self._no_rows, sweep=True)
             self._checkpointed.end()  # no run continues without a checkpoint: its results are final
         return stopped and not self._finished
+
+    def _writes(self) -> dict[str, str]:
+        """The folders that the JVM writes to, each with what to do if it is full."""
+        local = self._spark.conf.get("spark.local.dir", None) or tempfile.gettempdir()
+        return {
+            self._checkpointed.root: self._checkpointed.more_room,
+            local: "make room, or name another folder with --conf spark.local.dir=FOLDER",
+        }
 
     # Batches of our own
 
@@ -201,6 +210,7 @@ class SparkRunner:
         """Run Spark's query; returns whether it was stopped before the end."""
         with open(self._rows_file, "w", encoding="utf-8") as file:
             file.write(str(self._size.rows))
+        self._remove_unfinished()
         rows = self._packed([i for i in self._job.inputs if i.time is not None], stream=True)
         writer = rows.writeStream.foreachBatch(self._batch)
         if self._settings.trigger is not None:
@@ -217,6 +227,15 @@ class SparkRunner:
             self._stopping = False
             _log.warning("Spark waited in vain for a Python process, as on a busy machine: the query is started again")
         return not self._ended
+
+    def _remove_unfinished(self) -> None:
+        """Remove files of Spark in the checkpoint that it did not finish, because it was killed or the disk was full.
+        Spark refuses to start with them if there are no finished ones."""
+        store = self._checkpointed.checkpoint.store
+        names = store.all_names("spark/offsets")
+        if not any(name.isdigit() for name in names):
+            for name in names:
+                store.delete(f"spark/offsets/{name}")
 
     def _query(self, query: StreamingQuery, stop: Callable[[], bool]) -> Exception | None:
         """Wait until Spark's query ends, or stop it; returns the error of a failed query."""

@@ -14,6 +14,7 @@ import pytest
 
 import eddyline as el
 from eddyline import faults
+from eddyline.cli.main import main
 from eddyline.cli.progress import line
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.reporting.summary import Progress
@@ -212,6 +213,23 @@ def test_a_full_folder(run_script: Run, small_folder: Path) -> None:
     with pytest.raises(JobError, match=rf"^{small_folder}/.* has no room for log/.*: set spill_dir to a folder with"):
         run_script(LONG.replace("{}", "200000") + ALL, {"memory": "2MB", "spill_dir": str(small_folder)})
     assert list(small_folder.iterdir()) == []
+
+
+def test_a_full_folder_on_the_command_line(
+    small_folder: Path, in_tmp: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("job.sql").write_text(LONG.replace("{}", "200000") + SINK + ALL)
+    options = ["--engine", "local", "--set", "memory=2MB", "--set", f"spill_dir={small_folder}"]
+    assert main(["run", "job.sql", *options]) == 1
+    told = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning")]
+    assert len(told) == 1 and f"{small_folder}/" in told[0] and "set spill_dir to a folder with more room" in told[0]
+
+
+def test_a_sink_without_room(in_tmp: Path, small_folder: Path) -> None:
+    text = LONG.replace("{}", "40000") + SINK.replace("'out'", f"'{small_folder}/out'") + ALL
+    (small_folder / "filler").write_bytes(bytes(4_100_000))
+    with pytest.raises(JobError, match=f"^cannot write to {small_folder}/out: No space left on device$"):
+        LocalRunner(prepare(text), from_mapping(LITTLE | {"memory": "500KB", "batch_rows": 5000})).run()
 
 
 def test_a_checkpoint_in_a_full_folder_continues_when_there_is_room(in_tmp: Path, small_folder: Path) -> None:

@@ -211,6 +211,13 @@ class CheckpointedJob:
         """Whether the checkpoint is removed with the job, so that no later run can continue it."""
         return self._temporary is not None
 
+    @property
+    def more_room(self) -> str:
+        """What to do if the disk of the checkpoint is full."""
+        if self.temporary:
+            return "set spill_dir to a folder with more room"
+        return "make room, and run the job again; it continues from its last commit"
+
     def close(self) -> None:
         """End the run: unlock the checkpoint, and remove a temporary one."""
         self.checkpoint.store.let_go()

@@ -9,6 +9,7 @@ import contextlib
 import glob
 import itertools
 import os
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -142,7 +143,14 @@ def nested(one: Path, other: Path) -> bool:
 
 
 def why(error: Exception) -> str:
-    """The first line of a library's error, to follow the name of the file in a message."""
+    """The first line of a library's error, to follow the name of the file in a message. Arrow's name of an error of the
+    system is left out.
+
+    >>> why(OSError("[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device"))
+    'No space left on device'
+    """
+    if found := re.search(r"\[errno (\d+)\]", str(error)):
+        return os.strerror(int(found[1]))
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
 
 
