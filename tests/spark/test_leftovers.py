@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.testing.chaos import ChaosRun, Kill
 from eddyline.testing.chaos_jobs import make_job
+from eddyline.testing.chaos_kill import Kill
+from eddyline.testing.chaos_run import ChaosRun
 from eddyline.testing.leftovers import APPEARS, left
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.testing.chaos import ChaosRun, Kill, processes
 from eddyline.testing.chaos_jobs import ChaosJob, make_job, verify
+from eddyline.testing.chaos_kill import Kill
+from eddyline.testing.chaos_run import ChaosRun, processes
 
 
 def _arenas(job: ChaosJob) -> list[Path]:

@@ -17,8 +17,9 @@ from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.settings import from_mapping
-from eddyline.testing.chaos import MOMENTS, VICTIMS, Chaos, draw_kill, draw_settings
+from eddyline.testing.chaos import Chaos, draw_settings
 from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
+from eddyline.testing.chaos_kill import MOMENTS, VICTIMS, draw_kill
 
 
 def _finished(name: str, folder: Path) -> ChaosJob:

@@ -16,8 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from eddyline.testing.chaos import ChaosRun, Kill
 from eddyline.testing.chaos_jobs import ChaosJob, make_job
+from eddyline.testing.chaos_kill import Kill
+from eddyline.testing.chaos_run import ChaosRun
 
 APPEARS = "a folder of arenas, of Spark's run"
 VICTIMS = ("driver", "driver", "driver", "jvm", "worker")

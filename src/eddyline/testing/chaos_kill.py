@@ -1,0 +1,52 @@
+"""A kill of chaos (testing/chaos.py): which process dies, and when."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MOMENTS = {
+    "a decision": "checkpoint/decided",
+    "a log segment": "checkpoint/log",
+    "a staged file": "out/_staged",
+    "a published batch": "out",
+    "a commit": "checkpoint/commits",
+    "an offset of Spark's": "checkpoint/spark/offsets",
+    "a commit of Spark's": "checkpoint/spark/commits",
+    "a folder of arenas, of Spark's run": "arenas",
+}
+"""Moments of a kill: the thing that appears, and the folder of the job in which it appears."""
+VICTIMS = {
+    "local": ("driver",),
+    "spark": ("driver", "driver", "jvm", "worker", "worker"),
+    "cluster": ("driver", "jvm", "executor", "executor", "worker"),
+}
+COUNTS, SOON = (1, 2, 3, 5, 8), (1, 1, 2, 3)
+"""The numbers of a folder's changes at which a kill may come; SOON is for runs with migrations, which begin at the
+start."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A planned kill: the victim and the moment."""
+
+    victim: str
+    moment: str
+    """A key of MOMENTS, or "" for a time after the start."""
+    count: int
+    """The number of the folder's change at which the kill comes."""
+    delay: float
+
+    def __str__(self) -> str:
+        when = f"at change {self.count} of {self.moment}, " if self.moment else ""
+        return f"{self.victim}, {when}after {self.delay:.3f} s"
+
+
+def draw_kill(rng: random.Random, engine: str, counts: Sequence[int] = COUNTS) -> Kill:
+    """A random kill; most come at a change of a folder, whose number is drawn from `counts`."""
+    victim = rng.choice(VICTIMS[engine])
+    known = [m for m in MOMENTS if engine != "local" or "Spark" not in m]
+    moment = rng.choice([*known, "a commit", "a staged file"]) if rng.random() < 0.85 else ""
+    longest = rng.choice([0.0, 0.003, 0.03, 0.3]) if moment else 2.0 if engine == "local" else 12.0
+    return Kill(victim, moment, rng.choice(counts), rng.random() * longest)
