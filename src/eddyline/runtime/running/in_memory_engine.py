@@ -55,8 +55,10 @@ class InMemoryEngine:
 
     def check_memory(self) -> None:
         """Raises JobError if the state of a slot takes more than the setting `memory`."""
-        used = max(slot.state_bytes for slot in self._engine.slots)
-        check_memory(self._memory, used, self._engine.counts.rows_in, of_slot=len(self._engine.slots) > 1)
+        if self._memory is not None:
+            slots = self._engine.slots
+            used = max(slot.state_bytes for slot in slots)
+            check_memory(self._memory, used, self._engine.counts.rows_in, of_slot=len(slots) > 1)
 
     @property
     def most_rows(self) -> None:
