@@ -50,6 +50,8 @@ class SlotLog:
         self._split, self._axis, self._number, self._least = split, axis, number, least
         self._streams = {n: s.stream.name for n, s in enumerate(split.plan.query.sources)}
         self._first = first
+        self._ranges: dict[str, Ints] = {}
+        """By stream the range of groups of each section."""
         self._sections = {
             stream: [
                 _LoggedSection(self, stream, segment, section)
@@ -66,19 +68,24 @@ class SlotLog:
         runs = np.split(asked, np.flatnonzero(np.diff(asked) > 1) + 1) if asked.size else []
         time, least = self._split.streams[stream].time, self._least.get(stream, -FOREVER)
         by_range = self._by_range(source)
-        logged = asked + self._axis.first(self._first[stream]) if by_range else asked
-        for section in self._sections[stream]:
-            if by_range and not section.may_have(logged):
-                continue
-            for found in (
-                section.ranges(runs) if by_range and section.starts is not None else section.some(source, asked)
-            ):
+        for section in self._having(stream, asked) if by_range else self._sections[stream]:
+            ordered = by_range and section.starts is not None
+            for found in section.ranges(runs) if ordered else section.some(source, asked):
                 if time is not None and section.oldest < least:
                     found = found.only(event_times(found.batch.column(time)) >= least)
                 which = self._split.share(source, found.batch, self._number)
                 found = found if which is None else found.only(which)
                 if found.came.size:
                     yield LoggedRows(found.batch, found.groups + first, found.came)
+
+    def _having(self, stream: str, asked: Ints) -> list[_LoggedSection]:
+        """The sections that may have rows of these groups, counted from the first of the source that orders them."""
+        sections, first = self._sections[stream], self._axis.first(self._first[stream])
+        if stream not in self._ranges:
+            self._ranges[stream] = np.array([section.range for section in sections], np.int64).reshape(-1, 2) - first
+        begins, ends = self._ranges[stream].T
+        least = asked[np.minimum(asked.searchsorted(begins), asked.size - 1)]
+        return [sections[n] for n in np.flatnonzero((begins <= least) & (least <= ends))]
 
     def _by_range(self, source: int) -> bool:
         stream = self._streams[source]
@@ -131,7 +138,9 @@ class _LoggedSection:
 
     def __init__(self, log: SlotLog, stream: str, segment: Segment, section: Section) -> None:
         self._log, self._stream, self._segment, self._section = log, stream, segment, section
-        self.length, self.rows, self.may_have = section.length, section.rows, section.may_have
+        self.length, self.rows = section.length, section.rows
+        self.range = (-FOREVER, FOREVER) if section.first is None else (section.first, section.last)
+        """The range of groups that it may have."""
         self._mapped: list[pa.RecordBatch] | None = None
 
     def batches(self) -> list[pa.RecordBatch]:

@@ -1,9 +1,10 @@
 """The spiller: decides after each batch which groups leave memory and which are swept before the next one.
 
 Groups leave when a slot would hold more than `HIGH` of `memory` after one more batch like the last: the rest is room
-for a batch that is larger, and for sweeps. They stay out (cold), unless results may wait for the end of the streams:
-then their new rows are joined at least among themselves. Where groups of a source that follows must leave, everything
-leaves: each result has a row of that source, so the rest would make few results.
+for a batch that is larger, and for sweeps. Where most groups are cold already, it is less. They stay out (cold), unless
+results may wait for the end of the streams: then their new rows are joined at least among themselves. Where groups of a
+source that follows must leave, everything leaves: each result has a row of that source, so the rest would make few
+results.
 
 A group is swept before the results that it misses are later than the promise: when the query's watermark, after one
 more batch, would be more than `delay` ahead of where it was when the group was clean last. Groups that must be swept
@@ -26,8 +27,9 @@ from eddyline.routing.decisions import Decision
 from eddyline.settings import Settings, size_text
 from eddyline.spill.policy import leaving
 
-HIGH, LOW = 0.75, 0.5
-"""The share of `memory` above which groups leave, and the one below which cold groups get warm."""
+HIGH, MOSTLY_COLD, LOW = 0.75, 0.5, 0.3
+"""The share of `memory` above which groups leave; where more than half of the groups are cold: the more there is to
+sweep, the more room sweeps need. The share up to which cold groups get warm."""
 ROW_BYTES = 100
 """Bytes of a row in memory, where no row is there to tell."""
 TOGETHER = 0.25
@@ -63,7 +65,8 @@ class Spiller:
     def _leaving(self, ledger: Ledger, record: Record) -> Iterable[int]:
         """The groups of a slot that leave memory."""
         held, growth = record.held.bytes, max(0, record.spillable.growth)
-        above = held + growth - HIGH * self._memory
+        high = MOSTLY_COLD if 2 * len(ledger.generations.cold) > self._groups else HIGH
+        above = held + growth - high * self._memory
         if above <= 0:
             return ()
         wanted = max(above, self._share * self._memory)

@@ -74,15 +74,23 @@ class Generations:
 
     def left_at(self, groups: Ints, came: Ints) -> Ints:
         """The epoch in which each row left memory, by its group and the epoch in which it came."""
+        since = self._cold_since
+        warm = came < since[np.minimum(groups, since.size - 1)]
+        if warm.all():
+            return self._left_later(groups, came)
+        left = came.copy()
+        left[warm] = self._left_later(groups[warm], came[warm])
+        return left
+
+    def _left_later(self, groups: Ints, came: Ints) -> Ints:
+        """The same for rows that came into memory."""
         moments = self._moments
-        if not moments.size:
+        if not moments.size or not groups.size:
             return np.full(groups.size, NEVER)
         at = moments.searchsorted(groups * _EPOCHS + came, side="right")
         found = moments[np.minimum(at, moments.size - 1)]
         here = (at < moments.size) & (found // _EPOCHS == groups)
-        left = np.where(here, found % _EPOCHS, NEVER)
-        since = self._cold_since
-        return np.where(came >= since[np.minimum(groups, since.size - 1)], came, left) if self.cold else left
+        return np.where(here, found % _EPOCHS, NEVER)
 
     def is_cold(self, groups: Ints) -> NDArray[np.bool_]:
         """Which of these groups are cold."""

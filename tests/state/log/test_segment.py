@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -81,17 +80,6 @@ def ranges(*ends: tuple[int, int] | None) -> bytes:
         SegmentPart("a", [pa.record_batch({"n": [n] * 1000})], *(end or (None, None))) for n, end in enumerate(ends)
     ]
     return b"".join(bytes(memoryview(part)) for part in written([*parts, SegmentPart("b", [ROWS])], {}))
-
-
-@pytest.mark.parametrize(
-    ("groups", "found"),
-    [([0], [0, 3]), ([4], [1, 3]), ([3, 9], [0, 2, 3]), ([5], [3]), ([], [3]), ([0, 5, 7], [0, 2, 3]), ([99], [3])],
-)
-def test_sections_tell_whether_they_may_have_a_group(groups: list[int], found: list[int]) -> None:
-    segment = read(ranges((0, 3), (4, 4), (6, 9), None))
-    assert segment.names == ["a", "b"] and [s.rows for s in segment.sections("a")] == [1000] * 4
-    some = [section for section in segment.sections("a") if section.may_have(np.array(groups, np.int64))]
-    assert [segment.read(section)[0].column(0)[0].as_py() for section in some] == found
 
 
 def test_a_section_is_checked_when_it_is_first_read() -> None:

@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from eddyline.codec import as_json, of_json
 from eddyline.errors import JobError
@@ -55,13 +53,6 @@ class Section:
     rows: int
     first: int | None = None
     last: int | None = None
-
-    def may_have(self, groups: NDArray[np.int64]) -> bool:
-        """Whether it may have rows of these groups, which are in order."""
-        if self.first is None or self.last is None:
-            return True
-        at = int(groups.searchsorted(self.first))
-        return at < groups.size and int(groups[at]) <= self.last
 
 
 @dataclass(frozen=True)
