@@ -101,7 +101,7 @@ def test_a_large_key_is_swept_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None
     keys = [ONE] * 50
     swept = Swept(JOINED, keys, monkeypatch, sweep_bytes=3_000)
     assert swept.results == pairs(keys) and swept.largest <= 3_000
-    assert swept.calls["_by_blocks"] == 1 and swept.calls["slices"] == 4 * 4
+    assert swept.calls["_by_blocks"] == 1 and swept.calls["slices"] == 4 * 8
 
 
 def test_there_are_not_too_many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,19 +28,23 @@ from eddyline.state.stem import SteM
 
 Ints = NDArray[np.int64]
 
-SLICE = 1 << 16
-"""Rows that are built before the eddy runs."""
+_MOST = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
 class Origin:
     """By tuple the last epoch in which a component came, the first in which one left memory, and the epoch until which
-    its group is clean (spill/generations.py)."""
+    its group is clean (spill/generations.py), as small numbers: there is one for each row of a slice."""
 
-    came: Ints
-    left: Ints
-    clean: Ints
-    """Of a row of a source that follows it is NEVER: the rows that lead know it."""
+    came: NDArray[np.int32]
+    left: NDArray[np.int32]
+    clean: NDArray[np.int32]
+    """Of a row of a source that follows it is the largest number: the rows that lead know it."""
+
+    @staticmethod
+    def of(came: Ints, left: Ints, clean: Ints) -> Origin:
+        """That of rows with these epochs."""
+        return Origin(*(np.minimum(epochs, _MOST).astype(np.int32) for epochs in (came, left, clean)))
 
     @property
     def new(self) -> NDArray[np.bool_]:
@@ -57,8 +61,7 @@ class Origin:
         return Origin(self.came[which], self.left[which], self.clean[which])
 
 
-def origins(parts: Sequence[Origin]) -> Origin:
-    """One after the other."""
+def _one_after_the_other(parts: Sequence[Origin]) -> Origin:
     return Origin(*(np.concatenate([getattr(part, n) for part in parts]) for n in ("came", "left", "clean")))
 
 
@@ -94,11 +97,12 @@ Park = Callable[[Sequence[SteM], Packet, Origin], None]
 class CleanUp:
     """Joins the rows of some sources, one slice after the other."""
 
-    def __init__(self, slot: Slot, plan: Plan, layouts: Mapping[int, Layout], park: Park | None) -> None:
+    def __init__(self, slot: Slot, plan: Plan, layouts: Mapping[int, Layout], park: Park | None, rows: int) -> None:
         """The sources are those with layouts: all of an operator of the plan, or a single one. `park` takes their
-        tuples; without it they are results, and the missing ones of them go to those of the slot."""
-        self._slot, self._plan, self._layouts, self._park = slot, plan, layouts, park
-        self._origins: dict[int, Origin] = {}
+        tuples; without it they are results, and the missing ones of them go to those of the slot. So many `rows` are
+        built before the eddy runs."""
+        self._slot, self._plan, self._layouts, self._park, self._rows = slot, plan, layouts, park, rows
+        self._origins: dict[int, list[Origin]] = {}
         self._arena = Arena(tuning=slot.tuning.state)
         self._empty = SteM(self._arena, Layout(False, False, (), (), (), ()))
         self.stems = [self._empty for _ in plan.query.sources]
@@ -135,8 +139,7 @@ class CleanUp:
         """Store rows; they are not built yet."""
         if rows.times.size:
             self.stems[source].rows.append(rows.values, rows.times, None)
-        known = self._origins.get(source)
-        self._origins[source] = rows.origin if known is None else origins([known, rows.origin])
+        self._origins.setdefault(source, []).append(rows.origin)
 
     def build(self, source: int) -> None:
         """Build the stored rows of a source; they do not probe."""
@@ -147,7 +150,7 @@ class CleanUp:
     def feed(self, source: int) -> None:
         """Build the stored rows of a source, and let them probe."""
         while left := self.stems[source].waiting:
-            self._eddy.build(source, min(left, SLICE))
+            self._eddy.build(source, min(left, self._rows))
             self._eddy.run()
 
     def pass_on(self, source: int) -> None:
@@ -163,7 +166,7 @@ class CleanUp:
         for source, (values, times) in tuples.rows.items():
             self.stems[source].rows.append(values, times, None)
             self.stems[source].build(number, size)
-        self._origins[sources[0]] = tuples.origin
+        self._origins[sources[0]] = [tuples.origin]
         span = sum(1 << source for source in sources)
         signature = span, self._plan.done[span] if len(sources) > 1 else 0
         self._eddy.begin(Packet(dict.fromkeys(sources, np.arange(size)), signature, np.array([number]), size))
@@ -175,7 +178,10 @@ class CleanUp:
         self._gatherer.flush()
 
     def _complete(self, packet: Packet) -> None:
-        (rows, origin), *others = ((packet.rows[source], origin) for source, origin in self._origins.items())
+        for parts in self._origins.values():
+            if len(parts) > 1:
+                parts[:] = [_one_after_the_other(parts)]
+        (rows, origin), *others = ((packet.rows[source], parts[0]) for source, parts in self._origins.items())
         found = origin.take(rows)
         for rows, origin in others:
             np.maximum(found.came, origin.came[rows], out=found.came)

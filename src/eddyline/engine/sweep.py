@@ -69,9 +69,9 @@ class LoggedRows:
 
 
 def size_of(values: float, rows: int) -> float:
-    """About the bytes that rows take in a sweep: their values, once more those of one source at a time, and for each
-    row its origin, codes of keys and indexes."""
-    return 1.4 * values + 56 * rows
+    """About the bytes that rows take in a sweep: their values in SteMs, while those of one source are in Arrow arrays
+    too; for each row its origin, group, codes of keys and indexes, which are there twice while they grow."""
+    return 2 * values + 90 * rows
 
 
 class SweptLog(Protocol):
@@ -111,6 +111,8 @@ class Sweep:
         memory = slot.settings.memory or 1 << 60
         free = max(int(self._tuning.sweep_share * memory), int(self._tuning.sweep_fill * memory) - slot.state_bytes)
         self._size = min(self._tuning.sweep_bytes, max(self._tuning.sweep_least, free))
+        self._at_a_time = min(1 << 16, max(1 << 10, self._size >> 9))
+        """Rows that go round an eddy at a time: a slice has a few hundred times as many bytes."""
         self._plan = plan_of(slot.query, self._axis.tree)
         self._leading = [source for source in range(len(slot.query.sources)) if self._axis.has(source)]
         self._since = 0
@@ -138,7 +140,8 @@ class Sweep:
 
     def _clean_up(self, layouts: Mapping[int, Layout], waiting: UnfinishedTuples | None) -> CleanUp:
         """One for the sources with these layouts. Their tuples wait for the next stage, if there is one."""
-        return CleanUp(self._slot, self._plan, layouts, None if waiting is None else waiting.add)
+        park = None if waiting is None else waiting.add
+        return CleanUp(self._slot, self._plan, layouts, park, self._at_a_time)
 
     def _layout(self, source: int, waiting: UnfinishedTuples | None) -> Layout:
         """What is kept of the rows of a source from the log; all of it can be read again if they wait."""
@@ -152,7 +155,7 @@ class Sweep:
         before = [*self._leading, *(follow.source for follow in self._axis.follow[:stage])]
         span = sum(1 << source for source in before)
         layouts = {source: later_layout(self._plan, source, span) for source in before}
-        place = self._slot.settings.spill_dir, min(PARKED, self._size)
+        place = self._slot.settings.spill_dir, min(PARKED, self._size // 16), self._at_a_time
         return UnfinishedTuples(self._axis.follow[stage], self._axis.size, layouts, *place)
 
     # The sources that lead
@@ -319,14 +322,14 @@ class Sweep:
     def _as_joined(self, source: int, parts: Sequence[LoggedRows]) -> JoinedRows:
         if not parts:
             nothing = np.empty(0, np.int64)
-            return JoinedRows({}, nothing, Origin(nothing, nothing, nothing))
+            return JoinedRows({}, nothing, Origin.of(nothing, nothing, nothing))
         rows = _together(parts)
         time = self._slot.query.sources[source].stream.time
         values, which = wanted(self._plan, source, rows.batch, ErrorCount())
         times = np.zeros(rows.came.size, np.int64) if time is None else event_times(rows.batch.column(time))
         clean = self._clean(source, rows) if self._axis.has(source) else np.full(rows.came.size, NEVER)
         left = self._generations.left_at(rows.groups, rows.came)
-        found = JoinedRows(values, times, Origin(rows.came, left, clean))
+        found = JoinedRows(values, times, Origin.of(rows.came, left, clean))
         return found if which is None else found.only(which)
 
 

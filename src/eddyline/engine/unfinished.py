@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.expr import Expr
-from eddyline.engine.clean_up import SLICE, Origin, ParkedTuples
+from eddyline.engine.clean_up import Origin, ParkedTuples
 from eddyline.engine.parked import Parked
 from eddyline.plan.partition import Follow, key_groups
 from eddyline.routing.packet import Packet
@@ -30,10 +30,11 @@ class UnfinishedTuples:
     """Tuples that a source that follows is joined with."""
 
     def __init__(
-        self, follow: Follow, groups: int, layouts: Mapping[int, Layout], folder: str | None, most: int
+        self, follow: Follow, groups: int, layouts: Mapping[int, Layout], folder: str | None, most: int, rows: int
     ) -> None:
-        """`layouts` tell by source what is still needed of the rows of tuples."""
-        self._follow, self._groups, self._layouts = follow, groups, layouts
+        """`layouts` tell by source what is still needed of the rows of tuples. At most about `most` bytes are collected
+        before they are parked, and so many `rows` are read at a time."""
+        self._follow, self._groups, self._layouts, self._rows = follow, groups, layouts, rows
         self._columns = [(source, expr) for source, layout in layouts.items() for expr in layout.needed]
         self._parked = {new: Parked(folder, groups, most) for new in (False, True)}
 
@@ -81,8 +82,8 @@ class UnfinishedTuples:
     def tuples(self, groups: Ints, new: bool) -> Iterator[ParkedTuples]:
         """The tuples of these groups, which are neighbours in order, with or without a new component."""
         for batch in self._batches(groups, new):
-            for first in range(0, batch.num_rows, SLICE):
-                yield self._unparked(batch.slice(first, SLICE))
+            for first in range(0, batch.num_rows, self._rows):
+                yield self._unparked(batch.slice(first, self._rows))
 
     def _unparked(self, batch: pa.RecordBatch) -> ParkedTuples:
         values: dict[int, dict[Expr, pa.Array]] = {source: {} for source in self._layouts}
