@@ -205,8 +205,24 @@ def test_no_batch_is_too_large_for_memory(run_script: Run, spills: dict[str, obj
     looks: list[Progress] = []
     run_script(text, settings, watch=looks.append)
     read = [look.rows_in for look in looks if not look.to_sweep]
-    assert read[0] == 256 and max(b - a for a, b in itertools.pairwise(read)) > 1000, "the size adapts"
+    assert read[0] == 256 and 1000 < max(b - a for a, b in itertools.pairwise(read)) < 5000, "the size adapts"
     assert max(look.memory_bytes for look in looks) < 400_000
+
+
+@pytest.mark.parametrize("spill_share", [0.3, 1.0])
+def test_batches_of_a_job_that_continues_fit_in_memory(in_tmp: Path, spill_share: float) -> None:
+    """They are not small for long, whether or not groups are in memory."""
+    text, settings = LONG.replace("{}", "60000") + ALL, {"memory": "400KB", "spill_share": spill_share}
+
+    def rows(stop: int) -> list[int]:
+        looks: list[Progress] = []
+        job = prepare(text, sink=CallbackSink(id), checkpoint="ck")
+        LocalRunner(job, from_mapping(settings), "ck").run(lambda: len(looks) == stop, looks.append)
+        return [look.run_rows_in for look in looks]
+
+    assert rows(stop=30)[-1] < 100_000
+    again = [after - before for before, after in itertools.pairwise([0, *rows(stop=6)])]
+    assert again[0] == 256 and all(1000 < batch < 5000 for batch in again[2:])
 
 
 def test_a_full_folder(run_script: Run, small_folder: Path) -> None:

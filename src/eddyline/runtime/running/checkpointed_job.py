@@ -17,6 +17,7 @@ from eddyline.counts import Counts
 from eddyline.cql.script import parse
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError, SettingError
+from eddyline.plan.partition import spill_axis
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit
@@ -44,6 +45,12 @@ BATCH_SHARE = 0.25
 
 WIDE = 4096
 """The bytes that a row is taken to have in a slot before the first batch has told."""
+
+WARM = 0.1
+"""If less than this share of the groups is in memory, a batch does not tell how much memory a row takes."""
+
+IN_STATE = 4
+"""The bytes that a row is taken to have in a slot then, for each byte in the log."""
 
 ENOUGH = 10_000
 """A batch with fewer rows is never refused: in a small batch a row takes more memory than in a large one."""
@@ -95,8 +102,12 @@ class CheckpointedJob:
         self.coordinator: Coordinator | None = None
         self.account = Account(self.home)
         self._spiller = Spiller(self.home.query, self.home.settings) if self.home.spills else None
-        self.most_rows = None if self._spiller is None else self._fitting(1, WIDE // slots)
+        axis = spill_axis(self.home.plan, settings.groups)
+        self._groups = 1 if axis is None else axis.count
+        self.most_rows = None if self._spiller is None else self._fitting(1, WIDE / slots)
         """About how many rows a batch may have so that they fit in memory; None: any number."""
+        self._guessed = True
+        """Whether no batch has told that yet."""
         self._added = 0
         """Bytes of the rows of the last batch in the slot that has most of them, if they were enough."""
         self._largest = 0
@@ -177,14 +188,24 @@ class CheckpointedJob:
             self.account.decide(self._spiller.decisions())
             added = max(record.spillable.added for record in records)
             if added > 0 and counts.rows_used > 0:
-                self.most_rows = self._fitting(counts.rows_used, added)
                 self._added = added if counts.rows_used >= ENOUGH else 0
+            self._size_batches(decision, counts.rows_used, added)
         return counts
 
-    def _fitting(self, rows: int, added: int) -> int:
-        """The rows of a batch that fit in memory, if this many rows add so many bytes to a slot."""
+    def _size_batches(self, decision: BatchDecision, rows: int, added: int) -> None:
+        """Decide how many rows a batch may have, after one of this many rows that took so many bytes in a slot. Rows of
+        cold groups are not stored, but a batch should fit as if they were: their groups come back."""
+        warm = 1 - len(decision.ledger.generations.cold) / self._groups
+        if rows > 0 and added > 0 and warm >= WARM:
+            self.most_rows, self._guessed = self._fitting(rows, added / warm), False
+        elif self._guessed and self.commit.log:
+            size = IN_STATE * sum(file.bytes for file in self.commit.log) / self.spec.slots
+            self.most_rows = self._fitting(sum(file.rows for file in self.commit.log), size)
+
+    def _fitting(self, rows: int, size: float) -> int:
+        """The rows of a batch that fit in memory, if this many rows take so many bytes in a slot."""
         assert self._memory is not None
-        return max(1, int(rows * BATCH_SHARE * self._memory / max(1, added)))
+        return max(1, int(rows * BATCH_SHARE * self._memory / max(1.0, size)))
 
     def check_memory(self) -> None:
         """Raises JobError if the largest slot takes more than the setting `memory`; where groups can leave memory, if
