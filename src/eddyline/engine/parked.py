@@ -6,6 +6,8 @@ their groups, and written; so each piece of the file has a range of rows for eac
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import mmap
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +17,8 @@ from typing import IO
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from eddyline.errors import JobError
 
 Ints = NDArray[np.int64]
 
@@ -57,19 +61,32 @@ class Parked:
         self._some, self._groups, self._bytes = [], [], 0
         (batch,) = table.take(pa.array(order)).combine_chunks().to_batches()
         ends = np.cumsum(np.bincount(groups, minlength=self._size))
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self._folder, prefix="eddyline-")  # noqa: SIM115
-        with pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema) as stream:
-            stream.write_batch(batch)
-        begin, self.written = self.written, self._file.tell()
+        with self._room():
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._folder, prefix="eddyline-")  # noqa: SIM115
+            with pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema) as stream:
+                stream.write_batch(batch)
+            begin, self.written = self.written, self._file.tell()
         self._pieces.append(_ParkedPiece(begin, self.written, ends))
+
+    @contextlib.contextmanager
+    def _room(self) -> Iterator[None]:
+        """JobError if there is no room on disk."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            folder = self._folder or tempfile.gettempdir()
+            raise JobError(f"{folder} has no room for a sweep: set spill_dir to a folder with more room") from error
 
     def finish(self) -> None:
         """Write what is left: no more rows are added."""
         if self._some:
             self._write()
         if self._file is not None:
-            self._file.flush()
+            with self._room():
+                self._file.flush()
             self._map = mmap.mmap(self._file.fileno(), self.written, access=mmap.ACCESS_READ)
 
     def rows(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
@@ -85,4 +102,5 @@ class Parked:
         """Give back the room on disk."""
         self._map, self._pieces = None, []
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # what is not written yet is not needed
+                self._file.close()
