@@ -127,3 +127,8 @@ def test_a_source_that_follows_by_a_key(size: int, monkeypatch: pytest.MonkeyPat
     keys = [n % 5 for n in range(60)]
     swept = Swept(chain, keys, monkeypatch, sweep_bytes=size)
     assert swept.results == [(a, b, b) for a in range(60) for b in range(60) if a != b and keys[a] == keys[b]]
+
+
+def test_groups_without_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for select in (JOINED, CROSS):
+        assert Swept(select, [], monkeypatch).results == []

@@ -127,6 +127,7 @@ def test_a_section_that_is_not_in_order_is_read_whole(tmp_path: Path) -> None:
         found = [key for rows in log.rows(0, np.array([group])) for key in rows.batch.column("k").to_pylist()]
         assert found == [key for key in keys if group_of(key, 4) == group]
     assert (log.sizes(0) > 0).tolist() == [False, True, True, False]
+    assert list(log.rows(0, np.empty(0, np.int64))) == [] and list(log.rows(1, np.arange(4))) == []
 
 
 def test_rows_are_read_back_in_the_order_of_time_without_those_on_disk(tmp_path: Path) -> None:

@@ -165,12 +165,12 @@ class Sweep:
         clean_up = self._clean_up({source: self._layout(source, waiting) for source in self._leading}, waiting)
         sizes = sum((self._log.sizes(source) for source in self._leading), np.zeros(self._axis.size))
         groups = groups[sizes[groups] > 0]
-        for some in np.split(groups, _ends(sizes[groups], self._size)):
+        for some in np.split(groups, _ends(sizes[groups], self._size)) if groups.size else ():
             if (size := float(sizes[some].sum())) > self._size:
                 self._divided(clean_up, some, size)
             else:
                 self._join(clean_up, self._loaded(_Slice(some)))
-            self._watch(some.size / max(1, groups.size) / (1 + len(self._axis.follow)))
+            self._watch(some.size / groups.size / (1 + len(self._axis.follow)))
         self.results += clean_up.results
         clean_up.close()
 

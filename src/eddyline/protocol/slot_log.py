@@ -81,6 +81,8 @@ class SlotLog:
     def _having(self, stream: str, asked: Ints) -> list[_LoggedSection]:
         """The sections that may have rows of these groups, counted from the first of the source that orders them."""
         sections, first = self._sections[stream], self._axis.first(self._first[stream])
+        if not asked.size:
+            return []
         if stream not in self._ranges:
             self._ranges[stream] = np.array([section.range for section in sections], np.int64).reshape(-1, 2) - first
         begins, ends = self._ranges[stream].T
