@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import mmap
+import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,8 +36,10 @@ class Parked:
     """Rows on disk by group."""
 
     def __init__(self, folder: str | None, groups: int, most: int) -> None:
-        """`most` is about the most bytes that are collected before they are written."""
-        self._folder, self._size, self._most = folder, groups, most
+        """`most` is about the most bytes that are collected before they are written. The file is in the `folder` or,
+        where there is no such folder, as on another host, in the temporary one."""
+        here = folder is not None and os.path.isdir(folder)
+        self._folder, self._size, self._most = folder if here else None, groups, most
         self._file: IO[bytes] | None = None
         self._map: mmap.mmap | None = None
         self._some: list[pa.RecordBatch] = []
