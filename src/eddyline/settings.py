@@ -255,9 +255,11 @@ class Settings:
         "the longest a migration may hold output back at a time",
     )
     arena_dir: str | None = _setting(
-        None, Kind("host memory, a folder", str, "host memory"), "where the state of slots lives, on Spark"
+        None,
+        Kind("host memory, a folder", str, "host memory"),
+        "where the state of slots lives, on Spark, and in the local engine with a checkpoint",
     )
-    arena_limit: int | None = _setting(None, _size("none"), "how large the state of one slot may become, on Spark")
+    arena_limit: int | None = _setting(None, _size("none"), "how large the state of one slot may become in arena_dir")
     metrics_port: int | None = _setting(
         None, _whole("a port", 0, 65535, "none"), "where metrics are served, on the loopback address"
     )

@@ -399,3 +399,30 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_touched(kind: str, d
     with pytest.raises(EddylineError, match=r"the checkpoint is damaged: .* does not match its checksum"):
         run()
     assert files(data) == before
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_slots_in_a_folder(slots: int, data: Path) -> None:
+    """With `arena_dir` the state is in files while the job runs, a later run continues without them, and nothing is
+    left."""
+    seen: list[str] = []
+    chosen = from_mapping({"batch_rows": 5, "at_end": "flush", "slots": slots, "arena_dir": "arenas"})
+    runner = LocalRunner(prepare(SCRIPT, seed=chosen.seed, checkpoint="checkpoint"), chosen, "checkpoint")
+    runner.run(
+        stop=lambda: runner.reporter.progress().batches == 3,
+        watch=lambda progress: seen.extend(files(data / "arenas")),
+    )
+    assert {Path(name).parts[1] for name in seen if len(Path(name).parts) > 2} == {str(n) for n in range(slots)}
+    assert list((data / "arenas").iterdir()) == []
+    run(slots=slots, arena_dir="arenas")
+    found = results()
+    assert list((data / "arenas").iterdir()) == []
+    shutil.rmtree("out")
+    run(checkpoint="other")
+    assert found == results()
+
+
+def test_a_job_that_fails_leaves_no_slots_in_a_folder(data: Path) -> None:
+    with pytest.raises(JobError, match="arena_limit"):
+        run(arena_dir="arenas", arena_limit="1KB")
+    assert list((data / "arenas").iterdir()) == []

@@ -3,11 +3,15 @@
 The offset of a stream is a place in the list of its files that were read (runtime/sources/register.py), and the number
 of rows of that file that were read. A stream that a Python program hands over is read again from its start, and the
 rows before the offset are skipped.
+
+Slots stay in the memory of the process. With a checkpoint and `arena_dir` they are in files there, as on Spark: the
+kernel may then write their pages to disk where memory is short.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -26,13 +30,19 @@ from eddyline.runtime.running.reading import StreamReader
 from eddyline.runtime.sinks.file_sink import FileSink
 from eddyline.runtime.sources.source import OffsetSource
 from eddyline.settings import Settings
+from eddyline.state.arena import placed
+from eddyline.state.own_folder import ARENAS, OwnFolder, own_name
 
 
 class DurableEngine:
     """Runs batches from the newest commit of a checkpoint on, and commits each."""
 
     def __init__(self, job: Job, settings: Settings, checkpoint: str | None) -> None:
-        self._job = CheckpointedJob(job, settings, settings.slots or 1, checkpoint, arenas=None)
+        arenas = None
+        if checkpoint is not None and settings.arena_dir is not None:
+            arenas = os.path.abspath(own_name(placed(settings.arena_dir), ARENAS))
+        self._arenas = OwnFolder(arenas) if arenas is not None else None
+        self._job = CheckpointedJob(job, settings, settings.slots or 1, checkpoint, arenas)
         self._sinks = [sink for sink in job.sinks if not isinstance(sink, FileSink)]
         """Sinks to which rows are written. Files are published with each commit (runtime/sinks/batches.py), not
         here."""
@@ -48,6 +58,8 @@ class DurableEngine:
             if isinstance(reader.stream.source, OffsetSource) and not self._job.temporary:  # its rows may be trimmed
                 raise SettingError(f"--checkpoint with --engine local cannot read {reader.stream.name}: use Spark")
         self._coordinator = self._job.start()
+        if self._arenas is not None:
+            self._arenas.hold()
         commit = self._job.commit
         at = self._offsets if commit.offsets is None else commit.offsets
         if not isinstance(at, dict) or at.keys() != self._offsets.keys():
@@ -113,12 +125,17 @@ class DurableEngine:
             self._job.end()
         for sink in self._sinks:
             sink.close()
-        self._job.close()
+        self._let_go()
 
     def abandon(self) -> None:
         """Abandons the sinks and unlocks the checkpoint."""
         for sink in self._sinks:
             sink.abandon()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._arenas is not None:
+            self._arenas.remove()
         self._job.close()
 
     @property
