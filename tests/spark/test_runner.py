@@ -50,7 +50,7 @@ def test_groups_leave_memory(run_on_spark: Runs, files: Files, table: Tables) ->
     ran = run_on_spark(text, batch_rows=100, memory="5KB")
     pairs = [(v, w) for v in range(600) for w in range(v % 37, 600, 37) if abs(v - w) <= 200]
     assert _sorted(ran.rows) == sorted(pairs)
-    assert ran.summary.decisions["spill"] > 2 and ran.summary.decisions["sweep"] > 0
+    assert ran.summary.decisions["spill"] > 0 and ran.summary.decisions["sweep"] > 0
 
 
 def test_no_batch_is_too_large_for_memory(run_on_spark: Runs, files: Files, table: Tables) -> None:
