@@ -55,7 +55,7 @@ class LocalRunner:
         """With a `checkpoint`, a folder, the run continues from the newest commit there. `clock` counts seconds;
         `began` is its reading when the start-up of the job began. With `follow` the run waits for more files for
         ever."""
-        settings = with_memory(settings, settings.slots or 1)
+        settings = with_memory(settings, settings.slots or 1, settings.arena_dir)
         self._settings, self._follow, self._keeps = settings, follow, checkpoint is not None
         self._course, self._clock = Course(clock, began), clock
         self._engine = _engine(job, settings, checkpoint)
