@@ -81,7 +81,7 @@ _THREE = replace(_JOIN, sources=(*_JOIN.sources, FromPart("b", "c", "RANGE 20 MI
 MIGRATIONS = {"migration": 8, "migrations": 1}
 """Jobs whose plan changes, with a seed for when and how (testing/random_plans.py)."""
 JOBS |= {job: replace(JOBS["join"], select=_THREE) for job in MIGRATIONS}
-SPILLS = {"spill": 5}
+SPILLS = {"spill": 1}
 """Jobs whose partition groups leave memory and are swept, with a seed for when (testing/random_moves.py)."""
 _SLIDE = "RANGE 20 MICROSECONDS SLIDE 10 MICROSECONDS"
 _SLIDING = case((_SLIDE, _SLIDE), ("window_end() AS w", "a.v", "COUNT(*) AS n", "MAX(b.ts) AS m"), ("a.v",), 2)
