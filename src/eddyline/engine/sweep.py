@@ -166,11 +166,12 @@ class Sweep:
         sizes = sum((self._log.sizes(source) for source in self._leading), np.zeros(self._axis.size))
         groups = groups[sizes[groups] > 0]
         for some in np.split(groups, _ends(sizes[groups], self._size)) if groups.size else ():
-            if (size := float(sizes[some].sum())) > self._size:
+            size = float(sizes[some].sum())
+            if size > self._size:
                 self._divided(clean_up, some, size)
             else:
                 self._join(clean_up, self._loaded(_Slice(some)))
-            self._watch(some.size / groups.size / (1 + len(self._axis.follow)))
+            self._watch(size / sizes[groups].sum() / (1 + len(self._axis.follow)))
         self.results += clean_up.results
         clean_up.close()
 
@@ -261,12 +262,13 @@ class Sweep:
         """Join the tuples that wait with the rows of a source."""
         source, first = follow.source, self._axis.first(follow.source)
         clean_up = self._clean_up({**before.layouts(waiting), source: self._layout(source, waiting)}, waiting)
-        ends = [] if follow.on is None else _ends(self._log.sizes(source), self._size)
+        sizes = self._log.sizes(source)
+        ends = [] if follow.on is None else _ends(sizes, self._size)
         for groups in np.split(np.arange(self._axis.size), ends):
             if groups.size and before.has(groups):
                 for block in self._blocks(source, first + groups):
                     self._join_with(clean_up, source, block, before, groups, waiting is None)
-            self._watch(groups.size / self._axis.size / (1 + len(self._axis.follow)))
+            self._watch(sizes[groups].sum() / max(1.0, sizes.sum()) / (1 + len(self._axis.follow)))
         self.results += clean_up.results
         clean_up.close()
 
