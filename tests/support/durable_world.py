@@ -65,8 +65,7 @@ class World:
         settings = Settings(slots=slots) if groups is None else Settings(slots=slots, memory=1 << 40, groups=groups)
         self.home = Home(query, settings, slots, self.checkpoint, arenas, self.sink.stage, tuning=tuning)
         home = self.home
-        job = self.checkpoint, home.watermarks, home.horizon, self.sink, slots, silence
-        self.coordinator = Coordinator(*job, mover=self._move, settled=home.settled, groups=settings.groups)
+        self.coordinator = Coordinator(self.checkpoint, home, self.sink, silence, self._move)
         self._then = Moves()
 
     def _move(self, ledger: Ledger, *told: object) -> Moves:

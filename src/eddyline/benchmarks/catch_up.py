@@ -65,7 +65,7 @@ def _measured(size: int, slots: int) -> list[Result]:
             return Home(query, settings, slots, checkpoint, f"{hosts}/{host}", _unstaged)
 
         here = home("here")
-        coordinator = Coordinator(checkpoint, here.watermarks, here.horizon, _Nowhere(), slots)
+        coordinator = Coordinator(checkpoint, here, _Nowhere())
         for batch in range(BATCHES):
             _batch(here, coordinator, batch, data, rows)
         decision = coordinator.begin(BATCHES, "rows", BATCHES)

@@ -60,16 +60,8 @@ class SteppedJob:
         checkpoint.open({})
         slots, self._sink = settings.slots or 1, _Hashed()
         self._home = Home(query, settings, slots, checkpoint, None, self._sink.stage)
-        self._coordinator = Coordinator(
-            checkpoint,
-            self._home.watermarks,
-            self._home.horizon,
-            self._sink,
-            slots,
-            mover=Spiller(query, settings) if self._home.spills else no_moves,
-            settled=self._home.settled,
-            groups=settings.groups,
-        )
+        mover = Spiller(query, settings) if self._home.spills else no_moves
+        self._coordinator = Coordinator(checkpoint, self._home, self._sink, mover=mover)
 
     def __enter__(self) -> SteppedJob:
         return self

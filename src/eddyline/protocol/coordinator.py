@@ -23,13 +23,14 @@ from typing import Any, Protocol
 
 from eddyline.counts import Counts, SpillCounts
 from eddyline.engine.tally import disorder
-from eddyline.engine.watermarks import Advanced, Silence, Watermarks
+from eddyline.engine.watermarks import Advanced, Silence
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
+from eddyline.protocol.home import Home
 from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.record import COMBINED, Record
@@ -66,22 +67,15 @@ class Coordinator:
     def __init__(
         self,
         checkpoint: Checkpoint,
-        streams: Callable[[], Watermarks],
-        horizon: Callable[[Advanced, Advanced | None], Mapping[str, int]],
+        home: Home,
         publisher: Publisher,
-        slots: int,
         silence: Silence | None = None,
         mover: Mover = no_moves,
-        settled: Callable[[Ledger], Ledger] = lambda ledger: ledger,
-        groups: int = 0,
     ) -> None:
-        """`streams` makes fresh watermarks. `horizon` returns, for each stream, the time before which no row is needed
-        once slots have advanced so far and, while groups are on disk, had advanced so far when all were clean last.
-        `silence` says which streams are idle; None if no stream can become idle."""
-        self._checkpoint, self._fresh, self._horizon, self._publisher = checkpoint, streams, horizon, publisher
-        self._mover, self._settled, self._groups = mover, settled, groups
-        self._slots, self._silence = slots, silence or Silence((), None)
-        self.commit = checkpoint.last() or Commit(-1, None, streams().reached, history=checkpoint.history)
+        """`home` is that of the slots. `silence` says which streams are idle; None if no stream can become idle."""
+        self._checkpoint, self._home, self._publisher, self._mover = checkpoint, home, publisher, mover
+        self._slots, self._silence = home.slots, silence or Silence((), None)
+        self.commit = checkpoint.last() or Commit(-1, None, home.watermarks().reached, history=checkpoint.history)
         publisher.forget_after(self.commit.batch)
         checkpoint.collect(self.commit)
 
@@ -125,7 +119,7 @@ class Coordinator:
             after=after,
             quiet=tuple(quiet),
             moves=moves,
-            ledger=last.ledger.begin(moves, last.advanced, self._groups),
+            ledger=last.ledger.begin(moves, last.advanced, self._home.settings.groups),
         )
         reach("before decide")
         self._checkpoint.decide(decision)
@@ -136,8 +130,7 @@ class Coordinator:
         """Publish and commit a batch in which every slot took its turn. Returns the counts of the batch."""
         if sorted(r.slot for r in records if r.slot != COMBINED) != list(range(decision.slots)):
             raise JobError(f"batch {decision.batch}: not every slot returned its record")
-        last, watermarks = self.commit, self._fresh()
-        watermarks.restore(decision.watermarks)
+        last, watermarks = self.commit, self._home.watermarks(decision.watermarks)
         newest: dict[str, int] = {}
         for record in records:
             for stream, time in record.newest.items():
@@ -159,9 +152,9 @@ class Coordinator:
             used=reached.used,
             counted=least_counted([r.counted for r in records]),
         )
-        ledger = self._settled(decision.ledger)
+        ledger = self._home.settled(decision.ledger)
         finished = decision.kind == "end"  # a finished job needs no state
-        log = () if finished else self._live(records, self._horizon(advanced, ledger.held))
+        log = () if finished else self._live(records, self._home.horizon(advanced, ledger.held))
         logged = sum(file.rows for file in log)
         commit = Commit(
             batch=decision.batch,

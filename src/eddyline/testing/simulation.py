@@ -181,16 +181,7 @@ class Simulation:
             for h in hosts
         ]
         mover = self._mover if self._mover is not None and homes[0].spills else no_moves
-        coordinator = Coordinator(
-            checkpoint,
-            homes[0].watermarks,
-            homes[0].horizon,
-            self._sink,
-            slots,
-            mover=mover,
-            settled=homes[0].settled,
-            groups=self._settings.groups,
-        )
+        coordinator = Coordinator(checkpoint, homes[0], self._sink, mover=mover)
         batches = self._case.batches
         while not coordinator.commit.finished:
             number = coordinator.commit.batch + 1

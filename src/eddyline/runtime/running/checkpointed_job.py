@@ -138,17 +138,7 @@ class CheckpointedJob:
                 sink.keep_until_the_end()
         home, published = self.home, _Published(self.sinks)
         silence = Silence(home.streams, home.settings.idle_timeout)
-        self.coordinator = Coordinator(
-            self.checkpoint,
-            home.watermarks,
-            home.horizon,
-            published,
-            self.spec.slots,
-            silence,
-            self._spiller or no_moves,
-            home.settled,
-            home.settings.groups,
-        )
+        self.coordinator = Coordinator(self.checkpoint, home, published, silence, self._spiller or no_moves)
         self.account.begin(self.commit)
         if self.commit.finished:
             self.end()  # an earlier run may have failed before this step
