@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,22 @@ def test_rows_come_back_by_group(tmp_path: Path, most: int) -> None:
         found = [x for batch in parked.rows(first, last) for x in batch.column("x").to_pylist()]
         assert sorted(found) == sorted(x for group, x in expected if first <= group < last)
     assert parked.written > 0 and list(tmp_path.iterdir()) == [], "the file has no name"
+    parked.close()
+
+
+def test_many_groups_take_no_memory(tmp_path: Path) -> None:
+    """Where each of 65536 groups ends in each piece is on disk, too."""
+    parked, batch = Parked(str(tmp_path), 1 << 16, 1 << 16), rows(10_000)[0]
+    tracemalloc.start()
+    try:
+        for seed in range(30):
+            parked.add(batch, np.random.default_rng(seed).integers(0, 1 << 16, 10_000))
+        parked.finish()
+        assert tracemalloc.get_traced_memory()[0] < 100_000, "2.4 million bytes of rows, 30 pieces"
+    finally:
+        tracemalloc.stop()
+    assert sum(some.num_rows for some in parked.rows(0, 1 << 16)) == 300_000
+    assert sum(some.num_rows for some in parked.rows((1 << 16) - 1, 1 << 16)) > 0
     parked.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,6 +112,28 @@ def test_a_sweep_reads_the_sections_of_its_groups(tmp_path: Path) -> None:
         assert [group for rows in found for group in rows.groups] == [group_of(key, 4) for key in keys]
         assert {epoch for rows in found for epoch in rows.came} == set(range(2 - times, 2)), "one is not in order"
         assert (log.sizes(source) > 0).all()
+
+
+def test_a_section_with_few_of_many_groups_takes_little_memory(tmp_path: Path) -> None:
+    job = World(tmp_path, LONG, groups=1 << 16, tuning=SMALL)
+    job.batch(a=some(1), then=Moves(leave=(0,)))
+    for time in range(2, 6):
+        job.batch(a=some(time), b=some(time))
+    log = job.home.log.of_commit(job.coordinator.commit, 0, {})
+    log.sizes(0)  # the first time imports modules
+    tracemalloc.start()
+    try:
+        log = job.home.log.of_commit(job.coordinator.commit, 0, {})
+        for source, times in ((0, 5), (1, 4)):
+            found = list(log.rows(source, np.arange(1 << 16)))
+            groups = [group for rows in found for group in rows.groups.tolist()]
+            keys = [key for rows in found for key in rows.batch.column("k").to_pylist()]
+            assert sorted(keys) == sorted([*range(40)] * times)
+            assert groups == [group_of(key, 1 << 16) for key in keys]
+            assert np.flatnonzero(log.sizes(source)).tolist() == sorted({*groups})
+        assert tracemalloc.get_traced_memory()[0] < 8 << 16, "one number for each group would be that much"
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_section_that_is_not_in_order_is_read_whole(tmp_path: Path) -> None:

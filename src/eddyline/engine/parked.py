@@ -2,6 +2,7 @@
 
 They are in a file without a name, which ends with the process. Rows are collected up to a size, put into the order of
 their groups, and written; so each piece of the file has a range of rows for each group, which is read without the rest.
+Where these ranges end is in the file too: with many groups it takes nearly as much room as the rows.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ Ints = NDArray[np.int64]
 class _ParkedPiece:
     begin: int
     end: int
-    ends: Ints
-    """By group the number of rows of this group and of those before it."""
+    groups: int
+    """How many groups it has. After its rows are these groups, in order, and by group the number of rows of this one
+    and of those before it."""
 
 
 class Parked:
@@ -39,7 +41,8 @@ class Parked:
         """`most` is about the most bytes that are collected before they are written. The file is in the `folder` or,
         where there is no such folder, as on another host, in the temporary one."""
         here = folder is not None and os.path.isdir(folder)
-        self._folder, self._size, self._most = folder if here else None, groups, most
+        assert groups <= 1 << 16
+        self._folder, self._most = folder if here else None, most
         self._file: IO[bytes] | None = None
         self._map: mmap.mmap | None = None
         self._some: list[pa.RecordBatch] = []
@@ -63,14 +66,16 @@ class Parked:
         table = pa.Table.from_batches(self._some).unify_dictionaries().combine_chunks()
         self._some, self._groups, self._bytes = [], [], 0
         (batch,) = table.take(pa.array(order)).combine_chunks().to_batches()
-        ends = np.cumsum(np.bincount(groups, minlength=self._size))
+        known, counts = np.unique(groups, return_counts=True)
         with self._room():
             if self._file is None:
                 self._file = tempfile.TemporaryFile(dir=self._folder, prefix="eddyline-")  # noqa: SIM115
             with pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema) as stream:
                 stream.write_batch(batch)
+            end = self._file.tell()
+            self._file.write(np.concatenate([known, np.cumsum(counts)]).tobytes())
             begin, self.written = self.written, self._file.tell()
-        self._pieces.append(_ParkedPiece(begin, self.written, ends))
+        self._pieces.append(_ParkedPiece(begin, end, known.size))
 
     @contextlib.contextmanager
     def _room(self) -> Iterator[None]:
@@ -96,7 +101,8 @@ class Parked:
         """The rows of groups first..last-1."""
         whole = pa.py_buffer(b"" if self._map is None else self._map)
         for piece in self._pieces:
-            begin, end = 0 if first == 0 else int(piece.ends[first - 1]), int(piece.ends[last - 1])
+            known, ends = np.frombuffer(whole, np.int64, 2 * piece.groups, piece.end).reshape(2, -1)
+            begin, end = (int(ends[at - 1]) if at else 0 for at in known.searchsorted([first, last]).tolist())
             if begin < end:
                 (batch,) = pa.ipc.open_stream(whole.slice(piece.begin, piece.end - piece.begin))
                 yield batch.slice(begin, end - begin)

@@ -98,7 +98,9 @@ class SlotLog:
         found, by_range = np.zeros(self._axis.size), self._by_range(source)
         for section in self._sections[self._streams[source]]:
             if by_range and section.starts is not None:
-                counts = np.diff(section.starts)
+                known, starts = section.starts
+                counts = np.zeros(found.size, np.int64)
+                counts[known] = np.diff(starts)
             else:
                 counts = sum(
                     (np.bincount(section.groups(source, batch), minlength=found.size) for batch in section.batches()),
@@ -120,14 +122,16 @@ class SlotLog:
         """The groups of rows, from the first one of the source on."""
         return groups_along(self._axis, self._split.plan, source, batch) - self._axis.first(source)
 
-    def starts(self, stream: str, batch: pa.RecordBatch) -> Ints | None:
-        """Where each group begins in rows that are in the order of groups, and their end; None if they are not."""
+    def starts(self, stream: str, batch: pa.RecordBatch) -> tuple[Ints, Ints] | None:
+        """The groups of rows that are in the order of groups, where each of these begins, and the end of the last one;
+        None if they are not in order. Groups without rows are left out: of many groups a section has few."""
         if stream not in self._first:
             return None
         groups = self.groups(self._first[stream], epochs(batch)[0])
         if (groups[1:] < groups[:-1]).any():
             return None
-        return groups.searchsorted(np.arange(self._axis.size + 1))
+        known, firsts = np.unique(groups, return_index=True)
+        return known, np.append(firsts, groups.size)
 
     def oldest(self, stream: str, batch: pa.RecordBatch) -> int:
         """The oldest time of rows."""
@@ -155,8 +159,8 @@ class _LoggedSection:
         return found
 
     @cached_property
-    def starts(self) -> Ints | None:
-        """Where each group begins, and the end; None if the rows are not in the order of groups."""
+    def starts(self) -> tuple[Ints, Ints] | None:
+        """Its groups and where each begins, and the end; None if the rows are not in the order of groups."""
         if self._section.first is None or len(self.batches()) != 1:
             return None
         return self._log.starts(self._stream, self.batches()[0])
@@ -173,12 +177,13 @@ class _LoggedSection:
     def ranges(self, runs: Sequence[Ints]) -> Iterator[LoggedRows]:
         """The rows of neighbouring groups, for each run of these."""
         assert self.starts is not None
+        known, starts = self.starts
         for run in runs:
-            starts = self.starts[run[0] : run[-1] + 2]
-            first, rows = int(starts[0]), int(starts[-1] - starts[0])
-            if rows:
-                batch, came = epochs(self.batches()[0].slice(first, rows))
-                yield LoggedRows(batch, np.repeat(run, starts[1:] - starts[:-1]), came)
+            begin, end = known.searchsorted([run[0], run[-1] + 1]).tolist()
+            if begin < end:
+                first, last = starts[[begin, end]].tolist()
+                batch, came = epochs(self.batches()[0].slice(first, last - first))
+                yield LoggedRows(batch, np.repeat(known[begin:end], np.diff(starts[begin : end + 1])), came)
 
     def some(self, source: int, asked: Ints) -> Iterator[LoggedRows]:
         """The rows of these groups where they may be anywhere."""
