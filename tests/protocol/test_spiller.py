@@ -147,3 +147,16 @@ def test_sources_that_follow_get_warm_together_with_all_others() -> None:
     ledger = Ledger().begin(Moves(out, cool=out), at(100), 256)
     assert spiller()(ledger, at(130), [record(0, {})], 3).warm == out, "3 rows take about 300 bytes"
     assert spiller()(ledger, at(130), [record(0, {})], 4).warm == ()
+
+
+def test_no_group_stays_cold_in_a_job_that_continues_without_a_delay() -> None:
+    """Groups 1 and 2 are cold, group 4 has left: all are swept, and while group 5 leaves the cold ones get warm."""
+    endless = bound("SELECT a.k FROM a, b WHERE a.k = b.k", a="k", b="k")
+    some = Spiller(endless, from_mapping({"memory": 1000}))
+    ledger = Ledger().begin(Moves((1, 2, 4), cool=(1, 2)), at(0), 256)
+    moves = some(ledger, at(10), [record(900, {5: 900})], 10**6)
+    assert moves == Moves((5,), (1, 2, 4), (), (1, 2))
+    assert [d.kind for d in some.decisions()] == ["spill", "warm"]
+    ledger = ledger.begin(moves, at(10), 256)
+    assert not ledger.generations.cold and set(ledger.generations.left) == {1, 2, 4, 5}
+    assert some(ledger, at(20), [record(0, {})], 10**6) == Moves()

@@ -11,7 +11,7 @@ more batch, would be more than `delay` ahead of where it was when the group was 
 soon after are swept with it; all groups, where sources follow that have left, because their rows are read anyway.
 
 Cold groups that are swept get warm if there is room for them: if slots would hold at most `LOW` of `memory` with all
-their rows.
+their rows. If the job continues without a delay, they are swept and get warm at once.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class Spiller:
         leave = {group for record in records for group in self._leaving(ledger, record)}
         if self._delay is not None and max(leave, default=0) >= self._groups:
             leave = {group for record in records for group in record.spillable.table["group"].tolist()}
+        if self._delay is None and ledger.generations.cold:
+            return self._all_warm(ledger, tuple(sorted(leave)))
         due, cold = self._due(ledger, advanced), tuple(sorted(leave))
         warm = () if leave else self._warm(ledger, records, logged, due)
         return Moves(cold, due, () if self._delay is None else cold, warm)
@@ -94,6 +96,21 @@ class Spiller:
         )
         found: list[int] = some["group"].tolist()
         return found
+
+    def _all_warm(self, ledger: Ledger, leave: tuple[int, ...]) -> Moves:
+        """No group stays cold: the job had a delay before and has none now, so nothing would sweep the group until the
+        end. Only new rows come into memory, so there is room."""
+        clean, cold = (tuple(sorted(groups)) for groups in (ledger.generations.clean, ledger.generations.cold))
+        self._decisions.append(
+            Decision(
+                "warm",
+                0,
+                f"{_groups(len(cold))} cold, all of which stay in memory again",
+                "there is no spill_delay any more, so they would be cold until the streams end",
+                {"groups": float(len(cold))},
+            )
+        )
+        return Moves(leave, clean, (), cold)
 
     def _due(self, ledger: Ledger, advanced: Advanced) -> tuple[int, ...]:
         """The groups that are swept."""
