@@ -13,7 +13,7 @@ import pytest
 
 from eddyline.engine.clean_up import CleanUp
 from eddyline.engine.slot import Slot
-from eddyline.engine.sweep import Sweep
+from eddyline.engine.sweep import LoggedRows, Sweep, together
 from eddyline.engine.tuning import DEFAULT
 from eddyline.settings import Settings
 from eddyline.spill.generations import Generations
@@ -36,8 +36,9 @@ class Swept:
             self._count(monkeypatch, name)
         self._streams = [name for name in "abc" if f" {name} " in select]
         query = bound(select, {}, {}, **dict.fromkeys(self._streams, "k x"))
-        engine = replace(DEFAULT.engine, **tuning)
-        self._slot = Slot(query, may_spill(Settings(check=True), GROUPS), tuning=replace(DEFAULT, engine=engine))
+        state = replace(DEFAULT.state, text_bytes=tuning.pop("text_bytes", DEFAULT.state.text_bytes))
+        all_tuning = replace(DEFAULT, engine=replace(DEFAULT.engine, **tuning), state=state)
+        self._slot = Slot(query, may_spill(Settings(check=True), GROUPS), tuning=all_tuning)
         self._rows = [batch_of(schema("k x"), [(n, key, n)]) for n, key in enumerate(keys)]
         moments = tuple(range(1, len(keys) + 1))
         generations = Generations(dict.fromkeys(range(GROUPS), moments), dict.fromkeys(range(GROUPS), 0))
@@ -132,3 +133,23 @@ def test_a_source_that_follows_by_a_key(size: int, monkeypatch: pytest.MonkeyPat
 def test_groups_without_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     for select in (JOINED, CROSS):
         assert Swept(select, [], monkeypatch).results == []
+
+
+def test_text_that_an_array_cannot_have_stays_in_several_parts() -> None:
+    """An Arrow array of text has less than 2 GiB; here it is 100 bytes, and a row has 4 more than its text."""
+    sizes = [10, 60, 500, 80, 10, 10, 10]
+    parts = [
+        LoggedRows(pa.record_batch({"t": ["x" * size]}), np.array([n]), np.array([7 * n]))
+        for n, size in enumerate(sizes)
+    ]
+    found = list(together(parts, 100))
+    assert [rows.came.tolist() for rows in found] == [[0, 7], [14], [21, 28], [35, 42]]
+    assert [n for rows in found for n in rows.groups] == list(range(7))
+    assert [len(t) for rows in found for t in rows.batch.column("t").to_pylist()] == sizes
+    assert list(together([], 100)) == []
+
+
+@pytest.mark.parametrize("select", [JOINED, CROSS])
+def test_rows_in_several_parts(select: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [n % 10 for n in range(40)]
+    assert Swept(select, keys, monkeypatch, text_bytes=200).results == Swept(select, keys, monkeypatch).results

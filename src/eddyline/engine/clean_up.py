@@ -135,11 +135,12 @@ class CleanUp:
         self._eddy.close()
         self._arena.close()
 
-    def store(self, source: int, rows: JoinedRows) -> None:
+    def store(self, source: int, *parts: JoinedRows) -> None:
         """Store rows; they are not built yet."""
-        if rows.times.size:
-            self.stems[source].rows.append(rows.values, rows.times, None)
-        self._origins.setdefault(source, []).append(rows.origin)
+        for rows in parts:
+            if rows.times.size:
+                self.stems[source].rows.append(rows.values, rows.times, None)
+            self._origins.setdefault(source, []).append(rows.origin)
 
     def build(self, source: int) -> None:
         """Build the stored rows of a source; they do not probe."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil, prod
 from typing import Protocol
 
@@ -239,10 +240,10 @@ class Sweep:
         clean_up.begin(self._leading)
         for source, parts in given.items():
             old, new = self._kept(source, parts)
-            clean_up.store(source, old)
+            clean_up.store(source, *old)
             if not self._axis.follow:
                 clean_up.build(source)
-            clean_up.store(source, new)
+            clean_up.store(source, *new)
         for source in self._leading if len(self._leading) > 1 else ():
             clean_up.feed(source)
         if len(self._leading) == 1:
@@ -279,14 +280,14 @@ class Sweep:
         probe only new rows."""
         clean_up.begin([source])
         old, new = self._kept(source, rows)
-        clean_up.store(source, new)
+        clean_up.store(source, *new)
         if not last:
-            clean_up.store(source, old)
+            clean_up.store(source, *old)
         clean_up.build(source)
         for tuples in before.tuples(groups, new=False):
             clean_up.probe(tuples)
         if last:
-            clean_up.store(source, old)
+            clean_up.store(source, *old)
             clean_up.build(source)
         for tuples in before.tuples(groups, new=True):
             clean_up.probe(tuples)
@@ -306,7 +307,7 @@ class Sweep:
 
     # Rows
 
-    def _kept(self, source: int, rows: Iterable[LoggedRows]) -> tuple[JoinedRows, JoinedRows]:
+    def _kept(self, source: int, rows: Iterable[LoggedRows]) -> tuple[list[JoinedRows], list[JoinedRows]]:
         """What a SteM keeps of the rows of a source: of those that came before their group was clean, and of others."""
         old, new = list[LoggedRows](), list[LoggedRows]()
         for some in rows:
@@ -321,11 +322,10 @@ class Sweep:
         """Until when the group of each row is clean; for a source that follows, until when the first one is."""
         return self._generations.clean_of(rows.groups) if self._axis.has(source) else np.array([self._since])
 
-    def _as_joined(self, source: int, parts: Sequence[LoggedRows]) -> JoinedRows:
-        if not parts:
-            nothing = np.empty(0, np.int64)
-            return JoinedRows({}, nothing, Origin.of(nothing, nothing, nothing))
-        rows = _together(parts)
+    def _as_joined(self, source: int, parts: Sequence[LoggedRows]) -> list[JoinedRows]:
+        return [self._of_log(source, rows) for rows in together(parts, self._slot.tuning.state.text_bytes)]
+
+    def _of_log(self, source: int, rows: LoggedRows) -> JoinedRows:
         time = self._slot.query.sources[source].stream.time
         values, which = wanted(self._plan, source, rows.batch, ErrorCount())
         times = np.zeros(rows.came.size, np.int64) if time is None else event_times(rows.batch.column(time))
@@ -335,14 +335,19 @@ class Sweep:
         return found if which is None else found.only(which)
 
 
-def _together(parts: Sequence[LoggedRows]) -> LoggedRows:
-    if len(parts) == 1:
-        return parts[0]
-    table = pa.Table.from_batches([part.batch for part in parts])
-    if any(pa.types.is_dictionary(field.type) for field in table.schema):
-        table = table.unify_dictionaries()
-    (batch,) = table.combine_chunks().to_batches()
-    return LoggedRows(batch, np.concatenate([p.groups for p in parts]), np.concatenate([p.came for p in parts]))
+def together(parts: Sequence[LoggedRows], most: int) -> Iterator[LoggedRows]:
+    """Rows in as few parts as possible, of at most so many bytes: an Arrow array of text cannot have more."""
+    sizes = np.array([part.batch.nbytes for part in parts], np.float64)
+    ends = [0, *_ends(sizes, most), len(parts)]
+    for some in (parts[first:end] for first, end in pairwise(ends) if first < end):
+        if len(some) == 1:
+            yield some[0]
+            continue
+        table = pa.Table.from_batches([part.batch for part in some])
+        if any(pa.types.is_dictionary(field.type) for field in table.schema):
+            table = table.unify_dictionaries()
+        (batch,) = table.combine_chunks().to_batches()
+        yield LoggedRows(batch, np.concatenate([p.groups for p in some]), np.concatenate([p.came for p in some]))
 
 
 def _cut(rows: Iterable[LoggedRows], first: int, last: int) -> list[LoggedRows]:
