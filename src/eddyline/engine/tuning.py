@@ -54,8 +54,9 @@ class EngineTuning:
     """The share of memory that a slice of a sweep may take in any case."""
     sweep_fill: float = 0.9
     """Up to this share of memory the state and a slice take together."""
-    sweep_least: int = 1 << 20
-    """A slice may have this many bytes where memory is very small."""
+    sweep_least: int = 1 << 23
+    """A slice may have this many bytes however small memory is: each slice has a cost. It is a part of the fixed cost
+    of a process (docs/operations.md)."""
     sweep_bytes: int = 1 << 60
     """The most bytes of a slice."""
     most_parts: int = 1024
