@@ -39,7 +39,7 @@ TREES = {
     "rows": ("mjoin", "((a b) t)", "(a (b t))"),
 }
 """The plans of each query that has more than one."""
-LITTLE = ("120KB", "160KB", "240KB")
+LITTLE = ("40KB", "60KB", "90KB")
 """Less memory than the jobs need, and more than the cells of a group-by, which do not leave it."""
 
 
