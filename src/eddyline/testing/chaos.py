@@ -39,6 +39,8 @@ TREES = {
     "rows": ("mjoin", "((a b) t)", "(a (b t))"),
 }
 """The plans of each query that has more than one."""
+ENOUGH = 10
+"""Kills of which some must meet a group on disk."""
 LITTLE = ("40KB", "60KB", "90KB")
 """Less memory than the jobs need, and more than the cells of a group-by, which do not leave it."""
 
@@ -171,6 +173,8 @@ def main(arguments: list[str] | None = None) -> int:
     told(f"seed {seed}, engine {given.engine}")
     chaos = Chaos(given.engine, seed, told, given.migrate, given.spill)
     chaos.run(given.kills)
+    if given.spill and chaos.kills >= ENOUGH and not chaos.spilling:
+        chaos.wrong.append("no kill met a group on disk: the jobs had too much memory")
     for wrong in chaos.wrong:
         sys.stdout.write(f"WRONG: {wrong}\n")
     killed = ", ".join(f"{victim} {count}" for victim, count in chaos.victims.most_common())
