@@ -111,6 +111,18 @@ def test_rows_without_a_key_and_rows_that_are_filtered_out() -> None:
     assert life.batch(SWEEP) == ([(1, 3)], [])
 
 
+def test_errors_of_conditions_across_sources_are_counted() -> None:
+    """The rows meet in the sweep only: nobody else could tell of the error."""
+    life = Life(f"SELECT a.x, b.x AS y FROM a {LONG}, b {LONG} WHERE a.k = b.k AND a.x % (b.x - a.x) = 0")
+    life.batch(a=[(1, ONE, 2)])
+    life.batch(OUT, b=[(2, ONE, 2), (2, ONE, 3)])
+    assert life.spilling.slot.errors.count == 0
+    assert life.batch(SWEEP) == ([(2, 3)], [])
+    assert life.spilling.slot.errors.count == 1
+    life.batch(SWEEP)
+    assert life.spilling.slot.errors.count == 1
+
+
 STAYS = f"SELECT a.x, b.x AS y, c.x AS z FROM a {LONG}, b {LONG}, c {LONG} WHERE a.k = b.k AND b.x < c.x"
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.engine.gatherer import Gatherer
 from eddyline.engine.slot import Slot
@@ -108,7 +107,7 @@ class CleanUp:
         self.stems = [self._empty for _ in plan.query.sources]
         span = frozenset((sum(1 << source for source in layouts),))
         rest = slot.executor.eddy.clock, Scope(given=span, operators=span), slot.tuning.routing
-        self._eddy = Eddy(plan, self.stems, {}, slot.settings, ErrorCount(), self._complete, *rest)
+        self._eddy = Eddy(plan, self.stems, {}, slot.settings, slot.errors, self._complete, *rest)
         self._gatherer = Gatherer(self._gather, slot.results, self.stems, slot.tuning.engine.result_rows)
         self.results = 0
         """The missing results that were made."""
