@@ -19,7 +19,7 @@ The last stage makes results. There a tuple without a new component probes only 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil, prod
 from typing import Protocol
@@ -87,11 +87,12 @@ class SweptLog(Protocol):
 
 @dataclass(frozen=True)
 class _Slice:
-    """Some groups, in order; of these the `chosen` sub-partitions of `parts`."""
+    """Some groups, in order; of these the `chosen` sub-partitions, if there are some. By source `codes` has the
+    sub-partition of each row, for each batch that the log gives of the groups."""
 
     groups: Ints
-    parts: int = 1
-    chosen: Ints | None = None
+    chosen: NDArray[np.bool_] | None = None
+    codes: Mapping[int, Sequence[NDArray[np.uint16]]] = field(default_factory=dict)
 
 
 class Sweep:
@@ -180,13 +181,15 @@ class Sweep:
         """Sub-partitions of a large group, several together where they are small."""
         parts = min(self._tuning.most_parts, 4 * ceil(size / self._size))
         sizes = np.zeros(parts)
-        for source in self._leading:
+        codes: dict[int, list[NDArray[np.uint16]]] = {source: [] for source in self._leading}
+        for source, of_source in codes.items():
             for rows in self._log.rows(source, group):
-                codes = sub_partitions(self._axis, self._plan, source, rows.batch, parts)
-                sizes += np.bincount(codes, minlength=parts) * (rows.nbytes / max(1, codes.size))
+                some = sub_partitions(self._axis, self._plan, source, rows.batch, parts)
+                sizes += np.bincount(some, minlength=parts) * (rows.nbytes / max(1, some.size))
+                of_source.append(some.astype(np.uint16))  # there are at most `most_parts`
         filled = np.flatnonzero(sizes)
         for chosen in np.split(filled, _ends(sizes[filled], self._size)):
-            portion = _Slice(group, parts, chosen)
+            portion = _Slice(group, np.isin(np.arange(parts), chosen), codes)
             if sizes[chosen].sum() > self._size:
                 self._by_blocks(clean_up, portion)
             else:
@@ -225,12 +228,13 @@ class Sweep:
         return {source: list(self._rows(source, portion)) for source in self._leading}
 
     def _rows(self, source: int, portion: _Slice) -> Iterator[LoggedRows]:
-        for rows in self._log.rows(source, portion.groups):
-            if portion.chosen is not None:
-                codes = sub_partitions(self._axis, self._plan, source, rows.batch, portion.parts)
-                rows = rows.only(np.isin(codes, portion.chosen))
-            if rows.came.size:
-                yield rows
+        found = self._log.rows(source, portion.groups)
+        if portion.chosen is None:
+            yield from found
+            return
+        for rows, codes in zip(found, portion.codes[source], strict=True):
+            if (which := portion.chosen[codes]).any():
+                yield rows.only(which)
 
     def _join(self, clean_up: CleanUp, given: Mapping[int, list[LoggedRows]]) -> None:
         """Join rows of the sources that lead. If their tuples are results, rows that came before their group was clean

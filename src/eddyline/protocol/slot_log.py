@@ -106,8 +106,16 @@ class SlotLog:
                     (np.bincount(section.groups(source, batch), minlength=found.size) for batch in section.batches()),
                     np.zeros(found.size, np.int64),
                 )
-            found += counts * size_of(section.length / max(1, section.rows), 1)
+            found += counts * (size_of(section.length / max(1, section.rows), 1) * self._needed(section))
         return found
+
+    def _needed(self, section: _LoggedSection) -> float:
+        """The share of the rows of a section that are not too old."""
+        time, least = self._split.streams[section.stream].time, self._least.get(section.stream, -FOREVER)
+        if time is None or section.oldest >= least:
+            return 1.0
+        kept = sum(np.count_nonzero(event_times(batch.column(time)) >= least) for batch in section.batches())
+        return float(kept / max(1, section.rows))
 
     def own(self, groups: Ints) -> Ints:
         """Those of these groups of which the slot can have rows."""
@@ -143,7 +151,7 @@ class _LoggedSection:
     """A section of the log, as a slot reads it."""
 
     def __init__(self, log: SlotLog, stream: str, segment: Segment, section: Section) -> None:
-        self._log, self._stream, self._segment, self._section = log, stream, segment, section
+        self._log, self.stream, self._segment, self._section = log, stream, segment, section
         self.length, self.rows = section.length, section.rows
         self.range = (-FOREVER, FOREVER) if section.first is None else (section.first, section.last)
         """The range of groups that it may have."""
@@ -163,12 +171,12 @@ class _LoggedSection:
         """Its groups and where each begins, and the end; None if the rows are not in the order of groups."""
         if self._section.first is None or len(self.batches()) != 1:
             return None
-        return self._log.starts(self._stream, self.batches()[0])
+        return self._log.starts(self.stream, self.batches()[0])
 
     @cached_property
     def oldest(self) -> int:
         """The oldest time of its rows."""
-        return min((self._log.oldest(self._stream, batch) for batch in self.batches()), default=FOREVER)
+        return min((self._log.oldest(self.stream, batch) for batch in self.batches()), default=FOREVER)
 
     def groups(self, source: int, batch: pa.RecordBatch) -> Ints:
         """The groups of rows for a source."""
