@@ -34,8 +34,9 @@ from eddyline.engine.intake import event_times
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import sub_partitions, wanted
 from eddyline.engine.unfinished import UnfinishedTuples
+from eddyline.plan.later_layout import later_layout
 from eddyline.plan.partition import Follow
-from eddyline.plan.plan import later_layout, plan_of
+from eddyline.plan.plan import plan_of
 from eddyline.spill.generations import NEVER, Generations
 from eddyline.state.layout import Layout
 

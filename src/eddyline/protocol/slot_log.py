@@ -1,7 +1,7 @@
 """The rows of a commit that one slot has, for sweeps: by source and group.
 
 The rows of a section are in the order of the groups of one source, so those of some groups are a few ranges of it.
-A section of a local file is mapped and read once for all slices; what is kept of it is where each group ends.
+A section of a local file is mapped and read once for all slices; what is kept of it is where each group begins.
 """
 
 from __future__ import annotations
