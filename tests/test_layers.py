@@ -27,7 +27,7 @@ LAYERS = (
     ("protocol",),
     ("engine",),
     ("optimizer",),
-    ("migration",),
+    ("migration", "balance"),
     ("spill",),
     ("routing",),
     ("plan",),
