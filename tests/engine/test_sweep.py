@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from eddyline.engine.clean_up import CleanUp
+from eddyline.engine.logged_rows import LoggedRows, together
 from eddyline.engine.slot import Slot
-from eddyline.engine.sweep import LoggedRows, Sweep, together
+from eddyline.engine.sweep import Sweep
 from eddyline.engine.tuning import DEFAULT
 from eddyline.settings import Settings
 from eddyline.spill.generations import Generations

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.engine.logged_rows import LoggedRows
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import groups_along
-from eddyline.engine.sweep import LoggedRows, Sweep
+from eddyline.engine.sweep import Sweep
 from eddyline.engine.watermarks import Advanced, Watermarks
 from eddyline.plan.partition import key_groups
 from eddyline.plan.plan import plan_of

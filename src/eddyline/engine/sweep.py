@@ -19,8 +19,7 @@ The last stage makes results. There a tuple without a new component probes only 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import replace
 from math import ceil, prod
 from typing import Protocol
 
@@ -31,6 +30,7 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.engine.clean_up import CleanUp, JoinedRows, Origin
 from eddyline.engine.intake import event_times
+from eddyline.engine.logged_rows import CodedRows, LoggedRows, cut, ends_of, matching, together
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import sub_partitions, wanted
 from eddyline.engine.unfinished import UnfinishedTuples
@@ -46,36 +46,6 @@ PARKED = 1 << 23
 """The most bytes of tuples that are collected before they are parked."""
 
 
-@dataclass(frozen=True)
-class LoggedRows:
-    """Rows of one source from the log, their groups, and the epochs in which they came."""
-
-    batch: pa.RecordBatch
-    groups: Ints
-    came: Ints
-
-    def only(self, which: NDArray[np.bool_]) -> LoggedRows:
-        """Some of the rows."""
-        if which.all():
-            return self
-        return LoggedRows(self.batch.filter(pa.array(which)), self.groups[which], self.came[which])
-
-    def slice(self, first: int, last: int) -> LoggedRows:
-        """Rows first..last-1."""
-        return LoggedRows(self.batch.slice(first, last - first), self.groups[first:last], self.came[first:last])
-
-    @property
-    def nbytes(self) -> int:
-        """About the bytes that they take in a sweep: their values are here and in a SteM until all are stored."""
-        return round(size_of(self.batch.nbytes, self.came.size))
-
-
-def size_of(values: float, rows: int) -> float:
-    """About the bytes that rows take in a sweep: their values in SteMs, while those of one source are in Arrow arrays
-    too; for each row its origin, group, codes of keys and indexes, which are there twice while they grow."""
-    return 2 * values + 90 * rows
-
-
 class SweptLog(Protocol):
     """The rows that a slot has in the log."""
 
@@ -84,16 +54,6 @@ class SweptLog(Protocol):
 
     def sizes(self, source: int) -> NDArray[np.float64]:
         """By group of a source, from its first one on, about the bytes that its rows take in a sweep."""
-
-
-@dataclass(frozen=True)
-class _Slice:
-    """Some groups, in order; of these the `chosen` sub-partitions, if there are some. By source `codes` has the
-    sub-partition of each row, for each batch that the log gives of the groups."""
-
-    groups: Ints
-    chosen: NDArray[np.bool_] | None = None
-    codes: Mapping[int, Sequence[NDArray[np.uint16]]] = field(default_factory=dict)
 
 
 class Sweep:
@@ -168,42 +128,51 @@ class Sweep:
         clean_up = self._clean_up({source: self._layout(source, waiting) for source in self._leading}, waiting)
         sizes = sum((self._log.sizes(source) for source in self._leading), np.zeros(self._axis.size))
         groups = groups[sizes[groups] > 0]
-        for some in np.split(groups, _ends(sizes[groups], self._size)) if groups.size else ():
-            size = float(sizes[some].sum())
-            if size > self._size:
-                self._divided(clean_up, some, size)
-            else:
-                self._join(clean_up, self._loaded(_Slice(some)))
-            self._watch(size / sizes[groups].sum() / (1 + len(self._axis.follow)))
+        for some in (
+            np.split(groups, ends_of(sizes[groups], self._tuning.sweep_spread * self._size)) if groups.size else ()
+        ):
+            self._divided(clean_up, self._matching(some))
+            self._watch(float(sizes[some].sum() / sizes[groups].sum()) / (1 + len(self._axis.follow)))
         self.results += clean_up.results
         clean_up.close()
 
-    def _divided(self, clean_up: CleanUp, group: Ints, size: float) -> None:
-        """Sub-partitions of a large group, several together where they are small."""
+    def _matching(self, groups: Ints) -> dict[int, list[CodedRows]]:
+        """The rows of these groups that may be in a tuple of the sources that lead; if their tuples are results, in a
+        missing one."""
+        given = {s: [self._coded(s, rows) for rows in self._log.rows(s, groups)] for s in self._leading}
+        if len(self._leading) == 1:
+            return given
+        return matching(given, None if self._axis.follow else lambda rows: rows.came >= self._clean(rows))
+
+    def _coded(self, source: int, rows: LoggedRows) -> CodedRows:
+        codes = sub_partitions(self._axis, self._plan, source, rows.stored, 1 << 32)
+        return CodedRows(rows, rows.of_them(codes.astype(np.uint32)))
+
+    def _divided(self, clean_up: CleanUp, given: Mapping[int, list[CodedRows]]) -> None:
+        """Join rows, some sub-partitions at a time if they are too many."""
+        size = sum(part.rows.nbytes for parts in given.values() for part in parts)
+        if size <= self._size:
+            self._join(clean_up, {source: [part.rows for part in parts] for source, parts in given.items()})
+            return
         parts = min(self._tuning.most_parts, 4 * ceil(size / self._size))
         sizes = np.zeros(parts)
-        codes: dict[int, list[NDArray[np.uint16]]] = {source: [] for source in self._leading}
-        for source, of_source in codes.items():
-            for rows in self._log.rows(source, group):
-                some = sub_partitions(self._axis, self._plan, source, rows.batch, parts)
-                sizes += np.bincount(some, minlength=parts) * (rows.nbytes / max(1, some.size))
-                of_source.append(some.astype(np.uint16))  # there are at most `most_parts`
+        for part in (part for of_source in given.values() for part in of_source):
+            sizes += np.bincount(part.codes % parts, minlength=parts) * (part.rows.nbytes / max(1, part.codes.size))
         filled = np.flatnonzero(sizes)
-        for chosen in np.split(filled, _ends(sizes[filled], self._size)):
-            portion = _Slice(group, np.isin(np.arange(parts), chosen), codes)
-            if sizes[chosen].sum() > self._size:
+        for numbers in np.split(filled, ends_of(sizes[filled], self._size)):
+            here = np.isin(np.arange(parts), numbers)
+            portion = {s: [p.only(here[p.codes % parts]).rows for p in of_source] for s, of_source in given.items()}
+            portion = {s: [rows for rows in of_source if rows.came.size] for s, of_source in portion.items()}
+            if sizes[numbers].sum() > self._size:
                 self._by_blocks(clean_up, portion)
             else:
-                self._join(clean_up, self._loaded(portion))
+                self._join(clean_up, portion)
 
-    def _by_blocks(self, clean_up: CleanUp, portion: _Slice) -> None:
+    def _by_blocks(self, clean_up: CleanUp, given: Mapping[int, list[LoggedRows]]) -> None:
         """Go through all combinations of blocks of rows of each source."""
-        rows, sizes = dict.fromkeys(self._leading, 0), dict.fromkeys(self._leading, 0.0)
-        for source in self._leading:
-            for some in self._rows(source, portion):
-                rows[source] += some.came.size
-                sizes[source] += some.nbytes
-        blocks = dict.fromkeys(self._leading, 1)
+        rows = {source: sum(part.came.size for part in parts) for source, parts in given.items()}
+        sizes = {source: sum(part.nbytes for part in parts) for source, parts in given.items()}
+        blocks = dict.fromkeys(given, 1)
         while (
             sum(sizes[s] / blocks[s] for s in blocks) > self._size
             and 2 * prod(blocks.values()) <= self._tuning.most_blocks
@@ -214,28 +183,15 @@ class Sweep:
             blocks[largest] *= 2
         lengths = {source: ceil(rows[source] / blocks[source]) for source in blocks}
 
-        def combine(sources: list[int], given: Mapping[int, list[LoggedRows]]) -> None:
+        def combine(sources: list[int], chosen: Mapping[int, list[LoggedRows]]) -> None:
             if not sources:
-                self._join(clean_up, given)
+                self._join(clean_up, chosen)
                 return
             source, *others = sources
             for first in range(0, rows[source], max(1, lengths[source])):
-                block = _cut(self._rows(source, portion), first, first + lengths[source])
-                combine(others, {**given, source: block})
+                combine(others, {**chosen, source: cut(given[source], first, first + lengths[source])})
 
         combine(sorted(blocks, key=lambda s: blocks[s]), {})
-
-    def _loaded(self, portion: _Slice) -> dict[int, list[LoggedRows]]:
-        return {source: list(self._rows(source, portion)) for source in self._leading}
-
-    def _rows(self, source: int, portion: _Slice) -> Iterator[LoggedRows]:
-        found = self._log.rows(source, portion.groups)
-        if portion.chosen is None:
-            yield from found
-            return
-        for rows, codes in zip(found, portion.codes[source], strict=True):
-            if (which := portion.chosen[codes]).any():
-                yield rows.only(which)
 
     def _join(self, clean_up: CleanUp, given: Mapping[int, list[LoggedRows]]) -> None:
         """Join rows of the sources that lead. If their tuples are results, rows that came before their group was clean
@@ -269,7 +225,7 @@ class Sweep:
         source, first = follow.source, self._axis.first(follow.source)
         clean_up = self._clean_up({**before.layouts(waiting), source: self._layout(source, waiting)}, waiting)
         sizes = self._log.sizes(source)
-        ends = [] if follow.on is None else _ends(sizes, self._size)
+        ends = [] if follow.on is None else ends_of(sizes, self._size)
         for groups in np.split(np.arange(self._axis.size), ends):
             if groups.size and before.has(groups):
                 for block in self._blocks(source, first + groups):
@@ -316,16 +272,16 @@ class Sweep:
         """What a SteM keeps of the rows of a source: of those that came before their group was clean, and of others."""
         old, new = list[LoggedRows](), list[LoggedRows]()
         for some in rows:
-            is_new = some.came >= self._clean(source, some)
+            is_new = some.came >= (self._clean(some) if self._axis.has(source) else self._since)
             if not is_new.all():
                 old.append(some.only(~is_new))
             if is_new.any():
                 new.append(some.only(is_new))
         return self._as_joined(source, old), self._as_joined(source, new)
 
-    def _clean(self, source: int, rows: LoggedRows) -> Ints:
-        """Until when the group of each row is clean; for a source that follows, until when the first one is."""
-        return self._generations.clean_of(rows.groups) if self._axis.has(source) else np.array([self._since])
+    def _clean(self, rows: LoggedRows) -> Ints:
+        """Until when the group of each row, which leads, is clean."""
+        return self._generations.clean_of(rows.groups)
 
     def _as_joined(self, source: int, parts: Sequence[LoggedRows]) -> list[JoinedRows]:
         return [self._of_log(source, rows) for rows in together(parts, self._slot.tuning.state.text_bytes)]
@@ -334,50 +290,7 @@ class Sweep:
         time = self._slot.query.sources[source].stream.time
         values, which = wanted(self._plan, source, rows.batch, ErrorCount())
         times = np.zeros(rows.came.size, np.int64) if time is None else event_times(rows.batch.column(time))
-        clean = self._clean(source, rows) if self._axis.has(source) else np.full(rows.came.size, NEVER)
+        clean = self._clean(rows) if self._axis.has(source) else np.full(rows.came.size, NEVER)
         left = self._generations.left_at(rows.groups, rows.came)
         found = JoinedRows(values, times, Origin.of(rows.came, left, clean))
         return found if which is None else found.only(which)
-
-
-def together(parts: Sequence[LoggedRows], most: int) -> Iterator[LoggedRows]:
-    """Rows in as few parts as possible, of at most so many bytes: an Arrow array of text cannot have more."""
-    sizes = np.array([part.batch.nbytes for part in parts], np.float64)
-    ends = [0, *_ends(sizes, most), len(parts)]
-    for some in (parts[first:end] for first, end in pairwise(ends) if first < end):
-        if len(some) == 1:
-            yield some[0]
-            continue
-        table = pa.Table.from_batches([part.batch for part in some])
-        if any(pa.types.is_dictionary(field.type) for field in table.schema):
-            table = table.unify_dictionaries()
-        (batch,) = table.combine_chunks().to_batches()
-        yield LoggedRows(batch, np.concatenate([p.groups for p in some]), np.concatenate([p.came for p in some]))
-
-
-def _cut(rows: Iterable[LoggedRows], first: int, last: int) -> list[LoggedRows]:
-    """Rows first..last-1."""
-    found, at = [], 0
-    for some in rows:
-        begin, end = max(first - at, 0), min(last - at, some.came.size)
-        if begin < end:
-            found.append(some.slice(begin, end))
-        at += some.came.size
-        if at >= last:
-            break
-    return found
-
-
-def _ends(sizes: NDArray[np.float64], most: float) -> list[int]:
-    """Where to cut a list so that no part is larger than `most`, unless it has a single element.
-
-    >>> _ends(np.array([3.0, 3.0, 9.0, 1.0, 1.0]), 6)
-    [2, 3]
-    """
-    ends, total = [], 0.0
-    for at, size in enumerate(sizes.tolist()):
-        if total and total + size > most:
-            ends.append(at)
-            total = 0.0
-        total += size
-    return ends

@@ -57,6 +57,9 @@ class EngineTuning:
     sweep_least: int = 1 << 23
     """A slice may have this many bytes however small memory is: each slice has a cost. It is a part of the fixed cost
     of a process (docs/operations.md)."""
+    sweep_spread: int = 4
+    """The rows of which a slice is made have so many times as many bytes: most of them match nothing, and are not
+    copied out of the log."""
     sweep_bytes: int = 1 << 60
     """The most bytes of a slice."""
     most_parts: int = 1024

@@ -97,7 +97,7 @@ class Log:
                 if by_group and stream in self._first:
                     sizes = self._tuning.section_bytes, self._tuning.merged_bytes
                     for some in in_sections(grouped(stream), *sizes):
-                        yield SegmentPart(stream, [some.batch], int(some.groups[0]), int(some.groups[-1]))
+                        yield self._section(stream, some)
                 elif batches := [batch for run in runs(stream) for batch in run]:
                     yield SegmentPart(stream, _alike(batches))
 
@@ -106,6 +106,15 @@ class Log:
             return None
         size = self._checkpoint.store.write_all(f"{LOG}/{name}", written(chain([first], made), LogMeta(slot)))
         return LogFile(f"{LOG}/{name}", slot, kept.rows, kept.newest, size)
+
+    def _section(self, stream: str, some: GroupedRows) -> SegmentPart:
+        """Rows in the order of groups."""
+        first, last = int(some.groups[0]), int(some.groups[-1])
+        counts = tuple(np.bincount(some.groups - first).tolist()) if last - first <= some.groups.size else None
+        if (time := self._split.streams[stream].time) is None:
+            return SegmentPart(stream, [some.batch], first, last, counts)
+        times = event_times(some.batch.column(time))
+        return SegmentPart(stream, [some.batch], first, last, counts, (int(times.min()), int(times.max())))
 
     def by_epoch(self, commit: Commit, moved: Ledger) -> Iterator[tuple[int, list[tuple[str, pa.RecordBatch]]]]:
         """The rows of a commit by the epochs in which they came, in the order of these. Rows that are on disk for all

@@ -7,6 +7,7 @@ A section of a local file is mapped and read once for all slices; what is kept o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -14,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.engine.intake import event_times
+from eddyline.engine.logged_rows import LoggedRows, size_of
 from eddyline.engine.split import Split, groups_along
-from eddyline.engine.sweep import LoggedRows, size_of
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import SpillAxis
 from eddyline.state.log.segment import Section, Segment
@@ -71,16 +72,16 @@ class SlotLog:
         for section in self._having(stream, asked) if by_range else self._sections[stream]:
             ordered = by_range and section.starts is not None
             for found in section.ranges(runs) if ordered else section.some(source, asked):
-                if time is not None and section.oldest < least:
-                    found = found.only(event_times(found.batch.column(time)) >= least)
-                which = self._split.share(source, found.batch, self._number)
-                found = found if which is None else found.only(which)
+                if time is not None and section.times[0] < least:
+                    found = found.only(found.of_them(event_times(found.stored.column(time)) >= least))
+                which = self._split.share(source, found.stored, self._number)
+                found = found if which is None else found.only(found.of_them(which))
                 if found.came.size:
-                    yield LoggedRows(found.batch, found.groups + first, found.came)
+                    yield replace(found, groups=found.groups + first)
 
     def _having(self, stream: str, asked: Ints) -> list[_LoggedSection]:
         """The sections that may have rows of these groups, counted from the first of the source that orders them."""
-        sections, first = self._sections[stream], self._axis.first(self._first[stream])
+        sections, first = self._sections[stream], self.first(stream)
         if not asked.size:
             return []
         if stream not in self._ranges:
@@ -97,25 +98,19 @@ class SlotLog:
         """By group of a source, from its first one on, about the bytes that its rows take in a sweep."""
         found, by_range = np.zeros(self._axis.size), self._by_range(source)
         for section in self._sections[self._streams[source]]:
+            row = size_of(section.length / max(1, section.rows)) * self._needed(section)
             if by_range and section.starts is not None:
                 known, starts = section.starts
-                counts = np.zeros(found.size, np.int64)
-                counts[known] = np.diff(starts)
+                found[known] += np.diff(starts) * row
             else:
-                counts = sum(
-                    (np.bincount(section.groups(source, batch), minlength=found.size) for batch in section.batches()),
-                    np.zeros(found.size, np.int64),
-                )
-            found += counts * (size_of(section.length / max(1, section.rows), 1) * self._needed(section))
+                for batch in section.batches():
+                    found += np.bincount(section.groups(source, batch), minlength=found.size) * row
         return found
 
     def _needed(self, section: _LoggedSection) -> float:
-        """The share of the rows of a section that are not too old."""
-        time, least = self._split.streams[section.stream].time, self._least.get(section.stream, -FOREVER)
-        if time is None or section.oldest >= least:
-            return 1.0
-        kept = sum(np.count_nonzero(event_times(batch.column(time)) >= least) for batch in section.batches())
-        return float(kept / max(1, section.rows))
+        """About the share of the rows of a section that are not too old."""
+        least, (oldest, newest) = self._least.get(section.stream, -FOREVER), section.times
+        return 1.0 if oldest >= least else max(0.0, (newest - least + 1) / (newest - oldest + 1))
 
     def own(self, groups: Ints) -> Ints:
         """Those of these groups of which the slot can have rows."""
@@ -130,21 +125,24 @@ class SlotLog:
         """The groups of rows, from the first one of the source on."""
         return groups_along(self._axis, self._split.plan, source, batch) - self._axis.first(source)
 
+    def first(self, stream: str) -> int:
+        """The first group of the source that orders the rows of a stream."""
+        return self._axis.first(self._first[stream])
+
     def starts(self, stream: str, batch: pa.RecordBatch) -> tuple[Ints, Ints] | None:
         """The groups of rows that are in the order of groups, where each of these begins, and the end of the last one;
         None if they are not in order. Groups without rows are left out: of many groups a section has few."""
-        if stream not in self._first:
-            return None
         groups = self.groups(self._first[stream], epochs(batch)[0])
         if (groups[1:] < groups[:-1]).any():
             return None
         known, firsts = np.unique(groups, return_index=True)
         return known, np.append(firsts, groups.size)
 
-    def oldest(self, stream: str, batch: pa.RecordBatch) -> int:
-        """The oldest time of rows."""
+    def times(self, stream: str, batch: pa.RecordBatch) -> tuple[int, int]:
+        """The oldest and the newest time of rows; rows of a table are never too old."""
         time = self._split.streams[stream].time
-        return FOREVER if time is None else int(event_times(batch.column(time)).min(initial=FOREVER))
+        times = np.empty(0, np.int64) if time is None else event_times(batch.column(time))
+        return int(times.min(initial=FOREVER)), int(times.max(initial=-FOREVER))
 
 
 class _LoggedSection:
@@ -169,14 +167,22 @@ class _LoggedSection:
     @cached_property
     def starts(self) -> tuple[Ints, Ints] | None:
         """Its groups and where each begins, and the end; None if the rows are not in the order of groups."""
-        if self._section.first is None or len(self.batches()) != 1:
+        if self._section.first is None:
             return None
-        return self._log.starts(self.stream, self.batches()[0])
+        if self._section.counts is not None:
+            counts = np.array(self._section.counts)
+            known = np.flatnonzero(counts)
+            first = self._section.first - self._log.first(self.stream)
+            return first + known, np.append(0, np.cumsum(counts[known]))
+        return self._log.starts(self.stream, self.batches()[0]) if len(self.batches()) == 1 else None
 
     @cached_property
-    def oldest(self) -> int:
-        """The oldest time of its rows."""
-        return min((self._log.oldest(self.stream, batch) for batch in self.batches()), default=FOREVER)
+    def times(self) -> tuple[int, int]:
+        """The times of its oldest and its newest row."""
+        if self._section.times is not None:
+            return self._section.times
+        oldest, newest = zip(*(self._log.times(self.stream, batch) for batch in self.batches()), strict=True)
+        return min(oldest), max(newest)
 
     def groups(self, source: int, batch: pa.RecordBatch) -> Ints:
         """The groups of rows for a source."""

@@ -4,9 +4,10 @@
 
 A section is an Arrow IPC stream. It is padded with zeros to begin at a multiple of 64 bytes, the alignment that Arrow
 recommends. The footer is JSON: {"sections": [{"name", "offset", "length", "crc32", "rows"}], "meta": {...}}. There may
-be several sections of one name, with the rows of one range of partition groups each; the footer has its "first" and
-"last" group. A reader gets exactly the written data, or a JobError that names the file; it reads the footer and the
-sections that it is asked for.
+be several sections of one name, with the rows of one range of partition groups each, in the order of these; the footer
+has its "first" and "last" group, by group from the first one on the number of rows ("counts", left out where most
+groups have none), and the range of the times of the rows ("times"). A reader gets exactly the written data, or a
+JobError that names the file; it reads the footer and the sections that it is asked for.
 """
 
 from __future__ import annotations
@@ -34,12 +35,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SegmentPart:
-    """The rows of a section; all batches have one schema. `first` and `last` are its range of groups, if it has one."""
+    """The rows of a section; all batches have one schema. If they are in the order of groups, `first` and `last` are
+    the range of these, and `counts` has the rows of each, unless most have none."""
 
     name: str
     batches: Sequence[pa.RecordBatch]
     first: int | None = None
     last: int | None = None
+    counts: tuple[int, ...] | None = None
+    times: tuple[int, int] | None = None
+    """The range of their times."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,8 @@ class Section:
     rows: int
     first: int | None = None
     last: int | None = None
+    counts: tuple[int, ...] | None = None
+    times: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ def written(parts: Iterable[SegmentPart], meta: object) -> Iterator[bytes | pa.B
         rows = sum(batch.num_rows for batch in part.batches)
         yield bytes(-offset % _ALIGNED)
         offset += -offset % _ALIGNED
-        entry = Section(part.name, offset, made.size, made.crc32, rows, part.first, part.last)
+        entry = Section(part.name, offset, made.size, made.crc32, rows, part.first, part.last, part.counts, part.times)
         index.append({name: value for name, value in vars(entry).items() if value is not None})
         yield from made.given
         offset += made.size
