@@ -41,6 +41,8 @@ def group_of(key: int, groups: int) -> int:
 class ListLog:
     """A log in a list of streams, rows and the epochs in which they came."""
 
+    mapped = True
+
     def __init__(self, slot: Slot, logged: Sequence[Logged]) -> None:
         self._slot, self._logged = slot, logged
 

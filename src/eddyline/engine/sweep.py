@@ -1,10 +1,11 @@
 """A sweep: makes the missing results of groups from the rows in the log, in stages and in slices that fit in memory.
 
 First the sources that lead are joined with each other. Their rows in a result are of one group, so a slice is some of
-the groups, and each tuple is made in one slice. A group that is too large by itself is divided:
+the groups, and each tuple is made in one slice. Of its rows those are left out whose key another source does not have
+(logged_rows.py). Rows that are too many all the same are divided:
 
 - into sub-partitions of the hash. All keys of a result by which rows have groups are equal, so each tuple is made in
-  one of them. Several small ones are one slice;
+  one of them. Several small ones are joined together;
 - one sub-partition, as of a key that most rows have, into blocks of the rows of each source. Each tuple is made by one
   combination of blocks, and all combinations are gone through.
 
@@ -48,6 +49,10 @@ PARKED = 1 << 23
 
 class SweptLog(Protocol):
     """The rows that a slot has in the log."""
+
+    @property
+    def mapped(self) -> bool:
+        """Whether rows take no memory of this process until they are copied."""
 
     def rows(self, source: int, groups: Ints) -> Iterator[LoggedRows]:
         """All rows of a source of these groups, which are in order; always in the same order."""

@@ -51,6 +51,8 @@ class SlotLog:
         self._split, self._axis, self._number, self._least = split, axis, number, least
         self._streams = {n: s.stream.name for n, s in enumerate(split.plan.query.sources)}
         self._first = first
+        self.mapped = all(segment.mapped for segment in segments)
+        """Whether rows take no memory of this process until they are copied."""
         self._ranges: dict[str, Ints] = {}
         """By stream the range of groups of each section."""
         self._sections = {
