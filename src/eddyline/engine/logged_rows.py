@@ -92,7 +92,7 @@ def matching(
     """The rows of sources whose keys all sources have. With `is_new` their results have a new row: then they are those
     whose key a new row has. A few others may be there too."""
     most = max(sum(part.codes.size for part in parts) for parts in given.values())
-    cells, every = np.zeros(1 << (_CELLS * most).bit_length(), np.uint8), 0 if is_new is None else _NEW
+    cells, every = _cells(most), 0 if is_new is None else _NEW
     for number, parts in enumerate(given.values()):
         bit = 1 << number if number < _SOURCES else 0
         every |= bit
@@ -105,6 +105,19 @@ def matching(
     for source, parts in given.items():
         found[source] = [some for part in parts if (some := part.only(_found(part.codes, every, cells))).codes.size]
     return found
+
+
+def having(given: Sequence[CodedRows], keys: Iterable[Codes]) -> list[LoggedRows]:
+    """The rows whose key is among those with these codes; a few others may be there too."""
+    cells = _cells(sum(part.codes.size for part in given))
+    for codes in keys:
+        mark(codes, np.ones(codes.size, np.uint8), cells)
+    some = (part.only(_found(part.codes, 1, cells)).rows for part in given)
+    return [rows for rows in some if rows.came.size]
+
+
+def _cells(rows: int) -> NDArray[np.uint8]:
+    return np.zeros(1 << (_CELLS * rows).bit_length(), np.uint8)
 
 
 def _found(codes: Codes, every: int, cells: NDArray[np.uint8]) -> NDArray[np.bool_]:

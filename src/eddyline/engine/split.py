@@ -28,7 +28,7 @@ from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import decode
 from eddyline.engine.intake import as_it_travels, classify, columns_for, event_times
-from eddyline.plan.partition import Partitioning, Places, SpillAxis, key_groups, row_groups
+from eddyline.plan.partition import CODES, Partitioning, Places, SpillAxis, key_groups, row_groups, within_group
 from eddyline.plan.plan import Plan
 from eddyline.state.keys import without_null
 
@@ -209,9 +209,10 @@ def groups_along(axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch
     return axis.first(source) + _codes(axis, plan, source, batch, axis.size)
 
 
-def sub_partitions(axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch, parts: int) -> NDArray[np.int64]:
-    """By row which of this many sub-partitions of its group it is in."""
-    return _codes(axis, plan, source, batch, axis.size * parts) // axis.size
+def codes_along(axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch) -> NDArray[np.uint32]:
+    """By row a code of what gives it its group: where that is equal, so are the codes. Rows of one group have different
+    ones."""
+    return within_group(_codes(axis, plan, source, batch, axis.size * CODES), axis.size)
 
 
 def _codes(axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch, count: int) -> NDArray[np.int64]:

@@ -11,8 +11,8 @@ the groups, and each tuple is made in one slice. Of its rows those are left out 
 
 Then each source that follows is joined with the tuples that there are, one source in each stage. The tuples wait on
 disk in the order of the groups of the key by which the next stage joins them (unfinished.py). A slice is some of
-these groups: the rows of the source are built, and the tuples probe them, so only the rows need room. A group that is
-too large is divided into blocks, each of which all tuples of the group probe.
+these groups: the rows of the source whose key a tuple has are built, and the tuples probe them, so only the rows need
+room. If they are too many, they are divided into blocks, each of which all tuples of the groups probe.
 
 The last stage makes results. There a tuple without a new component probes only new rows: other results are made.
 """
@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.engine.clean_up import CleanUp, JoinedRows, Origin
 from eddyline.engine.intake import event_times
-from eddyline.engine.logged_rows import CodedRows, LoggedRows, cut, ends_of, matching, together
+from eddyline.engine.logged_rows import CodedRows, LoggedRows, cut, ends_of, having, matching, together
 from eddyline.engine.slot import Slot
-from eddyline.engine.split import sub_partitions, wanted
+from eddyline.engine.split import codes_along, wanted
 from eddyline.engine.unfinished import UnfinishedTuples
 from eddyline.plan.later_layout import later_layout
 from eddyline.plan.partition import Follow
@@ -81,6 +81,7 @@ class Sweep:
         self._size = min(self._tuning.sweep_bytes, max(self._tuning.sweep_least, free))
         self._at_a_time = min(1 << 16, max(1 << 10, self._size >> 9))
         """Rows that go round an eddy at a time: a slice has a few hundred times as many bytes."""
+        self._spread = self._tuning.sweep_spread if log.mapped else 1
         self._plan = plan_of(slot.query, self._axis.tree)
         self._leading = [source for source in range(len(slot.query.sources)) if self._axis.has(source)]
         self._since = 0
@@ -150,8 +151,7 @@ class Sweep:
         return matching(given, None if self._axis.follow else lambda rows: rows.came >= self._clean(rows))
 
     def _coded(self, source: int, rows: LoggedRows) -> CodedRows:
-        codes = sub_partitions(self._axis, self._plan, source, rows.stored, 1 << 32)
-        return CodedRows(rows, rows.of_them(codes.astype(np.uint32)))
+        return CodedRows(rows, rows.of_them(codes_along(self._axis, self._plan, source, rows.stored)))
 
     def _divided(self, clean_up: CleanUp, given: Mapping[int, list[CodedRows]]) -> None:
         """Join rows, some sub-partitions at a time if they are too many."""
@@ -230,10 +230,13 @@ class Sweep:
         source, first = follow.source, self._axis.first(follow.source)
         clean_up = self._clean_up({**before.layouts(waiting), source: self._layout(source, waiting)}, waiting)
         sizes = self._log.sizes(source)
-        ends = [] if follow.on is None else ends_of(sizes, self._size)
+        ends = [] if follow.on is None else ends_of(sizes, self._spread * self._size)
         for groups in np.split(np.arange(self._axis.size), ends):
             if groups.size and before.has(groups):
-                for block in self._blocks(source, first + groups):
+                rows: Iterable[LoggedRows] = self._log.rows(source, first + groups)
+                if follow.on is not None:
+                    rows = having([self._coded(source, some) for some in rows], before.codes(groups))
+                for block in self._blocks(rows):
                     self._join_with(clean_up, source, block, before, groups, waiting is None)
             self._watch(sizes[groups].sum() / max(1.0, sizes.sum()) / (1 + len(self._axis.follow)))
         self.results += clean_up.results
@@ -259,10 +262,10 @@ class Sweep:
             clean_up.probe(tuples)
         self._end(clean_up)
 
-    def _blocks(self, source: int, groups: Ints) -> Iterator[list[LoggedRows]]:
-        """The rows of a source of these groups, as many at a time as fit."""
+    def _blocks(self, given: Iterable[LoggedRows]) -> Iterator[list[LoggedRows]]:
+        """As many rows at a time as fit."""
         block, size = list[LoggedRows](), 0.0
-        for rows in self._log.rows(source, groups):
+        for rows in given:
             if block and size + rows.nbytes > self._size:
                 yield block
                 block, size = [], 0.0

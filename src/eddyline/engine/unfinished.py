@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from eddyline.bound.expr import Expr
 from eddyline.engine.clean_up import Origin, ParkedTuples
 from eddyline.engine.parked import Parked
-from eddyline.plan.partition import Follow, key_groups
+from eddyline.plan.partition import CODES, Follow, key_groups, within_group
 from eddyline.routing.packet import Packet
 from eddyline.state.layout import Layout
 from eddyline.state.stem import SteM
@@ -81,11 +81,29 @@ class UnfinishedTuples:
 
     def tuples(self, groups: Ints, new: bool) -> Iterator[ParkedTuples]:
         """The tuples of these groups, which are neighbours in order, with or without a new component."""
+        some, rows = list[pa.RecordBatch](), 0
         for batch in self._batches(groups, new):
-            for first in range(0, batch.num_rows, self._rows):
-                yield self._unparked(batch.slice(first, self._rows))
+            some.append(batch)
+            rows += batch.num_rows
+            if rows >= self._rows:
+                yield from self._unparked(some)
+                some, rows = [], 0
+        if some:
+            yield from self._unparked(some)
 
-    def _unparked(self, batch: pa.RecordBatch) -> ParkedTuples:
+    def codes(self, groups: Ints) -> Iterator[NDArray[np.uint32]]:
+        """Codes of the keys by which the next stage joins the tuples of these groups; there are such keys."""
+        assert self._follow.partner_on is not None
+        at = self._columns.index((self._follow.partner, self._follow.partner_on))
+        for batch in (batch for new in (False, True) for batch in self._batches(groups, new)):
+            yield within_group(key_groups(batch.column(at), self._groups * CODES), self._groups)
+
+    def _unparked(self, some: Sequence[pa.RecordBatch]) -> Iterator[ParkedTuples]:
+        table = pa.Table.from_batches(some).unify_dictionaries() if len(some) > 1 else pa.Table.from_batches(some)
+        for batch in table.combine_chunks().to_batches(self._rows):
+            yield self._tuples_of(batch)
+
+    def _tuples_of(self, batch: pa.RecordBatch) -> ParkedTuples:
         values: dict[int, dict[Expr, pa.Array]] = {source: {} for source in self._layouts}
         for (source, expr), array in zip(self._columns, batch.columns, strict=False):
             values[source][expr] = array

@@ -309,6 +309,15 @@ def key_groups(values: pa.Array, groups: int) -> NDArray[np.int64]:
     return _mixed(encode(values), groups)
 
 
+CODES = 1 << 32
+"""The number of codes within a group."""
+
+
+def within_group(codes: NDArray[np.int64], groups: int) -> NDArray[np.uint32]:
+    """Codes of the keys of one group, of their groups among CODES times as many."""
+    return (codes // groups).astype(np.uint32)
+
+
 def row_groups(
     columns: Sequence[pa.Array], times: NDArray[np.int64] | None, rows: int, groups: int
 ) -> NDArray[np.int64]:
