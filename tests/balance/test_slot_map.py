@@ -53,7 +53,7 @@ def test_the_map_of_many_groups_is_small() -> None:
     some = even.moved(rng.choice(64_000, 640, replace=False), 7)
     assert len(as_json(some)) < 5_000
     worst = SlotMap.of(1000, rng.integers(0, 1000, 64_000))
-    assert len(as_json(worst)) < 180_000
+    assert len(as_json(worst)) < 140_000
 
 
 def test_places_cannot_be_written() -> None:
@@ -66,7 +66,7 @@ TOO_FAR = SlotMap(5, 3).moved([0], 4).elsewhere
 
 @pytest.mark.parametrize(
     ("slots", "groups", "elsewhere"),
-    [(0, 4, ""), (2, 0, ""), (2, 4, "no base64!"), (2, 4, "AAAA"), (2, 3, TOO_FAR), (5, 4, TOO_FAR)],
+    [(0, 4, ""), (40_000, 4, ""), (2, 0, ""), (2, 4, "no base64!"), (2, 4, "AAAA"), (2, 3, TOO_FAR), (5, 4, TOO_FAR)],
 )
 def test_a_wrong_map_cannot_be_made(slots: int, groups: int, elsewhere: str) -> None:
     with pytest.raises(ValueError, match="slot map"):

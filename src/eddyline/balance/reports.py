@@ -46,6 +46,8 @@ class SlotReport(Snapshot, frozen=True):
     """Bytes that its groups would take in memory and that are only on disk."""
     spilling: bool = False
     """Whether groups of the slot leave memory, or are swept, before the next batch."""
+    rows_in: int = 0
+    """Rows of the batch that came to this slot."""
     groups: bytes = b""
     """The loads of its groups, an array of `GROUP_LOAD`."""
 
@@ -84,8 +86,8 @@ class Loads:
     cpu: Floats
     on_disk: Floats
     backlog: Floats
-    results: Floats
-    """Result rows by slot."""
+    rows_in: Floats
+    rows_out: Floats
     spilling: NDArray[np.bool_]
     group_bytes: Floats
     group_rows: Floats
@@ -116,6 +118,7 @@ class Loads:
             by_slot([report.cpu for report in reports]),
             by_slot([report.on_disk for report in reports]),
             by_slot([report.backlog for report in reports]),
+            by_slot([report.rows_in for report in reports]),
             by_slot([report.rows_out for report in reports]),
             by_slot([report.spilling for report in reports]) > 0,
             by_group("bytes"),

@@ -1,0 +1,123 @@
+"""What the distribution manager remembers from batch to batch.
+
+It is part of a commit, so a restarted job goes on with the same decisions. It has a few numbers per slot, and the
+groups that have moved lately.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eddyline.balance.decided import Balanced
+from eddyline.balance.reports import Floats
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A move that is compared with its prediction later. Loads are multiples of the mean of all slots, so that more or
+    less load in the whole job does not count."""
+
+    groups: tuple[int, ...]
+    sender: int
+    receiver: int
+    measure: Balanced
+    batch: int
+    """The batch after which it was decided."""
+    before: float
+    """The load of the more loaded of the two slots before the move."""
+    predicted: float
+    """The same after it."""
+    amount: float
+    """The load of the groups."""
+
+
+@dataclass(frozen=True)
+class Resting:
+    """Groups that do not move until then."""
+
+    until: float
+    groups: bytes
+    """Packed (`packed_groups`)."""
+
+
+@dataclass(frozen=True)
+class Pressing:
+    """For how many batches in a row slots have been out of balance in one measure, and whether groups are moving for
+    it: then they go on moving until slots are nearer to each other than when it began."""
+
+    batches: int = 0
+    moving: bool = False
+
+
+@dataclass(frozen=True)
+class Forcing:
+    """Spilling on demand: what has been forced out, and what output was before."""
+
+    bytes: int = 0
+    """Bytes that slots were forced to spill and that are still on disk."""
+    began: int | None = None
+    """The batch after which the first spill was forced since the last verdict; None: no spill awaits one."""
+    before: float = 0.0
+    """Results per row before it."""
+    batches: int = 0
+    """For how many batches in a row productivity has differed."""
+    rests_until: float | None = None
+    """No spill is forced before this time, because output fell the last time."""
+
+
+@dataclass(frozen=True)
+class ManagerState:
+    """The memory of the distribution manager."""
+
+    batch: int = 0
+    """The number of batches seen."""
+    cpu: bytes = b""
+    """Smoothed CPU seconds by slot, as 32-bit floats."""
+    seconds: float = 0.0
+    """The smoothed time of a batch."""
+    noise: float = 0.0
+    """The standard deviation of a slot's CPU in one batch, as a share of it; smoothed."""
+    looked_at: float | None = None
+    """When groups were chosen last."""
+    factor: int = 1
+    """By how much the interval is longer, because moves did not pay."""
+    pressing: Mapping[Balanced, Pressing] = field(default_factory=dict)
+    """By measure; none where slots are balanced."""
+    watched: tuple[Watched, ...] = ()
+    resting: tuple[Resting, ...] = ()
+    stuck: tuple[int, ...] = ()
+    """Slots whose load was one group when groups were chosen last."""
+    output: float = 0.0
+    """Smoothed results per row."""
+    forcing: Forcing = Forcing()
+
+    @property
+    def slot_cpu(self) -> Floats:
+        """Smoothed CPU seconds by slot."""
+        return np.frombuffer(self.cpu, "<f4").astype(np.float64)
+
+
+def packed_cpu(cpu: Floats) -> bytes:
+    """The `cpu` of a state."""
+    return cpu.astype("<f4").tobytes()
+
+
+def packed_groups(groups: Iterable[int]) -> bytes:
+    """Groups as few bytes.
+
+    >>> unpacked_groups(packed_groups(range(7, 1000))).sum(), len(packed_groups(range(7, 1000))) < 100
+    (np.int64(499479), True)
+    """
+    return zlib.compress(
+        np.diff(np.sort(np.fromiter(groups, np.int32)), prepend=np.int32(0)).astype("<i4").tobytes(), 1
+    )
+
+
+def unpacked_groups(packed: bytes) -> NDArray[np.int64]:
+    """The groups that `packed_groups` packed, in order."""
+    return np.cumsum(np.frombuffer(zlib.decompress(packed), "<i4"), dtype=np.int64)
