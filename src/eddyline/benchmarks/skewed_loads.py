@@ -24,7 +24,8 @@ TIMES = 10.0
 def _scaled(weights: Floats, slots: int, seconds: float = SECONDS) -> Floats:
     """Rows a batch, such that slots are `BUSY` on average."""
     rows = BUSY * seconds * slots / (ROW_SECONDS * (1 + RESULT_COST))
-    return weights / weights.sum() * rows
+    scaled: Floats = weights / weights.sum() * rows
+    return scaled
 
 
 def _steady(weights: Floats, slots: int) -> Rates:
