@@ -30,7 +30,7 @@ from eddyline.balance.manager_state import (
     ManagerState,
     Pressing,
     Resting,
-    Watched,
+    WatchedMove,
     packed_cpu,
     packed_groups,
     unpacked_groups,
@@ -212,7 +212,7 @@ class DistributionManager:
         """The state after these pairs have moved: CPU is as predicted, the moves are watched, and the groups rest."""
         mean, predicted = float(measure.load[seen.loads.known].mean()), after(measure.load, pairs)
         watched = (
-            Watched(
+            WatchedMove(
                 tuple(pair.groups.tolist()),
                 pair.sender,
                 pair.receiver,

@@ -18,7 +18,7 @@ from eddyline.balance.reports import Floats
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedMove:
     """A move that is compared with its prediction later. Loads are multiples of the mean of all slots, so that more or
     less load in the whole job does not count."""
 
@@ -88,7 +88,7 @@ class ManagerState:
     """By how much the interval is longer, because moves did not pay."""
     pressing: Mapping[Balanced, Pressing] = field(default_factory=dict)
     """By measure; none where slots are balanced."""
-    watched: tuple[Watched, ...] = ()
+    watched: tuple[WatchedMove, ...] = ()
     resting: tuple[Resting, ...] = ()
     stuck: tuple[int, ...] = ()
     """Slots whose load was one group when groups were chosen last."""

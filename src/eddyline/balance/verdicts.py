@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.balance.decided import Balanced, GroupMove
-from eddyline.balance.manager_state import Watched
+from eddyline.balance.manager_state import WatchedMove
 from eddyline.balance.measure import Measure
 from eddyline.balance.tuning import BalanceTuning
 
@@ -28,7 +28,7 @@ WORSE = 0.05
 class Verdict:
     """What came of one move."""
 
-    watched: Watched
+    watched: WatchedMove
     now: float
     """The load of the more loaded slot, in multiples of the mean."""
     paid: bool
@@ -46,7 +46,7 @@ class Verdict:
 
 
 def verdicts(
-    watched: Iterable[Watched],
+    watched: Iterable[WatchedMove],
     measures: Sequence[Measure],
     places: NDArray[np.int32],
     movable: NDArray[np.bool_],
@@ -71,7 +71,7 @@ def verdicts(
 
 
 def _undo(
-    one: Watched, measure: Measure, mean: float, places: NDArray[np.int32], movable: NDArray[np.bool_]
+    one: WatchedMove, measure: Measure, mean: float, places: NDArray[np.int32], movable: NDArray[np.bool_]
 ) -> GroupMove | None:
     groups = np.array(one.groups)
     back = groups[(places[groups] == one.receiver) & movable[groups]]
