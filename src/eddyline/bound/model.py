@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -135,7 +136,7 @@ class BoundQuery:
             return (*self.predicates, *(o.expr for o in self.outputs))
         return (*self.predicates, *group.keys, *(a.arg for a in group.aggregates if a.arg is not None))
 
-    @property
+    @cached_property
     def columns(self) -> frozenset[SourceColumn]:
         """Every source column the query uses, time columns not included unless it names them."""
         return frozenset((*self.named, *(c for e in self.expressions for c in columns_of(e))))

@@ -37,6 +37,7 @@ from eddyline.testing.oracle import Oracle
 from eddyline.testing.reproduce import reproduce
 from eddyline.testing.run import bound, expected_of, run, wrong
 from eddyline.testing.shrink import shrink
+from eddyline.testing.spill_coverage import MISSED, features_of, too_low
 
 TieBreaker = Callable[[Case, BoundQuery], pa.Table]
 _CHUNK = 50
@@ -65,6 +66,8 @@ class FuzzReport:
     functions: Counter[str] = field(default_factory=Counter)
     migrations: Counter[str] = field(default_factory=Counter)
     """The number of completed migrations, by strategy."""
+    seen: Counter[str] = field(default_factory=Counter)
+    """The number of cases in which something happened to groups that can leave memory."""
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, other: FuzzReport) -> None:
@@ -74,6 +77,7 @@ class FuzzReport:
         self.features += other.features
         self.functions += other.functions
         self.migrations += other.migrations
+        self.seen += other.seen
         self.failures += other.failures
 
     def summary(self) -> str:
@@ -89,6 +93,8 @@ class FuzzReport:
             "functions never drawn: " + (", ".join(never) or "none"),
             "migrations: " + (", ".join(f"{how} {count}" for how, count in self.migrations.most_common()) or "none"),
         ]
+        shares = (f"{what} {count} ({100 * count / self.cases:.0f} %)" for what, count in self.seen.most_common())
+        lines += ["groups: " + ", ".join(shares)] if self.seen else []
         return "\n".join(lines)
 
 
@@ -149,7 +155,11 @@ class Fuzzer:
                 report.functions.update(_functions(query))
                 report.functions.update(_written(case.select.text, report.functions))
             stage = "the engine fails"
-            different = wrong(run(case, query), expected)
+            outcome = run(case, query)
+            if report is not None and self._spill:
+                report.seen.update(outcome.seen)
+                report.seen.update(features_of(case) if MISSED in outcome.seen else ())
+            different = wrong(outcome, expected)
         except Exception as error:
             return f"{stage}: {type(error).__name__}", "".join(traceback.format_exception(error, limit=-6))
         return None if different is None else ("a difference", different)
@@ -285,7 +295,9 @@ def main(arguments: list[str] | None = None) -> int:
             given.out.mkdir(parents=True, exist_ok=True)
             (given.out / f"case_{given.seed}_{failure.index}.py").write_text(failure.script)
     sys.stdout.write(report.summary() + "\n")
-    return 1 if report.failures else 0
+    seldom = too_low(report.seen, report.cases) if given.spill else []
+    sys.stdout.writelines(f"too seldom: {what}\n" for what in seldom)
+    return 1 if report.failures or seldom else 0
 
 
 if __name__ == "__main__":

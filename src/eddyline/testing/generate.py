@@ -29,6 +29,11 @@ AGGREGATES, AGGREGATES_MIGRATE = 0.4, 0.6
 
 DURABLE = 1 / 6
 """The share of cases that go through the batch protocol."""
+
+CUTS, CUTS_SPILL = (0, 1, 1, 2, 2, 3, 5), (1, 2, 2, 3, 3, 4, 5)
+"""The numbers of cuts into batches, of which one is drawn. Groups leave between two batches, so with spilling there is
+at least one."""
+
 PAYLOAD = {
     "x": "int",
     "y": "float",
@@ -58,16 +63,16 @@ class _Made:
 
 def generate(seed: int, migrate: bool = False, spill: bool = False) -> Case:
     """The case of this seed; with `migrate` a join whose plan changes, with `spill` a job whose groups go to disk."""
-    case = _Generator(random.Random(seed), migrate).case()
+    case = _Generator(random.Random(seed), migrate, spill).case()
     if not spill:
         return case
-    settings = {"durable": seed % 1000, **case.settings, "spill": seed % 1000}
+    settings = {"durable": seed % 1_000_000, **case.settings, "spill": seed // 1_000_000 % 1_000_000}
     return replace(case, settings=settings, features=(*dict.fromkeys((*case.features, "durable", "spill")),))
 
 
 class _Generator:
-    def __init__(self, rng: random.Random, migrate: bool) -> None:
-        self.rng, self.migrate = rng, migrate
+    def __init__(self, rng: random.Random, migrate: bool, spill: bool) -> None:
+        self.rng, self.migrate, self.spill = rng, migrate, spill
         self.features: list[str] = []
         self.clock = timeline.timeline(rng)
         self.combinations = 0.0
@@ -255,7 +260,7 @@ class _Generator:
         undo = rng.random() < 0.25
         self._note(*(["late rows"] if late else []), *(["wind back"] if undo else []))
         order = timeline.arrivals(rng, made.times, {s.name: s.lateness for s in made.streams}, late, wide)
-        return timeline.cut(rng, order, made.rows, undo)
+        return timeline.cut(rng, order, made.rows, undo, CUTS_SPILL if self.spill else CUTS)
 
     def _settings(self) -> dict[str, object]:
         rng = self.rng
@@ -271,7 +276,10 @@ class _Generator:
         }
         self._note(*(f"{name} {value}" for name, value in settings.items()))
         settings |= {"seed": rng.randrange(1000), "check": rng.random() < 0.3}
-        shared = {"slots": rng.choices(SLOTS, [5, 2, 2, 1])[0], "groups": rng.choices(GROUPS, [1, 2, 5])[0]}
+        shared = {
+            "slots": rng.choices(SLOTS, [6, 3, 1, 0] if self.spill else [5, 2, 2, 1])[0],
+            "groups": rng.choices(GROUPS, [1, 2, 5])[0],
+        }
         self._note(*(f"{name} {value}" for name, value in shared.items()))
         settings |= shared
         if rng.random() < 0.35:

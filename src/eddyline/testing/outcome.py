@@ -18,6 +18,8 @@ class CaseOutcome:
 
     table: pa.Table
     counts: dict[str, int]
+    seen: frozenset[str] = frozenset()
+    """What happened to groups in a simulated job (spill_coverage.py)."""
 
 
 def counted(counts: Counts) -> dict[str, int]:

@@ -12,7 +12,7 @@ from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.record import Record
 from eddyline.spill.policy import POLICIES
 
-LEAVE, SWEEP, WARM = 0.5, 0.3, 0.3
+LEAVE, SWEEP, WARM = 0.7, 0.3, 0.3
 """The shares of batches before which groups leave and are swept, and of cold groups that get warm then."""
 
 done: Counter[str] = Counter()
@@ -41,9 +41,9 @@ class RandomMoves:
 
 def little_memory(seed: int) -> dict[str, Any]:
     """Settings with which groups leave memory because there is little of it."""
-    rng = Random(seed)
+    rng = Random(f"memory {seed}")
     return {
-        "memory": rng.choice([1, 500, 2000, 10_000]),
+        "memory": rng.choice([1, 500, 2000, 5000]),
         "spill": rng.choice(list(POLICIES)),
         "spill_share": rng.choice([0.1, 0.3, 1.0]),
         "spill_delay": rng.choice([None, None, 1e-6, 1.0, 60.0]),
@@ -52,4 +52,4 @@ def little_memory(seed: int) -> dict[str, Any]:
 
 def random_moves(seed: int | None, groups: int = 256) -> RandomMoves | None:
     """Moves of this seed; None without one."""
-    return None if seed is None else RandomMoves(Random(seed), groups)
+    return None if seed is None else RandomMoves(Random(f"moves {seed}"), groups)

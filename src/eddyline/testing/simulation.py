@@ -43,6 +43,7 @@ from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, Rows
 from eddyline.testing.outcome import CaseOutcome, counted, held_back
+from eddyline.testing.spill_coverage import SpillCoverage
 from eddyline.testing.trees import random_tree
 
 ROUTERS = ("auto", "fixed", "random", "lottery", "rank", "benefit")
@@ -117,7 +118,7 @@ class Simulation:
         self._strike = strike or self._at_random
         self._strange = 0.0 if strike else 0.1
         """The share of batches with repeated turns, false starts and the like."""
-        self._attempts = 0
+        self._attempts, self._coverage = 0, SpillCoverage()
         self.reached: Counter[str] = Counter()
 
     @property
@@ -131,9 +132,11 @@ class Simulation:
             try:
                 return self.live()
             except Crash:
-                self._crashes *= 0.7
+                self._crashes *= 0.5
+                slots = self._settings.slots or 1
                 if self._rng.random() < 0.5:
                     self._other_settings()
+                self._coverage.crashed(slots, self._settings.slots or 1)
 
     def live(self) -> CaseOutcome:
         """One start of the job: from the newest commit to the end; raises Crash if it dies."""
@@ -193,8 +196,9 @@ class Simulation:
                 self._false_start(coordinator, homes, number)
             decision = coordinator.begin(number, kind, number, ended)
             assert decision is not None
-            parcels = self._packed(homes[0], decision, rows)
+            parcels, before = self._packed(homes[0], decision, rows), coordinator.commit
             coordinator.finish(decision, self._turns(homes, decision, parcels))
+            self._coverage.committed(decision, before, coordinator.commit)
             if not coordinator.commit.finished and self._rng.random() < self._strange:
                 with contextlib.suppress(JobError):  # a zombie
                     self._turn(homes, decision, self._rng.randrange(slots), parcels)
@@ -260,7 +264,8 @@ class Simulation:
             counts[kind] = sum(b.num_rows for name in names for b in sink.rows(Outlet(kind, name)))
         at_end = held_back(self._query, sink.rows(RESULTS, commit.batch - 1))
         counts["held_back"] = at_end if self._mover is None else 0  # groups on disk give results later
-        return CaseOutcome(pa.Table.from_batches(sink.rows(RESULTS), self._query.schema), counts)
+        table = pa.Table.from_batches(sink.rows(RESULTS), self._query.schema)
+        return CaseOutcome(table, counts, frozenset(self._coverage.seen))
 
 
 def leftovers(checkpoint: str) -> list[str]:

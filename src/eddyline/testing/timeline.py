@@ -75,13 +75,18 @@ def arrivals(
 
 
 def cut(
-    rng: random.Random, order: Sequence[tuple[str, int]], rows: Mapping[str, pa.RecordBatch], undo: bool
+    rng: random.Random,
+    order: Sequence[tuple[str, int]],
+    rows: Mapping[str, pa.RecordBatch],
+    undo: bool,
+    cuts: Sequence[int],
 ) -> tuple[Batch, ...]:
-    """The rows in that order as batches, with streams that end early and batches that are wound back."""
-    places = sorted(rng.randint(0, len(order)) for _ in range(rng.choice([0, 1, 1, 2, 2, 3, 5])))
+    """The rows in that order as batches, with streams that end early and batches that are wound back. The number of
+    cuts is drawn from `cuts`."""
+    places = sorted(rng.randint(0, len(order)) for _ in range(rng.choice(cuts)))
     if len(order) > 1 and rng.random() < 0.06:  # one row at a time, for a while
         first = rng.randrange(1, len(order))
-        places = list(range(first, min(first + 15, len(order))))
+        places = list(range(first, min(first + 8, len(order))))
     pieces = [order[a:b] for a, b in zip([0, *places], [*places, len(order)], strict=True)]
     last = {s: max((i for i, p in enumerate(pieces) if any(n == s for n, _ in p)), default=0) for s in rows}
     ended: list[list[str]] = [[] for _ in pieces]

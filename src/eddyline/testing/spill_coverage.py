@@ -1,0 +1,89 @@
+"""What happened in a simulated job whose groups leave memory, and whether it happened in enough cases of a run.
+
+A fuzzer that moves no groups finds no fault in moving them. So every case notes what it went through, and a run of many
+cases fails if a share is lower than LEAST.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from eddyline.protocol.batch_decision import BatchDecision
+from eddyline.protocol.commit import Commit
+from eddyline.spill.generations import Generations
+from eddyline.testing.case import Case
+
+MISSED = "missing results made"
+
+LEAST = {
+    "groups on disk": 0.5,
+    "several generations": 0.2,
+    "cold groups": 0.25,
+    "warm again": 0.07,
+    "swept while running": 0.2,
+    "crashed with groups on disk": 0.15,
+    "restarted with other slots with groups on disk": 0.06,
+    "plan changed with groups on disk": 0.1,
+    MISSED: 0.35,
+    f"{MISSED}, aggregate": 0.12,
+    f"{MISSED}, slide": 0.07,
+    f"{MISSED}, window RANGE": 0.25,
+    f"{MISSED}, window UNBOUNDED": 0.08,
+    f"{MISSED}, window none": 0.06,
+}
+"""The least share of cases in which something must happen: about two thirds of the share that is usual."""
+
+ENOUGH = 500
+"""Runs with fewer cases are not judged."""
+
+
+class SpillCoverage:
+    """Notes what happens in one job."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self._generations = Generations()
+
+    def crashed(self, slots: int, next_slots: int) -> None:
+        """The job died, and is started again."""
+        self._note("crashed", True)
+        self._note("restarted with other slots", slots != next_slots)
+
+    def committed(self, decision: BatchDecision, before: Commit, after: Commit) -> None:
+        """A batch was committed."""
+        cold, generations = set(self._generations.cold), decision.ledger.generations
+        self._generations = generations
+        happened = {
+            "groups on disk": generations.left,
+            "several generations": any(len(epochs) > 1 for epochs in generations.left.values()),
+            "cold groups": generations.cold,
+            "warm again": cold - set(generations.cold),
+            "swept while running": decision.moves.sweep and decision.kind == "rows",
+            MISSED: after.counts.spill.results,
+        }
+        self.seen |= {what for what, did in happened.items() if did}
+        changed = any(before.plans[slot].plan != now.plan for slot, now in after.plans.items() if slot in before.plans)
+        self._note("plan changed", changed)
+
+    def _note(self, what: str, happened: bool) -> None:
+        if happened:
+            self.seen.add(f"{what} with groups on disk" if self._generations.left else what)
+
+
+def features_of(case: Case) -> Iterator[str]:
+    """The parts of a query that matter to groups on disk."""
+    for feature in case.features:
+        if feature.startswith("window ") or feature in ("aggregate", "slide", "static table", "time bound", "grouped"):
+            yield f"{MISSED}, {feature}"
+
+
+def too_low(seen: Counter[str], cases: int) -> list[str]:
+    """What happened in too few cases, as text."""
+    if cases < ENOUGH:
+        return []
+    return [
+        f"{what}: {seen[what]} of {cases} cases, expected at least {round(least * cases)}"
+        for what, least in LEAST.items()
+        if seen[what] < least * cases
+    ]
