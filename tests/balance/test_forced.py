@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from eddyline.balance.decided import Decided
-from eddyline.balance.forced import SpillMode
+from eddyline.balance.forced import SpillMode, productivity
 from eddyline.balance.manager import DistributionManager
+from eddyline.balance.reports import Loads
 from eddyline.balance.slot_map import SlotMap
 from tests.balance.cluster import Job, reports
 
@@ -82,18 +83,17 @@ def test_no_slot_is_forced_while_groups_move() -> None:
     assert not spilled
 
 
-def test_auto_stops_if_output_falls() -> None:
-    job, decided = forced("auto")
-    assert decided.spills, "it forces like active-disk"
-    for _ in range(40):
-        job.batch(reports(job.map, 25 * MB, 0.1, RATIOS / 2, on_disk=(0, 300 * MB, 0)))
-    assert any(note.startswith("forced spills stop") for note in job.notes)
-    for _ in range(10):
-        assert not job.batch(reports(job.map, 37 * MB, 0.1, RATIOS, growth=10 * MB)).spills
+def test_auto_compares_what_would_leave_next() -> None:
+    """All slots have the same unproductive groups; the first one has productive groups, too."""
+    results = np.where(np.arange(60) % 20 < 10, 1.0, np.repeat([8.0, 1.0, 1.0], 20))
+    assert forced("active-disk", results=results)[1].spills
+    assert not forced("auto", results=results)[1].spills
+    assert forced("auto")[1].spills, "where slots differ in all groups it forces, too"
 
 
-def test_auto_goes_on_if_output_stays() -> None:
-    job, _ = forced("auto")
-    for _ in range(40):
-        job.batch(reports(job.map, 25 * MB, 0.1, RATIOS, on_disk=(0, 300 * MB, 0)))
-    assert any(note.startswith("forced spills go on") for note in job.notes)
+def test_productivity_of_the_poorest_groups() -> None:
+    slot_map = SlotMap.of(2, [0, 1, 0, 1, 0, 1])
+    loads = Loads.of(reports(slot_map, [10, 10, 20, 20, 10, 30], 0.0, [100, 0, 20, 60, 30, 30]), 2, 6)
+    assert productivity(loads, slot_map.places).tolist() == [150 / 40, 90 / 60]
+    assert productivity(loads, slot_map.places, 15).tolist() == [20 / 20, 30 / 40]
+    assert productivity(loads, slot_map.places, 5).tolist() == [20 / 20, 0 / 10]

@@ -109,8 +109,9 @@ def test_a_job_that_is_behind_is_balanced_even_if_slots_are_not_busy() -> None:
 
 
 @pytest.mark.parametrize("slots", [2, 3, 8, 50])
-def test_noise_moves_nothing(slots: int) -> None:
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_moves_nothing(slots: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
     job = Job(DistributionManager(), SlotMap(slots, slots * 16))
     for _ in range(200):
         noise = np.maximum(0.1, 1 + 0.15 * rng.standard_normal(slots))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from eddyline.balance.decided import Balanced, Decided, GroupMove
 from eddyline.balance.explained import explained, too_heavy
-from eddyline.balance.forced import SpillMode, forced, judged
+from eddyline.balance.forced import SpillMode, forced
 from eddyline.balance.manager_state import (
     ManagerState,
     Pressing,
@@ -94,16 +94,16 @@ class DistributionManager:
         state = observed(state, loads, seconds, self._tuning)
         movable = np.ones(slot_map.groups, bool)
         movable[np.fromiter(stay, np.int64)] = False
-        cpu = cpu_measure(loads, state.slot_cpu, state.seconds, state.noise, slot_map.places, self._tuning)
+        cpu = cpu_measure(loads, state, slot_map.places, self._tuning)
         seen = _Seen(slot_map, loads, memory_measure(loads, self._limit, self._tuning), cpu, movable, at)
         state, undone, notes = self._judge(state, seen)
         state = self._press(state, seen)
         moves, state, more = self._choose(state, seen, undone)
         decided = Decided((*undone, *moves), (), (*notes, *more))
-        if self._limit is None or self._spill == "lazy-disk" or decided.moves or "memory" in state.pressing:
+        if self._limit is None or decided.moves or "memory" in state.pressing:
             return decided, state
         free = self._free(state, seen)
-        spills, forcing = forced(state, loads, seen.places, free, self._limit, at, self._tuning)
+        spills, forcing = forced(state, loads, seen.places, free, self._limit, self._spill, self._tuning)
         return replace(decided, spills=spills), replace(state, forcing=forcing)
 
     # 1. What came of moves
@@ -114,7 +114,6 @@ class DistributionManager:
         known, movable = seen.loads.known, seen.movable & ~seen.loads.spilling[seen.places]
         found = verdicts(due, (seen.memory, seen.cpu), seen.places, movable, known, self._tuning)
         undone = tuple(verdict.undo for verdict in found if verdict.undo is not None)
-        notes = [verdict.words for verdict in found]
         if found:
             paid = sum(verdict.paid for verdict in found)
             longer = min(2 * state.factor, self._tuning.longest)
@@ -123,10 +122,7 @@ class DistributionManager:
         state = replace(state, watched=watched, resting=self._rest(state, seen.at, found))
         if undone:
             state = replace(state, cpu=self._undone_cpu(state, seen, undone))
-        if self._spill == "auto":
-            forcing, words = judged(state, seen.at, self._tuning)
-            state, notes = replace(state, forcing=forcing), notes + ([words] if words else [])
-        return state, undone, tuple(notes)
+        return state, undone, tuple(verdict.words for verdict in found)
 
     def _rest(self, state: ManagerState, at: float, found: Iterable[Verdict]) -> tuple[Resting, ...]:
         """The groups that rest: those that still do, and those of moves that did not pay."""

@@ -56,18 +56,12 @@ class Pressing:
 
 @dataclass(frozen=True)
 class Forcing:
-    """Spilling on demand: what has been forced out, and what output was before."""
+    """Spilling on demand."""
 
     bytes: int = 0
     """Bytes that slots were forced to spill and that are still on disk."""
-    began: int | None = None
-    """The batch after which the first spill was forced since the last verdict; None: no spill awaits one."""
-    before: float = 0.0
-    """Results per row before it."""
     batches: int = 0
     """For how many batches in a row productivity has differed."""
-    rests_until: float | None = None
-    """No spill is forced before this time, because output fell the last time."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +86,6 @@ class ManagerState:
     resting: tuple[Resting, ...] = ()
     stuck: tuple[int, ...] = ()
     """Slots whose load was one group when groups were chosen last."""
-    output: float = 0.0
-    """Smoothed results per row."""
     forcing: Forcing = Forcing()
 
     @property

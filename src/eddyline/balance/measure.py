@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.balance.decided import Balanced
+from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.observed import range_of_chance, smoothed_deviation
 from eddyline.balance.reports import Floats, Loads
 from eddyline.balance.tuning import BalanceTuning
@@ -102,23 +103,22 @@ def memory_measure(loads: Loads, limit: int | None, tuning: BalanceTuning) -> Me
     )
 
 
-def cpu_measure(
-    loads: Loads, cpu: Floats, seconds: float, noise: float, places: NDArray[np.int32], tuning: BalanceTuning
-) -> Measure:
-    """CPU seconds a batch; `cpu` is smoothed, `seconds` is the time of a batch, and `noise` the standard deviation of a
-    slot's CPU in one batch as a share of it. While rows wait, a batch is as long as its slowest slot. Groups that take
-    the most CPU for their bytes move first: they are the cheapest to move."""
-    scale = float(cpu.max(initial=0.0)) if loads.backlog.any() else seconds
+def cpu_measure(loads: Loads, state: ManagerState, places: NDArray[np.int32], tuning: BalanceTuning) -> Measure:
+    """CPU seconds a batch, smoothed. While rows wait, a batch is as long as its slowest slot. Groups that take the most
+    CPU for their bytes move first: they are the cheapest to move."""
+    cpu, waiting = state.slot_cpu, bool(loads.backlog.any())
+    scale = float(cpu.max(initial=0.0)) if waiting else state.seconds
     known = np.bincount(places, loads.group_cpu, cpu.size)
     share = np.divide(cpu, known, out=np.zeros_like(cpu), where=known > 0)
     weight = loads.group_cpu * share[places]
+    chance = state.noise * range_of_chance(cpu.size) * smoothed_deviation(tuning.smoothing, state.batch)
     return Measure(
         "cpu",
         cpu,
         weight,
         weight / np.maximum(loads.group_bytes, 1.0),
         tuning.cpu_max * scale,
-        tuning.cpu_min * scale if scale == seconds else np.inf,
+        np.inf if waiting else tuning.cpu_min * scale,
         tuning.difference * scale,
-        cpu * noise * range_of_chance(cpu.size) * smoothed_deviation(tuning.smoothing),
+        cpu * chance,
     )

@@ -27,8 +27,7 @@ def observed(state: ManagerState, loads: Loads, seconds: float, tuning: BalanceT
     if state.slot_cpu.size != loads.cpu.size:
         state = ManagerState()
     weight = max(tuning.smoothing, 1 / (state.batch + 1))
-    before, rows = state.slot_cpu if state.batch else np.zeros_like(loads.cpu), float(loads.rows_in.sum())
-    output = float(loads.rows_out.sum()) / rows if rows else state.output
+    before = state.slot_cpu if state.batch else np.zeros_like(loads.cpu)
     apart = _apart(before, loads.cpu)
     changed = (state.noise > 0) & (apart > tuning.surprise * range_of_chance(apart.size) * state.noise)
     return replace(
@@ -37,7 +36,6 @@ def observed(state: ManagerState, loads: Loads, seconds: float, tuning: BalanceT
         cpu=packed_cpu(before + np.where(changed, max(weight, tuning.quick), weight) * (loads.cpu - before)),
         seconds=state.seconds + weight * (seconds - state.seconds),
         noise=_noise(state, apart[before > 0], tuning),
-        output=state.output + weight * (output - state.output),
     )
 
 
@@ -53,7 +51,7 @@ def _apart(before: Floats, cpu: Floats) -> Floats:
 def _noise(state: ManagerState, apart: Floats, tuning: BalanceTuning) -> float:
     if not apart.any():
         return state.noise
-    now = DEVIATION * float(np.median(apart)) / np.hypot(1, smoothed_deviation(tuning.smoothing))
+    now = DEVIATION * float(np.median(apart)) / np.hypot(1, smoothed_deviation(tuning.smoothing, state.batch))
     return float(state.noise + max(tuning.smoothing / 2, 1 / state.batch) * (now - state.noise))
 
 
@@ -67,6 +65,10 @@ def range_of_chance(slots: int) -> float:
     return float(np.sqrt(2 * np.log(2 * slots * LASTING)))
 
 
-def smoothed_deviation(smoothing: float) -> float:
-    """The deviation of a smoothed value, in deviations of a single one."""
-    return float(np.sqrt(smoothing / (2 - smoothing)))
+def smoothed_deviation(smoothing: float, batches: int) -> float:
+    """The deviation of a value smoothed over so many batches, in deviations of a single one.
+
+    >>> [round(smoothed_deviation(0.2, batches), 2) for batches in (1, 4, 99)]
+    [1.0, 0.5, 0.33]
+    """
+    return float(max(np.sqrt(smoothing / (2 - smoothing)), 1 / np.sqrt(max(1, batches))))

@@ -70,10 +70,6 @@ class BalanceTuning:
     """Batches of growth that count as memory that the query needs."""
     push: float = 0.3
     """The share of the limit that a slot is forced to spill at a time."""
-    forced_batches: int = 30
-    """Batches after which output is compared with output before the first forced spill."""
-    kept: float = 0.9
-    """The share of results per row that must still be there then."""
 
 
 DEFAULT = BalanceTuning()

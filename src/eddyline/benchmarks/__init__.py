@@ -63,6 +63,7 @@ NAMES = (
     "spark",
     "catch-up",
     "redis",
+    "balance-sim",
 )
 BENCHMARKS: dict[str, Callable[..., list[Result]]] = {name: _module(name) for name in NAMES}
 

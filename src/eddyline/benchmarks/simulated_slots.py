@@ -20,12 +20,13 @@ from eddyline.balance.decided import Decided
 from eddyline.balance.manager import DistributionManager
 from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.reports import GROUP_LOAD, Floats, SlotReport
-from eddyline.balance.slot_map import SlotMap
+from eddyline.balance.slot_map import Places32, SlotMap
+from eddyline.codec import as_json, packed
 from eddyline.protocol.spiller import HIGH
 from eddyline.spill.accounts import KEPT
 
-Rates = Callable[[int], Floats]
-"""Rows by group in a batch, by the number of the batch."""
+Rates = Callable[[int, Places32], Floats]
+"""Rows by group in a batch, by the number of the batch and by where groups are."""
 
 ROW_BYTES, ROW_SECONDS, RESULT_COST, OPEN_COST = 100, 1e-6, 0.5, 0.3
 """Bytes and CPU seconds of a row; what a result costs, and what opening a row of a group that moved, in rows."""
@@ -101,6 +102,10 @@ class SimulatedSlots:
         self._opening = np.zeros(load.slot_map.slots)
         self._now = 0.0
         self.course = Course()
+        self.report_bytes = 0
+        """The size of all reports of the last batch, as slots send them."""
+        self.state_bytes = 0
+        """The largest state of the manager in a commit."""
 
     def run(self) -> Course:
         """All batches."""
@@ -115,7 +120,7 @@ class SimulatedSlots:
 
     def _batch(self, batch: int) -> None:
         load, course = self._load, self.course
-        arrived = load.rates(batch)
+        arrived = load.rates(batch, self._map.places)
         warm = np.where(self._cold, 0.0, arrived)
         results = warm * load.ratio
         kept = 1 - 1 / load.window
@@ -166,6 +171,9 @@ class SimulatedSlots:
         decided, state = self._manager.decide(self.course.state, self._map, reports, self._now, took, stay)
         self.course.decision_seconds.append(time.thread_time() - begin)
         self.course.state = state
+        if decided.moves:
+            self.report_bytes = sum(len(packed(report)) for report in reports)
+            self.state_bytes = max(self.state_bytes, len(as_json(state)))
         self.course.moves.append(len(decided.moves))
         self.course.groups_moved.append(sum(len(move.groups) for move in decided.moves))
         if decided != Decided():

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from eddyline.balance.reports import Floats
-from eddyline.balance.slot_map import SlotMap
-from eddyline.benchmarks.simulated_slots import RESULT_COST, ROW_SECONDS, Rates, Workload
+from eddyline.balance.slot_map import Places32, SlotMap
+from eddyline.benchmarks.simulated_slots import RESULT_COST, ROW_BYTES, ROW_SECONDS, Rates, Workload
 
 BUSY = 0.6
 SECONDS = 10.0
@@ -30,7 +30,7 @@ def _scaled(weights: Floats, slots: int, seconds: float = SECONDS) -> Floats:
 
 def _steady(weights: Floats, slots: int) -> Rates:
     rates = _scaled(weights, slots)
-    return lambda batch: rates
+    return lambda batch, places: rates
 
 
 def even(slots: int, groups: int, hours: float) -> Workload:
@@ -44,7 +44,7 @@ def drift(slots: int, groups: int, hours: float) -> Workload:
     batches = _batches(hours)
     distance = np.minimum(np.arange(groups), groups - np.arange(groups)) + 1.0
     weights = _scaled(distance**-ZIPF, slots)
-    return Workload("drift", SlotMap(slots, groups), lambda batch: np.roll(weights, batch), batches)
+    return Workload("drift", SlotMap(slots, groups), lambda batch, places: np.roll(weights, batch), batches)
 
 
 def step(slots: int, groups: int, hours: float, seed: int = 0) -> Workload:
@@ -52,20 +52,52 @@ def step(slots: int, groups: int, hours: float, seed: int = 0) -> Workload:
     batches, places = _batches(hours), SlotMap(slots, groups).places
     hot = np.isin(places, np.random.default_rng(seed).choice(slots, max(1, slots // 10), replace=False))
     before, after = _scaled(np.ones(groups), slots), _scaled(np.where(hot, TIMES, 1.0), slots)
-    return Workload("step", SlotMap(slots, groups), lambda batch: before if 2 * batch < batches else after, batches)
+    return Workload(
+        "step", SlotMap(slots, groups), lambda batch, places: before if 2 * batch < batches else after, batches
+    )
 
 
 def alternating(slots: int, groups: int, hours: float) -> Workload:
-    """Halves of the groups are busy in turns: the first for five minutes, then each for ten (004, 5.2). Rows never
-    expire."""
+    """Halves of the groups are busy in turns: the first for five minutes, then each for ten (004, 5.2)."""
     first = np.arange(groups) * 2 < groups
     halves = [_scaled(np.where(first == busy, TIMES, 1.0), slots) for busy in (True, False)]
+    return Workload(
+        "alternating",
+        SlotMap(slots, groups),
+        lambda batch, places: halves[_busy_half(batch * SECONDS)],
+        _batches(hours),
+    )
 
-    def rates(batch: int) -> Floats:
-        minutes = batch * SECONDS / 60
-        return halves[int((minutes + 5) // 10) % 2]
 
-    return Workload("alternating", SlotMap(slots, groups), rates, _batches(hours), window=np.inf)
+def busy_machine(groups: int = 500, seconds: float = 5.0) -> Workload:
+    """An hour of the extreme case of 004, 5.2: the groups that one of two machines has at the time get ten times the
+    rows of the others, in turns, so moves never help for long. Rows never expire, memory is large, CPU no matter."""
+
+    def rates(batch: int, places: Places32) -> Floats:
+        found: Floats = np.where(places == _busy_half(batch * seconds), TIMES, 1.0) * 20
+        return found
+
+    whole, batches = 1 << 40, round(3600 / seconds)
+    return Workload("busy machine", SlotMap(2, groups), rates, batches, seconds, np.inf, noise=0.0, limit=whole)
+
+
+def _busy_half(seconds: float) -> int:
+    return int((seconds / 60 + 5) // 10) % 2
+
+
+def join_ratios(slot_map: SlotMap, batches: int = 360) -> Workload:
+    """A third of the groups has join ratio 4, the others 1 (004, 6.1). Rows never expire; in the end the state is twice
+    as large as the limit of all slots."""
+    groups, rows = slot_map.groups, 1000.0
+    ratio = np.where(np.arange(groups) * 3 < groups, 4.0, 1.0)
+    limit = round(groups / slot_map.slots * rows * ROW_BYTES * batches / 2)
+    rates = np.full(groups, rows)
+    return Workload("join ratios", slot_map, lambda batch, places: rates, batches, SECONDS, np.inf, ratio, 0.02, limit)
+
+
+def two_thirds(groups: int = 60) -> SlotMap:
+    """One of three slots has two thirds of the groups (004, 6.1)."""
+    return SlotMap.of(3, np.repeat([0, 1, 2], [groups * 2 // 3, groups // 6, groups - groups * 2 // 3 - groups // 6]))
 
 
 def one_slot(slots: int, groups: int, hours: float, share: float = HEAVY) -> Workload:
@@ -81,12 +113,17 @@ def growing(slots: int, groups: int, hours: float) -> Workload:
     batches, rates = _batches(hours), _scaled(np.ones(groups), slots)
     whole = 2 * groups / slots
 
-    def grown(batch: int) -> Floats:
+    def grown(batch: int, places: Places32) -> Floats:
         found = rates.copy()
-        found[groups // 3] *= whole ** (batch / batches)
+        found[growing_group(groups)] *= whole ** (batch / batches)
         return found
 
     return Workload("growing", SlotMap(slots, groups), grown, batches)
+
+
+def growing_group(groups: int) -> int:
+    """The group that grows."""
+    return groups // 3
 
 
 def _batches(hours: float) -> int:
