@@ -55,7 +55,7 @@ def spilling(name: str, plan: str, folder: Path | None = None) -> Slot:
 def groups_in(slot: Slot) -> set[int]:
     """The groups that have rows in memory."""
     stems = slot.executor.source_stems
-    return {g for s in stems if s.rows.groups is not None for g in s.rows.groups[s.rows.min_live : s.built].tolist()}
+    return {g for s in stems for g in s.rows.groups(slice(s.rows.min_live, s.built)).tolist()}
 
 
 @pytest.mark.parametrize("name", [name for name in WITHOUT_GROUP_BY if name != "self"])

@@ -27,7 +27,7 @@ def test_groups(groups: int) -> None:
 
 @pytest.mark.parametrize("number", [1, -1])
 def test_rows_by_group(number: int) -> None:
-    groups = np.random.default_rng(0).integers(0, 9, 1000).astype(np.int32)
+    groups = np.random.default_rng(0).integers(0, 9, 1000)
     out = np.full(10, 5)
     add_by_group(groups[100:900], number, out)
     assert out.tolist() == (5 + number * np.bincount(groups[100:900], minlength=10)).tolist()

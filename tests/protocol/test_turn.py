@@ -306,6 +306,24 @@ def test_streams_that_are_idle_or_end_while_groups_are_on_disk(seed: int, tmp_pa
     assert moving.coordinator.commit.counts.streams == plain.coordinator.commit.counts.streams
 
 
+@pytest.mark.parametrize(("times", "in_order"), [(2.0, False), (1.4, True)])
+def test_rows_are_logged_in_the_order_of_groups_only_where_groups_may_leave_soon(
+    times: float, in_order: bool, tmp_path: Path
+) -> None:
+    """A job with twice the memory that it needs does not pay for the order."""
+    many: list[Row] = [(time, time % 97) for time in range(1, 2000)]
+
+    def turn(world: World) -> module.Turn:
+        return world.turn(world.begin(), a=many, b=many)
+
+    size = turn(World(tmp_path / "any", groups=4)).record.held.bytes
+    world = World(tmp_path / "limited", groups=4, memory=round(times * size))
+    logged = turn(world).record.log
+    assert logged is not None
+    sections = [section for stream in "ab" for section in world.checkpoint.segment(logged.name).sections(stream)]
+    assert len(sections) >= 2 and all((section.first is not None) == in_order for section in sections)
+
+
 def held(world: World, slot: int = 0) -> list[int]:
     """The rows that a slot holds in memory, by source."""
     opened = world.home.keeper.open(slot)

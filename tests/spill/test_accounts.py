@@ -39,8 +39,7 @@ def held(slot: Slot) -> Counter[int]:
     """Rows in memory by group."""
     found: Counter[int] = Counter()
     for stem in slot.executor.source_stems:
-        assert stem.rows.groups is not None
-        found.update(stem.rows.groups[stem.rows.min_live : stem.built].tolist())
+        found.update(stem.rows.groups(slice(stem.rows.min_live, stem.built)).tolist())
     return found
 
 

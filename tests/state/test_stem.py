@@ -13,6 +13,7 @@ from eddyline.bound.expr import SourceColumn
 from eddyline.state.arena import Arena
 from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND, Limits
+from eddyline.state.row_groups import RowGroups
 from eddyline.state.rows import RETAINED
 from eddyline.state.sorted_index import SortedIndex
 from eddyline.state.stem import SteM
@@ -37,6 +38,8 @@ LAYOUT = Layout(
     indexes=((K,), (S,), (D, S), (K, S, D)),
     order_keys=(X,),
 )
+STORED = RowGroups(0, 4, None)
+"""Groups that come with the rows."""
 ROW = st.fixed_dictionaries(
     {
         "time": st.integers(-30, 30),
@@ -71,7 +74,7 @@ class Life(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.arena = Arena()
-        self.stem = SteM(self.arena, LAYOUT, grouped=True)
+        self.stem = SteM(self.arena, LAYOUT, STORED)
         self.rows: list[dict] = []
         self.waiting: list[dict] = []
         self.min_live = self.number = 0
@@ -134,7 +137,7 @@ class Life(RuleBasedStateMachine):
         """Rows of these groups are forgotten; the others get the next numbers."""
         self.commit()
         rows = np.arange(self.min_live, len(self.rows))
-        kept = rows[~np.isin(self.stem.rows.groups[rows], list(groups))]
+        kept = rows[~np.isin(self.stem.rows.groups(rows), list(groups))]
         renumbered = self.stem.retain(kept, {})
         self.min_live = len(self.rows)
         self.rows += [self.rows[r] for r in kept.tolist()]
@@ -148,7 +151,7 @@ class Life(RuleBasedStateMachine):
         self.build(len(self.waiting), 0)
         saved, there, freed = self.stem.saved(), self.arena.regions, list(self.arena.freed)
         self.arena.regions, self.arena.freed = skip, []
-        self.stem = SteM(self.arena, LAYOUT, grouped=True)
+        self.stem = SteM(self.arena, LAYOUT, STORED)
         self.stem.restore(saved)
         self.arena.regions, self.arena.freed = there, freed
         self.numbers.clear()  # no packet is left
@@ -248,7 +251,7 @@ class Life(RuleBasedStateMachine):
             assert repr(self.stem.rows.gather(expr, live).to_pylist()) == repr(wanted)
         assert self.stem.rows.times.values[live].tolist() == [self.rows[r]["time"] for r in live]
         assert self.stem.rows.ordinals(live).tolist() == [self.rows[r]["ordinal"] for r in live]
-        assert self.stem.rows.groups[live].tolist() == [self.rows[r]["time"] % 3 for r in live]
+        assert self.stem.rows.groups(live).tolist() == [self.rows[r]["time"] % 3 for r in live]
         numbers = np.arange(self.mark[2], self.number + 1)
         assert self.stem.prober.rows_before(numbers).tolist() == [self.rows_before(n) for n in numbers.tolist()]
 
@@ -556,7 +559,7 @@ def test_a_long_life_is_flat() -> None:
 
 def test_many_rows_are_forgotten_in_pieces_and_give_their_memory_back() -> None:
     arena = Arena()
-    stem = SteM(arena, Layout(True, False, (S, L), (K,), ((K,),), (X,)), grouped=True)
+    stem = SteM(arena, Layout(True, False, (S, L), (K,), ((K,),), (X,)), STORED)
     n = 4 * RETAINED + 7
     at = np.arange(n)
     values = {
@@ -588,7 +591,7 @@ def test_many_rows_are_forgotten_in_pieces_and_give_their_memory_back() -> None:
 def test_rows_that_are_forgotten_again_and_again_leave_nothing_behind() -> None:
     """Every batch adds rows of four groups, and one group is forgotten after it."""
     arena = Arena()
-    stem = SteM(arena, Layout(True, False, (S,), (K,), ((K,),), (X,)), grouped=True)
+    stem = SteM(arena, Layout(True, False, (S,), (K,), ((K,),), (X,)), STORED)
     counted, on_host = [], []
     for number in range(300):
         at = np.arange(400) + 400 * number
@@ -596,9 +599,8 @@ def test_rows_that_are_forgotten_again_and_again_leave_nothing_behind() -> None:
         stem.rows.append(values, at, None, at % 4)
         stem.build(number, 400)
         stem.commit()
-        assert stem.rows.groups is not None
         live = np.arange(stem.rows.min_live, stem.built)
-        stem.retain(live[stem.rows.groups[live] != number % 4], {})
+        stem.retain(live[stem.rows.groups(live) != number % 4], {})
         counted.append(stem.nbytes)
         on_host.append(arena.bytes)
     assert stem.held == 100 * (0 + 1 + 2 + 3)
@@ -606,7 +608,7 @@ def test_rows_that_are_forgotten_again_and_again_leave_nothing_behind() -> None:
 
 
 def test_rows_that_share_keys_are_forgotten_and_take_no_room_for_more_keys() -> None:
-    stem = SteM(Arena(), Layout(True, False, (), (K,), ((K,),), ()), grouped=True)
+    stem = SteM(Arena(), Layout(True, False, (), (K,), ((K,),), ()), STORED)
     n, keys = 50_000, 100
     for number, at in enumerate(np.split(np.arange(n), 100)):
         stem.rows.append({K: pa.array(at % keys)}, at, None, at % 4)

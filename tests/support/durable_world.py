@@ -53,8 +53,9 @@ class World:
         groups: int | None = None,
         where: str = "a.k = b.k",
         tuning: Tuning = DEFAULT,
+        memory: int = 1 << 40,
     ) -> None:
-        """With `groups`, this many partition groups can leave memory, as `batch` is told."""
+        """With `groups`, this many partition groups can leave memory, as `batch` is told, whatever `memory` is."""
         sources = tuple(FromPart(name, name, window) for name, window in zip("ab", windows, strict=True))
         select = SelectParts(tuple(outputs), sources, (where,), tuple(keys))
         case = Case((StreamDecl("a", SCHEMA, "ts"), StreamDecl("b", SCHEMA, "ts")), select, ())
@@ -62,7 +63,7 @@ class World:
         self.checkpoint.open({"query": select.text})
         arenas = None if host is None else str(folder / host)
         query = bound(case)
-        settings = Settings(slots=slots) if groups is None else Settings(slots=slots, memory=1 << 40, groups=groups)
+        settings = Settings(slots=slots) if groups is None else Settings(slots=slots, memory=memory, groups=groups)
         self.home = Home(query, settings, slots, self.checkpoint, arenas, self.sink.stage, tuning=tuning)
         home = self.home
         self.coordinator = Coordinator(self.checkpoint, home, self.sink, silence, self._move)

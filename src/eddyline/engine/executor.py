@@ -36,6 +36,7 @@ from eddyline.routing.rows_windows import RowsWindow
 from eddyline.settings import Settings
 from eddyline.spill.generations import Generations
 from eddyline.state.arena import Arena
+from eddyline.state.row_groups import RowGroups
 from eddyline.state.stem import SteM
 
 Ints = NDArray[np.int64]
@@ -62,7 +63,7 @@ class Executor:
         self._tuning = tuning
         self._query, self._arena, self._settings, self._meter = query, arena, settings, meter
         self.plan = plan_of(query, tree)
-        self.stems = [SteM(arena, layout, self._leaves(n)) for n, layout in enumerate(self.plan.layouts)]
+        self.stems = [SteM(arena, layout, self._row_groups(n)) for n, layout in enumerate(self.plan.layouts)]
         """Those of the sources, then the intermediate ones."""
         self.generations: Generations | None = None
         """Those of the groups that have left memory; rows of the cold ones are not taken into it."""
@@ -92,9 +93,18 @@ class Executor:
         """Rows built so far, by source."""
         return [stem.built - moved for stem, moved in zip(self.source_stems, self.moved, strict=True)]
 
-    def _leaves(self, stem: int) -> bool:
-        """Whether rows of a SteM can leave memory by groups: those of sources, if any can."""
-        return self.spill_axis is not None and stem < len(self._query.sources)
+    def _row_groups(self, stem: int) -> RowGroups | None:
+        """The groups by which rows of a SteM can leave memory: those of sources, if any can."""
+        axis = self.spill_axis
+        if axis is None or stem >= len(self._query.sources):
+            return None
+        key = axis.key(stem)
+        return RowGroups(axis.first(stem), axis.size, key if key in self.plan.layouts[stem].keys else None)
+
+    def wants_groups(self, source: int) -> bool:
+        """Whether `store` needs the groups of rows: to store them, or because some groups are cold."""
+        cold = self.generations is not None and len(self.generations.cold) > 0
+        return self.spill_axis is not None and (cold or self.stems[source].rows.stores_groups)
 
     # A batch
 
@@ -250,9 +260,8 @@ class Executor:
     @staticmethod
     def _without(stem: SteM, groups: Ints) -> Ints:
         """The live rows that are in none of these groups."""
-        assert stem.rows.groups is not None
         first, last = stem.rows.min_live, stem.built
-        return first + np.flatnonzero(~np.isin(stem.rows.groups[first:last], groups))
+        return first + np.flatnonzero(~np.isin(stem.rows.groups(slice(first, last)), groups))
 
     def turn_to(self, new: NewPlan) -> bool:
         """Begin to change the plan, or change it at once; returns whether it is changed. Ends a migration to another

@@ -94,9 +94,9 @@ class Input:
                 yield source, batch, self._times(source, batch)
 
     def _groups(self, source: int, batch: pa.RecordBatch) -> Ints | None:
-        """The partition groups of rows, if they can leave memory."""
+        """The partition groups of rows, if the executor needs them."""
         axis, plan = self._executor.spill_axis, self._executor.plan
-        return None if axis is None else groups_along(axis, plan, source, batch)
+        return groups_along(axis, plan, source, batch) if axis and self._executor.wants_groups(source) else None
 
     def _times(self, source: int, batch: pa.RecordBatch) -> Ints:
         time = self._query.sources[source].stream.time

@@ -31,7 +31,7 @@ def mixed(codes: NDArray[np.int64], groups: int, out: NDArray[np.int64]) -> None
 
 
 @kernel
-def add_by_group(groups: NDArray[np.int32], number: int, out: NDArray[np.int64]) -> None:
+def add_by_group(groups: NDArray[np.int64], number: int, out: NDArray[np.int64]) -> None:
     """out[g] += number, for each g of `groups`."""
     for i in range(groups.size):
         out[at(groups[i])] += number

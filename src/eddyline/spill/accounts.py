@@ -118,9 +118,8 @@ class GroupAccounts:
         if self._seen > ENOUGH and self._uncounted < APART:
             return
         some = packet.rows[self._source][::SAMPLED]
-        assert self._sampled.rows.groups is not None
         weights = None if packet.carried is None else packet.carried.weights[::SAMPLED]
-        found = np.bincount(self._sampled.rows.groups[some], weights, self._size)
+        found = np.bincount(self._sampled.rows.groups(some), weights, self._size)
         self._now.results += found * (self._uncounted / some.size)
         self._uncounted = 0
 
@@ -132,14 +131,12 @@ class GroupAccounts:
         now.results *= KEPT
         for stem, rows, (first, last) in zip(self._stems, now.rows, now.counted, strict=True):
             live, stored = stem.rows.min_live, stem.rows.stored
-            groups = stem.rows.groups
-            assert groups is not None
             if stored > last:
                 before = rows.copy()
-                add_by_group(groups[last:stored], 1, rows)
+                add_by_group(stem.rows.groups(slice(last, stored)), 1, rows)
                 now.last[rows > before] = now.batch
             if live > first:
-                add_by_group(groups[first:live], -1, rows)
+                add_by_group(stem.rows.groups(slice(first, live)), -1, rows)
             counted.append((live, stored))
         now.counted = tuple(counted)
 

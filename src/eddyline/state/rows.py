@@ -32,6 +32,7 @@ from eddyline.state.carried import Carried, CarriedStore
 from eddyline.state.column import Column, ColumnSnapshot, RowNumbers
 from eddyline.state.key_column import KeyColumn
 from eddyline.state.layout import Key, Layout
+from eddyline.state.row_groups import RowGroups
 from eddyline.state.stores.any import store
 from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.snapshots import StoreSnapshot
@@ -71,14 +72,16 @@ class Renumbered:
 class Rows:
     """The columns of one SteM."""
 
-    def __init__(self, arena: Arena, layout: Layout, grouped: bool = False) -> None:
-        """With `grouped` every row has the number of its partition group."""
+    def __init__(self, arena: Arena, layout: Layout, groups: RowGroups | None = None) -> None:
+        """With `groups` every row has a partition group."""
         self.timed, self.block = layout.timed, arena.tuning.block
         self.times = Column(arena, "i8")
         self._newest = Column(arena, "i8")
         """For each block of rows, the newest time up to its end: it never falls."""
         self._ordinals = Column(arena, "i8") if layout.ordinal else None
-        self._groups = Column(arena, "i4") if grouped else None
+        self._row_groups = groups
+        self._groups = Column(arena, "i4") if groups is not None and groups.key is None else None
+        """The partition groups of rows, if no key tells them."""
         self._keys = {expr: KeyColumn(arena, expr) for expr in layout.keys}
         self._order = {expr: Column(arena, "i8") for expr in layout.order_keys}
         edges = dict.fromkeys((*layout.edges, *layout.indexes))  # the keys of edges and their order never change
@@ -181,9 +184,17 @@ class Rows:
         return ordinals
 
     @property
-    def groups(self) -> NDArray[np.int32] | None:
-        """The partition group of each row, by row number; None if rows are not grouped."""
-        return None if self._groups is None else self._groups.values
+    def stores_groups(self) -> bool:
+        """Whether rows come with their partition groups."""
+        return self._groups is not None
+
+    def groups(self, rows: RowNumbers | slice) -> NDArray[np.int64]:
+        """The partition groups of rows."""
+        assert self._row_groups is not None
+        if self._row_groups.key is not None:
+            return self._row_groups.of_codes(self._keys[self._row_groups.key].codes.values[rows])
+        assert self._groups is not None
+        return self._groups.values[rows].astype(np.int64)
 
     def has_key(self, on: Key) -> bool:
         """Whether the codes of this key are kept, so that an index over it can be made."""

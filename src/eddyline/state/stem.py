@@ -26,6 +26,7 @@ from eddyline.state.hash_index import HashIndex
 from eddyline.state.indexes import Indexes, IndexesSnapshot
 from eddyline.state.layout import Key, Layout
 from eddyline.state.prober import Prober
+from eddyline.state.row_groups import RowGroups
 from eddyline.state.rows import Renumbered, Rows, RowsSnapshot
 
 
@@ -40,10 +41,10 @@ class StemSnapshot(Snapshot, frozen=True):
 class SteM:
     """The State Module of one span."""
 
-    def __init__(self, arena: Arena, layout: Layout, grouped: bool = False) -> None:
-        """With `grouped` every row has the number of its partition group."""
+    def __init__(self, arena: Arena, layout: Layout, groups: RowGroups | None = None) -> None:
+        """With `groups` every row has a partition group."""
         self.layout = layout
-        self.rows = Rows(arena, layout, grouped)
+        self.rows = Rows(arena, layout, groups)
         self.indexes = Indexes(arena, self.rows, layout.indexes, layout.order_keys)
         self.builds = Builds()
         self.prober = Prober(self.rows, self.indexes.hashed, self.indexes.ordered, self.builds)
