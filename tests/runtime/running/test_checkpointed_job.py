@@ -69,6 +69,29 @@ def test_a_job_that_ended_leaves_its_results_and_its_last_commit(slots: int, dat
     assert not list(data.rglob("_staged"))
 
 
+def test_staged_files_have_one_folder_while_a_run_lasts(data: Path) -> None:
+    """It is not made anew for each batch; a run that is refused does not remove it, and a run that stops does."""
+    chosen, seen = from_mapping({"batch_rows": 5, "at_end": "flush"}), set[int]()
+    runner = LocalRunner(prepare(SCRIPT), chosen, "checkpoint")
+
+    def stop() -> bool:
+        batches = runner.reporter.progress().batches
+        if batches > 1:
+            with pytest.raises(EddylineError, match="checkpoint"):
+                run()
+            (folder,) = Path("out/_staged").iterdir()
+            seen.add(folder.stat().st_ino)
+        return batches == 4
+
+    runner.run(stop)
+    assert len(seen) == 1 and not Path("out/_staged").exists()
+    run()
+    found = results()
+    shutil.rmtree("out")
+    run(checkpoint="another")
+    assert found == results()
+
+
 def test_a_finished_job_that_is_run_again_does_nothing(data: Path) -> None:
     first = run()
     before = results(), files(data)

@@ -270,6 +270,19 @@ def test_hidden_files_among_staged_ones(tmp_path: Path) -> None:
     assert _files(folder.staged) == [".nfs0000000000c0ffee", "00000002-0-00000.parquet"]
 
 
+def test_the_staging_folder_stays_until_the_run_ends(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "out", "ba9876543210")
+    _write(folder.staged, ["k=a/00000001-0-00000.parquet", "00000001-1-00000.parquet"])
+    folder.tidy(1)
+    assert _names(folder.staged) == []
+    _write(folder.staged, ["k=a/00000002-0-00000.parquet"])
+    folder.pause()
+    assert _files(folder.staged) == ["k=a/00000002-0-00000.parquet"]
+    folder.tidy(2)
+    folder.pause()
+    assert _names(tmp_path / "out") == []
+
+
 @pytest.mark.parametrize("old", _OLD)
 def test_results_of_others_are_refused_whoever_wrote_them(tmp_path: Path, old: str) -> None:
     _write(tmp_path, _NO_RESULTS)

@@ -231,6 +231,10 @@ class CheckpointedJob:
 
     def close(self) -> None:
         """End the run: unlock the checkpoint, and remove a temporary one."""
+        if self.coordinator is not None:  # otherwise another run may have the checkpoint, and stage files
+            for sink in self.sinks.values():
+                if isinstance(sink, BatchFiles):
+                    sink.pause()
         self.checkpoint.store.let_go()
         if self._temporary is not None:
             for sink in self.sinks.values():

@@ -114,6 +114,10 @@ class BatchFiles:
             self._folder.remove(old)
             self._folder.leave()
 
+    def pause(self) -> None:
+        """End a run of a job that a later run may continue."""
+        self._folder.pause()
+
     def abandon(self) -> None:
         """End a job that no run will continue. If it failed before it replaced old results, its files are deleted."""
         if self._kept is not None:

@@ -88,7 +88,7 @@ class Folder:
         for file in files:
             file.unlink(missing_ok=True)
         for folder in {file.parent for file in files}:
-            self._prune(folder)
+            _prune(folder, self.path)
 
     def withdraw(self) -> None:
         """Delete the published files of this job, as far as the file system permits."""
@@ -102,12 +102,17 @@ class Folder:
 
     def tidy(self, batch: int) -> None:
         """Delete the staged files of this job for batches up to this one; their names begin with the batch. Hidden
-        files belong to the file system: NFS keeps a deleted file that is still open under a hidden name."""
+        files belong to the file system: NFS keeps a deleted file that is still open under a hidden name. The staging
+        folder stays for the next batch: to remove and make folders takes longer than to rename files."""
         for root, _, names in os.walk(self.staged, topdown=False):
             for name in names:
                 if not name.startswith(".") and int(name.split("-")[0]) <= batch:
                     Path(root, name).unlink(missing_ok=True)
-            self._prune(Path(root))
+            _prune(Path(root), self.staged)
+
+    def pause(self) -> None:
+        """Remove this job's staging folder if it is empty: a later run may continue the job."""
+        _prune(self.staged, self.path)
 
     def leave(self) -> None:
         """Remove this job's staging folder: the job stages no more files."""
@@ -115,12 +120,13 @@ class Folder:
         with contextlib.suppress(OSError):
             self.staged.parent.rmdir()
 
-    def _prune(self, folder: Path) -> None:
-        """Remove a folder if it is empty, and then the folders above it, up to the path of the results."""
-        with contextlib.suppress(OSError):
-            while folder != self.path:
-                folder.rmdir()
-                folder = folder.parent
+
+def _prune(folder: Path, top: Path) -> None:
+    """Remove a folder if it is empty, and then the folders above it, up to `top`, which stays."""
+    with contextlib.suppress(OSError):
+        while folder != top:
+            folder.rmdir()
+            folder = folder.parent
 
 
 def _holds_rows(entry: os.DirEntry[str]) -> bool:
