@@ -229,6 +229,12 @@ class Settings:
         "how many slots share the work; auto is one in the local engine",
     )
     groups: int = _setting(256, _whole("a number", most=65536), "partition groups in all, each of which is in one slot")
+    balance: str = _setting(
+        "off",
+        _choice("off", "moving-state"),
+        "whether partition groups move from slots with much load to slots with little, and how: with moving-state"
+        " the receiver loads their rows from the log",
+    )
     batch_rows: int | None = _setting(
         None,
         _whole("a number of rows", most=_MOST_ROWS, none="auto"),
@@ -268,6 +274,11 @@ class Settings:
     )
     check: bool = False
     """Makes the eddy check every routing constraint at every step. For tests; not a setting that users have."""
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the group of each row is known in memory: its rows can leave it, or move to another slot."""
+        return self.may_spill or self.balance != "off"
 
     @property
     def may_spill(self) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from eddyline.balance.slot_map import SlotMap
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Silence
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
@@ -18,6 +19,7 @@ from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.outlet import RESULTS
 from eddyline.protocol.packing import Packer
 from eddyline.protocol.parcel import Parcel
+from eddyline.protocol.record import Record
 from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, FromPart, SelectParts, StreamDecl
@@ -54,8 +56,10 @@ class World:
         where: str = "a.k = b.k",
         tuning: Tuning = DEFAULT,
         memory: int = 1 << 40,
+        balance: str = "off",
     ) -> None:
-        """With `groups`, this many partition groups can leave memory, as `batch` is told, whatever `memory` is."""
+        """With `groups`, this many partition groups can leave memory, as `batch` is told, whatever `memory` is; unless
+        `balance` is off they can move to other slots."""
         sources = tuple(FromPart(name, name, window) for name, window in zip("ab", windows, strict=True))
         select = SelectParts(tuple(outputs), sources, (where,), tuple(keys))
         case = Case((StreamDecl("a", SCHEMA, "ts"), StreamDecl("b", SCHEMA, "ts")), select, ())
@@ -64,14 +68,19 @@ class World:
         arenas = None if host is None else str(folder / host)
         query = bound(case)
         settings = Settings(slots=slots) if groups is None else Settings(slots=slots, memory=memory, groups=groups)
+        settings = replace(settings, balance=balance)
         self.home = Home(query, settings, slots, self.checkpoint, arenas, self.sink.stage, tuning=tuning)
         home = self.home
-        self.coordinator = Coordinator(self.checkpoint, home, self.sink, silence, self._move)
+        self.coordinator = Coordinator(self.checkpoint, home, self.sink, silence, self._move, self._place)
         self._then = Moves()
+        self._to: SlotMap | None = None
 
     def _move(self, ledger: Ledger, *told: object) -> Moves:
         """Groups that are whole again are not swept."""
         return replace(self._then, sweep=tuple(g for g in self._then.sweep if g in ledger.generations.clean))
+
+    def _place(self, slot_map: SlotMap, records: Sequence[Record]) -> SlotMap:
+        return self._to or slot_map
 
     def begin(self, kind: BatchKind = "rows", ended: Sequence[str] = (), offsets: object = None) -> BatchDecision:
         """The next batch."""
@@ -101,10 +110,12 @@ class World:
         kind: BatchKind = "rows",
         ended: Sequence[str] = (),
         then: Moves = Moves(),  # noqa: B008
+        to: SlotMap | None = None,
         **streams: Sequence[Row],
     ) -> BatchDecision:
-        """A whole batch; `then` is what groups do before the next one."""
-        self._then = then
+        """A whole batch; `then` is what groups do before the next one, and `to` is where they are then, if they
+        move."""
+        self._then, self._to = then, to
         decision = self.begin(kind, ended)
         turns = [self.turn(decision, slot, **streams) for slot in range(decision.slots)]
         records = [turn.record for turn in turns]
@@ -113,6 +124,12 @@ class World:
             records.append(put_together(self.home, decision, f"try{next(self.attempts)}", cells))
         self.coordinator.finish(decision, records)
         return decision
+
+    def held(self, slot: int) -> int:
+        """The rows that a slot holds; slots are in this process."""
+        found = self.home.keeper.open(slot)
+        self.home.keeper.leave(slot, found)
+        return found.state_rows
 
     @property
     def results(self) -> list[tuple[object, ...]]:

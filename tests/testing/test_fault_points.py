@@ -18,6 +18,7 @@ import pytest
 
 from eddyline import faults
 from eddyline.errors import InternalError, JobError
+from eddyline.protocol.coordinator import same_places
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.files import FileOptions
@@ -29,6 +30,7 @@ from eddyline.testing.fault_points import fault_points
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import CaseOutcome
 from eddyline.testing.random_moves import random_moves
+from eddyline.testing.random_places import RandomPlaces
 from eddyline.testing.random_plans import random_plans
 from eddyline.testing.run import bound, expected_of, wrong
 from eddyline.testing.simulation import Crash, Simulation, leftovers
@@ -81,11 +83,13 @@ _THREE = replace(_JOIN, sources=(*_JOIN.sources, FromPart("b", "c", "RANGE 20 MI
 MIGRATIONS = {"migration": 8, "migrations": 1}
 """Jobs whose plan changes, with a seed for when and how (testing/random_plans.py)."""
 JOBS |= {job: replace(JOBS["join"], select=_THREE) for job in MIGRATIONS}
-SPILLS = {"spill": 1}
-"""Jobs whose partition groups leave memory and are swept, with a seed for when (testing/random_moves.py)."""
+SPILLS, PLACES = {"spill": 1}, 8
+"""Jobs whose partition groups leave memory, are swept and move between slots, with a seed for when
+(testing/random_moves.py, random_places.py)."""
 _SLIDE = "RANGE 20 MICROSECONDS SLIDE 10 MICROSECONDS"
 _SLIDING = case((_SLIDE, _SLIDE), ("window_end() AS w", "a.v", "COUNT(*) AS n", "MAX(b.ts) AS m"), ("a.v",), 2)
-JOBS |= {job: replace(_SLIDING, settings={"slots": 2, "memory": 1 << 40, "groups": GROUPS}) for job in SPILLS}
+_MOVING = {"slots": 2, "memory": 1 << 40, "groups": GROUPS, "balance": "moving-state"}
+JOBS |= {job: replace(_SLIDING, settings=_MOVING) for job in SPILLS}
 
 
 class FileSink:
@@ -148,6 +152,7 @@ class Run:
             strike=self._strike,
             plans=random_plans(MIGRATIONS.get(job)),
             mover=random_moves(SPILLS.get(job), GROUPS),
+            placer=RandomPlaces(PLACES) if job in SPILLS else same_places,
         )
         self.reached = self.simulation.reached
 

@@ -54,6 +54,11 @@ class Input:
         for source, build in shipment.build.items():
             self._receive(source, shipment.batch, build)
 
+    def take_over(self, source: int, batch: pa.RecordBatch) -> None:
+        """Store rows that passed all filters, were built by another slot, and do not wait for a watermark."""
+        values = kept_values(self._executor.plan, source, batch)
+        self._executor.store(source, values, self._times(source, batch), None, self._groups(source, batch))
+
     def _receive(self, source: int, batch: pa.RecordBatch, build: Which) -> None:
         """Take filtered rows, of which this slot builds some. All rows of a ROWS window are counted, so a column marks
         the rows to build while they wait."""
@@ -65,8 +70,7 @@ class Input:
         if source in self.waiting:
             self.waiting[source].add(batch.append_column(_OWN, pa.repeat(True, batch.num_rows)))
         elif batch.num_rows:
-            values = kept_values(self._executor.plan, source, batch)
-            self._executor.store(source, values, self._times(source, batch), None, self._groups(source, batch))
+            self.take_over(source, batch)
 
     def release(self, watermark: int | None) -> None:
         """Store the rows that waited for this watermark. All ROWS windows count the new rows before any of them

@@ -14,7 +14,7 @@ The snapshot of a slot for another process is composed of their snapshots (snaps
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +64,7 @@ class Slot:
         self.arena = arena or Arena(tuning=tuning.state)
         self._meter, asked = CpuMeter(clock), asked_plan(query, settings)
         self.tuning, parts = tuning, (self.arena, clock, self._meter, self.errors)
-        axis = spill_axis(plan_of(query), settings.groups) if settings.may_spill else None
+        axis = spill_axis(plan_of(query), settings.groups) if settings.has_groups else None
         self.executor = Executor(query, tree or asked, settings, *parts, self._complete, tuning, axis)
         self.plans = plans(self.executor.plan, settings, self._meter.clock, tuning.optimizer)
         self.input = Input(query, self.executor, self.errors)
@@ -79,6 +79,8 @@ class Slot:
         self.committed_watermark: int | None = None
         self.batch_done: tuple[str, str] | None = None
         """The histories (turn.py) before and after a batch that is neither committed nor wound back yet."""
+        self.relocated = ""
+        """The history of the commit after which the slot has got the groups of the next batch."""
         self.peak_rows = self.peak_bytes = 0
         """The state at the end of the last batch, before rows expired."""
 
@@ -114,6 +116,19 @@ class Slot:
             self.accounts.forget(groups)
         self.plans.changed(self.executor)
         return gone
+
+    def take_over(self, rows: Iterable[tuple[int, pa.RecordBatch]]) -> int:
+        """Between a commit and the next batch: take rows of sources into memory, whose results are made. Returns how
+        many. A migration ends, and intermediate states are made again."""
+        self.executor.give_up()
+        for source, batch in rows:
+            self.input.take_over(source, batch)
+        taken = sum(stem.waiting for stem in self.executor.source_stems)
+        self.executor.load()
+        self.commit(self.version)
+        self.executor.make_states()
+        self.plans.changed(self.executor)
+        return taken
 
     def load(self, watermarks: Mapping[str, int | None], query_watermark: int | None, version: int) -> None:
         """Build the received rows as the state of a version, without probing: their results are already emitted."""

@@ -49,6 +49,7 @@ class SlotSnapshot(Snapshot, frozen=True):
     errors: int
     first_error: str
     batch_done: tuple[str, str] | None
+    relocated: str
     committed: CommittedNumbers
     stems: tuple[StemSnapshot, ...]
     moved: tuple[int, ...]
@@ -73,6 +74,7 @@ def saved(slot: Slot) -> SlotSnapshot:
         errors=slot.errors.count,
         first_error=slot.errors.first,
         batch_done=slot.batch_done,
+        relocated=slot.relocated,
         committed=CommittedNumbers(executor.committed_number, slot.committed_watermark, slot.committed_errors),
         stems=tuple(stem.saved() for stem in executor.stems),
         moved=tuple(executor.moved),
@@ -110,6 +112,7 @@ def restore(slot: Slot, saved: SlotSnapshot) -> None:
     """Restore, into a `prepared` slot, the state that another process left in the same arena."""
     executor, shelf, committed = slot.executor, slot.arena.shelf, saved.committed
     slot.version, slot.watermark, slot.batch_done = saved.version, saved.watermark, saved.batch_done
+    slot.relocated = saved.relocated
     slot.errors.count, slot.errors.first = saved.errors, saved.first_error
     slot.committed_watermark, slot.committed_errors = committed.watermark, committed.errors
     executor.eddy.number, executor.committed_number = saved.built, committed.built

@@ -102,6 +102,10 @@ class Partitioning:
         groups = np.arange(self.groups)
         return tuple(groups * axis.size // self.groups for axis in self.axes)
 
+    def is_along(self, axis: Axis) -> bool:
+        """Whether slots have rows by the keys of an axis, and by nothing else."""
+        return len(self.axes) == 1 and axis.row is None and self.axes[0].keys == axis.keys
+
     def keeps_groups_whole(self, query: BoundQuery) -> bool:
         """Whether all combinations of one group of GROUP BY are made in one slot, because along each axis the keys of
         GROUP BY determine the place. (True as long as no partition group moves while aggregates are held.)"""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from eddyline.balance.slot_map import SlotMap
 from eddyline.engine.watermarks import Reached
 from eddyline.protocol.ledger import Ledger, Moves
 
@@ -39,3 +40,7 @@ class BatchDecision:
     """What partition groups do before the batch."""
     ledger: Ledger = field(default_factory=Ledger)
     """What is known of groups on disk, after these moves."""
+    map_before: SlotMap | None = None
+    """The slot of each group in the batch before; None if groups cannot move."""
+    slot_map: SlotMap | None = None
+    """The slot of each group in this batch."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from eddyline.balance.slot_map import SlotMap
 from eddyline.counts import Counts
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.watermarks import Advanced, Reached
@@ -51,3 +52,7 @@ class Commit:
     """What is known of groups on disk."""
     moves: Moves = field(default_factory=Moves)
     """What partition groups do before the next batch."""
+    slot_map: SlotMap | None = None
+    """The slot of each group in the batch; None if groups cannot move."""
+    next_map: SlotMap | None = None
+    """The slot of each group in the next batch."""

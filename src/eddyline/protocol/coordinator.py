@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from eddyline.balance.slot_map import SlotMap
 from eddyline.counts import Counts, SpillCounts
 from eddyline.engine.tally import disorder
 from eddyline.engine.watermarks import Advanced, Silence
@@ -44,6 +45,15 @@ KEPT = 2
 Mover = Callable[[Ledger, Advanced, Sequence[Record], int], Moves]
 """(the ledger after a batch, how far slots have advanced, their records, the rows in the log) -> what groups do before
 the next batch."""
+
+
+Placer = Callable[[SlotMap, Sequence[Record]], SlotMap]
+"""(the slot of each group in a batch, the records of all slots) -> the slot of each group in the next batch."""
+
+
+def same_places(slot_map: SlotMap, records: Sequence[Record]) -> SlotMap:
+    """No group moves to another slot."""
+    return slot_map
 
 
 def no_moves(ledger: Ledger, advanced: Advanced, records: Sequence[Record], logged: int) -> Moves:
@@ -71,9 +81,11 @@ class Coordinator:
         publisher: Publisher,
         silence: Silence | None = None,
         mover: Mover = no_moves,
+        placer: Placer = same_places,
     ) -> None:
         """`home` is that of the slots. `silence` says which streams are idle; None if no stream can become idle."""
         self._checkpoint, self._home, self._publisher, self._mover = checkpoint, home, publisher, mover
+        self._placer = placer
         self._slots, self._silence = home.slots, silence or Silence((), None)
         self.commit = checkpoint.last() or Commit(-1, None, home.watermarks().reached, history=checkpoint.history)
         publisher.forget_after(self.commit.batch)
@@ -102,7 +114,10 @@ class Coordinator:
             )
         quiet = self._silence.begin(unread) if kind == "rows" else []
         merge = {slot: to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
-        what = json.dumps([last.history, batch, kind, offsets, sorted(ended), quiet, self._slots], sort_keys=True)
+        map_before, slot_map = self._maps()
+        elsewhere = [slot_map.elsewhere] if slot_map is not None and slot_map.elsewhere else []
+        about = [last.history, batch, kind, offsets, sorted(ended), quiet, self._slots, *elsewhere]
+        what = json.dumps(about, sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
         moves = Moves() if kind == "end" else last.moves  # an attempt may have let groups go
         if sweep or kind == "end":
@@ -120,6 +135,8 @@ class Coordinator:
             quiet=tuple(quiet),
             moves=moves,
             ledger=last.ledger.begin(moves, last.advanced, self._home.settings.groups),
+            map_before=map_before,
+            slot_map=slot_map,
         )
         reach("before decide")
         self._checkpoint.decide(decision)
@@ -170,6 +187,8 @@ class Coordinator:
             waiting=sum(record.waiting for record in records),
             ledger=Ledger() if finished else ledger,
             moves=Moves() if finished else self._mover(ledger, advanced, records, logged),
+            slot_map=None if finished else decision.slot_map,
+            next_map=None if finished or decision.slot_map is None else self._placer(decision.slot_map, records),
         )
         self._checkpoint.expect(commit.batch)
         reach("before publish")
@@ -181,6 +200,15 @@ class Coordinator:
         if commit.batch % KEPT == 0 or commit.finished:
             self._checkpoint.collect(commit)
         return counts
+
+    def _maps(self) -> tuple[SlotMap | None, SlotMap | None]:
+        """The slot of each group in the last batch and in the next one. A job that continues with another number of
+        slots begins with an even map, which its slots have from the start."""
+        even, last = self._home.even_map, self.commit
+        known = last.slot_map, last.next_map
+        if even is None or any(of is None or (of.slots, of.groups) != (even.slots, even.groups) for of in known):
+            return even, even
+        return known
 
     def _live(self, records: Sequence[Record], horizon: Mapping[str, int]) -> tuple[LogFile, ...]:
         """The segments whose rows may still be needed."""

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
+from eddyline.balance.slot_map import SlotMap
 from eddyline.bound.model import BoundQuery, BoundStream, WindowKind
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
@@ -118,10 +121,14 @@ class Home:
         tuning: Tuning = DEFAULT,
     ) -> None:
         self._plans, self.tuning = plans, tuning
-        self.query, self.settings, self.slots, self.checkpoint, self.stage = query, settings, slots, checkpoint, stage
+        self.query, self.slots, self.checkpoint, self.stage = query, slots, checkpoint, stage
         self.plan = Plan(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
-        axis = spill_axis(self.plan, settings.groups) if settings.may_spill else None
+        axis = spill_axis(self.plan, settings.groups)
+        if axis is None or not self.split.partitioning.is_along(axis):
+            settings = replace(settings, balance="off")
+        self.settings = settings
+        axis = axis if settings.has_groups else None
         self.log = Log(checkpoint, self.split, axis, tuning.state)
         self.watch_sweep: Callable[[float], None] = lambda share: None
         """Called when this share of the groups to sweep is swept in a slot."""
@@ -150,6 +157,16 @@ class Home:
     def partial(self) -> bool:
         """Whether slots return partial aggregates: if there are several slots, each may hold cells of any group."""
         return self.query.group is not None and self.slots > 1
+
+    @property
+    def even_map(self) -> SlotMap | None:
+        """The slot of each group when a job begins; None if groups cannot move to another slot."""
+        return None if self.settings.balance == "off" else SlotMap(self.slots, self.settings.groups)
+
+    def place(self, slot_map: SlotMap | None) -> None:
+        """The slot of each group from now on."""
+        if slot_map is not None:
+            self.split.places = (slot_map.places.astype(np.int64),)
 
     @property
     def spills(self) -> bool:

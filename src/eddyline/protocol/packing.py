@@ -31,6 +31,7 @@ class Packer:
 
     def __init__(self, home: Home, decision: BatchDecision, task: int) -> None:
         self._home, self._decision, self._slot = home, decision, task % decision.slots
+        home.place(decision.slot_map)
         self._watermarks = home.watermarks(decision.watermarks)
         self._newest: dict[str, int] = {}
         self._tally = Tally(self._watermarks)

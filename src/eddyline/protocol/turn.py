@@ -12,7 +12,7 @@ rebuilds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,7 +34,7 @@ from eddyline.errors import InternalError
 from eddyline.faults import reach
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import SMALL
-from eddyline.protocol.home import Home, horizon
+from eddyline.protocol.home import Home, counts_rows, horizon
 from eddyline.protocol.ledger import Ledger
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, RowsHead, as_shipment
@@ -223,9 +223,12 @@ def put_together(home: Home, decision: BatchDecision, name: str, partial: Sequen
 def _slot(home: Home, decision: BatchDecision, number: int) -> Slot:
     """Open the slot with its state as of the commit before the batch (see the module). Version n is the state after
     batches 0..n-1."""
+    home.place(decision.slot_map)
     slot = home.keeper.open(number)
     try:
         before, after = slot.batch_done or (None, None)
+        if counts_rows(home.query) and decision.slot_map != decision.map_before and slot.relocated != decision.before:
+            before = after = None  # rows that wait to be counted know whether they are built here: all is rebuilt
         if after == decision.before:
             slot.commit(decision.batch)
         elif before == decision.before:
@@ -235,8 +238,12 @@ def _slot(home: Home, decision: BatchDecision, number: int) -> Slot:
                 home.keeper.drop(number, slot)
                 slot = home.keeper.open(number)
             restore(home, slot, number, decision.batch, decision.ledger)
+            slot.relocated = decision.before
         slot.executor.generations = decision.ledger.generations
         slot.batch_done = None
+        if slot.relocated != decision.before:
+            _relocate(home, decision, number, slot)
+            slot.relocated = decision.before
         return slot
     except BaseException:
         home.keeper.drop(number, slot)
@@ -250,6 +257,7 @@ def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | 
         return
     commit = home.checkpoint.commit_of(version - 1)
     split = Split(home.plan, home.split.partitioning)
+    split.places = home.split.places
     moved = ledger or commit.ledger
     for epoch, rows in home.log.by_epoch(commit, moved):
         for stream, batch in rows:
@@ -263,6 +271,32 @@ def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | 
     course = commit.plans.get(number, PlanCourse())
     if course.plan and home.settings.plan == "auto" and len(commit.plans) == home.slots:
         slot.resume(course)
+
+
+def _relocate(home: Home, decision: BatchDecision, number: int, slot: Slot) -> None:
+    """Let the groups go that another slot has from this batch on, and load those that this slot has from now on: their
+    rows in the log, without those that are on disk. Results of these rows among themselves are made."""
+    if decision.slot_map is None or decision.map_before is None:
+        return
+    here, was_here = decision.slot_map.places == number, decision.map_before.places == number
+    gone, come = np.flatnonzero(was_here & ~here), np.flatnonzero(here & ~was_here)
+    if gone.size:
+        reach("balance: before groups go")
+        slot.forget(gone)
+    if come.size:
+        reach("balance: before groups come")
+        commit, generations = home.checkpoint.commit_of(decision.batch - 1), decision.ledger.generations
+        log, axis = home.log.of_commit(commit, number, home.horizon(commit.advanced)), slot.executor.spill_axis
+        assert axis is not None
+
+        def rows() -> Iterator[tuple[int, pa.RecordBatch]]:
+            for source in (source for source in range(len(slot.query.sources)) if axis.has(source)):
+                for some in log.rows(source, come):
+                    in_memory = some.only(~generations.on_disk(some.groups, some.came))
+                    yield source, in_memory.batch
+
+        slot.take_over(rows())
+        reach("balance: groups have come")
 
 
 def _in_memory(slot: Slot, shipment: Shipment, epoch: int, generations: Generations) -> Shipment:

@@ -113,9 +113,10 @@ class Fuzzer:
         shrink_seconds: float = 20.0,
         migrate: bool = False,
         spill: bool = False,
+        balance: bool = False,
     ) -> None:
         self._seed, self._tie_breaker, self._shrink_seconds = seed, tie_breaker, shrink_seconds
-        self._migrate, self._spill = migrate, spill
+        self._migrate, self._spill, self._balance = migrate, spill, balance
         self._oracle = Oracle()
 
     def run(self, indexes: Iterable[int]) -> FuzzReport:
@@ -130,7 +131,7 @@ class Fuzzer:
         return report
 
     def _one(self, index: int, report: FuzzReport) -> None:
-        case = generate(case_seed(self._seed, index), self._migrate, self._spill)
+        case = generate(case_seed(self._seed, index), self._migrate, self._spill, self._balance)
         report.cases += 1
         report.features.update(case.features)
         failure = self._try(case, report)
@@ -212,14 +213,16 @@ def naive_of_checkout() -> TieBreaker | None:
     return tie_breaker
 
 
-def _run_chunk(seed: int, indexes: list[int], shrink_seconds: float, migrate: bool, spill: bool) -> FuzzReport:
-    return _fuzzer_of(seed, shrink_seconds, migrate, spill).run(indexes)
+def _run_chunk(
+    seed: int, indexes: list[int], shrink_seconds: float, migrate: bool, spill: bool, balance: bool
+) -> FuzzReport:
+    return _fuzzer_of(seed, shrink_seconds, migrate, spill, balance).run(indexes)
 
 
 @cache
-def _fuzzer_of(seed: int, shrink_seconds: float, migrate: bool, spill: bool) -> Fuzzer:
+def _fuzzer_of(seed: int, shrink_seconds: float, migrate: bool, spill: bool, balance: bool) -> Fuzzer:
     """One fuzzer per process: its oracle is a database connection."""
-    return Fuzzer(seed, naive_of_checkout(), shrink_seconds, migrate, spill)
+    return Fuzzer(seed, naive_of_checkout(), shrink_seconds, migrate, spill, balance)
 
 
 def fuzz(
@@ -232,6 +235,7 @@ def fuzz(
     shrink_seconds: float = 20.0,
     migrate: bool = False,
     spill: bool = False,
+    balance: bool = False,
 ) -> FuzzReport:
     """Run cases `first` to `first + cases`, or just one."""
     numbers = list(range(first, first + cases)) if only is None else [only]
@@ -247,11 +251,11 @@ def fuzz(
 
     if jobs == 1:
         for chunk in chunks:
-            if not take(_run_chunk(seed, chunk, shrink_seconds, migrate, spill)):
+            if not take(_run_chunk(seed, chunk, shrink_seconds, migrate, spill, balance)):
                 break
         return total
     with ProcessPoolExecutor(jobs) as pool:
-        waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds, migrate, spill) for chunk in chunks]
+        waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds, migrate, spill, balance) for chunk in chunks]
         for future in waiting:
             if not take(future.result()):
                 pool.shutdown(cancel_futures=True)
@@ -267,6 +271,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; one per core if not given")
     parser.add_argument("--migrate", action="store_true", help="only joins whose plans change while they run")
     parser.add_argument("--spill", action="store_true", help="only jobs whose partition groups go to disk")
+    parser.add_argument("--balance", action="store_true", help="only jobs whose partition groups move between slots")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
     parser.add_argument(
@@ -282,10 +287,20 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.flush()
 
     if given.show and given.only is not None:
-        sys.stdout.write(reproduce(generate(case_seed(given.seed, given.only), given.migrate, given.spill)))
+        sys.stdout.write(
+            reproduce(generate(case_seed(given.seed, given.only), given.migrate, given.spill, given.balance))
+        )
     sys.stderr.write(f"seed {given.seed}\n")
     report = fuzz(
-        given.cases, given.seed, given.jobs, given.only, given.first, progress, migrate=given.migrate, spill=given.spill
+        given.cases,
+        given.seed,
+        given.jobs,
+        given.only,
+        given.first,
+        progress,
+        migrate=given.migrate,
+        spill=given.spill,
+        balance=given.balance,
     )
     sys.stderr.write("\n")
     for failure in report.failures:

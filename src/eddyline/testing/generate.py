@@ -61,13 +61,19 @@ class _Made:
     times: dict[str, list[int | None]] = field(default_factory=dict)
 
 
-def generate(seed: int, migrate: bool = False, spill: bool = False) -> Case:
-    """The case of this seed; with `migrate` a join whose plan changes, with `spill` a job whose groups go to disk."""
-    case = _Generator(random.Random(seed), migrate, spill).case()
-    if not spill:
+def generate(seed: int, migrate: bool = False, spill: bool = False, balance: bool = False) -> Case:
+    """The case of this seed; with `migrate` a join whose plan changes, with `spill` a job whose groups go to disk, with
+    `balance` one whose groups move between slots, and half of these go to disk too."""
+    case = _Generator(random.Random(seed), migrate, spill or balance).case()
+    if not spill and not balance:
         return case
-    settings = {"durable": seed % 1_000_000, **case.settings, "spill": seed // 1_000_000 % 1_000_000}
-    return replace(case, settings=settings, features=(*dict.fromkeys((*case.features, "durable", "spill")),))
+    settings, other = {"durable": seed % 1_000_000, **case.settings}, seed // 1_000_000 % 1_000_000
+    if spill or seed % 2:
+        settings["spill"] = other
+    if balance:
+        settings |= {"balance": other, "slots": random.Random(seed).choice([2, 2, 3, 5])}
+    kinds = [kind for kind in ("durable", "spill", "balance") if kind in settings]
+    return replace(case, settings=settings, features=(*dict.fromkeys((*case.features, *kinds)),))
 
 
 class _Generator:

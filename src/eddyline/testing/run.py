@@ -2,7 +2,8 @@
 
 The setting "durable" is the seed of a simulation: with it the case runs through the batch protocol (simulation.py). The
 setting "migrate" is the seed of migrations: with it slots change their plans (random_plans.py). The setting "spill", of
-a case with a simulation, is the seed of moves: with it groups leave memory and are swept (random_moves.py).
+a case with a simulation, is the seed of moves: with it groups leave memory and are swept (random_moves.py). The
+setting "balance" is the seed of slot maps: with it groups move between slots (random_places.py).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
 from eddyline.plan.partition import GROUPS, spill_axis
 from eddyline.plan.plan import plan_of
-from eddyline.protocol.coordinator import Mover
+from eddyline.protocol.coordinator import Mover, same_places
 from eddyline.protocol.spiller import Spiller
 from eddyline.settings import Settings
 from eddyline.testing import udfs
@@ -33,6 +34,7 @@ from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import CaseOutcome as CaseOutcome
 from eddyline.testing.outcome import counted, held_back
 from eddyline.testing.random_moves import little_memory, random_moves
+from eddyline.testing.random_places import RandomPlaces
 from eddyline.testing.random_plans import random_plans
 from eddyline.testing.simulation import Simulation
 
@@ -57,7 +59,9 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     durable, query = settings.pop("durable", None), query or bound(case)
     plans = random_plans(settings.pop("migrate", None))
     tuning = eager(settings.pop("eager", None))
-    spill = settings.pop("spill", None)
+    spill, balance = settings.pop("spill", None), settings.pop("balance", None)
+    placer = same_places if balance is None else RandomPlaces(balance)
+    settings |= {} if balance is None else {"balance": "moving-state"}
     mover: Mover | None = None
     axis = spill_axis(plan_of(query), settings.get("groups", GROUPS))
     if spill is not None:
@@ -74,7 +78,7 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     with tempfile.TemporaryDirectory(prefix="eddyline-", dir=IN_MEMORY) as folder:
         crashes = Random(f"crashes {durable}").choice(CRASHES)
         job = case, query, Settings(**settings), folder
-        return Simulation(*job, durable, crashes, plans=plans, tuning=tuning, mover=mover).run()
+        return Simulation(*job, durable, crashes, plans=plans, tuning=tuning, mover=mover, placer=placer).run()
 
 
 def _run(case: Case, query: BoundQuery, settings: Settings, plans: MakePlanSource, tuning: Tuning) -> CaseOutcome:

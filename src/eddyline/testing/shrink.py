@@ -20,6 +20,7 @@ from eddyline.testing.case import Batch, Case, Rows
 SIMPLEST: dict[str, tuple[object, ...]] = {
     "durable": (None,),
     "spill": (None,),
+    "balance": (None,),
     "eager": (None,),
     "migrate": (None,),
     "execution": ("unsynchronized",),

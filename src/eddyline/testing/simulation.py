@@ -33,7 +33,7 @@ from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import EddylineError, InternalError, JobError
 from eddyline.plan.plan import Plan
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
-from eddyline.protocol.coordinator import Coordinator, Mover, Publisher, no_moves
+from eddyline.protocol.coordinator import Coordinator, Mover, Placer, Publisher, no_moves, same_places
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.packing import Packed, Packer
@@ -110,8 +110,9 @@ class Simulation:
         plans: MakePlanSource = plan_source,
         tuning: Tuning = DEFAULT,
         mover: Mover | None = None,
+        placer: Placer = same_places,
     ) -> None:
-        self._mover = mover
+        self._mover, self._placer = mover, placer
         self._case, self._query, self._settings, self._folder = case, query, settings, folder
         self._rng, self._crashes, self._plans, self._tuning = Random(seed), crashes, plans, tuning
         self._sink: SimulatedSink = sink or MemorySink()
@@ -184,7 +185,7 @@ class Simulation:
             for h in hosts
         ]
         mover = self._mover if self._mover is not None and homes[0].spills else no_moves
-        coordinator = Coordinator(checkpoint, homes[0], self._sink, mover=mover)
+        coordinator = Coordinator(checkpoint, homes[0], self._sink, mover=mover, placer=self._placer)
         batches = self._case.batches
         while not coordinator.commit.finished:
             number = coordinator.commit.batch + 1
