@@ -305,8 +305,6 @@ def test_the_memory_of_a_sweep_is_given_back_at_once() -> None:
 
 # Random lives
 
-WITHOUT_COUNTS = [name for name in (*QUERIES, *GROUPED) if "rows" not in name]
-
 
 def moves(rng: random.Random, spilling: Spilling) -> Moves:
     """Some groups leave, all of them now and then; some that may miss results are swept."""
@@ -319,7 +317,7 @@ def moves(rng: random.Random, spilling: Spilling) -> Moves:
 
 @pytest.mark.share(3)
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", WITHOUT_COUNTS)
+@pytest.mark.parametrize("name", [*QUERIES, *GROUPED])
 def test_rows_are_the_same_whatever_leaves_and_is_swept(name: str, seed: int, tmp_path: Path) -> None:
     """Plans change, batches are wound back and run again, with other rows at times, and the slot goes from process to
     process."""

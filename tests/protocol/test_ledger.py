@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,6 +106,15 @@ def test_a_group_that_left_again_after_its_sweep_is_not_settled() -> None:
     )
 
 
+def test_rows_come_when_the_watermark_passes_them() -> None:
+    ledger = begun(Moves(leave=(3,)), Moves(leave=(3, 4)), Moves(sweep=(4,)), Moves(leave=(3,)))
+    times = np.array([9, 10, 19, 20, 29, 30, 39, 40, 49, 50])
+    released = ledger.released(50)
+    assert released.came(times).tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4, 4]
+    assert released.wait(times).tolist() == [False] * 9 + [True]
+    assert Ledger().begin(Moves(leave=(3,)), Advanced(), LEADING).released(None).wait(times).all()
+
+
 SOME = st.sets(st.integers(0, 3)).map(lambda groups: tuple(sorted(groups)))
 EVENTS = st.lists(st.tuples(SOME, SOME, st.integers(0, 30)), max_size=8)
 
@@ -140,4 +150,32 @@ def test_a_ledger_beside_a_list_of_what_happened(events: list[tuple[tuple[int, .
             assert told == epochs[-len(told) :], "the last times at which it left"
             assert len(told) >= sum(e > clean[group] for e in epochs), "all since it was clean"
         assert ledger.held == (began[min(clean.values())] if clean else None)
-        assert ledger.marks.keys() == {*clean.values(), *(epochs[-1] for epochs in left.values())}
+        assert ledger.marks.keys() == {*clean.values(), *(e for some in ledger.generations.left.values() for e in some)}
+
+
+COLD = st.lists(st.tuples(SOME, SOME, SOME, SOME, st.integers(0, 3)), max_size=10)
+
+
+@given(COLD)
+@examples(300)
+def test_the_epochs_that_marks_tell_say_the_same_as_those_in_which_rows_came(events: list[tuple]) -> None:
+    """A row of each time and group comes when the watermark passes its time. Marks of epochs that do not matter any
+    more are gone; the rule must not notice."""
+    ledger, now = Ledger(), 0
+    began = [(0, 0)]
+    for leave, sweep, cool, warm, ahead in events:
+        sweep = tuple(group for group in sweep if group in ledger.generations.clean)
+        cool = tuple(group for group in cool if group in leave and group not in ledger.generations.cold)
+        ledger = ledger.begin(Moves(leave, sweep, cool, warm), at(now), LEADING)
+        began.append((now, ledger.epoch))
+        now += ahead
+    times, groups = (part.ravel() for part in np.meshgrid(np.arange(now), np.arange(4)))
+    came = np.array([max(epoch for start, epoch in began if start <= time) for time in times.tolist()], np.int64)
+    told, some = ledger.released(now).came(times), ledger.generations
+    assert (some.on_disk(groups, told) == some.on_disk(groups, came)).all()
+    assert ((told >= some.clean_of(groups)) == (came >= some.clean_of(groups))).all()
+    left, same = some.left_at(groups, told), some.left_at(groups, came)
+    cold = same == came
+    assert (left[~cold] == same[~cold]).all() and (left[cold] == told[cold]).all()
+    for one in range(times.size):  # beside each other row
+        assert ((np.maximum(told, told[one]) >= left) == (np.maximum(came, came[one]) >= same)).all()

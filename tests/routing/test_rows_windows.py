@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eddyline.codec import as_json, of_json, packed, unpacked
 from eddyline.routing.rows_windows import MARKS, RowsCounted, RowsWindow, RowsWindowSnapshot
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from tests.support.jobs import Job
+from tests.support.properties import examples
 
 # The window
 
@@ -36,6 +39,27 @@ def test_a_window_releases_times_but_keeps_their_number() -> None:
         window.commit(start + 100)
         assert window.nbytes <= 8 * 50
     assert window.rows == 10_000
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30), st.integers(0, 40)), min_size=1, max_size=12))
+@examples(200)
+def test_boundaries_that_the_watermark_has_passed(batches: list[tuple[int, int, int]]) -> None:
+    """They are asked for until they are emitted, also after a restart."""
+    window, times, watermark, emitted = RowsWindow(Arena(), 3, slide=4), list[int](), 0, 0
+    for number, (rows, ahead, behind) in enumerate(batches):
+        new = sorted(random.Random(f"{number} {rows}").choices(range(watermark, watermark + ahead + 1), k=rows))
+        watermark += ahead + 1
+        window.append(np.array(new, np.int64))
+        times += new
+        emitted = max(emitted, (watermark - behind) // 4)
+        saved = of_json(as_json(window.counted(watermark, 4 * emitted)), RowsCounted)
+        window.commit(watermark, 4 * emitted)
+        other = RowsWindow(Arena(), 3, slide=4)
+        other.start_at(saved)
+        asked = np.array([*range(4 * emitted, watermark, 4), watermark, watermark + 7])
+        for one in (window, other):
+            assert one.least(asked).tolist() == [sum(t <= a for t in times) - 3 for a in asked.tolist()]
+            assert len(saved.passed) <= 2 + max(0, watermark // 4 - emitted + 1)
 
 
 def test_a_window_wound_back() -> None:
@@ -86,7 +110,7 @@ def test_a_window_knows_how_old_its_rows_are(size: int) -> None:
             times += release
             window.commit(step * 10 + 10)
         if rng.random() < 0.1:  # restored from the small state, as in another slot
-            small = window.counted
+            small = window.counted(step * 10 + 10, None)
             window = RowsWindow(Arena(), size)
             window.start_at(of_json(as_json(small), RowsCounted))
         horizon = window.horizon

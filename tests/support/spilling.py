@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.engine.intake import event_times
+from eddyline.engine.logged_places import CountedSpan, LoggedPlaces
 from eddyline.engine.logged_rows import LoggedRows
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import groups_along
 from eddyline.engine.sweep import Sweep
 from eddyline.engine.watermarks import Advanced, Watermarks
+from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import key_groups
 from eddyline.plan.plan import plan_of
 from eddyline.protocol.home import horizon
-from eddyline.protocol.ledger import Ledger, Moves
+from eddyline.protocol.ledger import Ledger, Moves, Released
 from eddyline.settings import Settings
 from tests.support.jobs import Row, tuples
 from tests.support.slot_steps import Step
@@ -39,21 +43,42 @@ def group_of(key: int, groups: int) -> int:
 
 
 class ListLog:
-    """A log in a list of streams, rows and the epochs in which they came."""
+    """A log in a list of streams, rows and the epochs in which they came. In a query with a ROWS window, `released`
+    tells these epochs; rows below the watermark `counted` have been counted."""
 
     mapped = True
 
-    def __init__(self, slot: Slot, logged: Sequence[Logged]) -> None:
-        self._slot, self._logged = slot, logged
+    def __init__(
+        self, slot: Slot, logged: Sequence[Logged], released: Released | None = None, counted: int = -FOREVER
+    ) -> None:
+        self._slot, self._logged, self._released = slot, logged, released
+        self.rows_windows = {
+            source: LoggedPlaces(
+                slot.query,
+                source,
+                partial(self._pieces, slot.query.sources[source].stream.name),
+                CountedSpan(-FOREVER, FOREVER if released is None else released.until, counted, window.rows),
+                at_a_time=3,
+            )
+            for source, window in slot.executor.rows_windows.items()
+        }
+
+    def _pieces(self, stream: str) -> Iterator[tuple[int, pa.RecordBatch]]:
+        return ((number, rows) for number, (name, rows, _) in enumerate(self._logged) if name == stream)
 
     def rows(self, source: int, groups: Ints) -> Iterator[LoggedRows]:
         axis, plan = self._slot.executor.spill_axis, plan_of(self._slot.query)
         assert axis is not None
-        for name, rows, epoch in self._logged:
-            if self._slot.query.sources[source].stream.name == name:
-                of_rows = groups_along(axis, plan, source, rows)
-                came = np.broadcast_to(np.asarray(epoch, np.int64), of_rows.size).copy()
-                yield LoggedRows(rows, of_rows, came).only(np.isin(of_rows, groups))
+        stream = self._slot.query.sources[source].stream
+        for number, rows in self._pieces(stream.name):
+            of_rows = groups_along(axis, plan, source, rows)
+            came = np.broadcast_to(np.asarray(self._logged[number][2], np.int64), of_rows.size).copy()
+            here, places = np.isin(of_rows, groups), None
+            if self._released is not None and stream.time is not None:
+                times = event_times(rows.column(stream.time))
+                came, here = self._released.came(times), here & ~self._released.wait(times)
+                places = self.rows_windows[source].of(number, 0, times) if source in self.rows_windows else None
+            yield LoggedRows(rows, of_rows, came, places=places).only(here)
 
     def sizes(self, source: int) -> NDArray[np.float64]:
         axis = self._slot.executor.spill_axis
@@ -86,7 +111,8 @@ class Spilling:
         ledger = self.ledger.begin(moves, self._advanced, axis.size)
         slot.executor.generations = ledger.generations
         if moves.sweep:
-            Sweep(slot, self.ledger.generations, ListLog(slot, self._logged)).run(np.array(moves.sweep))
+            log = self._log(ledger.epoch, step.last)
+            Sweep(slot, self.ledger.generations, log).run(np.array(moves.sweep))
         self.swept = tuples(slot.drain()) if slot.query.group is None else []
         if moves.leave:
             slot.forget(np.array(moves.leave))
@@ -109,6 +135,15 @@ class Spilling:
 
         self._after = ledger.settled(streams, self._needed, axis.size), advanced, rows
         return sorted(found, key=repr)
+
+    def _log(self, epoch: int, last: bool) -> ListLog:
+        if not self.slot.query.counts_rows:
+            return ListLog(self.slot, self._logged)
+        used, marks = self._advanced.used, self.ledger.marks
+        if last:  # rows that wait come with this batch
+            marks = {**marks, epoch: self._advanced}
+        released = replace(self.ledger, marks=marks).released(FOREVER if last else used)
+        return ListLog(self.slot, self._logged, released, -FOREVER if used is None else used)
 
     def commit(self) -> None:
         """Commit the batch."""

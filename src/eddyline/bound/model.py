@@ -141,6 +141,12 @@ class BoundQuery:
         """Every source column the query uses, time columns not included unless it names them."""
         return frozenset((*self.named, *(c for e in self.expressions for c in columns_of(e))))
 
+    @property
+    def counts_rows(self) -> bool:
+        """Whether a source has a ROWS window: then all rows wait for the watermark, because ROWS windows count in
+        order."""
+        return any(s.window.kind is WindowKind.ROWS for s in self.sources)
+
     def columns_of_source(self, source: int) -> tuple[str, ...]:
         """The columns the query uses of one source, in the order of its schema: the tie-break of ROWS windows."""
         used = {c.name for c in self.columns if c.source == source}

@@ -20,6 +20,7 @@ from eddyline.engine.slot import Slot
 from eddyline.plan.plan import Plan
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet
+from eddyline.routing.rows_windows import PlacesInWindow
 from eddyline.routing.scope import Scope
 from eddyline.state.arena import Arena
 from eddyline.state.layout import Layout
@@ -71,6 +72,8 @@ class JoinedRows:
     values: Mapping[Expr, pa.Array]
     times: Ints
     origin: Origin
+    places: Ints | None = None
+    """Those in their stream, for a source with a ROWS window."""
 
     def only(self, which: NDArray[np.bool_]) -> JoinedRows:
         """Some of the rows."""
@@ -78,14 +81,16 @@ class JoinedRows:
             return self
         mask = pa.array(which)
         values = {expr: array.filter(mask) for expr, array in self.values.items()}
-        return JoinedRows(values, self.times[which], self.origin.take(which))
+        places = None if self.places is None else self.places[which]
+        return JoinedRows(values, self.times[which], self.origin.take(which), places)
 
 
 @dataclass(frozen=True)
 class ParkedTuples:
-    """Tuples of several sources: what SteMs keep of their rows and the times of these, by source, and their origins."""
+    """Tuples of several sources: by source what SteMs keep of their rows, the times of these and, if it has a ROWS
+    window, their places; and the origins of the tuples."""
 
-    rows: Mapping[int, tuple[Mapping[Expr, pa.Array], Ints]]
+    rows: Mapping[int, tuple[Mapping[Expr, pa.Array], Ints, Ints | None]]
     origin: Origin
 
 
@@ -96,7 +101,15 @@ Park = Callable[[Sequence[SteM], Packet, Origin], None]
 class CleanUp:
     """Joins the rows of some sources, one slice after the other."""
 
-    def __init__(self, slot: Slot, plan: Plan, layouts: Mapping[int, Layout], park: Park | None, rows: int) -> None:
+    def __init__(
+        self,
+        slot: Slot,
+        plan: Plan,
+        layouts: Mapping[int, Layout],
+        rows_windows: Mapping[int, PlacesInWindow],
+        park: Park | None,
+        rows: int,
+    ) -> None:
         """The sources are those with layouts: all of an operator of the plan, or a single one. `park` takes their
         tuples; without it they are results, and the missing ones of them go to those of the slot. So many `rows` are
         built before the eddy runs."""
@@ -107,7 +120,7 @@ class CleanUp:
         self.stems = [self._empty for _ in plan.query.sources]
         span = frozenset((sum(1 << source for source in layouts),))
         rest = slot.executor.eddy.clock, Scope(given=span, operators=span), slot.tuning.routing
-        self._eddy = Eddy(plan, self.stems, {}, slot.settings, slot.errors, self._complete, *rest)
+        self._eddy = Eddy(plan, self.stems, rows_windows, slot.settings, slot.errors, self._complete, *rest)
         self._gatherer = Gatherer(self._gather, slot.results, self.stems, slot.tuning.engine.result_rows)
         self.results = 0
         """The missing results that were made."""
@@ -138,7 +151,7 @@ class CleanUp:
         """Store rows; they are not built yet."""
         for rows in parts:
             if rows.times.size:
-                self.stems[source].rows.append(rows.values, rows.times, None)
+                self.stems[source].rows.append(rows.values, rows.times, rows.places)
             self._origins.setdefault(source, []).append(rows.origin)
 
     def build(self, source: int) -> None:
@@ -163,8 +176,8 @@ class CleanUp:
         """Let tuples of several sources probe the others."""
         sources, number, size = list(tuples.rows), self._eddy.number, tuples.origin.came.size
         self.begin(sources)
-        for source, (values, times) in tuples.rows.items():
-            self.stems[source].rows.append(values, times, None)
+        for source, of_source in tuples.rows.items():
+            self.stems[source].rows.append(*of_source)
             self.stems[source].build(number, size)
         self._origins[sources[0]] = [tuples.origin]
         span = sum(1 << source for source in sources)

@@ -69,8 +69,10 @@ class Executor:
         """Those of the groups that have left memory; rows of the cold ones are not taken into it."""
         self.moved = [0] * len(query.sources)
         """By source, how many rows got a new number because others left."""
-        windows = [s.window for s in query.sources]
-        self.rows_windows = {i: RowsWindow(arena, w.size) for i, w in enumerate(windows) if w.kind is WindowKind.ROWS}
+        windows, slide = [s.window for s in query.sources], None if query.group is None else query.group.slide
+        self.rows_windows = {
+            i: RowsWindow(arena, w.size, slide) for i, w in enumerate(windows) if w.kind is WindowKind.ROWS
+        }
         """The counters of the sources with a ROWS window."""
         self.eddy = Eddy(
             self.plan, self.stems, self.rows_windows, settings, errors, complete, clock, tuning=tuning.routing
@@ -121,6 +123,7 @@ class Executor:
             here = ~self.generations.is_cold(groups)
             values = {expr: array.filter(pa.array(here)) for expr, array in values.items()}
             times, groups = times[here], groups[here]
+            ordinals = None if ordinals is None else ordinals[here]
         if times.size:
             self.stems[source].rows.append(values, times, ordinals, groups)
 
@@ -191,14 +194,15 @@ class Executor:
         if self.migration is not None:
             self.migration.expire()
 
-    def commit(self, watermark: int | None) -> None:
-        """Commit: events before it cannot be undone any more, and expired rows are released."""
+    def commit(self, watermark: int | None, next: int | None = None) -> None:
+        """Commit: events before it cannot be undone any more, and expired rows are released. `next` is the first slide
+        boundary that is not emitted yet."""
         for stem in self.stems:
             stem.commit()
         if self.migration is not None:
             self.migration.commit()
         for window in self.rows_windows.values():
-            window.commit(-FOREVER if watermark is None else watermark)
+            window.commit(-FOREVER if watermark is None else watermark, next)
         self.committed_number = self.eddy.number
 
     def wind_back(self) -> None:

@@ -185,6 +185,11 @@ class Grouping:
         self._now = self._committed = _Held((), parts, next)
 
     @property
+    def next(self) -> int:
+        """The number of the first boundary that is not emitted yet."""
+        return self._now.next
+
+    @property
     def rows(self) -> int:
         """Cells held."""
         return sum(len(panes) for panes in self._now.panes)

@@ -7,6 +7,7 @@ time leave together.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,11 +70,7 @@ class InOrder:
         return self._sorted(pa.concat_batches([w.batch.filter(pa.array(w.times < watermark)) for w in touched]))
 
     def _sorted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        keys = {"0": pa.array(event_times(batch.column(self._time)))}
-        for name in self._used:
-            keys[str(len(keys))] = _sortable(batch.column(name))
-        order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
-        return batch.take(order)
+        return batch.take(order_of(sort_keys(batch, self._time, self._used)))
 
     def commit(self) -> None:
         """Commit: events before it cannot be undone any more."""
@@ -108,6 +105,18 @@ class InOrder:
     def nbytes(self) -> int:
         """Bytes of the waiting rows."""
         return sum(w.batch.nbytes + w.times.nbytes for w in self._waiting)
+
+
+def sort_keys(batch: pa.RecordBatch, time: str, used: Sequence[str]) -> list[pa.Array]:
+    """The columns by which rows are put in order: their times, then those that the query uses."""
+    return [pa.array(event_times(batch.column(time))), *(_sortable(batch.column(name)) for name in used)]
+
+
+def order_of(keys: Sequence[pa.Array]) -> pa.Array:
+    """The order of rows by their sort keys, as row numbers."""
+    names = [str(n) for n in range(len(keys))]
+    order: pa.Array = pc.sort_indices(pa.table(list(keys), names), sort_keys=[(name, "ascending") for name in names])
+    return order
 
 
 def _sortable(column: pa.Array) -> pa.Array:

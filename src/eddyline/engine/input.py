@@ -108,19 +108,19 @@ class Input:
 
     def _store(self, source: int, batch: pa.RecordBatch, times: Ints, ordinals: Ints | None) -> None:
         """Filter; rows that were filtered before say whether they are built here."""
-        plan, groups = self._executor.plan, self._groups(source, batch)
+        plan = self._executor.plan
         if _OWN in batch.schema.names:
             keep: Which = batch.column(_OWN).to_numpy(zero_copy_only=False)
             batch = batch.filter(batch.column(_OWN)).drop_columns([_OWN])
-            values = kept_values(plan, source, batch)
+            values, groups = kept_values(plan, source, batch), self._groups(source, batch)
         else:
-            values, keep = wanted(plan, source, batch, self._errors)
+            (values, keep), groups = wanted(plan, source, batch, self._errors), self._groups(source, batch)
             if keep is not None:
                 kept = pa.array(keep)
                 values = {expr: array.filter(kept) for expr, array in values.items()}
+                groups = None if groups is None else groups[keep]
         if keep is not None:
             times, ordinals = times[keep], None if ordinals is None else ordinals[keep]
-            groups = None if groups is None else groups[keep]
         self._executor.store(source, values, times, ordinals, groups)
 
     def commit(self) -> None:

@@ -37,6 +37,8 @@ class LoggedRows:
     came: Ints
     chosen: Ints | None = None
     """Their numbers among the stored rows; None: they are all."""
+    places: Ints | None = None
+    """Their places in their stream, for a source with a ROWS window."""
 
     @property
     def batch(self) -> pa.RecordBatch:
@@ -52,14 +54,16 @@ class LoggedRows:
         if which.all():
             return self
         chosen = np.flatnonzero(which) if self.chosen is None else self.chosen[which]
-        return LoggedRows(self.stored, self.groups[which], self.came[which], chosen)
+        places = None if self.places is None else self.places[which]
+        return LoggedRows(self.stored, self.groups[which], self.came[which], chosen, places)
 
     def slice(self, first: int, last: int) -> LoggedRows:
         """Rows first..last-1."""
         groups, came = self.groups[first:last], self.came[first:last]
+        places = None if self.places is None else self.places[first:last]
         if self.chosen is None:
-            return LoggedRows(self.stored.slice(first, last - first), groups, came)
-        return LoggedRows(self.stored, groups, came, self.chosen[first:last])
+            return LoggedRows(self.stored.slice(first, last - first), groups, came, None, places)
+        return LoggedRows(self.stored, groups, came, self.chosen[first:last], places)
 
     @property
     def nbytes(self) -> float:
@@ -138,7 +142,13 @@ def together(parts: Sequence[LoggedRows], most: int) -> Iterator[LoggedRows]:
                 if any(pa.types.is_dictionary(field.type) for field in table.schema):
                     table = table.unify_dictionaries()
                 (batch,) = table.combine_chunks().to_batches()
-            yield LoggedRows(batch, np.concatenate([p.groups for p in some]), np.concatenate([p.came for p in some]))
+            places = [p.places for p in some if p.places is not None]
+            yield LoggedRows(
+                batch,
+                np.concatenate([p.groups for p in some]),
+                np.concatenate([p.came for p in some]),
+                places=np.concatenate(places) if places else None,
+            )
 
 
 def cut(rows: Iterable[LoggedRows], first: int, last: int) -> list[LoggedRows]:

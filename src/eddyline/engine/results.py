@@ -19,6 +19,7 @@ from eddyline.codec import Snapshot
 from eddyline.engine.group_by import Grouping, GroupingSnapshot
 from eddyline.engine.tuning import ENGINE, EngineTuning
 from eddyline.errors import InternalError
+from eddyline.plan.bounds import FOREVER
 from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import RowsWindow
@@ -68,6 +69,10 @@ class Results(Protocol):
     def restore(self, saved: GroupsSnapshot | None, shelf: Shelf) -> None:
         """Restore from a snapshot."""
 
+    @property
+    def next(self) -> int | None:
+        """The first slide boundary, in microseconds, that is not emitted yet; None without slides."""
+
     def small_state(self) -> tuple[int | None, Named]:
         """The next slide boundary, and cells and tuples: the part of the state that cannot be rebuilt from live
         rows."""
@@ -88,6 +93,7 @@ class RowResults:
     """SELECT without aggregates: each complete tuple is a row."""
 
     rows = nbytes = 0
+    next = None
 
     def __init__(self, query: BoundQuery, errors: ErrorCount) -> None:
         self._outputs, self._schema, self._errors = query.outputs, query.schema, errors
@@ -225,6 +231,10 @@ class GroupResults:
         assert saved is not None
         self._grouping.restore(saved.grouping, shelf)
         self._waiting, self._committed = found(saved.waiting), found(saved.committed)
+
+    @property
+    def next(self) -> int | None:
+        return None if self._slide is None else max(self._grouping.next * self._slide, -FOREVER)
 
     def small_state(self) -> tuple[int | None, Named]:
         next, panes = self._grouping.small_state()

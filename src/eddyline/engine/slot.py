@@ -194,7 +194,7 @@ class Slot:
 
     def commit(self, version: int) -> None:
         """Commit: events before it cannot be undone any more, and expired rows are released."""
-        self.executor.commit(self.watermark)
+        self.executor.commit(self.watermark, self.results.next)
         self.input.commit()
         self.results.commit()
         if self.accounts is not None:

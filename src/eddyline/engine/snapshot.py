@@ -21,6 +21,7 @@ from eddyline.engine.slot import Slot
 from eddyline.engine.small_state import SmallState
 from eddyline.engine.tuning import Tuning
 from eddyline.migration.migration import MigrationSnapshot
+from eddyline.plan.bounds import FOREVER
 from eddyline.plan.tree import parse_tree
 from eddyline.routing.eddy import EddySnapshot
 from eddyline.routing.rows_windows import RowsWindowSnapshot
@@ -137,9 +138,8 @@ def small_state(slot: Slot) -> tuple[SmallState, Named]:
     """The part of the current state that cannot be rebuilt from live rows: cells, complete tuples that wait for ROWS
     windows, and how many rows these windows have counted."""
     results, batches = slot.results.small_state()
-    return SmallState(
-        results, {source: window.counted for source, window in slot.executor.rows_windows.items()}
-    ), batches
+    at = -FOREVER if slot.watermark is None else slot.watermark, slot.results.next
+    return SmallState(results, {s: window.counted(*at) for s, window in slot.executor.rows_windows.items()}), batches
 
 
 def restore_small_state(slot: Slot, numbers: SmallState, batches: Named) -> None:

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.engine.clean_up import CleanUp, JoinedRows, Origin
 from eddyline.engine.intake import event_times
+from eddyline.engine.logged_places import LoggedPlaces
 from eddyline.engine.logged_rows import CodedRows, LoggedRows, cut, ends_of, having, matching, together
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import codes_along, wanted
@@ -53,6 +54,10 @@ class SweptLog(Protocol):
     @property
     def mapped(self) -> bool:
         """Whether rows take no memory of this process until they are copied."""
+
+    @property
+    def rows_windows(self) -> Mapping[int, LoggedPlaces]:
+        """The places of the rows of each source with a ROWS window."""
 
     def rows(self, source: int, groups: Ints) -> Iterator[LoggedRows]:
         """All rows of a source of these groups, which are in order; always in the same order."""
@@ -77,7 +82,8 @@ class Sweep:
         self._slot, self._axis, self._generations, self._log = slot, slot.executor.spill_axis, generations, log
         self._relieve, self._watch, self._tuning = relieve, watch, slot.tuning.engine
         memory = slot.settings.memory or 1 << 60
-        free = max(int(self._tuning.sweep_share * memory), int(self._tuning.sweep_fill * memory) - slot.state_bytes)
+        held = slot.state_bytes + sum(places.nbytes for places in log.rows_windows.values())
+        free = max(int(self._tuning.sweep_share * memory), int(self._tuning.sweep_fill * memory) - held)
         self._size = min(self._tuning.sweep_bytes, max(self._tuning.sweep_least, free))
         self._at_a_time = min(1 << 16, max(1 << 10, self._size >> 9))
         """Rows that go round an eddy at a time: a slice has a few hundred times as many bytes."""
@@ -110,7 +116,7 @@ class Sweep:
     def _clean_up(self, layouts: Mapping[int, Layout], waiting: UnfinishedTuples | None) -> CleanUp:
         """One for the sources with these layouts. Their tuples wait for the next stage, if there is one."""
         park = None if waiting is None else waiting.add
-        return CleanUp(self._slot, self._plan, layouts, park, self._at_a_time)
+        return CleanUp(self._slot, self._plan, layouts, self._log.rows_windows, park, self._at_a_time)
 
     def _layout(self, source: int, waiting: UnfinishedTuples | None) -> Layout:
         """What is kept of the rows of a source from the log; all of it can be read again if they wait."""
@@ -300,5 +306,5 @@ class Sweep:
         times = np.zeros(rows.came.size, np.int64) if time is None else event_times(rows.batch.column(time))
         clean = self._clean(rows) if self._axis.has(source) else np.full(rows.came.size, NEVER)
         left = self._generations.left_at(rows.groups, rows.came)
-        found = JoinedRows(values, times, Origin.of(rows.came, left, clean))
+        found = JoinedRows(values, times, Origin.of(rows.came, left, clean), rows.places)
         return found if which is None else found.only(which)

@@ -36,6 +36,7 @@ class UnfinishedTuples:
         before they are parked, and so many `rows` are read at a time."""
         self._follow, self._groups, self._layouts, self._rows = follow, groups, layouts, rows
         self._columns = [(source, expr) for source, layout in layouts.items() for expr in layout.needed]
+        self._counted = [source for source, layout in layouts.items() if layout.ordinal]
         self._parked = {new: Parked(folder, groups, most) for new in (False, True)}
 
     def layouts(self, then: UnfinishedTuples | None) -> dict[int, Layout]:
@@ -59,6 +60,7 @@ class UnfinishedTuples:
             at = self._columns.index((self._follow.partner, self._follow.partner_on))
             groups = key_groups(arrays[at], self._groups)
         arrays += [pa.array(stems[source].rows.times.values[packet.rows[source]]) for source in self._layouts]
+        arrays += [pa.array(stems[source].rows.ordinals(packet.rows[source])) for source in self._counted]
         arrays += [pa.array(numbers) for numbers in (origin.came, origin.left, origin.clean)]
         batch, new = pa.RecordBatch.from_arrays(arrays, [str(n) for n in range(len(arrays))]), origin.new
         for which in (False, True):
@@ -108,9 +110,10 @@ class UnfinishedTuples:
         for (source, expr), array in zip(self._columns, batch.columns, strict=False):
             values[source][expr] = array
         numbers = [column.to_numpy() for column in batch.columns[len(self._columns) :]]
-        times = dict(zip(self._layouts, numbers, strict=False))
-        rows = {source: (values[source], times[source]) for source in self._layouts}
-        return ParkedTuples(rows, Origin(*numbers[len(self._layouts) :]))
+        times, numbers = dict(zip(self._layouts, numbers, strict=False)), numbers[len(self._layouts) :]
+        places, numbers = dict(zip(self._counted, numbers, strict=False)), numbers[len(self._counted) :]
+        rows = {source: (values[source], times[source], places.get(source)) for source in self._layouts}
+        return ParkedTuples(rows, Origin(*numbers))
 
     def close(self) -> None:
         """Give back the room on disk."""

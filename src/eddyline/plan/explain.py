@@ -75,9 +75,7 @@ def describe(partitioning: Partitioning, query: BoundQuery) -> str:
 def spilling(axis: SpillAxis | None, query: BoundQuery, memory: int) -> str:
     """Which rows leave memory together where the state of a slot is larger than `memory`, in one line."""
     if axis is None:
-        counted = any(source.window.kind is WindowKind.ROWS for source in query.sources)
-        why = "rows of a query with a ROWS window stay in memory" if counted else "there is no join"
-        return f"no groups of rows leave memory: {why}"
+        return "no groups of rows leave memory: there is no join"
     keys = [_key_text(key, query) for key in axis.keys if key is not None]
     by = f"by {' = '.join(dict.fromkeys(keys))}" if keys else "by row"
     lead = [source.alias for number, source in enumerate(query.sources) if axis.has(number)]

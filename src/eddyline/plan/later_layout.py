@@ -25,7 +25,7 @@ def later_layout(plan: Plan, source: int, span: int) -> Layout:
     columns = {*plan.gathered, *(column for p in checks for column in columns_of(p))}
     return Layout(
         timed=layout.timed,
-        ordinal=False,
+        ordinal=layout.ordinal,
         stored=tuple(column for column in layout.stored if column in columns),
         keys=tuple(key for key in layout.keys if key in keys),
         indexes=(),

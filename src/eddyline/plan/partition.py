@@ -186,9 +186,8 @@ class SpillAxis(Axis):
 
 def spill_axis(plan: Plan, groups: int) -> SpillAxis | None:
     """The axis that places the most streams, then the most tables, by key if possible. The query alone decides, so it
-    is the same for any number of slots. None if rows are counted (ROWS windows), and
-    without a join."""
-    if len(plan.query.sources) < 2 or any(s.window.kind is WindowKind.ROWS for s in plan.query.sources):
+    is the same for any number of slots. None without a join."""
+    if len(plan.query.sources) < 2:
         return None
 
     def placed(axis: Axis) -> tuple[int, int, bool]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.balance.slot_map import SlotMap
-from eddyline.bound.model import BoundQuery, BoundStream, WindowKind
+from eddyline.bound.model import BoundQuery, BoundStream
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
@@ -189,14 +189,15 @@ class Home:
         """Which state stays in memory, and why, for display."""
         if not self.settings.may_spill:
             return "spill is off"
-        if counts_rows(self.query):
-            return "a query with a ROWS window keeps all rows in memory"
+        if self.query.counts_rows:
+            waits = "" if self.query.group is None else ", and combinations until they leave their windows"
+            return f"rows wait in memory for the watermark{waits}"
         return "groups of GROUP BY wait in memory for the end of their window"
 
     @property
     def has_small_state(self) -> bool:
         """Whether slots have state that cannot be rebuilt from rows."""
-        return self.query.group is not None or counts_rows(self.query)
+        return self.query.group is not None or self.query.counts_rows
 
     @property
     def streams(self) -> dict[str, BoundStream]:
@@ -224,11 +225,6 @@ class Home:
         return watermarks
 
 
-def counts_rows(query: BoundQuery) -> bool:
-    """Whether a source has a ROWS window: then all rows wait for the watermark, because ROWS windows count in order."""
-    return any(s.window.kind is WindowKind.ROWS for s in query.sources)
-
-
 def horizon(
     plan: Plan, watermarks: Watermarks, counted: Mapping[int, int | None], later: bool = False
 ) -> dict[str, int]:
@@ -237,7 +233,7 @@ def horizon(
     long that is and, for a source with a ROWS window, the time up to which it has `counted`. With `later`, rows that
     came after that are needed too, whatever they may join with."""
     sources, by_stream = plan.query.sources, watermarks.by_stream
-    in_order = counts_rows(plan.query)
+    in_order = plan.query.counts_rows
     by_source = [
         FOREVER if s.stream.is_table else watermarks.query if in_order else by_stream[s.stream.name] for s in sources
     ]

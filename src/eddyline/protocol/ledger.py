@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from eddyline.engine.watermarks import Advanced
 from eddyline.plan.bounds import FOREVER
 from eddyline.spill.generations import Generations
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,34 @@ class Moves:
 
 
 @dataclass(frozen=True)
+class Released:
+    """In which epochs rows came into memory, in a query with a ROWS window: a row comes when the query's watermark
+    passes its time.
+
+    >>> some = Released(until=9, marks=((3, None), (4, 5), (6, 5), (7, 8)))
+    >>> some.came(np.array([4, 5, 7, 8])).tolist()
+    [3, 6, 6, 7]
+    """
+
+    until: int
+    """Rows from this time on still wait."""
+    marks: tuple[tuple[int, int | None], ...]
+    """Some epochs, in order, and the query's watermark when each began."""
+
+    def came(self, times: Ints) -> Ints:
+        """By row the last of these epochs that had begun when the row came, 0 if none had. The rows that come in an
+        epoch are those from the watermark at its beginning up to, and without, that at its end."""
+        epochs = np.array([0, *(epoch for epoch, _ in self.marks)])
+        began = np.array([-FOREVER if used is None else used for _, used in self.marks], np.int64)
+        found: Ints = epochs[began.searchsorted(times, side="right")]
+        return found
+
+    def wait(self, times: Ints) -> NDArray[np.bool_]:
+        """Which rows still wait."""
+        return times >= self.until
+
+
+@dataclass(frozen=True)
 class Ledger:
     """What is known of groups that have rows on disk."""
 
@@ -37,8 +70,7 @@ class Ledger:
     """That of the rows of the batch (spill/generations.py)."""
     generations: Generations = field(default_factory=Generations)
     marks: Mapping[int, Advanced] = field(default_factory=dict)
-    """How far slots had advanced when an epoch began: for those until which a group is clean, or in which it left
-    last."""
+    """How far slots had advanced when an epoch began: for those until which a group is clean, or in which it left."""
 
     def begin(self, moves: Moves, advanced: Advanced, leading: int) -> Ledger:
         """The ledger of a batch that begins with these moves, when slots have advanced so far. Groups below `leading`
@@ -61,7 +93,7 @@ class Ledger:
         (`Home.horizon`) a row of a leading group is needed while a row to come may join with it, once all earlier
         results are made; a row of another group also while a result with it may be missing. Rows of a table are needed
         for ever."""
-        needed = {epoch: horizon(mark, None) for epoch, mark in self.marks.items()}
+        needed = {epoch: horizon(self.marks[epoch], None) for epoch in set(self.generations.clean.values())}
         held = {} if self.held is None else horizon(self.held, self.held)
 
         def whole(group: int, left: int) -> bool:
@@ -76,8 +108,14 @@ class Ledger:
         return replace(self, generations=self.generations.whole(groups, leading))._pruned() if groups else self
 
     def _pruned(self) -> Ledger:
-        used = {*self.generations.clean.values(), *(epochs[-1] for epochs in self.generations.left.values())}
+        left = (epoch for epochs in self.generations.left.values() for epoch in epochs)
+        used = {*self.generations.clean.values(), *left}
         return replace(self, marks={epoch: mark for epoch, mark in self.marks.items() if epoch in used})
+
+    def released(self, until: int | None) -> Released:
+        """In which epochs rows came, if rows wait for the query's watermark, which is `until`."""
+        marks = tuple(sorted((epoch, mark.used) for epoch, mark in self.marks.items()))
+        return Released(-FOREVER if until is None else until, marks)
 
     @property
     def clean(self) -> int:

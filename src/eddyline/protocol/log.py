@@ -15,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.bound.model import WindowKind
 from eddyline.engine.intake import columns_for, event_times
+from eddyline.engine.logged_places import CountedSpan
 from eddyline.engine.split import Split, groups_along
 from eddyline.plan.partition import SpillAxis
 from eddyline.protocol.checkpoint import LOG, Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
-from eddyline.protocol.ledger import Ledger
+from eddyline.protocol.ledger import Ledger, Released
 from eddyline.protocol.slot_log import EPOCH, SlotLog, epochs
-from eddyline.spill.generations import Generations
+from eddyline.spill.generations import NEVER, Generations
 from eddyline.state.log.by_group import GroupedRows, in_sections
 from eddyline.state.log.segment import Segment, SegmentPart, written
 from eddyline.state.tuning import DEFAULT as STATE
@@ -117,14 +119,23 @@ class Log:
         return SegmentPart(stream, [some.batch], first, last, counts, (int(times.min()), int(times.max())))
 
     def by_epoch(self, commit: Commit, moved: Ledger) -> Iterator[tuple[int, list[tuple[str, pa.RecordBatch]]]]:
-        """The rows of a commit by the epochs in which they came, in the order of these. Rows that are on disk for all
-        their sources according to a ledger, which may have moved groups since, are left out."""
+        """The rows of a commit by the epochs in which they came, in the order of these; NEVER for those that wait for
+        the watermark. Rows that are on disk for all their sources according to a ledger, which may have moved groups
+        since, are left out, unless they are counted."""
         found: dict[int, dict[str, list[pa.RecordBatch]]] = {}
+        query = self._split.plan.query
+        released = moved.released(commit.advanced.used) if query.counts_rows else None
+        counted = {s.stream.name for s in query.sources if s.window.kind is WindowKind.ROWS}
         for stream, batch, came in self._rows(commit):
             if not moved.epoch:
                 found.setdefault(0, {}).setdefault(stream, []).append(batch)
                 continue
-            here = self._in_memory(stream, batch, came, moved.generations)
+            wait, time = np.zeros(came.size, np.bool_), self._split.streams[stream].time
+            if released is not None and time is not None:
+                times = event_times(batch.column(time))
+                came, wait = released.came(times), released.wait(times)
+            here = wait | (stream in counted) | self._in_memory(stream, batch, came, moved.generations)
+            came = np.where(wait, NEVER, came)
             for epoch in np.unique(came[here]).tolist():
                 which = here & (came == epoch)
                 some = batch if which.all() else batch.filter(pa.array(which))
@@ -154,13 +165,21 @@ class Log:
             here |= ~generations.on_disk(self._groups(source, batch), came)
         return here
 
-    def of_commit(self, commit: Commit, number: int, least: Mapping[str, int]) -> SlotLog:
-        """The rows of a commit for sweeps of the slot of this number: by stream those that are not older than
-        `least`."""
+    def of_commit(
+        self,
+        commit: Commit,
+        number: int,
+        least: Mapping[str, int],
+        released: Released | None = None,
+        counted: Mapping[int, CountedSpan] | None = None,
+    ) -> SlotLog:
+        """The rows of a commit for sweeps of the slot of this number: by stream those that are not older than `least`.
+        SlotLog tells what else a query with a ROWS window needs."""
         assert self._axis is not None
         known = self._segments
         self._segments = {f.name: known.get(f.name) or self._checkpoint.segment(f.name) for f in commit.log}
-        return SlotLog([*self._segments.values()], self._split, self._axis, self._first, number, least)
+        segments = [*self._segments.values()]
+        return SlotLog(segments, self._split, self._axis, self._first, number, least, released, counted)
 
     def _rows(self, commit: Commit) -> Iterator[tuple[str, pa.RecordBatch, Ints]]:
         """All rows, with the epochs in which they came."""

@@ -6,7 +6,7 @@ A section of a local file is mapped and read once for all slices; what is kept o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -15,10 +15,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.engine.intake import event_times
+from eddyline.engine.logged_places import CountedSpan, LoggedPlaces
 from eddyline.engine.logged_rows import LoggedRows, size_of
 from eddyline.engine.split import Split, groups_along
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import SpillAxis
+from eddyline.protocol.ledger import Released
 from eddyline.state.log.segment import Section, Segment
 
 Ints = NDArray[np.int64]
@@ -45,9 +47,12 @@ class SlotLog:
         first: Mapping[str, int],
         number: int,
         least: Mapping[str, int],
+        released: Released | None = None,
+        counted: Mapping[int, CountedSpan] | None = None,
     ) -> None:
-        """`first` has by stream the source by whose groups its rows are ordered; rows older than `least` are left
-        out."""
+        """`first` has by stream the source by whose groups its rows are ordered; rows older than `least` are left out.
+        In a query with a ROWS window, `released` tells in which epochs rows came and which wait, and `counted` by
+        source with such a window which rows of its stream are in the log."""
         self._split, self._axis, self._number, self._least = split, axis, number, least
         self._streams = {n: s.stream.name for n, s in enumerate(split.plan.query.sources)}
         self._first = first
@@ -57,12 +62,22 @@ class SlotLog:
         """By stream the range of groups of each section."""
         self._sections = {
             stream: [
-                _LoggedSection(self, stream, segment, section)
-                for segment in segments
-                for section in segment.sections(stream)
+                _LoggedSection(self, stream, segment, section, number)
+                for number, (segment, section) in enumerate((s, part) for s in segments for part in s.sections(stream))
             ]
             for stream in split.streams
         }
+        self._released = released
+        self.rows_windows = {source: self._places(source, span) for source, span in (counted or {}).items()}
+        """The places of the rows of each source with a ROWS window."""
+
+    def _places(self, source: int, span: CountedSpan) -> LoggedPlaces:
+        def pieces() -> Iterator[tuple[Hashable, pa.RecordBatch]]:
+            for section in self._sections[self._streams[source]]:
+                for number, batch in enumerate(section.batches()):
+                    yield (section.number, number), batch
+
+        return LoggedPlaces(self._split.plan.query, source, pieces, span)
 
     def rows(self, source: int, groups: Ints) -> Iterator[LoggedRows]:
         """All rows of a source of these groups, which are in order."""
@@ -73,9 +88,11 @@ class SlotLog:
         by_range = self._by_range(source)
         for section in self._having(stream, asked) if by_range else self._sections[stream]:
             ordered = by_range and section.starts is not None
-            for found in section.ranges(runs) if ordered else section.some(source, asked):
+            for found in section.ranges(source, runs) if ordered else section.some(source, asked):
                 if time is not None and section.times[0] < least:
                     found = found.only(found.of_them(event_times(found.stored.column(time)) >= least))
+                if time is not None and self._released is not None:
+                    found = _came_in_order(found, time, self._released)
                 which = self._split.share(source, found.stored, self._number)
                 found = found if which is None else found.only(found.of_them(which))
                 if found.came.size:
@@ -140,6 +157,14 @@ class SlotLog:
         known, firsts = np.unique(groups, return_index=True)
         return known, np.append(firsts, groups.size)
 
+    def places(self, source: int, section: int, number: int, first: int, batch: pa.RecordBatch) -> Ints | None:
+        """The places in their stream of rows of a section, from row `first` on of its batch of this number; None
+        without a ROWS window."""
+        time = self._split.streams[self._streams[source]].time
+        if time is None or source not in self.rows_windows:
+            return None
+        return self.rows_windows[source].of((section, number), first, event_times(batch.column(time)))
+
     def times(self, stream: str, batch: pa.RecordBatch) -> tuple[int, int]:
         """The oldest and the newest time of rows; rows of a table are never too old."""
         time = self._split.streams[stream].time
@@ -150,8 +175,8 @@ class SlotLog:
 class _LoggedSection:
     """A section of the log, as a slot reads it."""
 
-    def __init__(self, log: SlotLog, stream: str, segment: Segment, section: Section) -> None:
-        self._log, self.stream, self._segment, self._section = log, stream, segment, section
+    def __init__(self, log: SlotLog, stream: str, segment: Segment, section: Section, number: int) -> None:
+        self._log, self.stream, self._segment, self._section, self.number = log, stream, segment, section, number
         self.length, self.rows = section.length, section.rows
         self.range = (-FOREVER, FOREVER) if section.first is None else (section.first, section.last)
         """The range of groups that it may have."""
@@ -190,7 +215,7 @@ class _LoggedSection:
         """The groups of rows for a source."""
         return self._log.groups(source, epochs(batch)[0])
 
-    def ranges(self, runs: Sequence[Ints]) -> Iterator[LoggedRows]:
+    def ranges(self, source: int, runs: Sequence[Ints]) -> Iterator[LoggedRows]:
         """The rows of neighbouring groups, for each run of these."""
         assert self.starts is not None
         known, starts = self.starts
@@ -199,11 +224,20 @@ class _LoggedSection:
             if begin < end:
                 first, last = starts[[begin, end]].tolist()
                 batch, came = epochs(self.batches()[0].slice(first, last - first))
-                yield LoggedRows(batch, np.repeat(known[begin:end], np.diff(starts[begin : end + 1])), came)
+                groups = np.repeat(known[begin:end], np.diff(starts[begin : end + 1]))
+                places = self._log.places(source, self.number, 0, first, batch)
+                yield LoggedRows(batch, groups, came, places=places)
 
     def some(self, source: int, asked: Ints) -> Iterator[LoggedRows]:
         """The rows of these groups where they may be anywhere."""
-        for batch in self.batches():
+        for number, batch in enumerate(self.batches()):
             rows, came = epochs(batch)
-            groups = self._log.groups(source, rows)
-            yield LoggedRows(rows, groups, came).only(np.isin(groups, asked))
+            groups, places = self._log.groups(source, rows), self._log.places(source, self.number, number, 0, rows)
+            yield LoggedRows(rows, groups, came, places=places).only(np.isin(groups, asked))
+
+
+def _came_in_order(rows: LoggedRows, time: str, released: Released) -> LoggedRows:
+    """Rows that come when the watermark passes them, without those that still wait."""
+    times = rows.of_them(event_times(rows.stored.column(time)))
+    here = ~released.wait(times)
+    return replace(rows.only(here), came=released.came(times[here]))

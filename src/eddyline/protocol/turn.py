@@ -21,6 +21,7 @@ import pyarrow as pa
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.counts import Counts, SpillCounts
 from eddyline.engine.intake import event_times
+from eddyline.engine.logged_places import CountedSpan
 from eddyline.engine.partial import combine
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.slot import Slot
@@ -32,16 +33,19 @@ from eddyline.engine.sweep import Sweep
 from eddyline.engine.tally import Spans
 from eddyline.errors import InternalError
 from eddyline.faults import reach
+from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import SMALL
-from eddyline.protocol.home import Home, counts_rows, horizon
+from eddyline.protocol.commit import Commit
+from eddyline.protocol.home import Home, horizon
 from eddyline.protocol.ledger import Ledger
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, RowsHead, as_shipment
 from eddyline.protocol.record import COMBINED, Record, Staged
+from eddyline.protocol.slot_log import SlotLog
 from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look
-from eddyline.spill.generations import Generations
+from eddyline.spill.generations import NEVER, Generations
 from eddyline.state.log.segment import SegmentPart, written
 
 SOON = 0.6
@@ -122,7 +126,8 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         counts += Counts(rows_out=output.rows)
     counts += Counts(expression_errors=slot.errors.count - before, first_error=slot.errors.first)
     reach("turn: results are staged")
-    least = horizon(home.plan, held or after, counted(slot), held is not None)
+    windows = counted(slot) if decision.ledger.held is None else decision.ledger.held.counted
+    least = horizon(home.plan, held or after, windows, held is not None)
     epoch, merged = decision.ledger.epoch, decision.merge.get(number, ())
     log_file = home.log.write(name, number, epoch, logged, merged, least, epoch > 0 or _may_leave_soon(home, slot))
     reach("turn: rows are logged")
@@ -227,7 +232,7 @@ def _slot(home: Home, decision: BatchDecision, number: int) -> Slot:
     slot = home.keeper.open(number)
     try:
         before, after = slot.batch_done or (None, None)
-        if counts_rows(home.query) and decision.slot_map != decision.map_before and slot.relocated != decision.before:
+        if home.query.counts_rows and decision.slot_map != decision.map_before and slot.relocated != decision.before:
             before = after = None  # rows that wait to be counted know whether they are built here: all is rebuilt
         if after == decision.before:
             slot.commit(decision.batch)
@@ -302,7 +307,7 @@ def _relocate(home: Home, decision: BatchDecision, number: int, slot: Slot) -> N
 def _in_memory(slot: Slot, shipment: Shipment, epoch: int, generations: Generations) -> Shipment:
     """A shipment of rows of an epoch without those that are on disk."""
     executor, axis = slot.executor, slot.executor.spill_axis
-    if axis is None or not generations.left:
+    if axis is None or not generations.left or epoch == NEVER:  # such rows wait for the watermark
         return shipment
     build = dict[int, Which]()
     of_stream = [s for s, source in enumerate(slot.query.sources) if source.stream.name == shipment.stream]
@@ -323,7 +328,7 @@ def _move(home: Home, decision: BatchDecision, number: int, slot: Slot, output: 
     if moves.sweep:
         reach("spill: before a sweep")
         commit = home.checkpoint.commit_of(decision.batch - 1)
-        log = home.log.of_commit(commit, number, home.horizon(commit.advanced, commit.ledger.held))
+        log = _swept_log(home, decision, commit, number, slot)
         sweep = Sweep(slot, commit.ledger.generations, log, output.relieve, home.watch_sweep)
         sweep.run(log.own(np.array(moves.sweep)))
         counts += SpillCounts(results=sweep.results)
@@ -333,6 +338,27 @@ def _move(home: Home, decision: BatchDecision, number: int, slot: Slot, output: 
         counts += SpillCounts(rows=slot.forget(np.array(moves.leave)))
         reach("spill: groups have left")
     return counts
+
+
+def _swept_log(home: Home, decision: BatchDecision, commit: Commit, number: int, slot: Slot) -> SlotLog:
+    """The rows of a commit for the sweep before a batch. In a query with a ROWS window, rows that wait for the
+    watermark are not among them; but if the streams have ended, they come with this batch, and no sweep comes after
+    it."""
+    least, held = home.horizon(commit.advanced, commit.ledger.held), commit.ledger.held
+    if not home.query.counts_rows:
+        return home.log.of_commit(commit, number, least)
+    used, marks = commit.advanced.used, commit.ledger.marks
+    if decision.kind == "end":
+        marks = {**marks, decision.ledger.epoch: commit.advanced}
+    released = replace(commit.ledger, marks=marks).released(FOREVER if decision.kind == "end" else used)
+    watermark, since = (-FOREVER if time is None else time for time in (used, None if held is None else held.used))
+    counted = {
+        source: CountedSpan(
+            least[home.query.sources[source].stream.name], released.until, watermark, window.rows, since
+        )
+        for source, window in slot.executor.rows_windows.items()
+    }
+    return home.log.of_commit(commit, number, least, released, counted)
 
 
 def _restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:

@@ -33,7 +33,7 @@ from eddyline.routing.payload import Payload
 from eddyline.routing.policies.learned import Learned
 from eddyline.routing.router import router
 from eddyline.routing.routing_arrays import Entry, EntrySnapshot, RoutingArrays, Traffic
-from eddyline.routing.rows_windows import RowsWindow
+from eddyline.routing.rows_windows import PlacesInWindow
 from eddyline.routing.sampling import Sampling
 from eddyline.routing.scheduler import Scheduler
 from eddyline.routing.scope import Scope, whole
@@ -64,7 +64,7 @@ class Eddy:
         self,
         plan: Plan,
         stems: Sequence[SteM | View],
-        rows_windows: Mapping[int, RowsWindow],
+        rows_windows: Mapping[int, PlacesInWindow],
         settings: Settings,
         errors: ErrorCount,
         output: Callable[[Packet], None],

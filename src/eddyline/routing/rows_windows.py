@@ -9,16 +9,21 @@ of the complete tuple is the definition.
 
 Times that no later check needs are released. For a few rows, spread over the window, place and time are kept as
 *marks*. They tell how old the rows may be that are still in a window (`horizon`); the log uses this.
+
+While groups are on disk, slide boundaries wait for them although the watermark has passed. For these boundaries the
+number of rows up to each is kept (`passed`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
+from eddyline.plan.bounds import FOREVER
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column, ColumnSnapshot
 
@@ -38,6 +43,8 @@ class RowsCounted:
 
     rows: int
     marks: Marks
+    passed: Marks = ()
+    """(time, rows up to it), for slide boundaries below the watermark that are not emitted yet."""
 
 
 class RowsWindowSnapshot(Snapshot, frozen=True):
@@ -48,17 +55,28 @@ class RowsWindowSnapshot(Snapshot, frozen=True):
     committed_rows: int
     marks: Marks
     committed_marks: Marks
+    passed: Marks
+
+
+class PlacesInWindow(Protocol):
+    """Tells which places in its stream a ROWS window has."""
+
+    def least(self, at: Times) -> NDArray[np.int64]:
+        """The place from which on rows are in the window at each of these times."""
 
 
 class RowsWindow:
-    """The times of every row of a source with a ROWS window of `size` rows."""
+    """The times of every row of a source with a ROWS window of `size` rows. With `slide` it is also asked for slide
+    boundaries that the watermark has passed."""
 
-    def __init__(self, arena: Arena, size: int) -> None:
-        self.size = size
+    def __init__(self, arena: Arena, size: int, slide: int | None = None) -> None:
+        self.size, self._slide = size, slide
         self._times = Column(arena, "i8")
         self._base = self._committed_rows = 0
         self._marks: Marks = ()
         self._committed_marks: Marks = ()
+        self._passed: Marks = ()
+        """As of the last commit; the last number is `_base`."""
 
     def append(self, times: Times) -> NDArray[np.int64]:
         """Count rows, which are in event-time order; returns their places in the stream."""
@@ -74,6 +92,9 @@ class RowsWindow:
         """The place from which on rows are in the window at each of these times."""
         known = self._times.values[self._base : self._times.rows]
         counts: NDArray[np.int64] = np.searchsorted(known, at, side="right") + (self._base - self.size)
+        if self._passed and (early := at < self._passed[-1][0]).any():
+            times, rows = np.array(self._passed, np.int64).T
+            counts[early] = rows[np.maximum(times.searchsorted(at[early], side="right") - 1, 0)] - self.size
         return counts
 
     @property
@@ -88,8 +109,23 @@ class RowsWindow:
         found = [time for place, time in self._marks if place <= self.rows - self.size]
         return found[-1] if found else None
 
-    def commit(self, watermark: int) -> None:
-        """Release the times below the watermark, which no later check needs; their count stays."""
+    def _passed_at(self, watermark: int, next: int | None) -> Marks:
+        """How many rows there are up to each slide boundary from `next` on that is below the watermark, and up to the
+        watermark. Boundaries without a new row are left out: their count is that of the one before."""
+        if self._slide is None or next is None or next >= watermark:
+            return ()
+        known = self._times.values[self._base : self._times.rows]
+        known = known[: int(np.searchsorted(known, watermark))]
+        times, rows = np.array(self._passed or ((-FOREVER, self._base),), np.int64).T
+        times, rows = np.append(times, known), np.append(rows, self._base + 1 + np.arange(known.size))
+        times = np.minimum(-(-times // self._slide) * self._slide, watermark - 1)
+        last = np.append(times[1:] != times[:-1], True) & np.append(times[1:] >= next, True)
+        return tuple(zip(times[last].tolist(), rows[last].tolist(), strict=True))
+
+    def commit(self, watermark: int, next: int | None = None) -> None:
+        """Release the times below the watermark, which no later check needs; their count stays. Slide boundaries from
+        `next` on are not emitted yet."""
+        self._passed = self._passed_at(watermark, next)
         known = self._times.values[self._base : self._times.rows]
         self._base += int(np.searchsorted(known, watermark))
         self._times.release(self._base)
@@ -103,24 +139,26 @@ class RowsWindow:
     def saved(self) -> RowsWindowSnapshot:
         """A snapshot for another process."""
         marks = self._marks, self._committed_marks
-        return RowsWindowSnapshot(self._times.saved(), self._base, self._committed_rows, *marks)
+        return RowsWindowSnapshot(self._times.saved(), self._base, self._committed_rows, *marks, self._passed)
 
     def restore(self, saved: RowsWindowSnapshot) -> None:
         """Restore from a snapshot."""
         self._times.restore(saved.times)
         self._base, self._committed_rows = saved.base, saved.committed_rows
         self._marks, self._committed_marks = saved.marks, saved.committed_marks
+        self._passed = saved.passed
 
-    @property
-    def counted(self) -> RowsCounted:
-        """The part of the state that cannot be rebuilt from live rows."""
-        return RowsCounted(self.rows, self._marks)
+    def counted(self, watermark: int, next: int | None) -> RowsCounted:
+        """The part of the state that cannot be rebuilt from live rows, at this watermark. Slide boundaries from `next`
+        on are not emitted yet."""
+        return RowsCounted(self.rows, self._marks, self._passed_at(watermark, next))
 
     def start_at(self, counted: RowsCounted) -> None:
         """Start a new window after rows that were counted before, all of them below the watermark."""
         self._times.release(counted.rows)
         self._times.rows = self._base = self._committed_rows = counted.rows
         self._marks = self._committed_marks = counted.marks
+        self._passed = counted.passed
 
     @property
     def nbytes(self) -> int:

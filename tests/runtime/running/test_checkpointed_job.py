@@ -155,7 +155,7 @@ def test_a_slot_that_needs_too_much_memory_stops_the_job_and_its_checkpoint_stay
 
 
 def test_state_that_cannot_go_to_disk_stops_the_job_at_memory(data: Path) -> None:
-    why = "a query with a ROWS window keeps all rows in memory"
+    why = "rows wait in memory for the watermark"
     with pytest.raises(JobError, match=f"more than memory=100 bytes, after [0-9]+ rows, and cannot go to disk: {why};"):
         run(SCRIPT.replace("a [RANGE 5 SECONDS]", "a [ROWS 50]"), memory="100")
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from eddyline.routing.packet import Packet
-from eddyline.routing.rows_windows import RowsWindow
+from eddyline.routing.rows_windows import PlacesInWindow
 from eddyline.state.rows import Rows, newest
 
 
 class WindowStep:
     """Checks the components whose sources have a ROWS window."""
 
-    def __init__(self, rows_windows: Mapping[int, RowsWindow], rows: Sequence[Rows]) -> None:
+    def __init__(self, rows_windows: Mapping[int, PlacesInWindow], rows: Sequence[Rows]) -> None:
         self._rows_windows, self._rows = rows_windows, rows
 
     def within(self, packet: Packet) -> Packet:
