@@ -56,6 +56,18 @@ def test_rows_that_wait_at_the_end_are_swept(moves: Moves, tmp_path: Path) -> No
     assert times(world) == [(1, 1), (1, 2), (3, 3)], "rows 3 of b with keys 1 and 2 are the last two"
 
 
+def test_waiting_rows_of_a_group_that_gets_warm_survive_a_restart(tmp_path: Path) -> None:
+    world = World(tmp_path, ("ROWS 9", "UNBOUNDED"), groups=2)
+    world.batch(a=[(1, 1)], b=[(1, 1)], then=COLD)
+    world.batch(a=[(5, 1)], b=[(4, 1)])
+    world = World(tmp_path, ("ROWS 9", "UNBOUNDED"), groups=2, sink=world.sink, host="another")
+    world.batch(then=Moves(sweep=(0, 1), warm=(0, 1)))
+    world.batch(a=[(9, 1)], b=[(9, 1)])
+    assert times(world) == [(1, 1), (5, 4)], "the sweep made the first, the watermark has passed the others"
+    world.batch("end")
+    assert times(world) == [(1, 1), (1, 4), (1, 9), (5, 1), (5, 4), (5, 9), (9, 1), (9, 4), (9, 9)]
+
+
 def test_ties_of_rows_on_disk(tmp_path: Path) -> None:
     """Of rows of one time those with the greatest keys are the last ones; two are equal."""
     world = World(tmp_path, ("ROWS 3", "UNBOUNDED"), groups=2)
