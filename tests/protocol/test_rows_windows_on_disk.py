@@ -1,4 +1,4 @@
-"""Queries with ROWS windows whose groups are on disk: small examples, and random lives beside a job that never spills."""
+"""Queries with ROWS windows whose groups are on disk: examples, and random lives beside a job that never spills."""
 
 from __future__ import annotations
 
