@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.errors import JobError
+from eddyline.state.log.by_group import GroupedRows, together
 
 Ints = NDArray[np.int64]
 
@@ -45,8 +46,7 @@ class Parked:
         self._folder, self._most = folder if here else None, most
         self._file: IO[bytes] | None = None
         self._map: mmap.mmap | None = None
-        self._some: list[pa.RecordBatch] = []
-        self._groups: list[Ints] = []
+        self._some: list[GroupedRows] = []
         self._bytes = 0
         self._pieces: list[_ParkedPiece] = []
         self.written = 0
@@ -54,24 +54,20 @@ class Parked:
 
     def add(self, batch: pa.RecordBatch, groups: Ints) -> None:
         """Add rows and the group of each."""
-        self._some.append(batch)
-        self._groups.append(groups)
+        self._some.append(GroupedRows(batch, groups))
         self._bytes += batch.nbytes
         if self._bytes >= self._most:
             self._write()
 
     def _write(self) -> None:
-        groups = np.concatenate(self._groups)
-        order = groups.astype(np.uint16).argsort(kind="stable")  # there are at most 65536 groups
-        table = pa.Table.from_batches(self._some).unify_dictionaries().combine_chunks()
-        self._some, self._groups, self._bytes = [], [], 0
-        (batch,) = table.take(pa.array(order)).combine_chunks().to_batches()
-        known, counts = np.unique(groups, return_counts=True)
+        rows = together(self._some).ordered()
+        self._some, self._bytes = [], 0
+        known, counts = np.unique(rows.groups, return_counts=True)
         with self._room():
             if self._file is None:
                 self._file = tempfile.TemporaryFile(dir=self._folder, prefix="eddyline-")  # noqa: SIM115
-            with pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema) as stream:
-                stream.write_batch(batch)
+            with pa.ipc.new_stream(pa.PythonFile(self._file, "w"), rows.batch.schema) as stream:
+                stream.write_batch(rows.batch)
             end = self._file.tell()
             self._file.write(np.concatenate([known, np.cumsum(counts)]).tobytes())
             begin, self.written = self.written, self._file.tell()

@@ -47,7 +47,7 @@ def in_sections(runs: Iterable[Iterable[GroupedRows]], least: int, most: int) ->
     while heads:
         upto = _upto(heads, most)
         taken = [head.take(upto, most) for head in heads if head.first <= upto]
-        some = _together([*rest, *taken]).ordered()
+        some = together([*rest, *taken]).ordered()
         heads = [head for head in heads if head.left]
         row = _row_bytes(some.batch)
         cuts = _cuts(some.groups, row, least)
@@ -128,7 +128,8 @@ def _cuts(groups: Ints, row: float, least: float) -> list[tuple[int, int]]:
     return [*found, (begin, groups.size)]
 
 
-def _together(some: Sequence[GroupedRows]) -> GroupedRows:
+def together(some: Sequence[GroupedRows]) -> GroupedRows:
+    """All rows, one part after the other."""
     if len(some) == 1:
         return some[0]
     table = pa.Table.from_batches([one.batch for one in some]).unify_dictionaries().combine_chunks()
