@@ -24,7 +24,7 @@ from eddyline.engine.watermarks import Advanced, Reached, Watermarks
 from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import partition, spill_axis
-from eddyline.plan.plan import Plan
+from eddyline.plan.plan import Plan, plan_of
 from eddyline.plan.tree import shape
 from eddyline.protocol import attach
 from eddyline.protocol.batch_decision import BatchDecision
@@ -122,7 +122,7 @@ class Home:
     ) -> None:
         self._plans, self.tuning = plans, tuning
         self.query, self.slots, self.checkpoint, self.stage = query, slots, checkpoint, stage
-        self.plan = Plan(query, shape(settings.plan, [s.alias for s in query.sources]))
+        self.plan = plan_of(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
         axis = spill_axis(self.plan, settings.groups)
         if axis is None or not self.split.partitioning.is_along(axis):

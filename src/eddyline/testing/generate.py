@@ -82,9 +82,8 @@ class _Generator:
         self.features: list[str] = []
         self.clock = timeline.timeline(rng)
         self.combinations = 0.0
-        self.places = rng.choices(
-            range(1, 9), [0, 0, 25, 16, 10, 7, 4, 4] if migrate else [8, 26, 25, 16, 10, 7, 4, 4]
-        )[0]
+        few = [0, 0] if migrate else [0, 26] if spill else [8, 26]  # plans change with three sources, a join has two
+        self.places = rng.choices(range(1, 9), [*few, 25, 16, 10, 7, 4, 4])[0]
         self.nulls = rng.choice([0.0, 0.0, 0.05, 0.2])
 
     def case(self) -> Case:
