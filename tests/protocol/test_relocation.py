@@ -52,11 +52,11 @@ def test_rows_move_and_no_other_is_touched(tmp_path: Path) -> None:
     job = world(tmp_path, host=None)
     for batch in BATCHES[:3]:
         job.batch(to=SlotMap(3, GROUPS), **batch)
-    before = [job.held(slot) for slot in range(3)]
+    before = [job.slot(slot).state_rows for slot in range(3)]
     moved = SlotMap(3, GROUPS).moved([0, 1], to=2)
     job.batch(to=moved)
     job.batch(to=moved)
-    after = [job.held(slot) for slot in range(3)]
+    after = [job.slot(slot).state_rows for slot in range(3)]
     assert after[1] == before[1] and sum(after) == sum(before)
     assert (
         before[0] - after[0]

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.slot_map import SlotMap
+from eddyline.engine.slot import Slot
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Silence
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
@@ -19,7 +21,6 @@ from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.outlet import RESULTS
 from eddyline.protocol.packing import Packer
 from eddyline.protocol.parcel import Parcel
-from eddyline.protocol.record import Record
 from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, FromPart, SelectParts, StreamDecl
@@ -79,8 +80,8 @@ class World:
         """Groups that are whole again are not swept."""
         return replace(self._then, sweep=tuple(g for g in self._then.sweep if g in ledger.generations.clean))
 
-    def _place(self, slot_map: SlotMap, records: Sequence[Record]) -> SlotMap:
-        return self._to or slot_map
+    def _place(self, state: ManagerState, slot_map: SlotMap, *told: object) -> tuple[SlotMap, ManagerState]:
+        return self._to or slot_map, state
 
     def begin(self, kind: BatchKind = "rows", ended: Sequence[str] = (), offsets: object = None) -> BatchDecision:
         """The next batch."""
@@ -125,11 +126,11 @@ class World:
         self.coordinator.finish(decision, records)
         return decision
 
-    def held(self, slot: int) -> int:
-        """The rows that a slot holds; slots are in this process."""
-        found = self.home.keeper.open(slot)
-        self.home.keeper.leave(slot, found)
-        return found.state_rows
+    def slot(self, number: int) -> Slot:
+        """A slot, which is in this process."""
+        found = self.home.keeper.open(number)
+        self.home.keeper.leave(number, found)
+        return found
 
     @property
     def results(self) -> list[tuple[object, ...]]:

@@ -18,7 +18,7 @@ import pytest
 
 from eddyline import faults
 from eddyline.errors import InternalError, JobError
-from eddyline.protocol.coordinator import same_places
+from eddyline.protocol.balancer import stays
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.files import FileOptions
@@ -152,7 +152,7 @@ class Run:
             strike=self._strike,
             plans=random_plans(MIGRATIONS.get(job)),
             mover=random_moves(SPILLS.get(job), GROUPS),
-            placer=RandomPlaces(PLACES) if job in SPILLS else same_places,
+            placer=RandomPlaces(PLACES) if job in SPILLS else stays,
         )
         self.reached = self.simulation.reached
 

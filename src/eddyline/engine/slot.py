@@ -81,6 +81,8 @@ class Slot:
         """The histories (turn.py) before and after a batch that is neither committed nor wound back yet."""
         self.relocated = ""
         """The history of the commit after which the slot has got the groups of the next batch."""
+        self.cpu = 0.0
+        """CPU seconds of the last batch."""
         self.peak_rows = self.peak_bytes = 0
         """The state at the end of the last batch, before rows expired."""
 
@@ -171,7 +173,8 @@ class Slot:
             self.watermark = query_watermark
             self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
             self._expire(watermarks)
-        self.plans.watch(self.executor, watermarks, self.peak_bytes, self._meter.take())
+        self.cpu = self._meter.take()
+        self.plans.watch(self.executor, watermarks, self.peak_bytes, self.cpu)
 
     def _expire(self, watermarks: Mapping[str, int | None]) -> None:
         self.executor.expire(watermarks, self.watermark)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.slot_map import SlotMap
 from eddyline.counts import Counts
 from eddyline.engine.plan_course import PlanCourse
@@ -56,3 +57,5 @@ class Commit:
     """The slot of each group in the batch; None if groups cannot move."""
     next_map: SlotMap | None = None
     """The slot of each group in the next batch."""
+    balance: ManagerState = field(default_factory=ManagerState)
+    """What the distribution manager remembers; results do not depend on it."""

@@ -28,6 +28,7 @@ from eddyline.engine.watermarks import Advanced, Silence
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.plan.bounds import FOREVER
+from eddyline.protocol.balancer import Placer, stays
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
@@ -45,15 +46,6 @@ KEPT = 2
 Mover = Callable[[Ledger, Advanced, Sequence[Record], int], Moves]
 """(the ledger after a batch, how far slots have advanced, their records, the rows in the log) -> what groups do before
 the next batch."""
-
-
-Placer = Callable[[SlotMap, Sequence[Record]], SlotMap]
-"""(the slot of each group in a batch, the records of all slots) -> the slot of each group in the next batch."""
-
-
-def same_places(slot_map: SlotMap, records: Sequence[Record]) -> SlotMap:
-    """No group moves to another slot."""
-    return slot_map
 
 
 def no_moves(ledger: Ledger, advanced: Advanced, records: Sequence[Record], logged: int) -> Moves:
@@ -81,7 +73,7 @@ class Coordinator:
         publisher: Publisher,
         silence: Silence | None = None,
         mover: Mover = no_moves,
-        placer: Placer = same_places,
+        placer: Placer = stays,
     ) -> None:
         """`home` is that of the slots. `silence` says which streams are idle; None if no stream can become idle."""
         self._checkpoint, self._home, self._publisher, self._mover = checkpoint, home, publisher, mover
@@ -173,6 +165,10 @@ class Coordinator:
         finished = decision.kind == "end"  # a finished job needs no state
         log = () if finished else self._live(records, self._home.horizon(advanced, ledger.held))
         logged = sum(file.rows for file in log)
+        moves = Moves() if finished else self._mover(ledger, advanced, records, logged)
+        slot_map, next_map, balance = decision.slot_map, decision.slot_map, last.balance
+        if slot_map is not None and not finished:
+            next_map, balance = self._placer(balance, slot_map, ledger, moves, records)
         commit = Commit(
             batch=decision.batch,
             offsets=decision.offsets,
@@ -186,9 +182,10 @@ class Coordinator:
             plans={} if finished else {r.slot: r.course for r in records if r.slot != COMBINED},
             waiting=sum(record.waiting for record in records),
             ledger=Ledger() if finished else ledger,
-            moves=Moves() if finished else self._mover(ledger, advanced, records, logged),
-            slot_map=None if finished else decision.slot_map,
-            next_map=None if finished or decision.slot_map is None else self._placer(decision.slot_map, records),
+            moves=moves,
+            slot_map=slot_map,
+            next_map=next_map,
+            balance=balance,
         )
         self._checkpoint.expect(commit.batch)
         reach("before publish")

@@ -47,6 +47,10 @@ class Record:
     """For each source with a ROWS window, the time before which its rows are in no window any more; None: unknown."""
     course: PlanCourse = field(default_factory=PlanCourse)
     """The plan of the slot."""
+    cpu: float = 0.0
+    """CPU seconds that the slot took for the rows of the batch."""
+    rows_in: int = 0
+    """Rows that came to the slot."""
     held: StateSize = field(default_factory=StateSize)
     """The size of the state at the end of the turn, before expired rows are released."""
     waiting: int = 0

@@ -145,6 +145,8 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         small=small,
         counted=counted(slot),
         course=slot.executor.course,
+        cpu=slot.cpu,
+        rows_in=sum(shipment.batch.num_rows for shipment in shipments),
         held=StateSize(slot.peak_rows, slot.peak_bytes),
         waiting=0 if decision.kind == "end" else slot.waiting,
         spans=tuple(some for some in spans if some),

@@ -23,7 +23,8 @@ from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
 from eddyline.plan.partition import GROUPS, spill_axis
 from eddyline.plan.plan import plan_of
-from eddyline.protocol.coordinator import Mover, same_places
+from eddyline.protocol.balancer import stays
+from eddyline.protocol.coordinator import Mover
 from eddyline.protocol.spiller import Spiller
 from eddyline.settings import Settings
 from eddyline.testing import udfs
@@ -60,7 +61,7 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     plans = random_plans(settings.pop("migrate", None))
     tuning = eager(settings.pop("eager", None))
     spill, balance = settings.pop("spill", None), settings.pop("balance", None)
-    placer = same_places if balance is None else RandomPlaces(balance)
+    placer = stays if balance is None else RandomPlaces(balance)
     settings |= {} if balance is None else {"balance": "moving-state"}
     mover: Mover | None = None
     axis = spill_axis(plan_of(query), settings.get("groups", GROUPS))

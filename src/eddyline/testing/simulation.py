@@ -32,8 +32,9 @@ from eddyline.engine.planner import plan_source
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import EddylineError, InternalError, JobError
 from eddyline.plan.plan import Plan
+from eddyline.protocol.balancer import Placer, stays
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
-from eddyline.protocol.coordinator import Coordinator, Mover, Placer, Publisher, no_moves, same_places
+from eddyline.protocol.coordinator import Coordinator, Mover, Publisher, no_moves
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.packing import Packed, Packer
@@ -110,7 +111,7 @@ class Simulation:
         plans: MakePlanSource = plan_source,
         tuning: Tuning = DEFAULT,
         mover: Mover | None = None,
-        placer: Placer = same_places,
+        placer: Placer = stays,
     ) -> None:
         self._mover, self._placer = mover, placer
         self._case, self._query, self._settings, self._folder = case, query, settings, folder

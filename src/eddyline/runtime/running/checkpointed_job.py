@@ -18,6 +18,7 @@ from eddyline.cql.script import parse
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError, SettingError
 from eddyline.plan.partition import spill_axis
+from eddyline.protocol.balancer import Balancer, stays
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit
@@ -102,6 +103,7 @@ class CheckpointedJob:
         self.coordinator: Coordinator | None = None
         self.account = Account(self.home)
         self._spiller = Spiller(self.home.query, self.home.settings) if self.home.spills else None
+        self._balancer = None if self.home.even_map is None else Balancer(self.home.settings.memory)
         axis = spill_axis(self.home.plan, settings.groups)
         self._groups = 1 if axis is None else axis.count
         self.most_rows = None if self._spiller is None else self._fitting(1, WIDE / slots)
@@ -138,7 +140,8 @@ class CheckpointedJob:
                 sink.keep_until_the_end()
         home, published = self.home, _Published(self.sinks)
         silence = Silence(home.streams, home.settings.idle_timeout)
-        self.coordinator = Coordinator(self.checkpoint, home, published, silence, self._spiller or no_moves)
+        deciders = self._spiller or no_moves, self._balancer or stays
+        self.coordinator = Coordinator(self.checkpoint, home, published, silence, *deciders)
         self.account.begin(self.commit)
         if self.commit.finished:
             self.end()  # an earlier run may have failed before this step
@@ -171,6 +174,8 @@ class CheckpointedJob:
         assert self.coordinator is not None
         counts = self.coordinator.finish(decision, records)
         self.account.add(self.commit, counts, records)
+        if self._balancer is not None:
+            self.account.decide(self._balancer.decisions())
         if self._spiller is None:
             self._largest = max(record.held.bytes for record in records)
         else:

@@ -1,0 +1,99 @@
+"""The balancer: slots that hold much give groups to slots that hold little, and the results stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from eddyline.balance.manager_state import ManagerState
+from eddyline.balance.slot_map import SlotMap
+from eddyline.balance.tuning import BalanceTuning
+from eddyline.protocol.balancer import Balancer
+from eddyline.protocol.ledger import Ledger, Moves
+from eddyline.protocol.record import Record
+from tests.support.durable_world import Row, World
+from tests.support.spilling import group_of
+
+GROUPS, SLOTS = 30, 3
+FIRST = [key for key in range(400) if group_of(key, GROUPS) < 10]
+OTHERS = [key for key in range(400) if group_of(key, GROUPS) >= 10]
+KEYS = FIRST[:80] + OTHERS[:40]
+"""Two thirds of the rows are in the groups that the first of three slots has when a job begins."""
+
+
+def batch(time: int) -> dict[str, list[Row]]:
+    return {"a": [(time, key) for key in KEYS], "b": [(time + 1, key) for key in KEYS]}
+
+
+class Job(World):
+    """A job with a balancer."""
+
+    def __init__(self, folder: Path, memory: int, **options: Any) -> None:
+        ticks = count(0.0, 100.0)
+        self.balancer = Balancer(memory, lambda: next(ticks), BalanceTuning(trial_batches=1, rest=0.5))
+        options = {"slots": SLOTS, "groups": GROUPS, "balance": "moving-state", "host": None, **options}
+        super().__init__(folder, memory=memory, windows=("RANGE 1 SECOND",) * 2, **options)
+
+    def _place(self, *told: Any) -> tuple[SlotMap, ManagerState]:
+        return self.balancer(*told)
+
+
+def least_of_most(job: World) -> float:
+    held = [job.slot(slot).state_bytes for slot in range(SLOTS)]
+    return min(held) / max(held)
+
+
+def test_two_thirds_of_the_rows_on_one_of_three_slots_are_spread_within_three_moves(tmp_path: Path) -> None:
+    job, one = Job(tmp_path / "many", memory=150_000), World(tmp_path / "one", windows=("RANGE 1 SECOND",) * 2)
+    decisions = []
+    for time in range(0, 200, 10):
+        for each in (job, one):
+            each.batch(**batch(time))
+        decisions += job.balancer.decisions()
+    assert least_of_most(job) > 0.8
+    for each in (job, one):
+        each.batch("end", ended=["a", "b"])
+    assert job.results == one.results
+    assert 1 <= len(decisions) <= 3, [d.what for d in decisions]
+    assert all(d.kind == "move" and " from slot 0 to " in d.what and d.why for d in decisions)
+
+
+def test_groups_on_disk_stay_and_nothing_moves_while_groups_leave(tmp_path: Path) -> None:
+    told: list[tuple[Sequence[int], bool]] = []
+    job = Job(tmp_path, memory=150_000)
+    decide: Callable[..., Any] = job.balancer._manager.decide
+
+    def seen(state: Any, slot_map: SlotMap, reports: Sequence[Any], *rest: Any) -> Any:
+        told.append((sorted(rest[-1]), any(report.spilling for report in reports)))
+        return decide(state, slot_map, reports, *rest)
+
+    job.balancer._manager.decide = seen  # type: ignore[method-assign]
+    job.batch(then=Moves(leave=(0, 1)), **batch(0))
+    job.batch(**batch(10))
+    job.batch(then=Moves(sweep=(0,)), **batch(20))
+    assert told == [([0, 1], True), ([0, 1], False), ([0, 1], True)]
+
+
+def test_what_the_manager_remembers_is_in_the_commit(tmp_path: Path) -> None:
+    job = Job(tmp_path, memory=150_000)
+    for time in range(0, 30, 10):
+        job.batch(**batch(time))
+    commit = job.coordinator.commit
+    assert commit.balance.batch == 3 and Job(tmp_path, memory=150_000).coordinator.commit.balance == commit.balance
+
+
+def test_a_finished_job_decides_nothing(tmp_path: Path) -> None:
+    job = Job(tmp_path, memory=150_000)
+    job.batch(**batch(0))
+    job.batch("end", ended=["a", "b"])
+    assert job.coordinator.commit.balance.batch == 1
+
+
+def test_reports_leave_out_groups_of_sources_that_every_slot_has() -> None:
+    balancer = Balancer(None, lambda: 0.0)
+    records = [Record(slot) for slot in range(2)]
+    even = SlotMap(2, 4)
+    found, state = balancer(ManagerState(), even, Ledger(), Moves(leave=(1, 5)), records)
+    assert found == even and state.batch == 1
