@@ -90,7 +90,9 @@ class LoggedPlaces:
         for _, batch in self._pieces():
             times = event_times(batch.column(self._time))
             found.append(times[(times >= self._span.least) & (times < self._span.until)])
-        return np.sort(np.concatenate(found))
+        times = np.concatenate(found)
+        times.sort()  # in place: there may be many
+        return times
 
     def least(self, at: Ints) -> Ints:
         """The place from which on rows are in the window at each of these times."""
