@@ -94,12 +94,12 @@ class Ledger:
         results are made; a row of another group also while a result with it may be missing. Rows of a table are needed
         for ever."""
         needed = {epoch: horizon(self.marks[epoch], None) for epoch in set(self.generations.clean.values())}
-        held = {} if self.held is None else horizon(self.held, self.held)
+        all_clean, held = self.clean, {} if self.held is None else horizon(self.held, self.held)
 
         def whole(group: int, left: int) -> bool:
             if group in self.generations.cold:
                 return False
-            clean = self.generations.clean.get(group, self.clean)
+            clean = self.generations.clean.get(group, all_clean)
             since, newest = needed[clean] if group < leading else held, self.marks[left].newest
             gone = (since.get(stream, -FOREVER) > newest.get(stream, -FOREVER) for stream in streams(group))
             return clean >= left and all(gone)
