@@ -1,8 +1,8 @@
 """Benchmarks. Each measures its sides in one run; a result may have a bar that it must reach.
 
 A benchmark NAME is a module `eddyline.benchmarks.NAME` (`-` written `_`) with a function `run() -> list[Result]`; it is
-imported when it is run. The parameters of `run`, if any, are the choices of the user: `part`, `seed`, `seeds`. Messages
-about its progress go to the logger of its module.
+imported when it is run. The parameters of `run`, if any, are the choices of the user: `part`, `seed`, `seeds`,
+`against`. Messages about its progress go to the logger of its module.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The three-way join runs beside a loop written by hand for this one query over the same kernels: no plan, no packets, no
 routing, no wind-back, arrays large enough from the start. The engine's share of the loop's speed shows the price of
 generality.
+
+With `--against CHECKOUT` the joins run in this checkout and in another one instead (against.py).
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.benchmarks import Result
+from eddyline.benchmarks.against import CoreJoin
+from eddyline.benchmarks.against import against as compare
 from eddyline.benchmarks.streams import Streams, query_over, run_engine, streams
 from eddyline.errors import InternalError
 from eddyline.kernels import hash_index
@@ -32,9 +36,12 @@ THREE_WAY = (
 )
 
 
-def run() -> list[Result]:
-    """Measure all joins; the two sides of the three-way join take turns."""
-    data = streams({"a": ["a"], "b": ["a", "b"], "c": ["b"]}, rows=1_000_000, domain=100_000, every=100)
+def run(against: str | None = None) -> list[Result]:
+    """Measure all joins; the two sides of the three-way join take turns. With `against`, compare with the code of
+    another checkout."""
+    if against is not None:
+        return compare(against, [FIRST, *CASES], BATCH)
+    data = streams(FIRST.columns, FIRST.rows, FIRST.domain, every=100)
     query = query_over(data, THREE_WAY)
     small = {name: batch.slice(0, 50_000) for name, batch in data.items()}
     run_engine(query, small, BATCH)
@@ -57,12 +64,13 @@ def run() -> list[Result]:
         Result("three-way", "throughput", engine, "rows/s"),
         Result("three-way by hand", "throughput", loop, "rows/s"),
         Result("three-way", "engine / by hand", ratio, "", BAR, ratio >= BAR),
-        *(_measure(*case) for case in CASES),
+        *map(_measure, CASES),
     ]
 
 
-CASES: list[tuple[str, dict[str, list[str]], str, int, int]] = [
-    (
+FIRST = CoreJoin("three-way", {"a": ["a"], "b": ["a", "b"], "c": ["b"]}, THREE_WAY, 1_000_000, 100_000)
+CASES = [
+    CoreJoin(
         "five-way star",
         {"f": ["a", "b", "c", "d"], "a": ["k"], "b": ["k"], "c": ["k"], "d": ["k"]},
         "SELECT f.v AS fv, a.v AS av, d.v AS dv FROM f [RANGE 5 SECONDS], a [RANGE 5 SECONDS], b [RANGE 5 SECONDS], "
@@ -70,7 +78,7 @@ CASES: list[tuple[str, dict[str, list[str]], str, int, int]] = [
         400_000,
         50_000,
     ),
-    (
+    CoreJoin(
         "six-way chain",
         {"a": ["y"], "b": ["x", "y"], "c": ["x", "y"], "d": ["x", "y"], "e": ["x", "y"], "f": ["x"]},
         "SELECT a.v AS av, f.v AS fv FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS], c [RANGE 5 SECONDS], "
@@ -79,7 +87,7 @@ CASES: list[tuple[str, dict[str, list[str]], str, int, int]] = [
         300_000,
         50_000,
     ),
-    (
+    CoreJoin(
         "theta join",
         {"a": ["x"], "b": ["y"]},
         "SELECT a.v AS av, b.v AS bv FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.x BETWEEN b.y - 3 AND b.y + 3",
@@ -89,16 +97,16 @@ CASES: list[tuple[str, dict[str, list[str]], str, int, int]] = [
 ]
 
 
-def _measure(name: str, columns: dict[str, list[str]], select: str, rows: int, domain: int) -> Result:
-    data = streams(columns, rows, domain, every=100)
-    query = query_over(data, select)
+def _measure(join: CoreJoin) -> Result:
+    data = streams(join.columns, join.rows, join.domain, every=100)
+    query = query_over(data, join.select)
     run_engine(query, {stream: batch.slice(0, BATCH) for stream, batch in data.items()}, BATCH)
     times = []
     for _ in range(3):
         begin = perf_counter()
         run_engine(query, data, BATCH)
         times.append(perf_counter() - begin)
-    return Result(name, "throughput", rows * len(columns) / median(times), "rows/s")
+    return Result(join.name, "throughput", join.rows * len(join.columns) / median(times), "rows/s")
 
 
 Ints = NDArray[np.int64]

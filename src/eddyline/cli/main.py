@@ -131,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--part", metavar="PART", help="only this part of the benchmark, if it has parts")
     bench.add_argument("--seed", type=int, metavar="N", help="seed of what is drawn at random (default: a fresh one)")
     bench.add_argument("--seeds", type=int, metavar="N", help="how many seeds, from --seed on")
+    bench.add_argument("--against", metavar="CHECKOUT", help="another checkout of the code to compare with (core)")
 
     experiment = commands.add_parser("experiment", help="measure a figure of a paper again; without a name: list them")
     experiment.add_argument("name", nargs="?", metavar="NAME", help="one of the list, or all")
