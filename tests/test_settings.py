@@ -9,7 +9,7 @@ import pytest
 
 import eddyline as el
 from eddyline.errors import SettingError
-from eddyline.settings import AUTO_MEMORY, NOT_BUILT, TABLE, Settings, from_mapping, parse
+from eddyline.settings import AUTO_MEMORY, TABLE, Settings, from_mapping, parse
 
 
 def test_defaults() -> None:
@@ -118,10 +118,7 @@ def test_refused(assignment: str, answer: str) -> None:
     assert str(refused.value) == answer
 
 
-def test_everything_not_built_is_refused_but_what_is_true_anyway() -> None:
-    for key in NOT_BUILT:
-        with pytest.raises(SettingError, match=f"setting {key} .* is not built yet; the only value is off"):
-            parse([f"{key}=something"])
+def test_values_that_are_the_defaults() -> None:
     true = "idle_timeout=none metrics_port=none trigger=none cpu=none at_end=auto spill=auto balance=off"
     assert parse(true.split()) == Settings()
     assert from_mapping({"seed": 0, "cpu": None}) == Settings()

@@ -30,8 +30,8 @@ class ScriptError(EddylineError):
 
 
 class SettingError(EddylineError):
-    """A setting or an option that does not exist, has a wrong value, or is not built yet. `at` names the part of a
-    declaration that is wrong (Declaration.places), if it is one."""
+    """A setting or an option that does not exist or has a wrong value. `at` names the part of a declaration that is
+    wrong (Declaration.places), if it is one."""
 
     def __init__(self, message: str, at: str = "") -> None:
         super().__init__(message)

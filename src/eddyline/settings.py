@@ -231,9 +231,9 @@ class Settings:
     groups: int = _setting(256, _whole("a number", most=65536), "partition groups in all, each of which is in one slot")
     balance: str = _setting(
         "off",
-        _choice("off", "moving-state"),
-        "whether partition groups move from slots with much load to slots with little, and how: with moving-state"
-        " the receiver loads their rows from the log",
+        _choice("off", "auto", "moving-state"),
+        "whether partition groups move from slots with much load to slots with little: the receiver loads their rows"
+        " from the log (auto, moving-state)",
     )
     batch_rows: int | None = _setting(
         None,
@@ -301,10 +301,7 @@ TABLE = tuple(
     for f in fields(Settings)
     if f.metadata
 )
-NOT_BUILT = {"balance": "off"}
-"""Settings that the interface names and whose mechanism does not exist yet, with the value that is true without it."""
 _BY_KEY = {setting.key: setting for setting in TABLE}
-_KEYS = (*_BY_KEY, *NOT_BUILT)
 _OWN_VARIABLES = ("EDDYLINE_DEBUG", "EDDYLINE_EXAMPLES", "EDDYLINE_FULL", "EDDYLINE_FUZZ_SEED", "EDDYLINE_GOLDEN")
 
 
@@ -319,7 +316,7 @@ def parse(
     found: dict[str, tuple[str, str]] = {}
     for name, value in (environ or {}).items():
         key = name.removeprefix("EDDYLINE_").lower()
-        if name.startswith("EDDYLINE_") and key in _KEYS:
+        if name.startswith("EDDYLINE_") and key in _BY_KEY:
             found[key] = (value, name)
     for key, value in _from_toml(config).items() if config is not None else ():
         found[_known(key, str(config))] = (value, str(config))
@@ -337,7 +334,7 @@ def unknown_variables(environ: Iterable[str]) -> list[str]:
     >>> unknown_variables(["HOME", "EDDYLINE_SEED", "EDDYLINE_DEBUG", "EDDYLINE_BOGUS"])
     ['EDDYLINE_BOGUS']
     """
-    known = {*_OWN_VARIABLES, *(f"EDDYLINE_{key.upper()}" for key in _KEYS)}
+    known = {*_OWN_VARIABLES, *(f"EDDYLINE_{key.upper()}" for key in _BY_KEY)}
     return sorted(name for name in environ if name.startswith("EDDYLINE_") and name not in known)
 
 
@@ -347,7 +344,7 @@ def likely_variable(name: str) -> str | None:
     >>> likely_variable("EDDYLINE_ROUTR"), likely_variable("EDDYLINE_BOGUS")
     ('EDDYLINE_ROUTER', None)
     """
-    near = difflib.get_close_matches(name.removeprefix("EDDYLINE_").lower(), _KEYS, 1, cutoff=0.8)
+    near = difflib.get_close_matches(name.removeprefix("EDDYLINE_").lower(), _BY_KEY, 1, cutoff=0.8)
     return f"EDDYLINE_{near[0].upper()}" if near else None
 
 
@@ -366,11 +363,6 @@ def from_mapping(values: Mapping[str, object]) -> Settings:
 def _build(found: Mapping[str, tuple[str, str]]) -> Settings:
     settings = Settings()
     for key, (text, origin) in found.items():
-        if key in NOT_BUILT:
-            if text.strip() != NOT_BUILT[key]:
-                only = f"the only value is {NOT_BUILT[key]}"
-                raise SettingError(f"setting {key} (from {origin}) is not built yet; {only}")
-            continue
         try:
             settings = replace(settings, **{key: _BY_KEY[key].kind.value(text.strip())})
         except _Wrong as wrong:
@@ -379,8 +371,8 @@ def _build(found: Mapping[str, tuple[str, str]]) -> Settings:
 
 
 def _known(key: str, origin: str) -> str:
-    if key not in _KEYS:
-        raise SettingError(f"there is no setting {key!r} (from {origin}){_did_you_mean(key, _KEYS)}")
+    if key not in _BY_KEY:
+        raise SettingError(f"there is no setting {key!r} (from {origin}){_did_you_mean(key, _BY_KEY)}")
     return key
 
 
