@@ -38,7 +38,7 @@ def test_sides_take_turns_and_only_the_best_go_on() -> None:
         ("start", {"part": "x"}, "--part x: the parts of this benchmark are local, spark, first"),
         ("packets", {"seed": 1}, "--seed: the benchmark packets has nothing to choose there"),
         ("router", {"part": "x"}, "--part x: the parts of this benchmark are stable, quick, drifting"),
-        ("spark", {"part": "x"}, "--part x: the parts of this benchmark are throughput, small, jvm, attach"),
+        ("spark", {"part": "x"}, "--part x: the parts of this benchmark are throughput, small, jvm, attach, placement"),
         ("packets", {"part": "7"}, "--part 7: the parts of this benchmark are 100, 1000, 10000, 100000, 1000000, per-"),
     ],
 )

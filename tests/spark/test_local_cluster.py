@@ -1,7 +1,8 @@
-"""Two executors that share no arenas, as if on two hosts: slots move between them, and one executor is killed.
+"""Executors that share no arenas, as if on several hosts, one of which is killed.
 
-Spark gives a slot's task to either executor. If the slot finds no state there, or an old one, it rebuilds its state
-from the log; so does a slot of the executor that died.
+In the first test Spark gives a slot's task to either executor. If the slot finds no state there, or an old one, it
+rebuilds its state from the log; so does a slot of the executor that died. In the second test slots stay where their
+state is.
 """
 
 from __future__ import annotations
@@ -41,3 +42,28 @@ def test_an_executor_is_killed(tmp_path: Path) -> None:
         assert processes(run.session) == []
     assert list(verify(job, on_spark=True)) == []
     assert _arenas(job) == []
+
+
+THREE = {
+    "spark.master": "local-cluster[3,2,1024]",
+    "spark.cores.max": "6",
+    "spark.scheduler.minRegisteredResourcesRatio": "1",
+    "spark.locality.wait": "30s",
+}
+"""Three executors, which are all there before the first batch. A turn waits for its own executor."""
+
+
+@pytest.mark.long
+def test_slots_stay_where_their_state_is(tmp_path: Path) -> None:
+    """Slots of the killed executor come up on another one, and stay there: with slots that run anywhere, two of three
+    turns would rebuild their state."""
+    job = make_job("join", tmp_path, seed=2)
+    kill = Kill("executor", "a commit", 5, 0.0)
+    with ChaosRun(job, "cluster", {"slots": 3, "batch_rows": 600}, conf=THREE) as run:
+        assert run.wait_for(kill) and run.strike(kill, random.Random(2)), run.said
+        assert run.wait() == 0, run.said
+        summary = run.summary
+        assert run.wait_for_all() == []
+    assert list(verify(job, on_spark=True)) == []
+    assert summary["batches"] >= 15
+    assert 1 <= summary["slots_rebuilt"] <= 3, "once in the batch that failed, and once if that was not its new place"

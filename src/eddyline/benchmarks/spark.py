@@ -2,7 +2,8 @@
 
 The floor is the same scan, split, replication, shuffle and hand-over, with a task that only counts rows. All sides read
 the same parquet files; the JVM is warm: every side runs once uncounted, and then they take turns. spark_jvm.py measures
-sources that only Spark can read, and spark_attach.py the cost of handing over the state of a slot.
+sources that only Spark can read, spark_attach.py the cost of handing over the state of a slot, and spark_placement.py
+whether slots stay where their state is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from eddyline.benchmarks import Result
 from eddyline.benchmarks.spark_attach import attach
 from eddyline.benchmarks.spark_jobs import JOINS, WINDOW, SparkJoin, run_job, script, write
 from eddyline.benchmarks.spark_jvm import jvm
+from eddyline.benchmarks.spark_placement import placement
 from eddyline.errors import SettingError
 from eddyline.settings import Settings
 from eddyline.spark.own_joins import OwnJoin
@@ -32,7 +34,7 @@ BATCHES = (2_000_000, 4_000_000)
 (spark/runner.py)."""
 FLOOR, TIMES = 0.7, 8.0
 SMALL_ROWS, SMALL_BAR = 1000, 1.5
-PARTS = ("throughput", "small", "jvm", "attach")
+PARTS = ("throughput", "small", "jvm", "attach", "placement")
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +44,8 @@ def run(part: str | None = None) -> list[Result]:
     if part is not None and part not in PARTS:
         raise SettingError(f"--part {part}: the parts of this benchmark are {', '.join(PARTS)}")
     results = attach() if part in (None, "attach") else []
-    return results if part == "attach" else results + _on_spark(part)
+    results += [] if part in ("attach", "placement") else _on_spark(part)
+    return results + (placement() if part in (None, "placement") else [])
 
 
 def _on_spark(part: str | None) -> list[Result]:

@@ -63,5 +63,7 @@ class Standing:
     """How far the results of groups on disk are behind the watermark, in microseconds."""
     groups: GroupTable = field(default_factory=GroupTable)
     """The accounts of the partition groups; empty where groups cannot leave memory."""
+    rebuilt: int = 0
+    """How often a slot rebuilt its state from the log in this run."""
     finished: bool = False
     """Whether the streams have ended and all results are emitted, so that no run can continue the job."""

@@ -63,6 +63,8 @@ class Record:
     """The work of the eddy in this turn; None if it did nothing."""
     estimate: Estimate | None = None
     """The costs that the slot's optimizer estimates."""
+    rebuilt: bool = False
+    """Whether the turn found no state that it could use, and rebuilt it from the log."""
 
     def packed(self) -> bytes:
         """Serialise for another process."""

@@ -72,7 +72,7 @@ class Turn:
 
 def take_turn(home: Home, decision: BatchDecision, number: int, attempt: str, parcels: Iterable[Parcel]) -> Turn:
     """Take the turn of slot `number`. `attempt` is a name that no other attempt has."""
-    slot = _slot(home, decision, number)
+    slot, rebuilt = _slot(home, decision, number)
     try:
         turn = _work(home, decision, number, f"{decision.batch:08}-{number}-{attempt}", parcels, slot)
         reach("turn: before the state is left")
@@ -81,7 +81,7 @@ def take_turn(home: Home, decision: BatchDecision, number: int, attempt: str, pa
         raise
     home.keeper.leave(number, slot)
     reach("turn: the state is left")
-    return turn
+    return Turn(replace(turn.record, rebuilt=rebuilt), turn.partial)
 
 
 def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
@@ -227,11 +227,11 @@ def put_together(home: Home, decision: BatchDecision, name: str, partial: Sequen
     return Record(COMBINED, counts, (Staged(RESULTS, tuple(files)),) if results else ())
 
 
-def _slot(home: Home, decision: BatchDecision, number: int) -> Slot:
+def _slot(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool]:
     """Open the slot with its state as of the commit before the batch (see the module). Version n is the state after
-    batches 0..n-1."""
+    batches 0..n-1. Returns also whether the state was rebuilt from the log."""
     home.place(decision.slot_map)
-    slot = home.keeper.open(number)
+    slot, rebuilt = home.keeper.open(number), False
     try:
         before, after = slot.batch_done or (None, None)
         if home.query.counts_rows and decision.slot_map != decision.map_before and slot.relocated != decision.before:
@@ -245,13 +245,14 @@ def _slot(home: Home, decision: BatchDecision, number: int) -> Slot:
                 home.keeper.drop(number, slot)
                 slot = home.keeper.open(number)
             restore(home, slot, number, decision.batch, decision.ledger)
+            rebuilt = decision.batch > 0
             slot.relocated = decision.before
         slot.executor.generations = decision.ledger.generations
         slot.batch_done = None
         if slot.relocated != decision.before:
             _relocate(home, decision, number, slot)
             slot.relocated = decision.before
-        return slot
+        return slot, rebuilt
     except BaseException:
         home.keeper.drop(number, slot)
         raise

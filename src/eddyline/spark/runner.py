@@ -44,6 +44,7 @@ from eddyline.runtime.running.job import Job, JobInput
 from eddyline.runtime.running.memory_share import with_memory
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings
+from eddyline.spark.anchor import Anchor
 from eddyline.spark.checks import check_memory
 from eddyline.spark.failures import told_by_spark
 from eddyline.spark.frames import FrameSource, as_spark_reads
@@ -79,9 +80,10 @@ class SparkRunner:
         follow: bool = False,
         turn: Callable[[str, int], Task] = turn_task,
         functions: str = "",
+        stay: bool = True,
     ) -> None:
         """`turn` is the task of a slot; a benchmark may pass a task that does less. User functions are in `modules`,
-        given by name or by path, or in `functions` (spark/functions.py)."""
+        given by name or by path, or in `functions` (spark/functions.py). With `stay`, slots stay on their executors."""
         self._flushes = flushes(settings, checkpoint is not None)
         self._turn = turn
         slots = settings.slots or spark.sparkContext.defaultParallelism
@@ -107,6 +109,7 @@ class SparkRunner:
         self._rows_file = f"{arenas}/rows"
         self._size = BatchSize(settings, FIRST_ROWS, MOST_ROWS)
         self._size.fit(self._checkpointed.most_rows)
+        self._anchor = Anchor(spark, slots) if stay and not self._alone else None
         self._error: BaseException | None = None
         self._stopping = self._ended = self._last = self._finished = False
         self._busy = threading.Lock()
@@ -318,11 +321,14 @@ class SparkRunner:
     def _turns(self, rows: DataFrame, batch: int) -> list[Record]:
         """Run the turns of all slots as one Spark job."""
         slots = self._spec.slots
+        of_slots = rows.repartitionById(slots, "slot")
+        if self._anchor is not None:
+            of_slots = self._anchor.hold(of_slots)
         if self._home.partial:
-            cells = rows.repartitionById(slots, "slot").mapInArrow(self._turn(self._text, batch), PACKED_DDL)
+            cells = of_slots.mapInArrow(self._turn(self._text, batch), PACKED_DDL)
             done = cells.repartitionById(slots, "slot").mapInArrow(combine_task(self._text, batch), RECORD_DDL)
         else:
-            done = rows.repartitionById(slots, "slot").mapInArrow(self._turn(self._text, batch), RECORD_DDL)
+            done = of_slots.mapInArrow(self._turn(self._text, batch), RECORD_DDL)
         reach("spark: before the job")
         records = [Record.unpacked(bytes(row.record)) for row in done.collect()]
         reach("spark: records are there")

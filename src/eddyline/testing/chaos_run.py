@@ -7,6 +7,7 @@ All processes of a run are one session of the operating system, so none of them 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -14,9 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from eddyline.testing import SHORT_LIVED
 from eddyline.testing.chaos_jobs import ChaosJob
@@ -28,8 +31,10 @@ CLUSTER = {
     "spark.master": "local-cluster[2,1,1024]",
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": SHORT_LIVED,
+    "spark.locality.wait": "0",
 }
-"""Two executors, each a process with one core."""
+"""Two executors, each a process with one core. A turn does not wait for its own executor if that one is busy: so slots
+move now and then."""
 ARENAS = "$SPARK_EXECUTOR_DIRS"
 """The folder of arenas: one of the executor's own folders, which Spark deletes with the executor."""
 EXECUTOR = "CoarseGrainedExecutorBackend"
@@ -61,7 +66,15 @@ def processes(session: int) -> list[Process]:
 class ChaosRun:
     """One start of a job."""
 
-    def __init__(self, job: ChaosJob, engine: str, settings: dict[str, object], checkpoint: bool = True) -> None:
+    def __init__(
+        self,
+        job: ChaosJob,
+        engine: str,
+        settings: dict[str, object],
+        checkpoint: bool = True,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
+        """`conf` has settings of Spark that differ from those of CLUSTER."""
         self._job, self.settings = job, settings
         self._tmp = job.folder / "tmp"
         self._tmp.mkdir(exist_ok=True)
@@ -77,16 +90,16 @@ class ChaosRun:
         environment = {**os.environ, "TMPDIR": str(self._tmp), "SPARK_LOCAL_DIRS": str(self._tmp)}
         if engine == "cluster":
             environment["SPARK_HOME"] = spark_home(self._tmp / "spark")
-            for name, value in CLUSTER.items():
+            for name, value in (CLUSTER | dict(conf or {})).items():
                 command += ["--conf", f"{name}={value}"]
         if on_spark == "spark":
             command += ["--set", f"arena_dir={ARENAS if engine == 'cluster' else job.arenas}"]
             java = f"spark.driver.extraJavaOptions=-Djava.io.tmpdir={self._tmp} {SHORT_LIVED}"
             command += ["--conf", java, "--conf", f"spark.python.unix.domain.socket.dir={self._sockets.name}"]
             command += ["--conf", "spark.log.level=OFF", "--conf", "spark.driver.memory=1g"]
-        self._errors = (self._tmp / "stderr").open("w+b")
+        self._errors, self._output = (self._tmp / "stderr").open("w+b"), (self._tmp / "stdout").open("w+b")
         self._process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=self._errors, env=environment, start_new_session=True
+            command, stdout=self._output, stderr=self._errors, env=environment, start_new_session=True
         )
         self.arenas_seen = self._let_go = False
 
@@ -164,7 +177,15 @@ class ChaosRun:
                 os.kill(process.pid, signal.SIGKILL)
         self._process.wait()
         self._errors.close()
+        self._output.close()
         self._sockets.cleanup()
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The summary of a run that has ended."""
+        self._output.seek(0)
+        found: dict[str, Any] = json.loads(self._output.read())
+        return found
 
     @property
     def said(self) -> str:

@@ -70,6 +70,7 @@ class Account:
             before.peak_disk.most(disk),
             0 if self._ended(commit) else _behind(commit),
             groups,
+            before.rebuilt + sum(record.rebuilt for record in records),
             commit.finished,
         )
 

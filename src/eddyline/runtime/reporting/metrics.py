@@ -26,6 +26,7 @@ _COUNTS = {
     "spilled_rows": "Rows that left memory with them.",
     "sweeps": "Groups that were swept in this run; a group counts each time.",
     "sweep_results": "Results that sweeps made.",
+    "slots_rebuilt": "How often a slot rebuilt its state from the log in this run.",
 }
 """Numbers that only grow. Their names do not end in _total, which a counter's name must, so they have no type."""
 _GAUGES = {

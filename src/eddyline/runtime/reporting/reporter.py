@@ -89,6 +89,7 @@ class Reporter:
             groups_on_disk=now.disk.groups,
             log_bytes=now.disk.log_bytes,
             results_behind_us=now.behind,
+            slots_rebuilt=now.rebuilt,
             **_spill(now.run.spill),
         )
 
@@ -115,6 +116,7 @@ class Reporter:
             peak_groups_on_disk=now.peak_disk.groups,
             peak_log_bytes=now.peak_disk.log_bytes,
             groups=now.groups.as_dict(),
+            slots_rebuilt=now.rebuilt,
             **(_spill(now.run.spill) | now.job.totals | self._course.told | report.as_dict() | ends),
         )
 

@@ -48,6 +48,8 @@ class Progress:
     """At the end of the streams the results of groups on disk are made: of so many groups, and of `swept` until now."""
     sweep_seconds: float = 0.0
     """Seconds since that began."""
+    slots_rebuilt: int = 0
+    """How often a slot rebuilt its state from the log in this run, because it was not where its turn ran."""
 
     @property
     def sweep_seconds_left(self) -> float | None:
@@ -117,6 +119,8 @@ class Summary:
     groups: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The accounts of the partition groups (`GroupTable.as_dict`) before the streams ended, where groups can leave
     memory."""
+    slots_rebuilt: int = 0
+    """How often a slot rebuilt its state from the log, because it was not where its turn ran."""
     migrations: int = 0
     batches: int = 0
     seconds: float = 0.0
