@@ -14,9 +14,9 @@ def test_a_slot_elsewhere_is_made_from_the_log(monkeypatch: pytest.MonkeyPatch) 
     restored: list[int] = []
     original = module.restore
 
-    def restore(home: module.Home, slot: module.Slot, number: int, version: int, *moved: Any) -> None:
+    def restore(home: module.Home, slot: module.Slot, number: int, version: int, *moved: Any) -> bool:
         restored.append(version)
-        original(home, slot, number, version, *moved)
+        return original(home, slot, number, version, *moved)
 
     monkeypatch.setattr(module, "restore", restore)
     monkeypatch.setattr(catch_up, "SIZES", (3000,))

@@ -33,9 +33,9 @@ def restored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     original = module.restore
 
-    def restore(home: module.Home, slot: module.Slot, number: int, version: int, *moved: Any) -> None:
+    def restore(home: module.Home, slot: module.Slot, number: int, version: int, *moved: Any) -> bool:
         found.append(version)
-        original(home, slot, number, version, *moved)
+        return original(home, slot, number, version, *moved)
 
     monkeypatch.setattr(module, "restore", restore)
     return found
@@ -59,6 +59,18 @@ def test_a_turn_is_taken_again(tmp_path: Path, restored: list[int]) -> None:
     world.coordinator.finish(decision, [done])
     world.batch(a=THREE)
     assert pairs(world) == [(1, 2), (3, 2)] and restored == [0]
+
+
+def test_a_record_says_whether_the_state_was_rebuilt(tmp_path: Path) -> None:
+    world = World(tmp_path, host="one")
+    world.batch()
+    decision = world.begin()
+    assert not world.turn(decision, a=ONE).record.rebuilt, "there was nothing to rebuild"
+    done = world.turn(decision, a=ONE).record
+    assert not done.rebuilt
+    world.coordinator.finish(decision, [done])
+    there = World(tmp_path, host="two", sink=world.sink)
+    assert there.turn(there.begin(), b=TWO).record.rebuilt
 
 
 def test_rows_that_the_batch_itself_leaves_behind_expire_with_it(tmp_path: Path, restored: list[int]) -> None:

@@ -66,4 +66,4 @@ def test_slots_stay_where_their_state_is(tmp_path: Path) -> None:
         assert run.wait_for_all() == []
     assert list(verify(job, on_spark=True)) == []
     assert summary["batches"] >= 15
-    assert 1 <= summary["slots_rebuilt"] <= 3, "once in the batch that failed, and once if that was not its new place"
+    assert 1 <= summary["slots_rebuilt"] <= 2, "once, and once more if the retry in the same batch ran elsewhere"

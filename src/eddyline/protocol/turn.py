@@ -244,8 +244,7 @@ def _slot(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool]
             if slot.version or slot.batch_done:
                 home.keeper.drop(number, slot)
                 slot = home.keeper.open(number)
-            restore(home, slot, number, decision.batch, decision.ledger)
-            rebuilt = decision.batch > 0
+            rebuilt = restore(home, slot, number, decision.batch, decision.ledger)
             slot.relocated = decision.before
         slot.executor.generations = decision.ledger.generations
         slot.batch_done = None
@@ -258,11 +257,11 @@ def _slot(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool]
         raise
 
 
-def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | None = None) -> None:
+def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | None = None) -> bool:
     """Rebuild the state of a version from the log, without rows that are on disk according to a ledger, which may have
-    moved groups after that version."""
+    moved groups after that version. Returns False if there was nothing to read."""
     if version == 0:
-        return
+        return False
     commit = home.checkpoint.commit_of(version - 1)
     split = Split(home.plan, home.split.partitioning)
     split.places = home.split.places
@@ -279,6 +278,7 @@ def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | 
     course = commit.plans.get(number, PlanCourse())
     if course.plan and home.settings.plan == "auto" and len(commit.plans) == home.slots:
         slot.resume(course)
+    return bool(commit.log or commit.small)
 
 
 def _relocate(home: Home, decision: BatchDecision, number: int, slot: Slot) -> None:
