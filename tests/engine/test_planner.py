@@ -29,6 +29,7 @@ from eddyline.engine.tuning import Tuning
 from eddyline.migration.migration import Migration
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.optimizer import StemContents
+from eddyline.optimizer.pressure import Pressure
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.tree import parse_tree
 from eddyline.protocol.attach import close, open_slot, save
@@ -123,6 +124,16 @@ def test_every_proposal_is_a_decision() -> None:
     assert "of a core" in first.why and first.measured["cpu"] < first.measured["cpu now"]
     assert first.measured["rate c"] == pytest.approx(RATES["c"], rel=0.01) and first.measured["plans"] >= 1
     assert all(d.what.startswith(f"{TREE} stays") for d in made[1:])
+
+
+@pytest.mark.parametrize("backlog", [0, 10_000])
+def test_a_slot_looks_for_a_plan_when_rows_wait_in_the_sources(backlog: int) -> None:
+    """Every batch has as many rows as the others, so only the sources show that rows wait."""
+    engine = engine_of(optimize_when="memory")
+    for number, batch in enumerate(batches()):
+        engine.batch(batch, pressure=Pressure(backlog * number))
+    whys = [d.why for d in engine.slot.executor.eddy.decisions.recent if d.kind == "plan"]
+    assert [why.startswith("input queues grow steadily; the first look") for why in whys[:1]] == [True] * bool(backlog)
 
 
 @pytest.mark.parametrize("how", ["auto", "moving-state", "parallel-track"])

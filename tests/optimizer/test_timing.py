@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from eddyline.codec import packed, unpacked
+from eddyline.optimizer.pressure import Pressure
 from eddyline.optimizer.timing import GLANCE, Timing, TimingSnapshot, Usage
 from eddyline.optimizer.trend import Trend
 from eddyline.optimizer.tuning import DEFAULT as TUNING
@@ -182,6 +183,46 @@ def test_what_asks_for_a_plan(when: str, pressed: tuple[str, ...]) -> None:
     assert growing(Batches(when=when), between=True) == (INSIDE if INSIDE in pressed else quiet)
 
 
+def overloaded(batches: Batches, backlog: bool) -> str | None:
+    """Batches that become smaller, as they do under overload; with a `backlog` that grows in the sources."""
+    each = TUNING.interval_rows
+    for n in range(TUNING.trend_parts * TUNING.trend_batches):
+        waiting = 30 * each * (n + 1) if backlog else 0
+        batches.feed(each - each // 20 * n, Usage(0.0, 0, pressure=Pressure(waiting)))
+    return batches.timing.due()
+
+
+@pytest.mark.parametrize("when", ["memory", "refined"])
+def test_a_backlog_that_grows_is_an_input_queue_that_grows(when: str) -> None:
+    assert overloaded(after_first_look(when), backlog=True) == INPUT
+    assert overloaded(after_first_look(when), backlog=False) is None, "rows alone do not show it"
+    shrinking = after_first_look(when)
+    for n in range(TUNING.trend_parts * TUNING.trend_batches):
+        rows = TUNING.interval_rows + 10_000 * n  # batches that grow while a backlog is worked off
+        shrinking.feed(rows, Usage(0.0, 0, pressure=Pressure(100_000_000 - n * 1_000_000)))
+    assert shrinking.timing.due() is None
+
+
+LATE = Usage(0.0, 0, pressure=Pressure(1000, 9.0))
+SLOW = "batches were too long for a whole window, and rows wait in the sources"
+
+
+@pytest.mark.parametrize(("when", "why"), [("memory", None), ("refined", SLOW)])
+def test_batches_that_are_too_long(when: str, why: str | None) -> None:
+    batches = after_first_look(when)
+    late = Usage(0.0, 0, pressure=Pressure(1000, TUNING.busy + 0.1))
+    for _ in range(2):
+        batches.feed(TUNING.interval_rows, late)
+        assert batches.timing.due() is None, "not for a whole window"
+    batches.feed(TUNING.interval_rows, late)
+    assert batches.timing.due() == why
+    batches.feed(TUNING.interval_rows, Usage(0.0, 0, pressure=Pressure(1000, TUNING.busy)))
+    assert batches.timing.due() is None, "one batch was quick enough"
+    for _ in range(4):
+        batches.feed(TUNING.interval_rows, Usage(0.0, 0, pressure=Pressure(0, 9.0)))
+    assert batches.timing.due() is None, "no row waits"
+
+
 def test_a_trend_is_no_jump_and_holds_for_long_enough() -> None:
     steady = [100.0 * TUNING.grows**n for n in range(TUNING.trend_parts * TUNING.trend_batches)]
     assert Trend(steady).steady and not Trend(steady[1:]).steady
@@ -208,7 +249,7 @@ def test_a_trend_counts_once() -> None:
     assert batches.timing.pressing is None
 
 
-@pytest.mark.parametrize(("usage", "why"), [(NEAR_USAGE, MEMORY), (OVER, CPU)])
+@pytest.mark.parametrize(("usage", "why"), [(NEAR_USAGE, MEMORY), (OVER, CPU), (LATE, SLOW)])
 def test_a_pressing_reason_that_finds_no_change_counts_less_and_less_often(usage: Usage, why: str) -> None:
     batches, heard = after_first_look("refined"), []
     for n in range(300):

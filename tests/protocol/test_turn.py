@@ -11,6 +11,7 @@ import pytest
 from eddyline import faults
 from eddyline.engine.watermarks import Silence, Watermarks
 from eddyline.errors import JobError
+from eddyline.optimizer.pressure import Pressure
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
 from eddyline.protocol import turn as module
@@ -71,6 +72,14 @@ def test_a_record_says_whether_the_state_was_rebuilt(tmp_path: Path) -> None:
     world.coordinator.finish(decision, [done])
     there = World(tmp_path, host="two", sink=world.sink)
     assert there.turn(there.begin(), b=TWO).record.rebuilt
+
+
+def test_the_optimizer_of_a_slot_learns_of_the_pressure(tmp_path: Path) -> None:
+    world = World(tmp_path, host=None)
+    decision = world.coordinator.begin(0, "rows", 0, pressure=Pressure(70, 1.5))
+    assert decision is not None
+    world.turn(decision, a=ONE)
+    assert world.home.keeper.open(0).pressure == Pressure(70, 1.5)
 
 
 def test_rows_that_the_batch_itself_leaves_behind_expire_with_it(tmp_path: Path, restored: list[int]) -> None:

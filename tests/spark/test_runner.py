@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -14,6 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
+from eddyline.optimizer.pressure import Pressure
+from eddyline.protocol.coordinator import Coordinator
 from eddyline.runtime.running.memory_share import FOLDER_SHARE, SHARE, usable_memory
 from eddyline.settings import size_text
 from eddyline.spark.runner import STARTS, SparkRunner
@@ -51,6 +54,23 @@ def test_groups_leave_memory(run_on_spark: Runs, files: Files, table: Tables) ->
     pairs = [(v, w) for v in range(600) for w in range(v % 37, 600, 37) if abs(v - w) <= 200]
     assert _sorted(ran.rows) == sorted(pairs)
     assert ran.summary.decisions["spill"] > 0 and ran.summary.decisions["sweep"] > 0
+
+
+def test_slots_learn_how_many_rows_wait(
+    run_on_spark: Runs, files: Files, table: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pressures: list[Pressure] = []
+    original = Coordinator.begin
+
+    def spy(self: Coordinator, *args: Any, **named: Any) -> Any:
+        pressures.extend(value for value in named.values() if isinstance(value, Pressure))
+        return original(self, *args, **named)
+
+    monkeypatch.setattr(Coordinator, "begin", spy)
+    parts = [table("k", *((number, k) for k in range(100))) for number in range(4)]
+    run_on_spark(f"CREATE STREAM {files('s', *parts)}; SELECT k FROM s", batch_rows=100, trigger=0.001)
+    assert [pressure.backlog for pressure in pressures] == [150, 100, 50, 0]
+    assert pressures[0].busy == 0 and all(pressure.busy > 1 for pressure in pressures[1:])
 
 
 def test_no_batch_is_too_large_for_memory(run_on_spark: Runs, files: Files, table: Tables) -> None:

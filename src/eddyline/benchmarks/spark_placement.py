@@ -2,7 +2,7 @@
 
 A join keeps three million rows in its windows, in six slots. It runs on three executors of two cores, with slots that
 stay on their executors and with slots that run anywhere, and on one executor of six cores, which has all arenas. After
-the windows are full, each side measures the batches and counts the turns that found their state (the others rebuild
+the windows are full, each side measures batches and counts the turns that found their state (the others rebuild
 it from the log). All executors are processes of this machine, and arenas and Spark's own files are in memory.
 """
 
@@ -33,8 +33,8 @@ from eddyline.testing.chaos_run import ARENAS, spark_home
 STREAMS = {"a": ["k"], "b": ["k"], "c": ["k"]}
 EVERY, WINDOW = 100, 100
 """A row of each stream every EVERY microseconds, and a window of WINDOW seconds: three million rows of state."""
-FILE_ROWS, FILLS, BATCHES = 100_000, 11, 12
-"""Rows of a file; a batch has a file of each stream. The first FILLS batches fill the windows."""
+FILE_ROWS, FILLS, BATCHES = 100_000, 18, 12
+"""Rows of a file; a batch has a file of each stream. The first FILLS batches fill the windows and warm the JVMs up."""
 SLOTS, KEYS, ROUNDS = 6, 4_000_000, 2
 CLUSTERS = {3: "local-cluster[3,2,1024]", 1: "local-cluster[1,6,3072]"}
 FOUND, TIMES = 0.95, 1.2

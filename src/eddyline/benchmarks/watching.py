@@ -21,6 +21,7 @@ from eddyline.engine.batch import BatchEngine
 from eddyline.engine.plan_source import NewPlan, Running
 from eddyline.engine.planner import Planner
 from eddyline.errors import InternalError
+from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.plan import Plan
 from eddyline.settings import Settings
@@ -45,9 +46,16 @@ class _Timed(Planner):
         super().__init__(plan, settings, clock, tuning)
         self.watching, self.looking = list[float](), list[float]()
 
-    def watch(self, running: Running, watermarks: Mapping[str, int | None], held: int, seconds: float) -> None:
+    def watch(
+        self,
+        running: Running,
+        watermarks: Mapping[str, int | None],
+        held: int,
+        seconds: float,
+        pressure: Pressure = NO_PRESSURE,
+    ) -> None:
         begin = process_time()
-        super().watch(running, watermarks, held, seconds)
+        super().watch(running, watermarks, held, seconds, pressure)
         self.watching.append(process_time() - begin)
 
     def next_plan(self, running: Running) -> NewPlan | None:

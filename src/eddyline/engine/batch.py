@@ -29,6 +29,7 @@ from eddyline.engine.tally import Tally
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Silence, Watermarks
 from eddyline.errors import InternalError
+from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.explain import explain
 from eddyline.plan.partition import partition
@@ -135,12 +136,14 @@ class BatchEngine:
         ended: Collection[str] = (),
         commit: bool = True,
         unread: Collection[str] = (),
+        pressure: Pressure = NO_PRESSURE,
     ) -> BatchResult:
         """Process a batch. `ended` are the streams that end with this batch; `unread` are the streams that may have
-        rows that this batch does not read. With commit=False the batch can still be wound back; `commit` or `wind_back`
-        must follow."""
+        rows that this batch does not read; `pressure` is that of the input. With commit=False the batch can still be
+        wound back; `commit` or `wind_back` must follow."""
         quiet = self._silence.begin(unread)
         for slot in self.slots:
+            slot.pressure = pressure
             slot.replan()
         newest, tally = dict[str, int](), Tally(self._watermarks)
         late: list[tuple[str, pa.RecordBatch]] = []

@@ -16,6 +16,7 @@ from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running,
 from eddyline.engine.planner_snapshot import PlannerSnapshot, Probes, Selections
 from eddyline.engine.sampled import combinations, distinct, mean_weights
 from eddyline.optimizer.optimizer import Optimizer, Outcome, StemContents
+from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.optimizer.timing import Usage
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.bounds import FOREVER
@@ -68,7 +69,14 @@ class Planner:
             eddy.decisions.add(self._decision(proposal, plan, eddy.work.moment))
         return proposal
 
-    def watch(self, running: Running, watermarks: Mapping[str, int | None], held: int, seconds: float) -> None:
+    def watch(
+        self,
+        running: Running,
+        watermarks: Mapping[str, int | None],
+        held: int,
+        seconds: float,
+        pressure: Pressure = NO_PRESSURE,
+    ) -> None:
         """Report a batch to the optimizer; `watermarks` are those after it."""
         known = [w for w in watermarks.values() if w is not None and w != FOREVER]
         rows, probes = self._built(running), _probes(running.eddy)
@@ -94,6 +102,7 @@ class Planner:
             cpu_limit=self._settings.cpu,
             selecting=sum(took for _, _, took in selected.values()),
             between=sum(tuples for (span, _), (tuples, _) in new.items() if span & (span - 1)),
+            pressure=pressure,
         )
         slices = running.eddy.work.slices - self._slices
         self._rows = [max(now, before) for now, before in zip(rows, self._rows, strict=True)]

@@ -34,6 +34,7 @@ from eddyline.engine.results import Results, results_of
 from eddyline.engine.split import Shipment
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Watermarks
+from eddyline.optimizer.pressure import NO_PRESSURE
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import spill_axis
 from eddyline.plan.plan import plan_of
@@ -83,6 +84,8 @@ class Slot:
         """The history of the commit after which the slot has got the groups of the next batch."""
         self.cpu = 0.0
         """CPU seconds of the last batch."""
+        self.pressure = NO_PRESSURE
+        """The pressure of the input in this batch."""
         self.peak_rows = self.peak_bytes = 0
         """The state at the end of the last batch, before rows expired."""
 
@@ -174,7 +177,7 @@ class Slot:
             self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
             self._expire(watermarks)
         self.cpu = self._meter.take()
-        self.plans.watch(self.executor, watermarks, self.peak_bytes, self.cpu)
+        self.plans.watch(self.executor, watermarks, self.peak_bytes, self.cpu, self.pressure)
 
     def _expire(self, watermarks: Mapping[str, int | None]) -> None:
         self.executor.expire(watermarks, self.watermark)

@@ -3,11 +3,12 @@
 A *look* compares the statistics with those of the last change; the optimizer then searches for a plan if one of them
 has changed by more than a threshold, or if there is a pressing reason. When a look is due depends on the setting.
 *data*: when an interval has passed. *memory*: when the state comes near its limit, or the input queues grow steadily.
-*refined*: also when queues inside the plan grow steadily, or when CPU per second of event time stays above its limit.
-*auto*: in any of these cases.
+*refined*: also when queues inside the plan grow steadily, when CPU per second of event time stays above its limit, or
+when batches stay too long although rows wait. *auto*: in any of these cases.
 
-A slot takes in all waiting rows before a batch ends. So the size of a queue is what went through it in a batch: rows
-for the input, and tuples of several sources for queues inside the plan.
+A slot takes in all rows of a batch before the batch ends. So the size of a queue inside the plan is the number of
+tuples that went through it in a batch. The size of the input queue is the rows of the batch and the rows that still
+wait in the sources: under overload batches become smaller, and only the sources know.
 
 Neither noise nor overload causes thrashing. There is an interval between two looks. It doubles whenever a look finds
 that no statistic has changed, and it is short again when the measured CPU has changed, which costs nothing to know. A
@@ -23,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eddyline.codec import Snapshot
+from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.optimizer.trend import Trend
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 
@@ -33,7 +35,7 @@ GLANCE = "statistics were seen before"
 @dataclass(frozen=True)
 class Usage:
     """The CPU seconds of a batch, the bytes held, and their limits (None is no limit); the seconds spent on selections;
-    and the number of tuples that went through queues inside the plan."""
+    the number of tuples that went through queues inside the plan; and the pressure of the input."""
 
     seconds: float
     bytes: int
@@ -41,6 +43,7 @@ class Usage:
     cpu_limit: float | None = None
     selecting: float = 0.0
     between: int = 0
+    pressure: Pressure = NO_PRESSURE
 
 
 class TimingSnapshot(Snapshot, frozen=True):
@@ -56,6 +59,7 @@ class TimingSnapshot(Snapshot, frozen=True):
     cpu: tuple[float, ...]
     spent: tuple[float, ...]
     over: float
+    slow: float
     near: bool
     input: tuple[float, ...]
     between: tuple[float, ...]
@@ -80,7 +84,8 @@ class Timing:
         """Seconds of event time since the start, and since the last pressing reason."""
         self._cpu: list[float] = []
         """Recent CPU seconds per second of event time: in all, and for selections. Empty if unknown."""
-        self._spent, self._over = [0.0, 0.0], 0.0
+        self._spent, self._over, self._slow = [0.0, 0.0], 0.0, 0.0
+        """Seconds of event time for which CPU was above its limit, and for which batches were too long."""
         self._near = False
         self._input, self._between = Trend(None, self._tuning), Trend(None, self._tuning)
         self._interval = self._patience = self._glance = 1
@@ -123,7 +128,7 @@ class Timing:
         self._rows += rows
         now = usage.seconds, usage.selecting
         self._spent = [old + new for old, new in zip(self._spent, now, strict=True)]
-        self._input.add(rows)
+        self._input.add(rows + usage.pressure.backlog)
         self._between.add(usage.between)
         self.held = usage.bytes
         self._near = usage.memory_limit is not None and usage.bytes > self._tuning.near * usage.memory_limit
@@ -140,6 +145,8 @@ class Timing:
                 self._interval, self._quiet = 1, 0.0
             limit = usage.cpu_limit
             self._over = self._over + seconds if limit is not None and self.cpu > limit else 0.0
+            slow = usage.pressure.backlog > 0 and usage.pressure.busy > self._tuning.busy
+            self._slow = self._slow + seconds if slow else 0.0
             self._calm = 0.0 if self.pressing else self._calm + seconds
             self._patience = 1 if self._calm > self._longest else self._patience
         if event_time is not None and (self._event_time is None or event_time > self._event_time):
@@ -158,6 +165,8 @@ class Timing:
         if self._when != "memory":
             if self._over > self._longest:
                 return "more CPU than its limit for a whole window"
+            if self._slow > self._longest:
+                return "batches were too long for a whole window, and rows wait in the sources"
             if self._between.steady:
                 return "queues inside the plan grow steadily"
         return None
@@ -210,7 +219,7 @@ class Timing:
 
     def new_plan(self) -> None:
         """Forget the CPU of the previous plan: it tells nothing about the new one."""
-        self._cpu, self._spent, self._over, self._quiet = [], [0.0, 0.0], 0.0, 0.0
+        self._cpu, self._spent, self._over, self._slow, self._quiet = [], [0.0, 0.0], 0.0, 0.0, 0.0
 
     def factor(self, predicted: float, known: float) -> float:
         """The CPU that the current plan takes without selections, divided by the prediction; `known` if either is
@@ -231,6 +240,7 @@ class Timing:
             cpu=tuple(self._cpu),
             spent=tuple(self._spent),
             over=self._over,
+            slow=self._slow,
             near=self._near,
             input=tuple(self._input.sizes),
             between=tuple(self._between.sizes),
@@ -248,7 +258,8 @@ class Timing:
         """Restore from a snapshot."""
         self._event_time, self._near, self._then = saved.event_time, saved.near, dict(saved.then)
         self._rows, self._rows_then, self._rows_glanced = saved.rows, saved.rows_then, saved.rows_glanced
-        self._seconds, self._calm, self._over = saved.seconds, saved.calm, saved.over
+        self._seconds, self._calm = saved.seconds, saved.calm
+        self._over, self._slow = saved.over, saved.slow
         self._cpu, self._spent = list(saved.cpu), list(saved.spent)
         self._interval, self._patience, self._glance = saved.interval, saved.patience, saved.glance
         self._quiet, self.held, self.changes = saved.quiet, saved.held, saved.changes

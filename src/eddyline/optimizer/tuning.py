@@ -29,6 +29,8 @@ class OptimizerTuning:
     """The factor by which a statistic must change to count."""
     near: float = 0.9
     """The share of its limit from which on the state is near it."""
+    busy: float = 1.5
+    """How many times as long as it should take a batch may take before it is too long."""
     keep: float = 0.7
     """The weight of past CPU beside that of the last batch."""
     trend_parts: int = 4

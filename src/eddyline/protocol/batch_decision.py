@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from eddyline.balance.slot_map import SlotMap
 from eddyline.engine.watermarks import Reached
+from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.protocol.ledger import Ledger, Moves
 
 BatchKind = Literal["load", "rows", "end"]
@@ -44,3 +45,5 @@ class BatchDecision:
     """The slot of each group in the batch before; None if groups cannot move."""
     slot_map: SlotMap | None = None
     """The slot of each group in this batch."""
+    pressure: Pressure = NO_PRESSURE
+    """The pressure of the input on each slot, for its optimizer."""

@@ -27,6 +27,7 @@ from eddyline.engine.tally import disorder
 from eddyline.engine.watermarks import Advanced, Silence
 from eddyline.errors import JobError
 from eddyline.faults import reach
+from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.balancer import Placer, stays
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
@@ -91,10 +92,11 @@ class Coordinator:
         ended: Sequence[str] = (),
         unread: Iterable[str] = (),
         sweep: bool = False,
+        pressure: Pressure = NO_PRESSURE,
     ) -> BatchDecision | None:
         """Decide a batch; None if it is committed already. `ended` are the streams that end with this batch; `unread`
         are the streams that may have rows that this batch does not read. With `sweep`, and at the end, all groups on
-        disk are swept."""
+        disk are swept. `pressure` is that of the input."""
         last, offsets = self.commit, json.loads(json.dumps(offsets))
         if batch == last.batch and offsets == last.offsets:
             return None
@@ -129,6 +131,7 @@ class Coordinator:
             ledger=last.ledger.begin(moves, last.advanced, self._home.settings.groups),
             map_before=map_before,
             slot_map=slot_map,
+            pressure=pressure,
         )
         reach("before decide")
         self._checkpoint.decide(decision)

@@ -89,6 +89,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     begun, spans = _seen(slot), list[Spans]()
     output = _TurnResults(home, name, slot)
     counts = Counts(spill=_move(home, decision, number, slot, output))
+    slot.pressure = decision.pressure
     slot.replan()
     shipments: list[Shipment] = []
     logged: dict[str, list[pa.RecordBatch]] = {}

@@ -1,6 +1,8 @@
-"""Spark's durations of the parts of each micro-batch, kept for metrics."""
+"""What Spark tells after each micro-batch: how long its parts took, for metrics, and how far its sources are behind."""
 
 from __future__ import annotations
+
+import json
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -12,10 +14,11 @@ from pyspark.sql.streaming.listener import (
 
 
 class Listener(StreamingQueryListener):
-    """The newest durations, in seconds, by name."""
+    """The newest durations, in seconds, by name, and the newest backlog in rows."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.backlog = 0
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         pass
@@ -23,9 +26,28 @@ class Listener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         known = event.progress.durationMs
         self.seconds = {f"spark_{name}_seconds": ms / 1000 for name, ms in known.items()}
+        self.backlog = sum(behind(source.endOffset, source.latestOffset) for source in event.progress.sources)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         pass
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         pass
+
+
+def behind(end: str | None, latest: str | None) -> int:
+    """The offsets between the end of a batch and the newest ones of its source, if both are numbers by topic and
+    partition, as those of Kafka are; else 0, as for sources that do not report the newest offsets.
+
+    >>> behind('{"clicks": {"0": 5, "1": 7}}', '{"clicks": {"0": 9, "1": 7, "2": 3}}'), behind('{"logOffset": 3}', None)
+    (7, 0)
+    """
+    try:
+        new, old = json.loads(latest or "{}"), json.loads(end or "{}")
+        return sum(
+            max(0, number - old.get(topic, {}).get(partition, 0))
+            for topic, partitions in new.items()
+            for partition, number in partitions.items()
+        )
+    except (AttributeError, TypeError, ValueError):  # offsets of another kind
+        return 0

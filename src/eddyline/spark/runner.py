@@ -31,6 +31,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from eddyline.counts import Counts
 from eddyline.errors import EddylineError, SettingError
 from eddyline.faults import reach
+from eddyline.optimizer.pressure import Pressure
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.record import Record
 from eddyline.runtime.reporting.metrics import Metrics
@@ -94,7 +95,7 @@ class SparkRunner:
         self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
         streams = [isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None]
         self._frames, self._native = any(streams), not all(streams)
-        self._course = Course(time.perf_counter, began)
+        self._course, self._listener = Course(time.perf_counter, began), Listener()
         arenas = own_name(folder, ARENAS)
         arenas = os.path.abspath(placed(arenas)) if self._alone else arenas
         more = modules, not self._alone
@@ -119,7 +120,7 @@ class SparkRunner:
     ) -> Summary:
         """Run to the end of the streams, or until `stop()` is true; `watch` is called after every batch."""
         self._watch = watch
-        listener = Listener()
+        listener = self._listener
         self._spark.streams.addListener(listener)
         try:
             self._coordinator = self._checkpointed.start(self._follow)
@@ -295,7 +296,9 @@ class SparkRunner:
                 offsets = self._offsets(number)
                 reach("spark: offsets are known")
                 ours: Any = json.loads(offsets[0]) if self._native else {"unread": ()}  # ours is first (_packed)
-                decision = self._coordinator.begin(number + 1, "rows", offsets, unread=ours["unread"])
+                backlog = (ours.get("backlog", 0) + self._listener.backlog) // self._spec.slots
+                told = {"unread": ours["unread"], "pressure": Pressure(backlog, self._size.busy)}
+                decision = self._coordinator.begin(number + 1, "rows", offsets, **told)
                 if decision is not None:
                     begin = time.perf_counter()
                     counts = self._finish(decision, self._turns(rows, number + 1))

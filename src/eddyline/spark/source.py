@@ -191,11 +191,12 @@ class StreamFiles(_Reading, DataSourceStreamReader):
     def initialOffset(self) -> dict[str, Any]:
         self._open()
         streams: dict[str, Any] = {name: [0, 0] for name in self._files} | {name: {} for name in self._with_offsets}
-        return {"streams": streams, "unread": [], "ended": False, "run": ""}
+        return {"streams": streams, "unread": [], "backlog": 0, "ended": False, "run": ""}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """Plan the next batch: pieces of the stream that is furthest behind, until there are enough rows. `unread`
-        names the streams with remaining pieces; `ended` says that this `run` sees no more rows."""
+        names the streams with remaining pieces, `backlog` is about how many rows remain; `ended` says that this `run`
+        sees no more rows."""
         self._open()
         if not self._looked or self._follow:
             for files in self._files.values():
@@ -236,7 +237,10 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         )
         if end | planned == before:
             return start
-        return {"streams": end | planned, "unread": going, "ended": ended, "run": self._run}
+        backlog = sum(piece.rows for name in going for piece in pieces[name][at[name] :])
+        backlog += sum(source.backlog(planned[name]) for name, source in self._with_offsets.items())
+        told = {"unread": going, "backlog": backlog, "ended": ended, "run": self._run}
+        return {"streams": end | planned, **told}
 
     def _is_done(self, end: dict[str, Any]) -> bool:
         """Whether the batch that ends at this offset, which an earlier run planned, was committed."""

@@ -111,3 +111,15 @@ def test_a_batch_fits_in_memory() -> None:
     fixed = BatchSize(Settings(batch_rows=70_000))
     fixed.fit(5000)
     assert fixed.rows == 70_000
+
+
+@pytest.mark.parametrize(
+    ("settings", "busy"),
+    [({}, 3.0), ({"batch_seconds": 2}, 1.5), ({"batch_rows": 100}, 0.0), ({"batch_rows": 100, "trigger": 2}, 1.5)],
+)
+def test_how_busy_a_job_is(settings: dict[str, object], busy: float) -> None:
+    """Rows that the user has chosen may take any time, unless there is a trigger."""
+    size = BatchSize(from_mapping(settings))
+    assert size.busy == 0.0
+    size.observe(3.0, 100)
+    assert size.busy == busy

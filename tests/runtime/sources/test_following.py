@@ -18,17 +18,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from eddyline.cql.script import parse
+from eddyline.engine.batch import BatchEngine
 from eddyline.errors import JobError
+from eddyline.optimizer.pressure import Pressure
+from eddyline.protocol.coordinator import Coordinator
 from eddyline.runtime.formats import open_source
 from eddyline.runtime.reporting.summary import Summary
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
+from eddyline.runtime.sources.file_chunks import COUNT_EVERY, FileChunks
 from eddyline.runtime.sources.file_progress import FileProgress
 from eddyline.runtime.sources.register import Register
-from eddyline.runtime.sources.source import Files, Found
+from eddyline.runtime.sources.source import Files, Found, Wanted
 from eddyline.settings import from_mapping
 from eddyline.state.log.store import Store
+from eddyline.testing.clock import ManualClock
 from tests.conftest import at
 
 SCRIPT = "CREATE STREAM s USING {} OPTIONS (path 'in'{}) TIMESTAMP BY ts LATENESS 1 HOUR; SELECT k FROM s"
@@ -386,3 +391,41 @@ def test_a_damaged_register_is_refused(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(JobError, match="files/s/00000001 does not match its checksum"):
         Register(found, store, "s")
+
+
+def test_how_many_rows_wait_in_files(write: Any) -> None:
+    """Files that are not begun are taken to have as many rows for each byte as those that were read."""
+    for number in range(3):
+        write(f"{number}.json", *[10 + number] * 100)
+    source = open_source(parse(SCRIPT.format("json", "")).declarations[0], 0)
+    assert isinstance(source, Files)
+    clock = ManualClock()
+    chunks = FileChunks(source, Wanted.of(source.schema, ("ts", "k"), False), follow=True, clock=clock)
+    assert chunks.backlog() == 0, "nothing was found yet"
+    assert next(chunks).rows.num_rows == 100 and chunks.backlog() > 0
+    assert next(chunks).rows.num_rows == 100 and chunks.backlog() == 100
+    write("3.json", *[13] * 100)
+    assert chunks.backlog() == 100, "it does not look after every batch"
+    clock.advance(COUNT_EVERY)
+    assert chunks.backlog() == 200
+    assert [next(chunks).rows.num_rows for _ in range(2)] == [100, 100] and chunks.backlog() == 0
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_engines_learn_how_many_rows_wait(checkpoint: bool, write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pressures: list[Pressure] = []
+    where: Any = Coordinator if checkpoint else BatchEngine
+    name = "begin" if checkpoint else "batch"
+    original = getattr(where, name)
+
+    def spy(*args: Any, **named: Any) -> Any:
+        told = [value for value in (*args, *named.values()) if isinstance(value, Pressure)]
+        pressures.extend(told if "load" not in args and "end" not in args else ())
+        return original(*args, **named)
+
+    monkeypatch.setattr(where, name, spy)
+    for number in range(4):
+        write(f"{number}.json", *[10 + number] * 100)
+    Job(SCRIPT.format("json", ""), checkpoint, batch_rows=100, slots=2).run()
+    first, *others = [pressure.backlog for pressure in pressures if pressure.backlog]
+    assert first > 0 and others == [100, 50], "the first is a guess: no file is read whole yet"

@@ -297,9 +297,10 @@ def test_it_ends_at_what_was_there(client: Any, open_: Callable[..., RedisStream
     assert not source.endless
     start = source.plan(BEGINNING, 1)
     end = source.plan(start, 100)
+    assert source.backlog(start) == 2 and source.backlog(end) == 0
     add(client, "a", 4)
     add(client, "b", 1)
-    assert source.ended(end)
+    assert source.backlog(end) == 2 and source.ended(end)
     assert source.plan(end, 100) == end
     assert values(source.read_between(start, end, WANTED)) == ["a1", "a2"]
     later = open_("keys 'a,b'")

@@ -36,6 +36,10 @@ class BatchSize:
 
     def __init__(self, settings: Settings, first: int = _ROWS, most: int = _ROWS) -> None:
         self._auto, self._goal = settings.batch_rows is None, settings.batch_seconds
+        self._allowed = settings.trigger or (self._goal if self._auto else None)
+        """The seconds that a batch should take; None: any number, because the user has chosen its rows."""
+        self.busy = 0.0
+        """The time of the last batch, divided by that; 0: unknown."""
         self._wanted = settings.batch_rows or first
         """The rows that time alone asks for."""
         self._largest = most
@@ -53,6 +57,7 @@ class BatchSize:
     def observe(self, seconds: float, rows: int) -> None:
         """Take into account that a batch of `rows` rows took `seconds`."""
         alone, self._slow = not self._slow, seconds > 2 * self._goal
+        self.busy = 0.0 if self._allowed is None else seconds / self._allowed
         if not self._auto or rows == 0 or (self._slow and alone):
             return
         self._learn(seconds, rows)

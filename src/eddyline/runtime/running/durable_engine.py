@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from eddyline.engine.standing import Standing
 from eddyline.errors import SettingError
+from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.protocol.batch_decision import BatchKind
 from eddyline.protocol.packing import Packed, Packer
 from eddyline.protocol.parcel import Parcel
@@ -76,9 +77,11 @@ class DurableEngine:
         if self._job.commit.batch < 0:
             self._batch("load", tables)
 
-    def batch(self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str]) -> None:
+    def batch(
+        self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str], pressure: Pressure = NO_PRESSURE
+    ) -> None:
         """Processes a batch, publishes its results and commits it."""
-        self._batch("rows", rows, ended, unread)
+        self._batch("rows", rows, ended, unread, pressure=pressure)
 
     def end(self, watch: WatchSweep) -> None:
         """Emits the results that wait for a watermark, and those of groups on disk, and finishes the job."""
@@ -168,11 +171,13 @@ class DurableEngine:
         ended: Collection[str] = (),
         unread: Collection[str] = (),
         sweep: bool = False,
+        pressure: Pressure = NO_PRESSURE,
     ) -> None:
         home, offsets = self._job.home, self._offsets
         for reader in self._readers:
             reader.feed.save()
-        decision = self._coordinator.begin(self._job.commit.batch + 1, kind, offsets, sorted(ended), unread, sweep)
+        number, told = self._job.commit.batch + 1, (sorted(ended), unread, sweep, pressure)
+        decision = self._coordinator.begin(number, kind, offsets, *told)
         assert decision is not None
         packer = Packer(home, decision, 0)
         parcels: dict[int, list[Parcel]] = {slot: [] for slot in range(decision.slots)}

@@ -13,6 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline.errors import JobError
+from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.runtime.reporting.reporter import ObservedEngine
 from eddyline.runtime.running.reading import StreamReader
 from eddyline.settings import size_text
@@ -42,9 +43,11 @@ class Engine(ObservedEngine, Protocol):
     def load(self, tables: Iterable[Read]) -> None:
         """Takes all rows of all tables, before the first batch. An engine that continues a job has them already."""
 
-    def batch(self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str]) -> None:
+    def batch(
+        self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str], pressure: Pressure = NO_PRESSURE
+    ) -> None:
         """Processes a batch. `ended` are the streams that end with this batch; `unread` are the streams that may have
-        rows that this batch does not read."""
+        rows that this batch does not read; `pressure` is that of the input on each slot."""
 
     def check_memory(self) -> None:
         """Raises JobError if the state takes more than the setting `memory`."""

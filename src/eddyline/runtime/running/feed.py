@@ -57,6 +57,14 @@ class Feed:
         return self._thread is None or self._thread.ready()
 
     @property
+    def backlog(self) -> int:
+        """About how many rows `next` has not given yet: those of unread files, or those that the thread has read ahead;
+        0 for other sources, which do not know."""
+        if self._files is not None:
+            return self._asked(self._files.backlog)
+        return 0 if self._thread is None else self._thread.rows
+
+    @property
     def place(self) -> int:
         """The place of the file that the last chunk came from."""
         return 0 if self._files is None else self._files.place

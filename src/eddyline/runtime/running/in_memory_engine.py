@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from eddyline.engine.batch import BatchEngine, BatchResult
 from eddyline.engine.standing import Standing
+from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.routing.report import Report
 from eddyline.runtime.running.engine import Read, WatchSweep, check_memory
 from eddyline.runtime.running.job import Job
@@ -38,12 +39,15 @@ class InMemoryEngine:
             else:
                 self._unreadable(read)
 
-    def batch(self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str]) -> None:
+    def batch(
+        self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str], pressure: Pressure = NO_PRESSURE
+    ) -> None:
         """Processes a batch, and writes its results."""
         for read in rows:
             if not read.readable:
                 self._unreadable(read)
-        self._write(self._engine.batch([(r.name, r.rows) for r in rows if r.readable], ended, unread=unread))
+        readable = [(r.name, r.rows) for r in rows if r.readable]
+        self._write(self._engine.batch(readable, ended, unread=unread, pressure=pressure))
 
     def end(self, watch: WatchSweep) -> None:
         """Writes the results that wait for a watermark: all streams have ended."""

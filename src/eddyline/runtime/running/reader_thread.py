@@ -28,6 +28,11 @@ class ReaderThread:
         self._error: BaseException | None = None
         threading.Thread(target=self._work, name=f"eddyline reads {name}", daemon=True).start()
 
+    @property
+    def rows(self) -> int:
+        """The rows that were read ahead."""
+        return self._rows
+
     def ready(self) -> bool:
         """Whether `next` returns at once: with a chunk, the end or an error."""
         return bool(self._queue) or self._ended

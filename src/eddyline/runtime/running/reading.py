@@ -60,6 +60,12 @@ class StreamReader:
                 return self.feed.done, 0, 0
         return self._offset
 
+    @property
+    def backlog(self) -> int:
+        """About how many rows wait: those that were not taken yet, and those that the source knows of."""
+        left = 0 if self._rows is None else int(self._rows.num_rows) - self._stop
+        return 0 if self.ended else left + self.feed.backlog
+
     def ready(self) -> bool:
         """Whether `take` returns without waiting for other programs."""
         return not self._used_up() or self.feed.ready()

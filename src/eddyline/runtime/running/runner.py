@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
+from eddyline.optimizer.pressure import Pressure
 from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
@@ -115,7 +116,9 @@ class LocalRunner:
             if taken == 0 and not flush:
                 continue  # there is nothing new
             # A stream that is not flushed may continue in another run.
-            self._engine.batch(self._stream_rows(), now_ended if flush else (), unread)
+            backlog = sum(reader.backlog for reader in self._readers) // (self._settings.slots or 1)
+            pressure = Pressure(backlog, size.busy)
+            self._engine.batch(self._stream_rows(), now_ended if flush else (), unread, pressure)
             self._course.batches += 1
             self._engine.check_memory()
             size.observe(self._course.look() - waiting.seconds, taken)

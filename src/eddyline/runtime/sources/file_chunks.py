@@ -16,6 +16,10 @@ from eddyline.runtime.sources.source import Chunk, Files, Found, Wanted
 LOOK_EVERY, LOOK_SHARE = 0.2, 20
 """The least seconds between two looks for new files, also as a multiple of the time of a look, because looking into a
 large folder takes long."""
+COUNT_EVERY, COUNT_SHARE = 1.0, 100
+"""The same for looks that only count: how many rows wait is asked after every batch."""
+LINE = 64
+"""The bytes of a row before the first file is read."""
 
 
 class FileChunks:
@@ -31,9 +35,13 @@ class FileChunks:
     ) -> None:
         self.source, self._wanted, self.follow = source, wanted, follow
         self.register = Register(source.at)
-        self._clock, self._next_look = clock, 0.0
+        self._clock, self._next_look, self._next_count = clock, 0.0, 0.0
+        self._rows = self._bytes = self._of_file = 0
+        """The rows and bytes of the files that are read whole, and the rows of the current file so far."""
         self.place = self.done = 0
         self._unread: deque[Found] | None = None
+        self._left = 0
+        """The bytes of these files."""
         self._chunks: Iterator[Chunk] | None = None
         self._ahead: Chunk | None = None
         self._ahead_place = 0
@@ -49,6 +57,13 @@ class FileChunks:
         if self._ahead is None and not self._ended:
             self._pull()
         return self._ahead is not None or self._ended
+
+    def backlog(self) -> int:
+        """About how many rows the files have that were found and are not begun. Files are taken to have as many rows
+        for each byte as those before them."""
+        if self.follow and self._unread and self._clock() >= self._next_count:
+            self._look()
+        return self._left * self._rows // self._bytes if self._bytes else self._left // LINE
 
     def __iter__(self) -> Iterator[Chunk]:
         return self
@@ -72,21 +87,31 @@ class FileChunks:
                 self._chunks = self.source.read_file(file, self._wanted)
             self._ahead, self._ahead_place = next(self._chunks, None), self.done
             if self._ahead is None:
-                self._chunks = None
+                self._rows, self._bytes = self._rows + self._of_file, self._bytes + self.register[self.done].size
+                self._chunks, self._of_file = None, 0
                 self.done += 1
+            else:
+                self._of_file += self._ahead.rows.num_rows
 
     def _next_file(self) -> Found | None:
         if self.done < len(self.register):
             return self.register[self.done]
         if not self._unread and (self._unread is None or self.follow):
-            now = self._clock()
-            if self._unread is not None and now < self._next_look:
+            if self._unread is not None and self._clock() < self._next_look:
                 return None
-            self._unread = deque(self.register.unread(self.source.found()))
-            after = self._clock()
-            self._next_look = after + max(LOOK_EVERY, LOOK_SHARE * (after - now))
+            self._look()
         if not self._unread:
             return None
         file = self._unread.popleft()
+        self._left -= file.size
         self.register.add([file])
         return file
+
+    def _look(self) -> None:
+        """Look for unread files."""
+        begin = self._clock()
+        self._unread = deque(self.register.unread(self.source.found()))
+        self._left = sum(file.size for file in self._unread)
+        end = self._clock()
+        self._next_look = end + max(LOOK_EVERY, LOOK_SHARE * (end - begin))
+        self._next_count = end + max(COUNT_EVERY, COUNT_SHARE * (end - begin))

@@ -126,6 +126,10 @@ class RedisStream:
         """Whether there are no entries after an offset, now and later."""
         return not self._follow and all(key in end and _id(end[key][0]) >= _id(self._target(key)) for key in self._keys)
 
+    def backlog(self, end: KeyOffsets) -> int:
+        """The number of entries after an offset now. Entries that were deleted since the job began count too."""
+        return sum(max(0, self._info(key)[1] - end[key][1]) for key in self._keys if key in end)
+
     def between(self, start: KeyOffsets, end: KeyOffsets) -> list[Entries]:
         """The rows of a batch, in parts that can be read by themselves: one for each key with entries in the batch."""
         parts = (Entries(k, start[k][0], end[k][0], end[k][1] - start[k][1]) for k in end if k in start)

@@ -108,6 +108,9 @@ class OffsetSource(Source, Protocol):
     def ended(self, end: Any) -> bool:
         """Whether there are no rows after an offset, now and later."""
 
+    def backlog(self, end: Any) -> int:
+        """The number of rows after an offset now."""
+
     def between(self, start: Any, end: Any) -> list[Any]:
         """The rows of a batch in pieces, each with its number of rows in `rows`."""
 
