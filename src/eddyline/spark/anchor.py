@@ -26,6 +26,7 @@ from eddyline.errors import InternalError
 from eddyline.spark.failures import first_line
 from eddyline.spark.placement import ExecutorPlace, Placement
 
+UNION = "org.apache.spark.rdd.SQLPartitioningAwareUnionRDD"
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -33,20 +34,21 @@ T = TypeVar("T")
 class Anchor:
     """Places the turns of a job with this many slots, wherever there are several executors."""
 
-    def __init__(self, spark: SparkSession, slots: int) -> None:
-        self._slots = slots
+    def __init__(self, spark: SparkSession, slots: int, union: str = UNION) -> None:
+        """`union` is the class of Spark that unites partitions."""
+        self._slots, self._union = slots, union
         context: Any = spark.sparkContext
         self._context, self._jvm = context._jsc.sc(), context._jvm
         self._placement = Placement(slots)
         self._known = ""
         """The ids of the executors for which the collection was made."""
-        self._collection: Any = None
+        self.collection: Any = None
         """None: nothing is told."""
         self._works = True
 
     def hold(self, rows: DataFrame) -> DataFrame:
         """The rows of a batch, whose partition i has those of slot i. A row without a parcel may be among them."""
-        if not self._try(self._look) or self._collection is None:
+        if not self._try(self._look) or self.collection is None:
             return rows
         shuffled: Any = rows._jdf.queryExecution().toRdd()
         if shuffled.getNumPartitions() != self._slots:
@@ -72,7 +74,7 @@ class Anchor:
         self._known = ids if len(executors) == len(ids.split()) else ""  # else Spark is about to know more of them
         if executors:
             places = self._placement.place(executors)
-            self._collection = self._make(places) if len(executors) > 1 else None
+            self.collection = self.make(places) if len(executors) > 1 else None
         return True
 
     def _executors(self, ids: Sequence[str]) -> list[ExecutorPlace]:
@@ -81,15 +83,16 @@ class Anchor:
         places = [ExecutorPlace(e.id(), e.hostPort().rpartition(":")[0], e.totalCores()) for e in all_]
         return sorted((place for place in places if place.id in ids), key=lambda place: (len(place.id), place.id))
 
-    def _make(self, places: Sequence[ExecutorPlace]) -> Any:
+    def make(self, places: Sequence[ExecutorPlace]) -> Any:
+        """A collection whose partition i prefers the place of slot i."""
         empty = self._jvm.org.apache.spark.sql.catalyst.InternalRow.fromSeq(self._seq([None, None]))
         located = [f"hdfs_cache_executor_{place.host}_{place.id}" for place in places]
         pairs = [self._jvm.scala.Tuple2(empty, self._seq([location, location])) for location in located]
         return self._context.makeRDD(self._seq(pairs), self._tag())
 
     def _united(self, shuffled: Any, rows: DataFrame) -> DataFrame:
-        union = self._jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD
-        united = union(self._context, self._seq([self._collection, shuffled]), self._slots, self._tag())
+        parents = self._seq([self.collection, shuffled])
+        united = getattr(self._jvm, self._union)(self._context, parents, self._slots, self._tag())
         session, jvm_rows = rows.sparkSession, rows._jdf
         return DataFrame(session._jsparkSession.internalCreateDataFrame(united, jvm_rows.schema(), False), session)
 
