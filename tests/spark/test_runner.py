@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from eddyline.balance.tuning import BalanceTuning
 from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
 from eddyline.optimizer.pressure import Pressure
 from eddyline.protocol.coordinator import Coordinator
+from eddyline.protocol.balancer import Balancer
+from eddyline.runtime.running import checkpointed_job
 from eddyline.runtime.running.memory_share import FOLDER_SHARE, SHARE, usable_memory
 from eddyline.settings import size_text
 from eddyline.spark.runner import STARTS, SparkRunner
 from eddyline.state.own_folder import host_memory
 from eddyline.testing.spark_cases import MODULES
 from tests.conftest import Ran, at
+from tests.support.spilling import group_of
 
 Files = Callable[..., str]
 Tables = Callable[..., pa.Table]
@@ -71,6 +76,23 @@ def test_slots_learn_how_many_rows_wait(
     run_on_spark(f"CREATE STREAM {files('s', *parts)}; SELECT k FROM s", batch_rows=100, trigger=0.001)
     assert [pressure.backlog for pressure in pressures] == [150, 100, 50, 0]
     assert pressures[0].busy == 0 and all(pressure.busy > 1 for pressure in pressures[1:])
+
+
+def test_groups_move_between_slots(
+    run_on_spark: Runs, files: Files, table: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most keys are in groups of one of three slots, which gives some of them away."""
+    keys = [key for key in range(9999) if group_of(key, 256) < 85][:1600] + list(range(800))
+    time = {key: n / 10 for n, key in enumerate(dict.fromkeys(keys))}
+    rows = [(time[key] + turn * 200, key, turn) for turn in range(5) for key in time]
+    parts = [table("k v", *rows[n : n + 2000]) for n in range(0, len(rows), 2000)]
+    text = f"CREATE STREAM {files('a', *parts)};"
+    text += "SELECT x.k, x.v, y.v AS w FROM a [RANGE 400 SECONDS] AS x, a [RANGE 400 SECONDS] AS y WHERE x.k = y.k"
+    eager = BalanceTuning(interval=0.0, floor_bytes=1, cpu_max=1e6, patience=1)
+    monkeypatch.setattr(checkpointed_job, "Balancer", partial(Balancer, tuning=eager))
+    ran = run_on_spark(text, slots=3, batch_rows=2000, balance="auto")
+    assert _sorted(ran.rows) == sorted((k, v, w) for k in time for v in range(5) for w in range(5) if abs(v - w) < 3)
+    assert ran.summary.decisions["move"] > 0
 
 
 def test_no_batch_is_too_large_for_memory(run_on_spark: Runs, files: Files, table: Tables) -> None:

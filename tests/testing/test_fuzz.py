@@ -31,6 +31,12 @@ def test_groups_on_disk_change_no_result(first: int) -> None:
     fuzzed(first, FEW, "--spill")
 
 
+@pytest.mark.share(5)
+@pytest.mark.parametrize("first", range(0, SPILLING, FEW))
+def test_groups_that_move_change_no_result(first: int) -> None:
+    fuzzed(first, FEW, "--balance")
+
+
 def fuzzed(first: int, cases: int, *more: str) -> None:
     given = ["--first", str(first), "--cases", str(cases), "--seed", SEED, *more]
     command = [sys.executable, "-m", "eddyline.testing.fuzz", *given]

@@ -24,8 +24,8 @@ def test_a_run_without_spilling_reports_nothing_about_groups() -> None:
 
 def test_what_happens_too_seldom_is_named_in_a_long_run() -> None:
     usual = Counter({what: ceil(share * ENOUGH) for what, share in LEAST.items()})
-    assert not too_low(usual, ENOUGH)
-    (said,) = too_low(usual - Counter({"warm again": 1}), ENOUGH)
+    assert not too_low(usual, ENOUGH, LEAST)
+    (said,) = too_low(usual - Counter({"warm again": 1}), ENOUGH, LEAST)
     assert said == "warm again: 84 of 500 cases, expected at least 85"
-    assert not too_low(Counter(), ENOUGH - 1)
-    assert len(too_low(Counter(), ENOUGH)) == len(LEAST)
+    assert not too_low(Counter(), ENOUGH - 1, LEAST)
+    assert len(too_low(Counter(), ENOUGH, LEAST)) == len(LEAST)

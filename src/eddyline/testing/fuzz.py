@@ -37,7 +37,7 @@ from eddyline.testing.oracle import Oracle
 from eddyline.testing.reproduce import reproduce
 from eddyline.testing.run import bound, expected_of, run, wrong
 from eddyline.testing.shrink import shrink
-from eddyline.testing.spill_coverage import MISSED, features_of, too_low
+from eddyline.testing.spill_coverage import LEAST, LEAST_MOVED, MISSED, MOVED, features_of, too_low
 
 TieBreaker = Callable[[Case, BoundQuery], pa.Table]
 _CHUNK = 50
@@ -157,9 +157,10 @@ class Fuzzer:
                 report.functions.update(_written(case.select.text, report.functions))
             stage = "the engine fails"
             outcome = run(case, query)
-            if report is not None and self._spill:
+            if report is not None:
                 report.seen.update(outcome.seen)
-                report.seen.update(features_of(case) if MISSED in outcome.seen else ())
+                for what in {MISSED, MOVED} & outcome.seen:
+                    report.seen.update(f"{what}, {feature}" for feature in features_of(case))
             different = wrong(outcome, expected)
         except Exception as error:
             return f"{stage}: {type(error).__name__}", "".join(traceback.format_exception(error, limit=-6))
@@ -310,7 +311,8 @@ def main(arguments: list[str] | None = None) -> int:
             given.out.mkdir(parents=True, exist_ok=True)
             (given.out / f"case_{given.seed}_{failure.index}.py").write_text(failure.script)
     sys.stdout.write(report.summary() + "\n")
-    seldom = too_low(report.seen, report.cases) if given.spill else []
+    expected = LEAST_MOVED if given.balance else LEAST if given.spill else {}
+    seldom = too_low(report.seen, report.cases, expected)
     sys.stdout.writelines(f"too seldom: {what}\n" for what in seldom)
     return 1 if report.failures or seldom else 0
 

@@ -1,4 +1,5 @@
-"""What happened in a simulated job whose groups leave memory, and whether it happened in enough cases of a run.
+"""What happened in a simulated job whose groups leave memory or move between slots, and whether it happened in enough
+cases of a run.
 
 A fuzzer that moves no groups finds no fault in moving them. So every case notes what it went through, and a run of many
 cases fails if a share is lower than LEAST.
@@ -7,7 +8,7 @@ cases fails if a share is lower than LEAST.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.commit import Commit
@@ -35,6 +36,10 @@ LEAST = {
 }
 """The least share of cases in which something must happen: about two thirds of the share that is usual."""
 
+MOVED = "groups moved"
+LEAST_MOVED = {MOVED: 0.3, f"{MOVED}, groups on disk": 0.1, f"{MOVED}, crashed": 0.12, f"{MOVED}, window ROWS": 0.06}
+"""The same, where groups move between slots."""
+
 ENOUGH = 500
 """Runs with fewer cases are not judged."""
 
@@ -45,10 +50,12 @@ class SpillCoverage:
     def __init__(self) -> None:
         self.seen: set[str] = set()
         self._generations = Generations()
+        self._moved = False
 
     def crashed(self, slots: int, next_slots: int) -> None:
         """The job died, and is started again."""
         self._note("crashed", True)
+        self.seen |= {f"{MOVED}, crashed"} if self._moved else set()
         self._note("restarted with other slots", slots != next_slots)
 
     def committed(self, decision: BatchDecision, before: Commit, after: Commit) -> None:
@@ -64,6 +71,9 @@ class SpillCoverage:
             MISSED: after.counts.spill.results,
         }
         self.seen |= {what for what, did in happened.items() if did}
+        self._moved = decision.slot_map != decision.map_before
+        if self._moved:
+            self.seen |= {MOVED, f"{MOVED}, groups on disk"} if generations.left else {MOVED}
         changed = any(before.plans[slot].plan != now.plan for slot, now in after.plans.items() if slot in before.plans)
         self._note("plan changed", changed)
 
@@ -76,15 +86,15 @@ def features_of(case: Case) -> Iterator[str]:
     """The parts of a query that matter to groups on disk."""
     for feature in case.features:
         if feature.startswith("window ") or feature in ("aggregate", "slide", "static table", "time bound", "grouped"):
-            yield f"{MISSED}, {feature}"
+            yield feature
 
 
-def too_low(seen: Counter[str], cases: int) -> list[str]:
+def too_low(seen: Counter[str], cases: int, expected: Mapping[str, float]) -> list[str]:
     """What happened in too few cases, as text."""
     if cases < ENOUGH:
         return []
     return [
         f"{what}: {seen[what]} of {cases} cases, expected at least {round(least * cases)}"
-        for what, least in LEAST.items()
+        for what, least in expected.items()
         if seen[what] < least * cases
     ]
