@@ -18,8 +18,8 @@ from pyspark.sql.streaming import StreamingQuery
 from eddyline.balance.tuning import BalanceTuning
 from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
 from eddyline.optimizer.pressure import Pressure
-from eddyline.protocol.coordinator import Coordinator
 from eddyline.protocol.balancer import Balancer
+from eddyline.protocol.coordinator import Coordinator
 from eddyline.runtime.running import checkpointed_job
 from eddyline.runtime.running.memory_share import FOLDER_SHARE, SHARE, usable_memory
 from eddyline.settings import size_text
