@@ -19,7 +19,10 @@ from eddyline.balance.manager import DistributionManager
 from eddyline.balance.slot_map import SlotMap
 from eddyline.balance.tuning import DEFAULT
 from eddyline.benchmarks import Result, skewed_loads
+from eddyline.benchmarks.ratio_joins import even, ratio_join
 from eddyline.benchmarks.simulated_slots import Course, SimulatedSlots, Workload
+from eddyline.benchmarks.spill_courses import AMPLE, PLAN
+from eddyline.benchmarks.stepped_job import SteppedJob
 from eddyline.codec import as_json
 from eddyline.errors import SettingError
 
@@ -29,6 +32,7 @@ DECISION, NOTICED, CONVERGED, FEW_MOVES, SPREAD = 100.0, 10, 0.8, 3, 1.35
 loaded slot over the mean once a load that stays the same has been balanced; noise of CPU is in it."""
 INTERVALS = (15.0, 30.0, 45.0)
 MANY_SLOTS = (10, 100, 1000, 4000)
+REAL_SLOTS = (2, 8)
 
 _log = logging.getLogger(__name__)
 
@@ -122,7 +126,7 @@ def _three_slots() -> Iterator[Result]:
     yield Result("2/3 of the groups on one of 3 slots", "moves", moves, "", FEW_MOVES, moves <= FEW_MOVES)
 
 
-def alternated(ratio: float, interval: float) -> Course:
+def alternated(ratio: float, interval: float, groups: int = 500) -> Course:
     """An hour of a load that follows the groups, with the conditions of 004: the ratio and the interval only."""
     tuning = replace(
         DEFAULT,
@@ -135,7 +139,7 @@ def alternated(ratio: float, interval: float) -> Course:
         trial_batches=1,
         rest=0.0,
     )
-    load = skewed_loads.busy_machine()
+    load = skewed_loads.busy_machine(groups)
     return SimulatedSlots(load, DistributionManager(load.limit, tuning=tuning)).run()
 
 
@@ -151,6 +155,7 @@ def spilled(slot_map: SlotMap, mode: SpillMode | None) -> Course:
 
 def sizes() -> Iterator[Result]:
     """What grows with the number of slots, with 64 groups each, after half an hour of drift."""
+    yield from _real_sizes()
     for slots in MANY_SLOTS:
         load = skewed_loads.drift(slots, 64 * slots, 0.5)
         simulated = SimulatedSlots(load, DistributionManager())
@@ -168,3 +173,21 @@ def sizes() -> Iterator[Result]:
         yield Result(case, "state of the manager, largest in a commit", simulated.state_bytes / 1e3, "KB")
         yield Result(case, "blocks of a shuffle, as many tasks as slots", slots * slots / 1e6, "M")
         _log.info("%s", case)
+
+
+def _real_sizes() -> Iterator[Result]:
+    """Records and commits of a real job, in which a slot has 64 groups and each batch has written a segment."""
+    few, many = (_written(slots) for slots in REAL_SLOTS)
+    yield Result("a slot of a real job", "record of a batch", many[0] / 1e3, "KB")
+    more = (many[1] - few[1]) / (REAL_SLOTS[1] - REAL_SLOTS[0])
+    yield Result("a slot of a real job", "its part of a commit", more / 1e3, "KB")
+
+
+def _written(slots: int) -> tuple[float, int]:
+    """The mean size of a record, and the size of a commit, after some batches."""
+    groups = 64 * slots
+    join = ratio_join([2.0] * groups, 100 * groups, even(100 * groups, groups))
+    with SteppedJob(join.query, replace(PLAN, slots=slots, groups=groups, memory=AMPLE)) as job:
+        for rows in join.batches(25 * groups):
+            job.batch(rows)
+        return float(np.mean([len(record.packed()) for record in job.records])), len(as_json(job.commit))

@@ -18,11 +18,13 @@ import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
 from eddyline.protocol.batch_decision import BatchKind
+from eddyline.protocol.commit import Commit
 from eddyline.protocol.coordinator import Coordinator, no_moves
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.packing import Packer
 from eddyline.protocol.parcel import Parcel
+from eddyline.protocol.record import Record
 from eddyline.protocol.spiller import Spiller
 from eddyline.protocol.turn import take_turn
 from eddyline.settings import Settings
@@ -62,6 +64,8 @@ class SteppedJob:
         self._home = Home(query, settings, slots, checkpoint, None, self._sink.stage)
         mover = Spiller(query, settings) if self._home.spills else no_moves
         self._coordinator = Coordinator(checkpoint, self._home, self._sink, mover=mover)
+        self.records: Sequence[Record] = ()
+        """What slots reported about the last batch."""
 
     def __enter__(self) -> SteppedJob:
         return self
@@ -78,6 +82,11 @@ class SteppedJob:
     def end(self) -> Step:
         """Sweep all groups that are on disk, and end the job."""
         return self._step("end", ())
+
+    @property
+    def commit(self) -> Commit:
+        """The newest commit."""
+        return self._coordinator.commit
 
     @property
     def digest(self) -> Digest:
@@ -98,6 +107,7 @@ class SteppedJob:
         for slot, parcel in packer.finish():
             parcels[slot].append(parcel)
         records = [take_turn(self._home, decision, slot, "one", mine).record for slot, mine in parcels.items()]
+        self.records = records
         counts = self._coordinator.finish(decision, records)
         return Step(
             perf_counter() - begin - self._sink.seconds,
