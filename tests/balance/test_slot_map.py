@@ -35,6 +35,20 @@ def test_a_map_stays_total(one: SlotMap, data: st.DataObject) -> None:
     assert (after.places[others] == one.places[others]).all()
 
 
+@given(maps(), st.integers(1, 60))
+def test_another_number_of_slots_moves_only_groups_without_a_slot(one: SlotMap, slots: int) -> None:
+    after = one.resized(slots)
+    stay = one.places < slots
+    assert (after.places[stay] == one.places[stay]).all()
+    assert after.slots == slots
+
+
+def test_groups_without_a_slot_are_spread_by_weight() -> None:
+    weight = np.where(np.arange(12) == 11, 10.0, 1.0)
+    after = SlotMap(4, 12).resized(3, weight)
+    assert np.bincount(after.places, weight, 3).tolist() == [13.0, 4.0, 4.0]
+
+
 def test_the_even_map_is_that_of_a_partitioning() -> None:
     for slots, groups in ((1, 256), (3, 256), (8, 7), (1000, 64_000)):
         assert SlotMap(slots, groups).places.tolist() == (np.arange(groups) * slots // groups).tolist()

@@ -15,6 +15,7 @@ from binascii import Error as NotBase64
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapify, heapreplace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,6 +85,25 @@ class SlotMap:
         places = self.places.copy()
         places[np.fromiter(groups, np.int64)] = to
         return SlotMap.of(self.slots, places)
+
+    def resized(self, slots: int, weight: ArrayLike = 1.0) -> SlotMap:
+        """The map with another number of slots. New slots have no group yet. The groups of slots that are gone go to
+        those that stay, the heaviest group first, each to the slot with the least weight.
+
+        >>> SlotMap(3, 9).resized(2).places.tolist(), SlotMap(1, 3).resized(2).places.tolist()
+        ([0, 0, 0, 1, 1, 1, 0, 1, 0], [0, 0, 0])
+        """
+        places = self.places.copy()
+        weights = np.broadcast_to(np.asarray(weight, np.float64), self.groups)
+        homeless = np.flatnonzero(places >= slots)
+        held = np.bincount(places[places < slots], weights[places < slots], slots)
+        least = [(held, slot) for slot, held in enumerate(held.tolist())]
+        heapify(least)
+        for group in homeless[np.argsort(-weights[homeless], kind="stable")].tolist():
+            load, slot = least[0]
+            places[group] = slot
+            heapreplace(least, (load + float(weights[group]), slot))
+        return SlotMap.of(slots, places)
 
     def __eq__(self, other: object) -> bool:
         """By the slots of all groups: zlib may compress the same map in several ways."""
