@@ -13,6 +13,8 @@ from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.reports import SlotReport, group_loads
 from eddyline.balance.slot_map import SlotMap
 
+LONGEST = 600
+
 
 def reports(
     slot_map: SlotMap,
@@ -65,8 +67,9 @@ class Job:
         self.notes: list[str] = []
 
     def batch(self, given: Sequence[SlotReport], stay: Collection[int] = ()) -> Decided:
-        """One batch with these reports."""
+        """One batch with these reports. A test that waits for something waits for at most `LONGEST` batches."""
         self.at += self.seconds
+        assert self.at <= LONGEST * self.seconds, "it never happens"
         decided, self.state = self.manager.decide(self.state, self.map, given, self.at, self.seconds, stay)
         self.map = after_moves(self.map, decided.moves)
         self.moves += decided.moves

@@ -218,7 +218,7 @@ def test_a_move_for_memory_keeps_cpu_balanced() -> None:
 
 
 def test_hot_groups_go_one_way_for_cpu_and_cold_ones_the_other_way_for_memory() -> None:
-    sizes, cpu = np.repeat([14, 14], 40), np.repeat([0.2, 0.02], 40)
+    sizes, cpu = np.repeat([14, 14], 40), np.repeat([0.2, 0.005], 40)
     job = Job(DistributionManager(LIMIT), SlotMap.of(2, [0] * 40 + [1] * 40))
     for _ in range(200):
         job.batch(reports(job.map, sizes * MB, cpu))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.balance.forced import SpillMode
@@ -14,6 +14,7 @@ from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.slot_map import SlotMap
 from eddyline.codec import as_json, of_json
 from tests.balance.cluster import Job, reports
+from tests.support.properties import examples
 
 MB = 1_000_000
 
@@ -45,7 +46,7 @@ def weights(rng: np.random.Generator, groups: int, skew: float) -> np.ndarray:
     return rng.permutation((np.arange(groups) + 1.0) ** -skew)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(cases())
 def test_what_holds_for_every_decision(case: Case) -> None:
     rng, groups, slots = np.random.default_rng(case.seed), case.slot_map.groups, case.slot_map.slots
@@ -97,7 +98,7 @@ def test_what_holds_for_every_decision(case: Case) -> None:
             assert sum(spill.bytes for spill in decided.spills) <= room
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(cases())
 def test_loads_that_stay_the_same_come_to_rest(case: Case) -> None:
     rng, groups, slots = np.random.default_rng(case.seed), case.slot_map.groups, case.slot_map.slots

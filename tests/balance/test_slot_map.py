@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from eddyline.balance.slot_map import SlotMap
 from eddyline.codec import as_json, of_json, packed, unpacked
+from tests.support.properties import examples
 
 
 @st.composite
@@ -18,12 +19,14 @@ def maps(draw: st.DrawFn) -> SlotMap:
     return SlotMap.of(slots, places)
 
 
+@examples(60)
 @given(maps())
 def test_the_durable_forms_come_back(one: SlotMap) -> None:
     assert of_json(as_json(one), SlotMap) == one == unpacked(packed(one), SlotMap)
     assert hash(of_json(as_json(one), SlotMap)) == hash(one)
 
 
+@examples(60)
 @given(maps(), st.data())
 def test_a_map_stays_total(one: SlotMap, data: st.DataObject) -> None:
     groups = data.draw(st.lists(st.integers(0, one.groups - 1), unique=True))
@@ -35,6 +38,7 @@ def test_a_map_stays_total(one: SlotMap, data: st.DataObject) -> None:
     assert (after.places[others] == one.places[others]).all()
 
 
+@examples(60)
 @given(maps(), st.integers(1, 60))
 def test_another_number_of_slots_moves_only_groups_without_a_slot(one: SlotMap, slots: int) -> None:
     after = one.resized(slots)

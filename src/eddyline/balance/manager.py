@@ -79,7 +79,8 @@ class DistributionManager:
         stay: Collection[int] = (),
     ) -> tuple[Decided, ManagerState]:
         """The decisions after a batch. `at` is the time in seconds, `seconds` the time since the batch before, and
-        `stay` are groups that must not move: they have rows on disk, or are moving already.
+        `stay` are groups that must not move: they have rows on disk, or are moving already. The new state counts on it
+        that all decisions are carried out before the next batch; if they are not, the old state goes on.
 
         >>> from eddyline.balance.reports import group_loads
         >>> one = SlotReport(0, memory=600, groups=group_loads([0, 1], [3, 3], [250, 350], [90, 10], [0, 0]))
@@ -111,8 +112,8 @@ class DistributionManager:
     def _judge(self, state: ManagerState, seen: _Seen) -> tuple[ManagerState, tuple[GroupMove, ...], tuple[str, ...]]:
         last = state.batch - self._tuning.trial_batches
         due = [one for one in state.watched if one.batch <= last]
-        known, movable = seen.loads.known, seen.movable & ~seen.loads.spilling[seen.places]
-        found = verdicts(due, (seen.memory, seen.cpu), seen.places, movable, known, self._tuning)
+        known, free = seen.loads.known, seen.loads.known & ~seen.loads.spilling
+        found = verdicts(due, (seen.memory, seen.cpu), seen.places, seen.movable, known, free, self._tuning)
         undone = tuple(verdict.undo for verdict in found if verdict.undo is not None)
         if found:
             paid = sum(verdict.paid for verdict in found)
@@ -157,7 +158,7 @@ class DistributionManager:
         self, state: ManagerState, seen: _Seen, undone: Sequence[GroupMove]
     ) -> tuple[tuple[GroupMove, ...], ManagerState, tuple[str, ...]]:
         wait, notes = self._tuning.interval * state.factor, tuple[str, ...]()
-        if undone or (state.looked_at is not None and seen.at - state.looked_at < wait):
+        if undone or (state.looked_at is not None and 0 <= seen.at - state.looked_at < wait):
             return (), state, ()
         for measure in (seen.memory, seen.cpu) if self._limit is not None else (seen.cpu, seen.memory):
             before = state.pressing.get(measure.name, Pressing())
@@ -185,10 +186,12 @@ class DistributionManager:
         rules = Rules(self._ratio(before), tuning.stop, most, tuning.least)
         begun = measure.since(before.moving)
         found = paired(begun, other, seen.places, movable, seen.loads.known, self._free(state, seen), rules)
-        heavy = (too_heavy(measure, seen.slot_map, slot) for slot in found.stuck if slot not in state.stuck)
+        known = state.stuck.get(measure.name, ())
+        heavy = (too_heavy(measure, seen.slot_map, slot) for slot in found.stuck if slot not in known)
         notes = tuple(words for words in heavy if words is not None)
         pressing = {**state.pressing, measure.name: replace(before, moving=bool(found.pairs))}
-        return found.pairs, replace(state, looked_at=seen.at, stuck=found.stuck, pressing=pressing), notes
+        said = {**state.stuck, measure.name: found.stuck}
+        return found.pairs, replace(state, looked_at=seen.at, stuck=said, pressing=pressing), notes
 
     def _pays_back(self, seen: _Seen, batches: int) -> Mask:
         """Groups that save the CPU of moving them soon enough. What has lasted for some time is expected to last as

@@ -84,8 +84,8 @@ class ManagerState:
     """By measure; none where slots are balanced."""
     watched: tuple[WatchedMove, ...] = ()
     resting: tuple[Resting, ...] = ()
-    stuck: tuple[int, ...] = ()
-    """Slots whose load was one group when groups were chosen last."""
+    stuck: Mapping[Balanced, tuple[int, ...]] = field(default_factory=dict)
+    """By measure the slots that could give nothing away when groups were chosen last."""
     forcing: Forcing = Forcing()
 
     @property

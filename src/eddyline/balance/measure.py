@@ -27,9 +27,9 @@ from eddyline.balance.observed import range_of_chance, smoothed_deviation
 from eddyline.balance.reports import Floats, Loads
 from eddyline.balance.tuning import BalanceTuning
 
-COLD = 0.05
-"""The CPU that cold groups may take together, as a share of the mean of slots, to move for memory where slots are not
-balanced in CPU: their place is needed for groups that move for CPU."""
+COLD = 0.1
+"""Where slots are not balanced in CPU, groups may still move for memory if their share of CPU is at most this much of
+their share of memory: their place is needed for groups that move for CPU."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class Band:
     low: float = -np.inf
     high: float = np.inf
     beyond: float = -1.0
-    """How much load a slot beyond them may still give or take; negative: not even a group without load."""
+    """How much load a slot beyond them may still give or take, for as much as the mean in the measure that is balanced;
+    negative: not even a group without load."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Measure:
     """T_min."""
     apart: float
     """T_diff."""
+    bound: float
+    """The load that no map can make less."""
     chance: Floats
     """By slot, how far its load may be from the true one by chance."""
 
@@ -71,7 +74,7 @@ class Measure:
 
     def since(self, moving: bool) -> Measure:
         """The measure as it counts once groups are moving: they go on moving below T_max."""
-        return replace(self, enough=0.0) if moving else self
+        return replace(self, enough=self.bound) if moving else self
 
     def extremes(self, slots: NDArray[np.bool_]) -> tuple[int, int]:
         """The most and the least loaded of these slots."""
@@ -99,26 +102,30 @@ def memory_measure(loads: Loads, limit: int | None, tuning: BalanceTuning) -> Me
         enough,
         tuning.memory_min * limit if limit else np.inf,
         tuning.difference * (limit or enough / tuning.memory_max),
+        0.0,
         np.zeros_like(loads.memory),
     )
 
 
 def cpu_measure(loads: Loads, state: ManagerState, places: NDArray[np.int32], tuning: BalanceTuning) -> Measure:
-    """CPU seconds a batch, smoothed. While rows wait, a batch is as long as its slowest slot. Groups that take the most
-    CPU for their bytes move first: they are the cheapest to move."""
+    """CPU seconds a batch, smoothed. While rows wait, a batch is as long as its slowest slot. It takes at least as long
+    as its heaviest group, so a slot with less load than that has not too much. Groups that take the most CPU for their
+    bytes move first: they are the cheapest to move."""
     cpu, waiting = state.slot_cpu, bool(loads.backlog.any())
     scale = float(cpu.max(initial=0.0)) if waiting else state.seconds
     known = np.bincount(places, loads.group_cpu, cpu.size)
     share = np.divide(cpu, known, out=np.zeros_like(cpu), where=known > 0)
     weight = loads.group_cpu * share[places]
+    bound = float(weight.max(initial=0.0))
     chance = state.noise * range_of_chance(cpu.size) * smoothed_deviation(tuning.smoothing, state.batch)
     return Measure(
         "cpu",
         cpu,
         weight,
         weight / np.maximum(loads.group_bytes, 1.0),
-        tuning.cpu_max * scale,
-        np.inf if waiting else tuning.cpu_min * scale,
+        max(tuning.cpu_max * scale, bound),
+        np.inf if waiting else max(tuning.cpu_min * scale, bound),
         tuning.difference * scale,
+        bound,
         cpu * chance,
     )

@@ -172,7 +172,7 @@ class _Round:
         most, least = self._load[sender], self._load[receiver]
         budget = min(most - self._mean, self._room(receiver))
         other = min(self._band.high - self._other[receiver], self._other[sender] - self._band.low)
-        other = other if other >= 0 else self._band.beyond
+        other = other if other >= 0 else self._band.beyond * budget / self._mean
         if budget <= 0 or other < 0:
             return None
         chosen = candidates.fitting(budget, other)

@@ -2,9 +2,9 @@
 
 The gain of a move is by how much it lowers the more loaded of its two slots, in multiples of the mean of all slots. A
 move pays if it brings at least a share `pays` of the predicted gain. One that does not pay is undone if that lowers the
-more loaded slot: the sender gets back what the groups took there, and the receiver loses what they take now. Otherwise
-the groups stay, for example because the sender's other groups have grown meanwhile. In both cases the groups stay where
-they are for long.
+more loaded slot: the sender gets back what the groups took there (memory: what they take now), and the receiver loses
+what they take now. Otherwise the groups stay, for example because the sender's other groups have grown meanwhile. In
+both cases the groups stay where they are for long.
 """
 
 from __future__ import annotations
@@ -51,9 +51,11 @@ def verdicts(
     places: NDArray[np.int32],
     movable: NDArray[np.bool_],
     slots: NDArray[np.bool_],
+    free: NDArray[np.bool_],
     tuning: BalanceTuning,
 ) -> list[Verdict]:
-    """What came of these moves; a slot is in at most one undo."""
+    """What came of these moves. `slots` are those that count, `free` those that may take part in a move. A slot is in
+    at most one undo."""
     by_name: dict[Balanced, Measure] = {measure.name: measure for measure in measures}
     found, used = list[Verdict](), set[int]()
     for one in watched:
@@ -63,7 +65,7 @@ def verdicts(
         now = float(pair.max() / mean) if mean > 0 else 1.0
         paid = one.before - now >= tuning.pays * (one.before - one.predicted)
         undo = None
-        if not paid and not used & {one.sender, one.receiver}:
+        if not paid and free[[one.sender, one.receiver]].all() and not used & {one.sender, one.receiver}:
             undo = _undo(one, measure, mean, places, movable)
             used |= {one.sender, one.receiver} if undo else set()
         found.append(Verdict(one, now, paid, undo))
@@ -76,7 +78,7 @@ def _undo(
     groups = np.array(one.groups)
     back = groups[(places[groups] == one.receiver) & movable[groups]]
     whole, some = float(measure.weight[groups].sum()), float(measure.weight[back].sum())
-    there = one.amount * mean * (some / whole if whole > 0 else 0.0)
+    there = some if one.measure == "memory" else one.amount * mean * (some / whole if whole > 0 else 0.0)
     sender, receiver = float(measure.load[one.sender]), float(measure.load[one.receiver])
     if not back.size or max(sender + there, receiver - some) >= (1 - WORSE) * max(sender, receiver):
         return None

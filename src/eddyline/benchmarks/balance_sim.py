@@ -84,13 +84,13 @@ def _compared(load: Workload, off: Course, on: Course) -> Iterator[Result]:
 
 def noticed(load: Workload, course: Course) -> int:
     """Batches from when one group has 1.25 times the mean load of slots, so that moves cannot balance them, until the
-    manager says so."""
+    manager has said so; 0 if it said so before."""
     group = skewed_loads.growing_group(load.slot_map.groups)
     rates = (load.rates(batch, load.slot_map.places) for batch in range(load.batches))
     over = next(at for at, rate in enumerate(rates) if rate[group] >= 1.25 * rate.sum() / load.slot_map.slots)
     words = f"group {group} has"
     said = (at for at, decided in course.decided if any(words in note for note in decided.notes))
-    return next(said, load.batches) - over
+    return max(0, next(said, load.batches) - over)
 
 
 # The cases of 004

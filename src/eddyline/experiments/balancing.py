@@ -60,13 +60,13 @@ def memory(quick: bool, say: Say) -> Figure:
 
 def disk(quick: bool, say: Say) -> Figure:
     """Results by time where state is larger than memory and slots differ in join ratio."""
-    table, lines = Table(("side", "minute", "results", "on_disk")), Lines()
+    table, lines = Table(("side", "minute", "results")), Lines()
     for mode in MODES:
         side, load = mode or OFF, skewed_loads.join_ratios(SlotMap(3, 60), 60 if quick else 360)
         course = SimulatedSlots(load, None if mode is None else DistributionManager(load.limit, mode)).run()
         made = list(accumulate(course.results))
         for batch, results in enumerate(made):
-            table.add(side, _minute(load, batch), results, float(course.on_disk.sum()))
+            table.add(side, _minute(load, batch), results)
         lines[side] = _points(load, made, 12)
         say(f"{side}: {made[-1]:.0f} results, {course.on_disk.max():.0f} rows on disk in the slot with the most")
     return Figure(table, Chart("Simulated: results, join ratios 4 and 1", "minute", "results so far", lines))
