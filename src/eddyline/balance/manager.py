@@ -186,12 +186,12 @@ class DistributionManager:
         rules = Rules(self._ratio(before), tuning.stop, most, tuning.least)
         begun = measure.since(before.moving)
         found = paired(begun, other, seen.places, movable, seen.loads.known, self._free(state, seen), rules)
-        known = state.stuck.get(measure.name, ())
+        known = state.stuck_slots.get(measure.name, ())
         heavy = (too_heavy(measure, seen.slot_map, slot) for slot in found.stuck if slot not in known)
         notes = tuple(words for words in heavy if words is not None)
         pressing = {**state.pressing, measure.name: replace(before, moving=bool(found.pairs))}
-        said = {**state.stuck, measure.name: found.stuck}
-        return found.pairs, replace(state, looked_at=seen.at, stuck=said, pressing=pressing), notes
+        said = {**state.stuck_slots, measure.name: found.stuck}
+        return found.pairs, replace(state, looked_at=seen.at, stuck_slots=said, pressing=pressing), notes
 
     def _pays_back(self, seen: _Seen, batches: int) -> Mask:
         """Groups that save the CPU of moving them soon enough. What has lasted for some time is expected to last as

@@ -84,7 +84,7 @@ class ManagerState:
     """By measure; none where slots are balanced."""
     watched: tuple[WatchedMove, ...] = ()
     resting: tuple[Resting, ...] = ()
-    stuck: Mapping[Balanced, tuple[int, ...]] = field(default_factory=dict)
+    stuck_slots: Mapping[Balanced, tuple[int, ...]] = field(default_factory=dict)
     """By measure the slots that could give nothing away when groups were chosen last."""
     forcing: Forcing = Forcing()
 
