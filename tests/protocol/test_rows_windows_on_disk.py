@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from eddyline.engine.tuning import DEFAULT
 from eddyline.protocol.ledger import Moves
 from eddyline.testing.simulation import MemorySink
 from tests.support.durable_world import Row, World
+from tests.support.spilling import group_of
 
 OUT, IN = Moves(leave=(0, 1)), Moves(sweep=(0, 1))
 COLD = Moves(leave=(0, 1), cool=(0, 1))
@@ -78,6 +81,23 @@ def test_ties_of_rows_on_disk(tmp_path: Path) -> None:
     assert sorted(row[2] for row in world.results if row[0].microsecond == 1) == [2, 3], "row 2 of a has pushed one out"
 
 
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_a_slot_that_is_rebuilt_counts_a_stretch_of_time_after_the_other(rows: int, tmp_path: Path) -> None:
+    """Rows of key 1 are on disk, those of key 2 in memory; both are counted."""
+    leave = Moves(leave=(group_of(1, 2),))
+    assert group_of(1, 2) != group_of(2, 2)
+    world = World(tmp_path, ("ROWS 3", "UNBOUNDED"), groups=2)
+    world.batch(a=[(1, 1), (2, 2), (3, 1), (4, 2), (4, 1), (5, 2)], b=[(6, 8)])
+    world.batch(a=[(6, 9)], then=leave)
+    world.batch(a=[(7, 9)], b=[(7, 8)])
+    log = sum(file.bytes for file in world.coordinator.commit.log) / 10  # rows
+    tuning = replace(DEFAULT, engine=replace(DEFAULT.engine, sweep_bytes=int(4 * rows * log)))
+    world = World(tmp_path, ("ROWS 3", "UNBOUNDED"), groups=2, sink=world.sink, host="another", tuning=tuning)
+    world.batch(b=[(8, 2), (8, 1), (9, 8)], a=[(9, 9)])
+    world.batch("end")
+    assert times(world) == [(5, 8)], "rows 5, 6 and 7 of a are the last three"
+
+
 SLIDE = "RANGE 12 MICROSECONDS SLIDE 4 MICROSECONDS"
 QUERIES: dict[str, tuple[tuple[str, str], tuple[str, ...], tuple[str, ...]]] = {
     "rows and range": (("ROWS 4", "RANGE 9 MICROSECONDS"), ("a.ts", "b.ts AS t", "a.k"), ()),
@@ -107,7 +127,8 @@ def test_results_are_the_same_whatever_is_on_disk(name: str, seed: int, tmp_path
     rebuilt."""
     rng, query = Random(f"{name} {seed}"), QUERIES[name]
     whole, sink = World(tmp_path / "whole", *query), MemorySink()
-    world, slots = World(tmp_path / "spilled", *query, groups=3, sink=sink), 1
+    tuning = replace(DEFAULT, engine=replace(DEFAULT.engine, sweep_bytes=rng.choice([1, 5000, 1 << 40])))
+    world = World(tmp_path / "spilled", *query, groups=3, sink=sink, tuning=tuning)
     for batch in batches(rng):
         whole.batch(**batch)
         ledger = world.coordinator.commit.ledger
@@ -116,8 +137,8 @@ def test_results_are_the_same_whatever_is_on_disk(name: str, seed: int, tmp_path
         sweep = tuple(g for g in range(3) if rng.random() < 0.8) if rng.random() < 0.4 else ()
         world.batch(then=Moves(leave, sweep, cool, sweep), **batch)
         if rng.random() < 0.3:
-            slots = rng.choice([1, 2, 3])
-            world = World(tmp_path / "spilled", *query, groups=3, sink=sink, slots=slots, host=f"host-{rng.random()}")
+            others = {"slots": rng.choice([1, 2, 3]), "host": f"host-{rng.random()}"}
+            world = World(tmp_path / "spilled", *query, groups=3, sink=sink, tuning=tuning, **others)
     for one in (whole, world):
         one.batch("end")
     assert sorted(world.results) == sorted(whole.results) and whole.results

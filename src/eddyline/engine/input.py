@@ -7,7 +7,7 @@ the order of their times (in_order.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,8 @@ _OWN = "\0own"
 name."""
 
 Ints = NDArray[np.int64]
+
+NONE: Mapping[str, int] = {}
 
 
 class Input:
@@ -82,14 +84,15 @@ class Input:
         for of_source in released:
             self._store(*of_source)
 
-    def release_counted(self, watermark: int | None) -> None:
-        """The same for rows that ROWS windows have already counted: they get the last ordinals that were counted. Older
-        rows may be missing if they are in no window any more (`RowsWindow.horizon`). The old rows that are present then
-        get ordinals that are too large, but still in no window, because no newer row is missing."""
+    def release_counted(self, watermark: int | None, later: Mapping[str, int] = NONE) -> None:
+        """The same for rows that ROWS windows have already counted: they get the last ordinals that were counted, but
+        for those of rows that come in later calls, whose numbers by stream are `later`. Older rows may be missing if
+        they are in no window any more (`RowsWindow.horizon`). The old rows that are present then get ordinals that are
+        too large, but still in no window, because no newer row is missing."""
         for source, batch, times in self._below(watermark):
             window = self._rows_windows.get(source)
-            places = None if window is None else np.arange(window.rows - batch.num_rows, window.rows)
-            self._store(source, batch, times, places)
+            end = 0 if window is None else window.rows - later.get(self._query.sources[source].stream.name, 0)
+            self._store(source, batch, times, None if window is None else np.arange(end - batch.num_rows, end))
 
     def _below(self, watermark: int | None) -> Iterator[tuple[int, pa.RecordBatch, Ints]]:
         for source, waiting in self.waiting.items():

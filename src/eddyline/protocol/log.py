@@ -8,8 +8,8 @@ leave, the rows of each stream are in the order of groups, so that a sweep reads
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from eddyline.bound.model import WindowKind
 from eddyline.engine.intake import columns_for, event_times
 from eddyline.engine.logged_places import CountedSpan
 from eddyline.engine.split import Split, groups_along
+from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import SpillAxis
 from eddyline.protocol.checkpoint import LOG, Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
@@ -43,6 +44,23 @@ class LogMeta:
     slot: int
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Rows of a stretch of event time."""
+
+    since: int = -FOREVER
+    until: int = FOREVER
+    later: Mapping[str, int] = field(default_factory=dict)
+    """By stream how many rows that were counted are newer."""
+
+    def has(self, times: Ints) -> NDArray[np.bool_]:
+        """Which rows are in it."""
+        return (times >= self.since) & (times < self.until)
+
+
+ALL = Stretch()
+
+
 class Log:
     """Writes and reads the rows of a job."""
 
@@ -53,12 +71,15 @@ class Log:
         self._checkpoint, self._split, self._axis, self._tuning = checkpoint, split, axis, tuning
         self._segments: dict[str, Segment] = {}
         """The segments that sweeps have read."""
+        sources = split.plan.query.sources
+        self._counted = {s.stream.name for s in sources if s.window.kind is WindowKind.ROWS}
+        """The streams of sources with a ROWS window."""
         self._first: dict[str, int] = {}
         """By stream the source in the order of whose groups its rows are: the first that leads or has a key."""
-        sources = range(0 if axis is None else len(split.plan.query.sources))
-        for source in sorted(sources, key=lambda s: axis is None or not axis.has(s)):
+        numbers = range(0 if axis is None else len(sources))
+        for source in sorted(numbers, key=lambda s: axis is None or not axis.has(s)):
             if axis is not None and (axis.has(source) or axis.key(source) is not None):
-                self._first.setdefault(split.plan.query.sources[source].stream.name, source)
+                self._first.setdefault(sources[source].stream.name, source)
 
     def write(
         self,
@@ -118,14 +139,37 @@ class Log:
         times = event_times(some.batch.column(time))
         return SegmentPart(stream, [some.batch], first, last, counts, (int(times.min()), int(times.max())))
 
-    def by_epoch(self, commit: Commit, moved: Ledger) -> Iterator[tuple[int, list[tuple[str, pa.RecordBatch]]]]:
+    def stretches(self, commit: Commit, moved: Ledger, most: int) -> list[Stretch]:
+        """Stretches of time in which the rows of a commit are counted again, one after the other: each has about `most`
+        bytes of rows. It is a single one unless rows on disk have to be counted."""
+        used = commit.advanced.used
+        if not moved.epoch or not self._counted or used is None:
+            return [Stretch()]
+        times: dict[str, list[Ints]] = {stream: [np.empty(0, np.int64)] for stream in self._counted}
+        for stream, batch, _ in self._rows(commit):
+            if (time := self._split.streams[stream].time) is not None and stream in times:
+                some = event_times(batch.column(time))
+                times[stream].append(some[some < used])
+        known = {stream: np.concatenate(some) for stream, some in times.items()}
+        for of_stream in known.values():
+            of_stream.sort()
+        every = np.concatenate([*known.values()])
+        every.sort()
+        row = sum(file.bytes for file in commit.log) / max(1, sum(file.rows for file in commit.log))
+        ends = [*np.unique(every[:: max(1, int(most / max(1.0, row)))])[1:].tolist(), FOREVER]
+        return [
+            Stretch(begin, end, {s: int(t.size - t.searchsorted(end)) for s, t in known.items()})
+            for begin, end in pairwise([-FOREVER, *ends])
+        ]
+
+    def by_epoch(
+        self, commit: Commit, moved: Ledger, stretch: Stretch = ALL
+    ) -> Iterator[tuple[int, list[tuple[str, pa.RecordBatch]]]]:
         """The rows of a commit by the epochs in which they came, in the order of these; NEVER for those that wait for
         the watermark. Rows that are on disk for all their sources according to a ledger, which may have moved groups
-        since, are left out, unless they are counted."""
+        since, are left out, unless they are counted. Rows without a time are in the first stretch."""
         found: dict[int, dict[str, list[pa.RecordBatch]]] = {}
-        query = self._split.plan.query
-        released = moved.released(commit.advanced.used) if query.counts_rows else None
-        counted = {s.stream.name for s in query.sources if s.window.kind is WindowKind.ROWS}
+        released = moved.released(commit.advanced.used) if self._counted else None
         for stream, batch, came in self._rows(commit):
             if not moved.epoch:
                 found.setdefault(0, {}).setdefault(stream, []).append(batch)
@@ -134,7 +178,8 @@ class Log:
             if released is not None and time is not None:
                 times = event_times(batch.column(time))
                 came, wait = released.came(times), released.wait(times)
-            here = wait | (stream in counted) | self._in_memory(stream, batch, came, moved.generations)
+            here = wait | (stream in self._counted) | self._in_memory(stream, batch, came, moved.generations)
+            here &= stretch.since == -FOREVER if time is None else stretch.has(event_times(batch.column(time)))
             came = np.where(wait, NEVER, came)
             for epoch in np.unique(came[here]).tolist():
                 which = here & (came == epoch)

@@ -266,15 +266,19 @@ def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | 
     commit = home.checkpoint.commit_of(version - 1)
     split = Split(home.plan, home.split.partitioning)
     split.places = home.split.places
-    moved = ledger or commit.ledger
-    for epoch, rows in home.log.by_epoch(commit, moved):
-        for stream, batch in rows:
-            for shipment in split.split_table(stream, batch):
-                if shipment.slot == number:
-                    slot.receive(_in_memory(slot, shipment, epoch, moved.generations))
+    moved, tuning = ledger or commit.ledger, home.tuning.engine
+    _restore_small(home, slot, number, commit.small)
+    most = max(tuning.sweep_least, int(tuning.sweep_share * (home.settings.memory or 0)))
+    for stretch in home.log.stretches(commit, moved, min(tuning.sweep_bytes, most) // 4):
+        for epoch, rows in home.log.by_epoch(commit, moved, stretch):
+            for stream, batch in rows:
+                for shipment in split.split_table(stream, batch):
+                    if shipment.slot == number:
+                        slot.receive(_in_memory(slot, shipment, epoch, moved.generations))
+        if stretch.until != FOREVER:  # the last one has rows that wait
+            slot.input.release_counted(stretch.until, stretch.later)
     reach("turn: rows of the log are received")
     advanced = home.watermarks(commit.advanced)
-    _restore_small(home, slot, number, commit.small)
     slot.load(advanced.by_stream, advanced.query, version)
     course = commit.plans.get(number, PlanCourse())
     if course.plan and home.settings.plan == "auto" and len(commit.plans) == home.slots:
