@@ -13,15 +13,18 @@ from eddyline.engine.tally import FilePlace, Span
 from eddyline.engine.watermarks import Reached, Silence
 from eddyline.errors import JobError
 from eddyline.protocol.commit import LogFile
-from eddyline.protocol.coordinator import MERGED, least_counted, to_merge
+from eddyline.protocol.coordinator import least_counted, to_merge
 from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.log import EPOCH
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.record import Record, Staged
 from eddyline.spill.generations import Generations
+from eddyline.state.tuning import DEFAULT
 from eddyline.testing.clock import ManualClock
 from eddyline.testing.simulation import leftovers
 from tests.support.durable_world import World
+
+MERGED = DEFAULT.merged_files
 
 
 def test_a_batch_that_is_committed_is_not_run_again(tmp_path: Path) -> None:
@@ -154,11 +157,11 @@ def segment(name: str, slot: int, rows: int) -> LogFile:
 
 def test_segments_of_like_size_are_merged() -> None:
     alike = [segment(f"s{i}", 0, 64 + i) for i in range(MERGED)]
-    assert to_merge(alike, 0, 1) == tuple(f"s{i}" for i in range(MERGED))
-    assert to_merge(alike[1:], 0, 1) == ()
-    assert to_merge([*alike[1:], segment("large", 0, 5000)], 0, 1) == ()
-    assert to_merge([*alike[1:], segment("other", 1, 64)], 0, 2) == ()
-    assert to_merge([*alike[1:], segment("of a slot that is gone", 2, 64)], 0, 2) != ()
+    assert to_merge(alike, 0, 1, MERGED) == tuple(f"s{i}" for i in range(MERGED))
+    assert to_merge(alike[1:], 0, 1, MERGED) == ()
+    assert to_merge([*alike[1:], segment("large", 0, 5000)], 0, 1, MERGED) == ()
+    assert to_merge([*alike[1:], segment("other", 1, 64)], 0, 2, MERGED) == ()
+    assert to_merge([*alike[1:], segment("of a slot that is gone", 2, 64)], 0, 2, MERGED) != ()
 
 
 @pytest.mark.parametrize("slots", [1, 2])

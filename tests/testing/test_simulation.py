@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +88,8 @@ def drops_segments_too_early(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_what_was_merged(patch: pytest.MonkeyPatch) -> None:
     original: Callable[..., Any] = Log.write
-    patch.setattr(coordinator, "to_merge", partial(coordinator.to_merge, least=2))
-    patch.setattr(Log, "write", lambda log, name, slot, epoch, rows, merged, least: original(
-        log, name, slot, epoch, rows, (), least))  # fmt: skip
+    patch.setattr(Log, "write", lambda log, name, slot, epoch, rows, merged, least, by_group: original(
+        log, name, slot, epoch, rows, (), least, by_group))  # fmt: skip
 
 
 def winds_nothing_back(patch: pytest.MonkeyPatch) -> None:

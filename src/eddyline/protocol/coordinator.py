@@ -38,8 +38,6 @@ from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.record import COMBINED, Record
 
-MERGED = 8
-"""When a slot has this many segments of similar size, they are merged into one."""
 KEPT = 2
 """Orphans are collected at every KEPT-th commit, because listing folders takes time."""
 
@@ -107,7 +105,8 @@ class Coordinator:
                 f"batch {batch} cannot follow commit {last.batch}: the checkpoint does not belong to these sources"
             )
         quiet = self._silence.begin(unread) if kind == "rows" else []
-        merge = {slot: to_merge(last.log, slot, self._slots) for slot in range(self._slots)}
+        least = self._home.tuning.state.merged_files
+        merge = {slot: to_merge(last.log, slot, self._slots, least) for slot in range(self._slots)}
         map_before, slot_map = self._maps()
         elsewhere = [slot_map.elsewhere] if slot_map is not None and slot_map.elsewhere else []
         about = [last.history, batch, kind, offsets, sorted(ended), quiet, self._slots, *elsewhere]
@@ -232,7 +231,7 @@ def least_counted(told: Iterable[Mapping[int, int | None]]) -> dict[int, int | N
     return found
 
 
-def to_merge(files: Sequence[LogFile], slot: int, slots: int, least: int = MERGED) -> tuple[str, ...]:
+def to_merge(files: Sequence[LogFile], slot: int, slots: int, least: int) -> tuple[str, ...]:
     """The segments that a slot should merge into one: at least `least` of similar size. If the job has fewer slots than
     before, the segments of the missing slots are shared out to the others."""
     sizes: dict[int, list[str]] = {}

@@ -27,6 +27,8 @@ class StateTuning:
     """About the fewest bytes of a section with a range of groups (log/by_group.py)."""
     merged_bytes: int = 1 << 22
     """About the most bytes that are put in the order of groups at a time."""
+    merged_files: int = 8
+    """When a slot has this many segments of similar size, they are merged into one (protocol/coordinator.py)."""
 
 
 DEFAULT = StateTuning()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -45,6 +46,8 @@ the same."""
 
 CRASHES = (0.0, 0.01, 0.03, 0.1)
 """The shares of fault points at which a task or the job dies; a simulation draws one of them."""
+MERGES = (2, 3, 8)
+"""The numbers of segments of the log that are merged into one; with the usual number, few cases are long enough."""
 
 
 def bound(case: Case, script: Script | None = None) -> BoundQuery:
@@ -76,6 +79,7 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
         )
     if durable is None:
         return _run(case, query, Settings(**settings), plans, tuning)
+    tuning = replace(tuning, state=replace(tuning.state, merged_files=Random(f"merges {durable}").choice(MERGES)))
     with tempfile.TemporaryDirectory(prefix="eddyline-", dir=IN_MEMORY) as folder:
         crashes = Random(f"crashes {durable}").choice(CRASHES)
         job = case, query, Settings(**settings), folder
