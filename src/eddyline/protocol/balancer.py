@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
-from eddyline.balance.decided import GroupMove
 from eddyline.balance.manager import DistributionManager
 from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.reports import SlotReport, group_loads, shared_cpu
@@ -48,7 +48,7 @@ class Balancer:
         decided, state = self._manager.decide(state, slot_map, reports, now, seconds, stay)
         for move in decided.moves:
             slot_map = slot_map.moved(move.groups, move.receiver)
-            self._decisions.append(_told(move))
+        self._decisions += replace(decided, spills=()).decisions  # slots are not forced to spill yet
         return slot_map, state
 
     def decisions(self) -> list[Decision]:
@@ -82,15 +82,4 @@ def _report(record: Record, groups: int, spilling: bool) -> SlotReport:
         spilling=spilling,
         rows_in=record.rows_in,
         groups=group_loads(table["group"], table["rows"], table["bytes"], table["results"], cpu),
-    )
-
-
-def _told(move: GroupMove) -> Decision:
-    count = len(move.groups)
-    return Decision(
-        "move",
-        0,
-        f"{'1 group moves' if count == 1 else f'{count} groups move'} from slot {move.sender} to {move.receiver}",
-        move.why,
-        {"groups": float(count), "amount": move.amount},
     )
