@@ -20,7 +20,7 @@ def rows(count: int, seed: int = 0) -> tuple[pa.RecordBatch, np.ndarray[tuple[in
 
 @pytest.mark.parametrize("most", [1, 1000, 1 << 30])
 def test_rows_come_back_by_group(tmp_path: Path, most: int) -> None:
-    parked, expected = Parked(str(tmp_path), 9, most), list[tuple[int, int]]()
+    parked, expected = Parked(str(tmp_path), most), list[tuple[int, int]]()
     for seed in range(5):
         batch, groups = rows(70, seed)
         parked.add(batch, groups)
@@ -35,7 +35,7 @@ def test_rows_come_back_by_group(tmp_path: Path, most: int) -> None:
 
 def test_many_groups_take_no_memory(tmp_path: Path) -> None:
     """Where each of 65536 groups ends in each piece is on disk, too."""
-    parked, batch = Parked(str(tmp_path), 1 << 16, 1 << 16), rows(10_000)[0]
+    parked, batch = Parked(str(tmp_path), 1 << 16), rows(10_000)[0]
     tracemalloc.start()
     try:
         for seed in range(30):
@@ -50,7 +50,7 @@ def test_many_groups_take_no_memory(tmp_path: Path) -> None:
 
 
 def test_a_full_disk(small_folder: Path) -> None:
-    parked = Parked(str(small_folder), 9, 1 << 16)
+    parked = Parked(str(small_folder), 1 << 16)
     with pytest.raises(JobError, match=f"^{small_folder} has no room for a sweep: set spill_dir to a folder with more"):
         for seed in range(10):
             parked.add(*rows(100_000, seed))

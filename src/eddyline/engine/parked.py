@@ -38,11 +38,10 @@ class _ParkedPiece:
 class Parked:
     """Rows on disk by group."""
 
-    def __init__(self, folder: str | None, groups: int, most: int) -> None:
+    def __init__(self, folder: str | None, most: int) -> None:
         """`most` is about the most bytes that are collected before they are written. The file is in the `folder` or,
         where there is no such folder, as on another host, in the temporary one."""
         here = folder is not None and os.path.isdir(folder)
-        assert groups <= 1 << 16
         self._folder, self._most = folder if here else None, most
         self._file: IO[bytes] | None = None
         self._map: mmap.mmap | None = None

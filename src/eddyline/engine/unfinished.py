@@ -37,7 +37,7 @@ class UnfinishedTuples:
         self._follow, self._groups, self._layouts, self._rows = follow, groups, layouts, rows
         self._columns = [(source, expr) for source, layout in layouts.items() for expr in layout.needed]
         self._counted = [source for source, layout in layouts.items() if layout.ordinal]
-        self._parked = {new: Parked(folder, groups, most) for new in (False, True)}
+        self._parked = {new: Parked(folder, most) for new in (False, True)}
 
     def layouts(self, then: UnfinishedTuples | None) -> dict[int, Layout]:
         """What SteMs keep of the rows of tuples, which may wait again after the next stage."""
