@@ -3,19 +3,21 @@
 A join keeps three million rows in its windows, in six slots. It runs on three executors of two cores, with slots that
 stay on their executors and with slots that run anywhere, and on one executor of six cores, which has all arenas. After
 the windows are full, each side measures batches and counts the turns that found their state (the others rebuild
-it from the log). All executors are processes of this machine, and arenas and Spark's own files are in memory.
+it from the log). All executors are processes of this machine, and arenas and Spark's own files are in memory. The CPU
+seconds of all these processes stand beside the times, because other work of the machine makes batches longer.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,8 +35,8 @@ from eddyline.testing.chaos_run import ARENAS, spark_home
 STREAMS = {"a": ["k"], "b": ["k"], "c": ["k"]}
 EVERY, WINDOW = 100, 100
 """A row of each stream every EVERY microseconds, and a window of WINDOW seconds: three million rows of state."""
-FILE_ROWS, FILLS, BATCHES = 100_000, 18, 12
-"""Rows of a file; a batch has a file of each stream. The first FILLS batches fill the windows and warm the JVMs up."""
+FILE_ROWS, FILLS, BATCHES = 100_000, 12, 12
+"""Rows of a file; a batch has a file of each stream. The first FILLS batches fill the windows."""
 SLOTS, KEYS, ROUNDS = 6, 4_000_000, 2
 CLUSTERS = {3: "local-cluster[3,2,1024]", 1: "local-cluster[1,6,3072]"}
 FOUND, TIMES = 0.95, 1.2
@@ -51,6 +53,8 @@ class _Side:
     stay: bool
     seconds: list[float] = field(default_factory=list)
     """Of each measured batch."""
+    cpu: list[float] = field(default_factory=list)
+    """CPU seconds of all processes in each of them."""
     rebuilt: int = 0
     """Turns of these batches that rebuilt their state."""
 
@@ -83,10 +87,12 @@ def placement() -> list[Result]:
     stay, anywhere, alone = (median(side.seconds) for side in sides)
     found = [Result(side.name, "turns that found their state", side.found, "") for side in sides]
     times = [Result(side.name, "a batch", 1000 * median(side.seconds), "ms") for side in sides]
+    spent = [Result(side.name, "CPU of a batch", 1000 * mean(side.cpu), "ms") for side in sides]
     return [
         Result("slots stay", "turns that found their state", sides[0].found, "", FOUND, sides[0].found >= FOUND),
         *found[1:],
         *times,
+        *spent,
         Result("slots run anywhere / one executor", "a batch", anywhere / alone, ""),
         Result("slots stay / one executor", "a batch", stay / alone, "", TIMES, stay / alone <= TIMES),
     ]
@@ -101,11 +107,11 @@ def _write(folder: str) -> None:
 
 
 def _on_cluster(folder: str, master: str, sides: list[_Side]) -> set[int]:
-    """Run the job on each side, in one session; returns the numbers of results."""
+    """Run the job on each side, in one session; returns the numbers of results. A run before them warms the JVMs up."""
     conf = {"spark.master": master, "spark.executor.memory": master.split(",")[2].strip("]") + "m"}
     spark, _ = session({**conf, "spark.local.dir": folder})
     try:
-        return {_run(folder, side) for side in sides}
+        return {_run(folder, side) for side in (replace(sides[0], name="warm-up", seconds=[], cpu=[]), *sides)}
     finally:
         spark.stop()
 
@@ -113,7 +119,7 @@ def _on_cluster(folder: str, master: str, sides: list[_Side]) -> set[int]:
 def _run(folder: str, side: _Side) -> int:
     spark, _ = session({})
     checkpoint = tempfile.mkdtemp(prefix="checkpoint-", dir=folder)
-    moments: list[Progress] = []
+    moments: list[tuple[Progress, float]] = []
     declared = [
         f"CREATE STREAM {name} USING parquet OPTIONS (path '{folder}/{name}') TIMESTAMP BY ts;" for name in STREAMS
     ]
@@ -122,15 +128,32 @@ def _run(folder: str, side: _Side) -> int:
     select = f"INSERT INTO out SELECT a.v AS a, b.v AS b, c.v AS c FROM {windows} WHERE a.k = b.k AND b.k = c.k"
     job = prepare("\n".join([*declared, sink, select]), opener=opener(spark, follow=False))
     settings = Settings(slots=SLOTS, batch_rows=FILE_ROWS * len(STREAMS), arena_dir=ARENAS)
-    summary = SparkRunner(job, settings, spark, checkpoint, stay=side.stay).run(watch=moments.append)
+    runner = SparkRunner(job, settings, spark, checkpoint, stay=side.stay)
+    summary = runner.run(watch=lambda progress: moments.append((progress, _cpu_seconds())))
     shutil.rmtree(checkpoint)
-    measured = [(old, new) for old, new in pairwise(moments) if new.rows_in > old.rows_in][FILLS:]
-    seconds = [new.seconds - old.seconds for old, new in measured]
-    rebuilt = sum(new.slots_rebuilt - old.slots_rebuilt for old, new in measured)
+    measured = [(old, new) for old, new in pairwise(moments) if new[0].rows_in > old[0].rows_in][FILLS:]
+    seconds = [new.seconds - old.seconds for (old, _), (new, _) in measured]
+    rebuilt = sum(new.slots_rebuilt - old.slots_rebuilt for (old, _), (new, _) in measured)
     side.seconds += seconds
+    side.cpu += [new - old for (_, old), (_, new) in measured]
     side.rebuilt += rebuilt
     _log.info(
-        "%s: %.2f s a batch, %d of %d turns rebuilt their state; %d rows of state",
-        side.name, median(seconds), rebuilt, SLOTS * len(seconds), moments[-2].state_rows,
+        "%s: %.2f s a batch, %.2f s of CPU, %d of %d turns rebuilt their state; %d rows of state",
+        side.name, median(seconds), mean(side.cpu), rebuilt, SLOTS * len(seconds), measured[-1][0][0].state_rows,
     )  # fmt: skip
     return summary.rows_out
+
+
+def _cpu_seconds() -> float:
+    """CPU seconds so far of this process, of those that it started, directly or not, and of those that have ended."""
+    parents, ticks = dict[int, int](), dict[int, int]()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents[int(entry.name)], ticks[int(entry.name)] = int(stat[1]), sum(map(int, stat[11:15]))
+
+    def ours(process: int) -> bool:
+        return process == os.getpid() or (process in parents and ours(parents[process]))
+
+    return sum(spent for process, spent in ticks.items() if ours(process)) / os.sysconf("SC_CLK_TCK")
