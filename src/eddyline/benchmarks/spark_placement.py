@@ -1,7 +1,9 @@
 """`bench spark --part placement`: do slots stay where their state is, on several executors that share no arenas?
 
 A join keeps three million rows in its windows, in six slots. It runs on three executors of two cores, with slots that
-stay on their executors and with slots that run anywhere, and on one executor of six cores, which has all arenas. After
+stay on their executors and with slots that run anywhere, and on one executor of six cores, which has all arenas. Three
+executors cost Spark more than one, whatever runs on them; so slots that run anywhere also run on three executors that
+share all arenas, which is what no cluster of several hosts can do. After
 the windows are full, each side measures batches and counts the turns that found their state (the others rebuild
 it from the log). All executors are processes of this machine, and arenas and Spark's own files are in memory. The CPU
 seconds of all these processes stand beside the times, because other work of the machine makes batches longer.
@@ -51,6 +53,8 @@ class _Side:
     name: str
     executors: int
     stay: bool
+    shares: bool = False
+    """Whether executors share all arenas."""
     seconds: list[float] = field(default_factory=list)
     """Of each measured batch."""
     cpu: list[float] = field(default_factory=list)
@@ -66,7 +70,12 @@ class _Side:
 
 def placement() -> list[Result]:
     """The share of turns that found their state, and the seconds of a batch, on each side."""
-    sides = [_Side("slots stay", 3, True), _Side("slots run anywhere", 3, False), _Side("one executor", 1, True)]
+    sides = [
+        _Side("slots stay", 3, True),
+        _Side("slots run anywhere", 3, False),
+        _Side("one executor", 1, True),
+        _Side("arenas are shared", 3, False, shares=True),
+    ]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     folder = tempfile.mkdtemp(prefix="eddyline-bench-", dir=memory)
     home = os.environ.get("SPARK_HOME")
@@ -84,7 +93,7 @@ def placement() -> list[Result]:
         else:
             os.environ["SPARK_HOME"] = home
         shutil.rmtree(folder, ignore_errors=True)
-    stay, anywhere, alone = (median(side.seconds) for side in sides)
+    stay, anywhere, alone, shared = (median(side.seconds) for side in sides)
     found = [Result(side.name, "turns that found their state", side.found, "") for side in sides]
     times = [Result(side.name, "a batch", 1000 * median(side.seconds), "ms") for side in sides]
     spent = [Result(side.name, "CPU of a batch", 1000 * mean(side.cpu), "ms") for side in sides]
@@ -94,6 +103,7 @@ def placement() -> list[Result]:
         *times,
         *spent,
         Result("slots run anywhere / one executor", "a batch", anywhere / alone, ""),
+        Result("slots stay / arenas are shared", "a batch", stay / shared, ""),
         Result("slots stay / one executor", "a batch", stay / alone, "", TIMES, stay / alone <= TIMES),
     ]
 
@@ -127,7 +137,8 @@ def _run(folder: str, side: _Side) -> int:
     windows = ", ".join(f"{name} [RANGE {WINDOW} SECONDS]" for name in STREAMS)
     select = f"INSERT INTO out SELECT a.v AS a, b.v AS b, c.v AS c FROM {windows} WHERE a.k = b.k AND b.k = c.k"
     job = prepare("\n".join([*declared, sink, select]), opener=opener(spark, follow=False))
-    settings = Settings(slots=SLOTS, batch_rows=FILE_ROWS * len(STREAMS), arena_dir=ARENAS)
+    arenas = f"{folder}/arenas" if side.shares else ARENAS
+    settings = Settings(slots=SLOTS, batch_rows=FILE_ROWS * len(STREAMS), arena_dir=arenas)
     runner = SparkRunner(job, settings, spark, checkpoint, stay=side.stay)
     summary = runner.run(watch=lambda progress: moments.append((progress, _cpu_seconds())))
     shutil.rmtree(checkpoint)
