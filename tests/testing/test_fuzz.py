@@ -45,4 +45,4 @@ def fuzzed(first: int, cases: int, *more: str) -> None:
     assert done.returncode == 0, said
     told = re.search(r"(\d+) cases, 0 differences, ([\d.]+) % with an empty result", done.stdout)
     assert told is not None and int(told[1]) == cases, said
-    assert float(told[2]) < 30, f"seed {SEED}: so many results are empty that little was compared"
+    assert float(told[2]) < 45, f"seed {SEED}: so many results are empty that little was compared"
