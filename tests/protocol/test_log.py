@@ -121,7 +121,7 @@ def test_a_section_with_few_of_many_groups_takes_little_memory(tmp_path: Path) -
         job.batch(a=some(time), b=some(time))
     log = job.home.log.of_commit(job.coordinator.commit, 0, {})
     log.sizes(0)  # the first time imports modules
-    tracemalloc.start()
+    tracemalloc.start(25)
     try:
         log = job.home.log.of_commit(job.coordinator.commit, 0, {})
         for source, times in ((0, 5), (1, 4)):
@@ -131,7 +131,11 @@ def test_a_section_with_few_of_many_groups_takes_little_memory(tmp_path: Path) -
             assert sorted(keys) == sorted([*range(40)] * times)
             assert groups == [group_of(key, 1 << 16) for key in keys]
             assert np.flatnonzero(log.sizes(source)).tolist() == sorted({*groups})
-        assert tracemalloc.get_traced_memory()[0] < 2 << 20, "numbers for each group of 9 sections would be 4.7 MB"
+        taken = tracemalloc.take_snapshot().filter_traces(
+            [tracemalloc.Filter(True, "*/protocol/slot_log.py", None, True)]
+        )
+        kept = sum(trace.size for trace in taken.traces)
+        assert kept < 8 << 16, "one number for each group would be that much"
     finally:
         tracemalloc.stop()
 

@@ -16,7 +16,7 @@ import pytest
 
 SEED = os.environ.get("EDDYLINE_FUZZ_SEED", "20240229")
 CASES, CHUNK = 1_500, 250
-SPILLING, FEW = 300, 60
+SPILLING, FEW = 300, 100
 
 
 @pytest.mark.share(3)
@@ -25,13 +25,13 @@ def test_engine_gives_what_duckdb_gives(first: int) -> None:
     fuzzed(first, CHUNK)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("first", range(0, SPILLING, FEW))
 def test_groups_on_disk_change_no_result(first: int) -> None:
     fuzzed(first, FEW, "--spill")
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("first", range(0, SPILLING, FEW))
 def test_groups_that_move_change_no_result(first: int) -> None:
     fuzzed(first, FEW, "--balance")
@@ -45,4 +45,4 @@ def fuzzed(first: int, cases: int, *more: str) -> None:
     assert done.returncode == 0, said
     told = re.search(r"(\d+) cases, 0 differences, ([\d.]+) % with an empty result", done.stdout)
     assert told is not None and int(told[1]) == cases, said
-    assert float(told[2]) < 45, f"seed {SEED}: so many results are empty that little was compared"
+    assert float(told[2]) < 30, f"seed {SEED}: so many results are empty that little was compared"

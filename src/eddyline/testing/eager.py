@@ -88,7 +88,7 @@ def sliced(tuning: Tuning, seed: int) -> Tuning:
     """A tuning whose log has small sections and whose sweeps have small slices, sub-partitions and blocks of few rows,
     how small is drawn; or in a quarter of the cases the same."""
     rng = Random(f"slices {seed}")
-    size = rng.choice([None, 1_000, 3_000, 10_000])
+    size = rng.choice([None, 300, 1_000, 5_000])
     if size is None:
         return tuning
     state = replace(tuning.state, section_bytes=rng.choice([1, 100, 1000]), merged_bytes=rng.choice([1, 500, 5000]))

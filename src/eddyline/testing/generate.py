@@ -281,10 +281,7 @@ class _Generator:
         }
         self._note(*(f"{name} {value}" for name, value in settings.items()))
         settings |= {"seed": rng.randrange(1000), "check": rng.random() < 0.3}
-        shared = {
-            "slots": rng.choices(SLOTS, [6, 3, 1, 0] if self.spill else [5, 2, 2, 1])[0],
-            "groups": rng.choices(GROUPS, [1, 2, 5])[0],
-        }
+        shared = {"slots": rng.choices(SLOTS, [5, 2, 2, 1])[0], "groups": rng.choices(GROUPS, [1, 2, 5])[0]}
         self._note(*(f"{name} {value}" for name, value in shared.items()))
         settings |= shared
         if rng.random() < 0.35:

@@ -134,7 +134,7 @@ class Simulation:
             try:
                 return self.live()
             except Crash:
-                self._crashes *= 0.5
+                self._crashes *= 0.7
                 slots = self._settings.slots or 1
                 if self._rng.random() < 0.5:
                     self._other_settings()

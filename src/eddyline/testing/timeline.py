@@ -86,7 +86,7 @@ def cut(
     places = sorted(rng.randint(0, len(order)) for _ in range(rng.choice(cuts)))
     if len(order) > 1 and rng.random() < 0.06:  # one row at a time, for a while
         first = rng.randrange(1, len(order))
-        places = list(range(first, min(first + 8, len(order))))
+        places = list(range(first, min(first + 15, len(order))))
     pieces = [order[a:b] for a, b in zip([0, *places], [*places, len(order)], strict=True)]
     last = {s: max((i for i, p in enumerate(pieces) if any(n == s for n, _ in p)), default=0) for s in rows}
     ended: list[list[str]] = [[] for _ in pieces]
