@@ -7,6 +7,14 @@ import pytest
 from eddyline.testing.chaos import Chaos
 
 
+@pytest.mark.long
+def test_killed_on_spark_while_groups_move() -> None:
+    chaos = Chaos("spark", seed=9, balance=True)  # the first kill is where groups move
+    chaos.run(1)
+    assert chaos.wrong == []
+    assert chaos.kills == 1 and chaos.moving and chaos.moved
+
+
 @pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.long)])
 def test_killed_on_spark(kills: int) -> None:
     chaos = Chaos("spark", seed=62)  # a driver, then a worker, and the JVM twice

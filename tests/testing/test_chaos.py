@@ -17,9 +17,9 @@ from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.settings import from_mapping
-from eddyline.testing.chaos import Chaos, draw_settings
+from eddyline.testing.chaos import MOVES, Chaos, draw_settings
 from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
-from eddyline.testing.chaos_kill import MOMENTS, VICTIMS, draw_kill
+from eddyline.testing.chaos_kill import COUNTS, MOMENTS, VICTIMS, draw_kill
 
 
 def _finished(name: str, folder: Path) -> ChaosJob:
@@ -123,3 +123,23 @@ def test_killed_on_the_local_engine() -> None:
     chaos.run(2)
     assert chaos.wrong == []
     assert chaos.kills == 2 and sum(line.startswith("kill ") for line in lines) == 2
+
+
+def test_kills_come_where_groups_move() -> None:
+    rng = random.Random(1)
+    drawn = [draw_kill(rng, "spark", COUNTS, MOVES) for _ in range(300)]
+    assert {kill.point for kill in drawn} == {"", *MOVES} and len(MOVES) >= 3
+    assert {kill.victim for kill in drawn if kill.point} == {"worker"}
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_killed_while_groups_move(kills: int) -> None:
+    chaos = Chaos("local", seed=9, balance=True)  # the first kill is where groups move
+    chaos.run(kills)
+    assert chaos.wrong == []
+    assert chaos.kills == kills and chaos.moving and chaos.moved
+
+
+def test_kills_that_meet_no_move_are_a_failure() -> None:
+    assert Chaos("local", seed=1, balance=True, kills=1, moved=9).missed() == ["no kill met a group that moves"]
+    assert Chaos("local", seed=1, balance=True, kills=1, moved=9, moving=1).missed() == []

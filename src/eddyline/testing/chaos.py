@@ -1,6 +1,6 @@
 """Jobs that are killed again and again with SIGKILL and must give the right results in the end.
 
-    python -m eddyline.testing.chaos --kills 100 --seed 7 [--migrate | --spill] [--engine spark|cluster|local]
+    python -m eddyline.testing.chaos --kills 100 --seed 7 [--migrate|--spill|--balance] [--engine spark|cluster|local]
 
 A job is a normal `eddyline run` in processes of its own. `cluster` is Spark with two executors that share no arenas, as
 if each were on a host of its own. A kill has a victim (the driver's Python, its JVM, an executor, a Python worker of
@@ -8,7 +8,9 @@ Spark) and a moment: some time after the start, or the instant when a file of th
 segment, a staged or published file, a commit, an offset of Spark's). After a kill the job is started again, sometimes
 with other settings. A run must survive the death of a worker or an executor: Spark starts its tasks again. With
 `--migrate` every start sets another plan, so jobs are migrating most of the time, with either strategy, in steps so
-small that a migration takes several batches. When a job has finished, its files are compared with the oracle
+small that a migration takes several batches. With `--balance` partition groups move between slots at random
+(testing/restless.py), in jobs some of which also change their plans or have little memory, and half of the kills come
+where a slot gives groups away or takes them over. When a job has finished, its files are compared with the oracle
 (testing/chaos_jobs.py), and the next job begins, until all kills are used. A finished job may leave no file, no arena
 and no process.
 """
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import random
 import shutil
 import signal
@@ -31,6 +34,8 @@ from pathlib import Path
 from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
 from eddyline.testing.chaos_kill import COUNTS, SOON, draw_kill
 from eddyline.testing.chaos_run import ChaosRun, names
+from eddyline.testing.fault_points import fault_points
+from eddyline.testing.restless import groups_moved, module
 
 RETRIES = 3
 """The number of dead workers and executors that a run must survive: Spark tries a task four times."""
@@ -43,6 +48,10 @@ ENOUGH = 10
 """Kills of which some must meet a group on disk."""
 LITTLE = ("40KB", "60KB", "90KB")
 """Less memory than the jobs need, and more than the cells of a group-by, which do not leave it."""
+MUCH = "1GB"
+"""Memory for any job. A job with groups on disk cannot go on without a limit of memory."""
+MOVES = tuple(name for name in fault_points() if name.startswith("balance: "))
+"""The fault points at which a slot gives groups away or takes them over."""
 
 
 @dataclass
@@ -54,6 +63,7 @@ class Chaos:
     told: Callable[[str], None] = lambda line: None
     migrate: bool = False
     spill: bool = False
+    balance: bool = False
     kills: int = 0
     starts: int = 0
     finished: int = 0
@@ -62,6 +72,10 @@ class Chaos:
     """The number of kills during a migration, as the newest commit says."""
     spilling: int = 0
     """The number of kills while groups were on disk."""
+    moved: int = 0
+    """The number of groups that moved to another slot; a group counts each time."""
+    moving: int = 0
+    """The number of kills in a batch that begins with a move, as the newest commit says, or at one of MOVES."""
     wrong: list[str] = field(default_factory=list)
 
     def run(self, kills: int) -> None:
@@ -80,7 +94,9 @@ class Chaos:
         """Run one job to its end, with at most `kills` kills in all so far."""
         arenas, done, let_go = False, False, list[ChaosRun]()
         while not done and not self.wrong:
-            with ChaosRun(job, self.engine, self._settings(job, rng)) as run:
+            settings = self._settings(job, rng)
+            modules = [module(job.faults, job.checkpoint, rng.randrange(1 << 30))] if self.balance else []
+            with ChaosRun(job, self.engine, settings, modules=modules) as run:
                 self.starts += 1
                 try:
                     deadly = self._kill(run, job, rng, kills)
@@ -96,6 +112,7 @@ class Chaos:
                 else:
                     let_go.append(run.let_go())
         self.wrong += [f"{job.name}: a process stays: {left}" for run in let_go for left in run.wait_for_all()]
+        self.moved += groups_moved(job.faults)
         if not self.wrong:
             self.wrong += [f"{job.name}: {wrong}" for wrong in verify(job, self.engine != "local")]
             if self.engine == "spark" and not arenas:
@@ -107,31 +124,55 @@ class Chaos:
         if self.migrate:  # another number of slots would rebuild the state in the requested plan, without a migration
             settings |= {"slots": 2, "plan": rng.choice(TREES[job.name]), "pause_ms": rng.choice([0, 1])}
             settings["migration"] = rng.choice(["moving-state", "parallel-track"])
-        if self.spill:
-            settings |= {"memory": rng.choice(LITTLE), "spill_share": rng.choice([0.1, 0.3, 1.0])}
+        if self.balance:
+            settings |= {"balance": "moving-state", "slots": rng.choice([2, 2, 3, 5])}
+            settings |= {"plan": rng.choice(["auto", *TREES.get(job.name, ())]), "pause_ms": rng.choice([0, 1])}
+        if self.spill or self.balance:
+            memory = [*LITTLE, *([MUCH] * len(LITTLE) if self.balance else ())]
+            settings |= {"memory": rng.choice(memory), "spill_share": rng.choice([0.1, 0.3, 1.0])}
+        if job.name == "rows" and "memory" in settings:
+            settings["memory"] = MUCH  # its rows wait for the watermark in memory
         return settings
 
     def _kill(self, run: ChaosRun, job: ChaosJob, rng: random.Random, kills: int) -> bool:
         """Strike the run until it cannot go on (True), or ends or no kills are left (False)."""
         helpers = 0
         while self.kills < kills and run.running:
-            kill = draw_kill(rng, self.engine, SOON if self.migrate else COUNTS)
+            kill = draw_kill(rng, self.engine, SOON if self.migrate else COUNTS, MOVES if self.balance else ())
             if helpers == RETRIES:
-                kill = replace(kill, victim="driver")
-            if run.wait_for(kill) and run.strike(kill, rng):
+                kill = replace(kill, victim="driver", point="")
+            if run.carry_out(kill, rng):
                 self.kills += 1
                 self.victims[kill.victim] += 1
                 commits = sorted(names(job.checkpoint / "commits"))
                 at = next((name for name in reversed(commits) if name.isdigit()), "none")
+                moving = bool(kill.point)
                 with contextlib.suppress(OSError):  # the file may be deleted meanwhile
                     commit = (job.checkpoint / "commits" / at).read_text()
                     self.migrating += '"to": {' in commit
                     self.spilling += '"left": {}' not in commit
+                    moving = moving or _moves(commit)
+                self.moving += moving
                 self.told(f"kill {self.kills}: {job.name}, {kill}; newest commit {at}; {run.settings}")
                 if kill.victim in ("driver", "jvm"):
                     return True
                 helpers += 1
         return False
+
+    def missed(self) -> list[str]:
+        """What the kills should have met and did not."""
+        found = []
+        if self.spill and self.kills >= ENOUGH and not self.spilling:
+            found.append("no kill met a group on disk: the jobs had too much memory")
+        if self.balance and not (self.moved and self.moving):
+            found.append("no kill met a group that moves")
+        return found
+
+
+def _moves(commit: str) -> bool:
+    """Whether groups move before the batch after a commit."""
+    read = json.loads(commit.partition("\n")[2])
+    return bool(read["slot_map"] != read["next_map"])
 
 
 def draw_settings(rng: random.Random) -> dict[str, object]:
@@ -160,6 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--migrate", action="store_true", help="every start asks for another plan")
     parser.add_argument("--spill", action="store_true", help="jobs have so little memory that groups go to disk")
+    parser.add_argument("--balance", action="store_true", help="groups move between slots all the time")
     parser.add_argument("--engine", choices=("spark", "cluster", "local"), default="spark")
     given = parser.parse_args(arguments)
     seed = random.randrange(1 << 31) if given.seed is None else given.seed
@@ -171,17 +213,18 @@ def main(arguments: list[str] | None = None) -> int:
 
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the job is stopped too
     told(f"seed {seed}, engine {given.engine}")
-    chaos = Chaos(given.engine, seed, told, given.migrate, given.spill)
+    chaos = Chaos(given.engine, seed, told, given.migrate, given.spill, given.balance)
     chaos.run(given.kills)
-    if given.spill and chaos.kills >= ENOUGH and not chaos.spilling:
-        chaos.wrong.append("no kill met a group on disk: the jobs had too much memory")
+    chaos.wrong += chaos.missed()
     for wrong in chaos.wrong:
         sys.stdout.write(f"WRONG: {wrong}\n")
     killed = ", ".join(f"{victim} {count}" for victim, count in chaos.victims.most_common())
     told(
         f"{chaos.kills} kills ({killed}; {chaos.migrating} while a plan was changing,"
-        f" {chaos.spilling} while groups were on disk)"
+        f" {chaos.spilling} while groups were on disk, {chaos.moving} while groups moved)"
     )
+    if given.balance:
+        told(f"{chaos.moved} groups moved to another slot")
     told(f"{chaos.starts} starts, {chaos.finished} jobs finished, {len(chaos.wrong)} wrong")
     return 1 if chaos.wrong else 0
 

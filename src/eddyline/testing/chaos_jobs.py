@@ -73,6 +73,11 @@ class ChaosJob:
         return self.folder / "out"
 
     @property
+    def faults(self) -> Path:
+        """The folder of planned faults (testing/strikes.py)."""
+        return self.folder / "faults"
+
+    @property
     def arenas(self) -> Path:
         """The folder in which runs on Spark make their folders of arenas."""
         return self.folder / "arenas"

@@ -22,6 +22,8 @@ VICTIMS = {
     "spark": ("driver", "driver", "jvm", "worker", "worker"),
     "cluster": ("driver", "jvm", "executor", "executor", "worker"),
 }
+AT_POINTS = 0.5
+"""The share of kills at a fault point, where there are any."""
 COUNTS, SOON = (1, 2, 3, 5, 8), (1, 1, 2, 3)
 """The numbers of a folder's changes at which a kill may come; SOON is for runs with migrations, which begin at the
 start."""
@@ -37,14 +39,20 @@ class Kill:
     count: int
     """The number of the folder's change at which the kill comes."""
     delay: float
+    point: str = ""
+    """If it is set: after that moment, the first process that reaches this fault point kills itself there."""
 
     def __str__(self) -> str:
         when = f"at change {self.count} of {self.moment}, " if self.moment else ""
-        return f"{self.victim}, {when}after {self.delay:.3f} s"
+        return f"{self.victim}, {when}{f'then {self.point}' if self.point else f'after {self.delay:.3f} s'}"
 
 
-def draw_kill(rng: random.Random, engine: str, counts: Sequence[int] = COUNTS) -> Kill:
-    """A random kill; most come at a change of a folder, whose number is drawn from `counts`."""
+def draw_kill(rng: random.Random, engine: str, counts: Sequence[int] = COUNTS, points: Sequence[str] = ()) -> Kill:
+    """A random kill; most come at a change of a folder, whose number is drawn from `counts`, or at one of these fault
+    points, which are in the turns of slots."""
+    if points and rng.random() < AT_POINTS:
+        victim = "driver" if engine == "local" else "worker"
+        return Kill(victim, "a commit", rng.choice(counts), 0.0, rng.choice(points))
     victim = rng.choice(VICTIMS[engine])
     known = [m for m in MOMENTS if engine != "local" or "Spark" not in m]
     moment = rng.choice([*known, "a commit", "a staged file"]) if rng.random() < 0.85 else ""

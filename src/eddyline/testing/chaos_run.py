@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any
 from eddyline.testing import SHORT_LIVED
 from eddyline.testing.chaos_jobs import ChaosJob
 from eddyline.testing.chaos_kill import MOMENTS, Kill
+from eddyline.testing.strikes import strike
 
 PATIENCE = 300.0
 """A run that neither ends nor makes progress for this many seconds is stuck."""
@@ -73,8 +74,9 @@ class ChaosRun:
         settings: dict[str, object],
         checkpoint: bool = True,
         conf: Mapping[str, str] | None = None,
+        modules: Sequence[str] = (),
     ) -> None:
-        """`conf` has settings of Spark that differ from those of CLUSTER."""
+        """`conf` has settings of Spark that differ from those of CLUSTER; the job imports these modules."""
         self._job, self.settings = job, settings
         self._tmp = job.folder / "tmp"
         self._tmp.mkdir(exist_ok=True)
@@ -87,6 +89,8 @@ class ChaosRun:
         command += ["--json", "--final", *(["--checkpoint", str(job.checkpoint)] if checkpoint else ())]
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
+        for module in modules:
+            command += ["--udf", module]
         environment = {**os.environ, "TMPDIR": str(self._tmp), "SPARK_LOCAL_DIRS": str(self._tmp)}
         if engine == "cluster":
             environment["SPARK_HOME"] = spark_home(self._tmp / "spark")
@@ -113,6 +117,21 @@ class ChaosRun:
         """Whether the driver still runs."""
         self.arenas_seen = self.arenas_seen or bool(names(self._job.arenas))
         return self._process.poll() is None
+
+    def carry_out(self, kill: Kill, rng: random.Random) -> bool:
+        """Wait for the moment of the kill, and kill the victim; False if the run ended before, or there is no
+        victim."""
+        if not kill.point:
+            return self.wait_for(kill) and self.strike(kill, rng)
+        if not self.wait_for(kill):
+            return False
+        plan, begin = strike(self._job.faults, kill.point, "killed"), time.monotonic()
+        while self.running and plan.exists():
+            self._stuck(begin)
+            time.sleep(_PAUSE)
+        struck = not plan.exists()
+        plan.unlink(missing_ok=True)
+        return struck
 
     def wait_for(self, kill: Kill) -> bool:
         """Wait for the moment of the kill; False if the run ended before."""

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,21 +61,31 @@ def _flipped(root: Path, point: str) -> None:
     raise Struck(point)
 
 
+def _killed(root: Path, point: str) -> None:
+    """The process dies at once, whatever it holds."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 FAULTS: dict[str, Callable[[Path, str], None]] = {
     "dies": _dies,
     "disk full": _disk_full,
     "torn write": _torn,
     "late file of a zombie": _zombie,
     "flipped bit": _flipped,
+    "killed": _killed,
 }
 """The faults by name; each is called with the folder of the job's checkpoint and the point."""
 
 
-def strike(folder: Path, point: str, fault: str) -> None:
-    """Plan a fault for the next process that reaches a point."""
+def strike(folder: Path, point: str, fault: str) -> Path:
+    """Plan a fault for the next process that reaches a point. Returns the file of the plan, which is gone when a
+    process has reached the point."""
     folder.mkdir(exist_ok=True)
     number = sum(1 for path in folder.iterdir() if path.suffix in (TODO, DONE))
-    (folder / f"{number:04}{TODO}").write_text(json.dumps([point, fault]))
+    plan = folder / f"{number:04}{TODO}"
+    whole = plan.with_suffix(".new")
+    whole.write_text(json.dumps([point, fault]))
+    return whole.rename(plan)  # another process may look at any moment
 
 
 def module(folder: Path, checkpoint: Path) -> str:
@@ -88,10 +99,12 @@ def module(folder: Path, checkpoint: Path) -> str:
     return str(path)
 
 
-def arm(folder: Path, checkpoint: Path) -> None:
-    """From now on this process has the faults planned in a folder, as long as the folder exists."""
+def arm(folder: Path, checkpoint: Path, watch: Callable[[str], None] = lambda point: None) -> None:
+    """From now on this process has the faults planned in a folder, as long as the folder exists. `watch` is called at
+    every point first."""
 
     def reached(point: str) -> None:
+        watch(point)
         with contextlib.suppress(FileNotFoundError), (folder / REACHED).open("a", encoding="utf-8") as file:
             file.write(point + "\n")
         for todo in sorted(folder.glob(f"*{TODO}")):

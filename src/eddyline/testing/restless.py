@@ -1,0 +1,66 @@
+"""Jobs whose partition groups move between slots all the time: a module that a job imports lets random moves
+(testing/random_places.py) replace the decisions of the distribution manager. Nothing else of the job is different.
+
+All processes of the job are armed as well (testing/strikes.py), and the driver counts the groups that moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from eddyline.balance.manager_state import ManagerState
+from eddyline.balance.slot_map import SlotMap
+from eddyline.protocol.balancer import place_by
+from eddyline.protocol.ledger import Ledger, Moves
+from eddyline.protocol.record import Record
+from eddyline.testing import strikes
+from eddyline.testing.random_places import RandomPlaces
+
+MOVED = "moved"
+
+
+class Restless:
+    """Draws the slot of each group before each batch, and writes to a file how many groups move. A move counts when the
+    commit that decides it is written."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self._file, self._places, self._decided = folder / MOVED, RandomPlaces(seed), 0
+
+    def __call__(
+        self, state: ManagerState, slot_map: SlotMap, ledger: Ledger, moves: Moves, records: Sequence[Record]
+    ) -> tuple[SlotMap, ManagerState]:
+        """The slot of each group in the next batch."""
+        after, state = self._places(state, slot_map, ledger, moves, records)
+        self._decided = int((after.places != slot_map.places).sum())
+        return after, state
+
+    def reached(self, point: str) -> None:
+        """Called at every fault point of the driver."""
+        if point == "after commit" and self._decided:
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(f"{self._decided}\n")
+            self._decided = 0
+
+
+def module(folder: Path, checkpoint: Path, seed: int) -> str:
+    """The path of a module that makes the job that imports it restless."""
+    path = folder / "restless_job.py"
+    given = f"Path({str(folder)!r}), Path({str(checkpoint)!r}), {seed}"
+    folder.mkdir(exist_ok=True)
+    path.write_text(f"from pathlib import Path\nfrom {__name__} import arm\narm({given})\n")
+    return str(path)
+
+
+def arm(folder: Path, checkpoint: Path, seed: int) -> None:
+    """From now on the groups of jobs in this process move at random, and the process has the faults planned in a
+    folder."""
+    restless = Restless(folder, seed)
+    place_by(restless)
+    strikes.arm(folder, checkpoint, restless.reached)
+
+
+def groups_moved(folder: Path) -> int:
+    """The number of groups that moved in jobs armed with this folder; a group counts each time."""
+    path = folder / MOVED
+    return sum(map(int, path.read_text(encoding="utf-8").split())) if path.exists() else 0
