@@ -30,7 +30,7 @@ def spiller(**settings: Any) -> Spiller:
 
 def record(held: int, groups: dict[int, int], growth: int = 0, slot: int = 0) -> Record:
     """That of a slot which holds so many bytes, and of some groups so many each; a higher one is more productive."""
-    table = np.array([(group, 1, size, float(group * size), 0) for group, size in groups.items()], TABLE)
+    table = np.array([(group, 1, size, float(group * size), 0, 1) for group, size in groups.items()], TABLE)
     return Record(slot, held=StateSize(0, held), spillable=Spillable(table.tobytes(), 0, growth))
 
 

@@ -12,7 +12,7 @@ Account = tuple[int, int, int, float, int]
 
 
 def slot(*accounts: Account) -> Spillable:
-    return Spillable(np.array(list(accounts), TABLE).tobytes())
+    return Spillable(np.array([(*account, 0) for account in accounts], TABLE).tobytes())
 
 
 def test_slots_are_added_up() -> None:

@@ -12,7 +12,7 @@ from eddyline.spill.policy import INACTIVE, POLICIES, leaving
 
 def table(*rows: tuple[int, int, float, int]) -> Table:
     """Accounts of (group, bytes, results, idle)."""
-    return np.array([(group, size // 10, size, results, idle) for group, size, results, idle in rows], TABLE)
+    return np.array([(group, size // 10, size, results, idle, 0) for group, size, results, idle in rows], TABLE)
 
 
 SOME = table(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.slot_map import SlotMap
 from eddyline.engine.slot import Slot
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Silence
+from eddyline.protocol.adapted import Adapted, AfterBatch
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.coordinator import Coordinator
 from eddyline.protocol.home import Home, checkpoint_at
@@ -80,8 +80,8 @@ class World:
         """Groups that are whole again are not swept."""
         return replace(self._then, sweep=tuple(g for g in self._then.sweep if g in ledger.generations.clean))
 
-    def _place(self, state: ManagerState, slot_map: SlotMap, *told: object) -> tuple[SlotMap, ManagerState]:
-        return self._to or slot_map, state
+    def _place(self, so_far: Adapted, after: AfterBatch) -> Adapted:
+        return replace(so_far, slot_map=self._to or so_far.slot_map)
 
     def begin(self, kind: BatchKind = "rows", ended: Sequence[str] = (), offsets: object = None) -> BatchDecision:
         """The next batch."""

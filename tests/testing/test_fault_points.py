@@ -18,7 +18,7 @@ import pytest
 
 from eddyline import faults
 from eddyline.errors import InternalError, JobError
-from eddyline.protocol.balancer import stays
+from eddyline.protocol.adapted import stays
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.files import FileOptions

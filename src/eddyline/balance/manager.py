@@ -78,9 +78,10 @@ class DistributionManager:
         seconds: float,
         stay: Collection[int] = (),
     ) -> tuple[Decided, ManagerState]:
-        """The decisions after a batch. `at` is the time in seconds, `seconds` the time since the batch before, and
-        `stay` are groups that must not move: they have rows on disk, or are moving already. The new state counts on it
-        that all decisions are carried out before the next batch; if they are not, the old state goes on.
+        """The decisions after a batch. `at` is the time in seconds, which never goes back, `seconds` the time since the
+        batch before, and `stay` are groups that must not move: they have rows on disk, or are moving already. The new
+        state counts on it that all decisions are carried out before the next batch; if they are not, the old state goes
+        on.
 
         >>> from eddyline.balance.reports import group_loads
         >>> one = SlotReport(0, memory=600, groups=group_loads([0, 1], [3, 3], [250, 350], [90, 10], [0, 0]))
@@ -92,7 +93,7 @@ class DistributionManager:
         [((0,), 0, 1)]
         """
         loads = Loads.of(reports, slot_map.slots, slot_map.groups)
-        state = observed(state, loads, seconds, self._tuning)
+        state = replace(observed(state, loads, seconds, self._tuning), at=at)
         movable = np.ones(slot_map.groups, bool)
         movable[np.fromiter(stay, np.int64)] = False
         cpu = cpu_measure(loads, state, slot_map.places, self._tuning)

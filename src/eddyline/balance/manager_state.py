@@ -70,6 +70,8 @@ class ManagerState:
 
     batch: int = 0
     """The number of batches seen."""
+    at: float = 0.0
+    """The time after the last of them, in seconds."""
     cpu: bytes = b""
     """Smoothed CPU seconds by slot, as 32-bit floats."""
     seconds: float = 0.0

@@ -41,8 +41,11 @@ from eddyline.plan.plan import plan_of
 from eddyline.plan.tree import Tree
 from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
-from eddyline.spill.accounts import GroupAccounts, Spillable
+from eddyline.spill.accounts import TABLE, GroupAccounts, Spillable, Table
 from eddyline.state.arena import Arena
+
+NO_ACCOUNTS: Table = np.empty(0, TABLE)
+"""Nothing is known of groups that come."""
 
 
 class Slot:
@@ -122,15 +125,18 @@ class Slot:
         self.plans.changed(self.executor)
         return gone
 
-    def take_over(self, rows: Iterable[tuple[int, pa.RecordBatch]]) -> int:
+    def take_over(self, rows: Iterable[tuple[int, pa.RecordBatch]], accounts: Table = NO_ACCOUNTS) -> int:
         """Between a commit and the next batch: take rows of sources into memory, whose results are made. Returns how
-        many. A migration ends, and intermediate states are made again."""
+        many. `accounts` are those that their groups had in other slots. A migration ends, and intermediate states are
+        made again."""
         self.executor.give_up()
         for source, batch in rows:
             self.input.take_over(source, batch)
         taken = sum(stem.waiting for stem in self.executor.source_stems)
         self.executor.load()
         self.commit(self.version)
+        if self.accounts is not None:
+            self.accounts.take_over(accounts)
         self.executor.make_states()
         self.plans.changed(self.executor)
         return taken
@@ -140,7 +146,9 @@ class Slot:
         self.input.release_counted(query_watermark)
         self.executor.load()
         self.watermark = query_watermark
-        self._expire(watermarks)
+        self.executor.expire(watermarks, self.watermark)
+        if self.accounts is not None:
+            self.accounts.take_over(NO_ACCOUNTS)
         self.errors.count, self.errors.first = 0, ""
         self.commit(version)
         self.executor.make_states()
@@ -175,14 +183,11 @@ class Slot:
                 self.results.advance(final)
             self.watermark = query_watermark
             self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
-            self._expire(watermarks)
+            self.executor.expire(watermarks, self.watermark)
+            if self.accounts is not None:
+                self.accounts.end_batch()
         self.cpu = self._meter.take()
         self.plans.watch(self.executor, watermarks, self.peak_bytes, self.cpu, self.pressure)
-
-    def _expire(self, watermarks: Mapping[str, int | None]) -> None:
-        self.executor.expire(watermarks, self.watermark)
-        if self.accounts is not None:
-            self.accounts.end_batch()
 
     def end(self, newest: int | None) -> None:
         """Flush everything that waits: every stream has ended. `newest` is the newest time of any readable row."""

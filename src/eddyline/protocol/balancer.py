@@ -1,28 +1,37 @@
-"""The balancer: which slot has which partition group in the next batch, decided after each batch.
+"""The balancer: which slot has which partition group in the next batch, and which slots are forced to spill.
 
 The distribution manager decides (balance/manager.py) from what slots have measured. Groups with rows on disk stay where
-they are, and no group moves before a batch that begins with a sweep or with groups that leave memory: both at once
-would take the memory that they are about to free.
+they are. A slot takes part in no move before a batch that begins with a sweep of its groups, or with groups of it that
+leave memory: both at once would take the memory that they are about to free. So no slot of a move spills.
+
+The manager's time is how long the job has run, which its state in the commit continues: it never goes back, whatever
+happens to the clock of the host between two runs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from eddyline.balance.decided import ForcedSpill
+from eddyline.balance.forced import SpillMode
 from eddyline.balance.manager import DistributionManager
-from eddyline.balance.manager_state import ManagerState
-from eddyline.balance.reports import SlotReport, group_loads, shared_cpu
 from eddyline.balance.slot_map import SlotMap
 from eddyline.balance.tuning import DEFAULT, BalanceTuning
-from eddyline.protocol.ledger import Ledger, Moves
-from eddyline.protocol.record import COMBINED, Record
+from eddyline.protocol.adapted import Adapted, AfterBatch, Placer
+from eddyline.protocol.ledger import Moves
+from eddyline.protocol.record import Record
+from eddyline.protocol.slot_reports import slot_reports
 from eddyline.routing.decisions import Decision
 
-Placer = Callable[[ManagerState, SlotMap, Ledger, Moves, Sequence[Record]], tuple[SlotMap, ManagerState]]
-"""(what the manager remembers, the slot of each group in a batch, the ledger after it, what groups do before the next
-one, the records of the slots) -> the slot of each group in the next batch, and what the manager remembers then."""
+Force = Callable[[Moves, Record, ForcedSpill], Moves]
+"""(what groups do, the record of a slot that is forced to spill, the spill) -> what groups do then."""
+
+
+def _not_forced(moves: Moves, record: Record, spill: ForcedSpill) -> Moves:
+    return moves
+
 
 _instead: Placer | None = None
 
@@ -38,29 +47,37 @@ class Balancer:
     """Decides the slot maps of one job."""
 
     def __init__(
-        self, memory: int | None, clock: Callable[[], float] = time.time, tuning: BalanceTuning = DEFAULT
+        self,
+        memory: int | None,
+        clock: Callable[[], float] = time.monotonic,
+        tuning: BalanceTuning = DEFAULT,
+        mode: SpillMode = "lazy-disk",
+        force: Force = _not_forced,
+        copies: float = 1.0,
     ) -> None:
-        """`memory` is the most that a slot may hold."""
-        self._manager, self._clock = DistributionManager(memory, tuning=tuning), clock
+        """`memory` is the most that a slot may hold, `mode` says whether slots are forced to spill, and `force` chooses
+        their groups. `copies` is how often a row of the log is in memory."""
+        self._manager, self._clock = DistributionManager(memory, mode, tuning), clock
+        self._force, self._copies = force, copies
         self._before = clock()
         self._decisions: list[Decision] = []
 
-    def __call__(
-        self, state: ManagerState, slot_map: SlotMap, ledger: Ledger, moves: Moves, records: Sequence[Record]
-    ) -> tuple[SlotMap, ManagerState]:
-        """The slot of each group in the next batch."""
+    def __call__(self, so_far: Adapted, after: AfterBatch) -> Adapted:
+        """What is different in the next batch."""
         if _instead is not None:
-            return _instead(state, slot_map, ledger, moves, records)
+            return _instead(so_far, after)
         now = self._clock()
         seconds, self._before = max(now - self._before, 1e-6), now
-        spilling = bool(moves.leave or moves.sweep)
-        reports = [_report(record, slot_map.groups, spilling) for record in records if record.slot != COMBINED]
-        stay = _led(slot_map, (*ledger.generations.left, *moves.leave))
-        decided, state = self._manager.decide(state, slot_map, reports, now, seconds, stay)
+        moves, slot_map, state = so_far.moves, so_far.slot_map, so_far.balance
+        reports = slot_reports(so_far, after, self._copies)
+        stay = _led(slot_map, (*after.ledger.generations.left, *moves.leave))
+        decided, state = self._manager.decide(state, slot_map, reports, state.at + seconds, seconds, stay)
         for move in decided.moves:
             slot_map = slot_map.moved(move.groups, move.receiver)
-        self._decisions += replace(decided, spills=()).decisions  # slots are not forced to spill yet
-        return slot_map, state
+        for spill in decided.spills:
+            moves = self._force(moves, next(r for r in after.slots if r.slot == spill.slot), spill)
+        self._decisions += decided.decisions
+        return replace(so_far, moves=moves, slot_map=slot_map, balance=state)
 
     def decisions(self) -> list[Decision]:
         """The decisions since the last call."""
@@ -68,29 +85,6 @@ class Balancer:
         return found
 
 
-def stays(
-    state: ManagerState, slot_map: SlotMap, ledger: Ledger, moves: Moves, records: Sequence[Record]
-) -> tuple[SlotMap, ManagerState]:
-    """No group moves to another slot."""
-    return slot_map, state
-
-
 def _led(slot_map: SlotMap, groups: Collection[int]) -> set[int]:
     """Those of these groups that slots have by the map; the others are of sources that every slot has."""
     return {group for group in groups if group < slot_map.groups}
-
-
-def _report(record: Record, groups: int, spilling: bool) -> SlotReport:
-    table = record.spillable.table
-    table = table[table["group"] < groups]
-    cpu = shared_cpu(record.cpu, table["rows"], table["results"])
-    return SlotReport(
-        record.slot,
-        memory=record.held.bytes,
-        growth=record.spillable.growth,
-        cpu=record.cpu,
-        rows_out=record.counts.rows_out,
-        spilling=spilling,
-        rows_in=record.rows_in,
-        groups=group_loads(table["group"], table["rows"], table["bytes"], table["results"], cpu),
-    )

@@ -45,5 +45,8 @@ class BatchDecision:
     """The slot of each group in the batch before; None if groups cannot move."""
     slot_map: SlotMap | None = None
     """The slot of each group in this batch."""
+    moved: bytes = b""
+    """The accounts that groups which have moved had in their slots before, an array of `spill.accounts.TABLE`; results
+    do not depend on it."""
     pressure: Pressure = NO_PRESSURE
     """The pressure of the input on each slot, for its optimizer."""

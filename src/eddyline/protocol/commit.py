@@ -57,5 +57,7 @@ class Commit:
     """The slot of each group in the batch; None if groups cannot move."""
     next_map: SlotMap | None = None
     """The slot of each group in the next batch."""
+    moved: bytes = b""
+    """The accounts of the groups that have another slot in the next batch (`BatchDecision.moved`)."""
     balance: ManagerState = field(default_factory=ManagerState)
     """What the distribution manager remembers; results do not depend on it."""

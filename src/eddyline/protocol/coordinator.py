@@ -29,7 +29,7 @@ from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.plan.bounds import FOREVER
-from eddyline.protocol.balancer import Placer, stays
+from eddyline.protocol.adapted import Adapted, AfterBatch, Placer, accounts_that_move, stays
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
@@ -130,6 +130,7 @@ class Coordinator:
             ledger=last.ledger.begin(moves, last.advanced, self._home.settings.groups),
             map_before=map_before,
             slot_map=slot_map,
+            moved=last.moved,
             pressure=pressure,
         )
         reach("before decide")
@@ -168,9 +169,14 @@ class Coordinator:
         log = () if finished else self._live(records, self._home.horizon(advanced, ledger.held))
         logged = sum(file.rows for file in log)
         moves = Moves() if finished else self._mover(ledger, advanced, records, logged)
-        slot_map, next_map, balance = decision.slot_map, decision.slot_map, last.balance
+        slot_map, next_map, balance, moved = decision.slot_map, decision.slot_map, last.balance, b""
         if slot_map is not None and not finished:
-            next_map, balance = self._placer(balance, slot_map, ledger, moves, records)
+            needed = self._home.horizon(advanced)
+            live = sum(file.rows for file in log if _needed(file, needed))
+            after = AfterBatch(ledger, records, live, decision.pressure)
+            adapted = self._placer(Adapted(moves, slot_map, balance), after)
+            moves, next_map, balance = adapted.moves, adapted.slot_map, adapted.balance
+            moved = accounts_that_move(records, slot_map, next_map)
         commit = Commit(
             batch=decision.batch,
             offsets=decision.offsets,
@@ -187,6 +193,7 @@ class Coordinator:
             moves=moves,
             slot_map=slot_map,
             next_map=next_map,
+            moved=moved,
             balance=balance,
         )
         self._checkpoint.expect(commit.batch)

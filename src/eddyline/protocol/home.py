@@ -173,6 +173,11 @@ class Home:
         """Whether groups of rows can leave memory."""
         return self.settings.may_spill and spill_axis(self.plan, self.settings.groups) is not None
 
+    @property
+    def copies(self) -> float:
+        """How often a row of the log is in memory, if all its groups are: a query may read a stream several times."""
+        return len(self.query.sources) / len({source.stream.name for source in self.query.sources})
+
     def settled(self, ledger: Ledger) -> Ledger:
         """The ledger without groups that have no row on disk any more that could join with anything."""
         axis = spill_axis(self.plan, self.settings.groups)

@@ -45,6 +45,7 @@ from eddyline.protocol.record import COMBINED, Record, Staged
 from eddyline.protocol.slot_log import SlotLog
 from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look
+from eddyline.spill.accounts import TABLE
 from eddyline.spill.generations import NEVER, Generations
 from eddyline.state.log.segment import SegmentPart, written
 
@@ -308,7 +309,8 @@ def _relocate(home: Home, decision: BatchDecision, number: int, slot: Slot) -> N
                     in_memory = some.only(~generations.on_disk(some.groups, some.came))
                     yield source, in_memory.batch
 
-        slot.take_over(rows())
+        moved = np.frombuffer(decision.moved, TABLE)
+        slot.take_over(rows(), moved[np.isin(moved["group"], come)])
         reach("balance: groups have come")
 
 

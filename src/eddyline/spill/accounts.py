@@ -1,8 +1,11 @@
 """Accounts of partition groups: what each group takes of a slot's memory, and what it gives.
 
 The rows of each source are counted by group, once when they come and once when they expire: the counted rows
-are those from `first` to `last` of each source. Results are counted on a sample of them, and decay from batch to batch.
-A commit keeps a copy of the numbers, which a wind-back takes again.
+are those from `first` to `last` of each source. Results are counted on a sample of them. Results and arrived rows decay
+from batch to batch. A commit keeps a copy of the numbers, which a wind-back takes again.
+
+A group that moves to another slot goes on there with its account: the slot that had it reported the account after the
+last batch, and the driver passes it on (`BatchDecision.moved`).
 """
 
 from __future__ import annotations
@@ -21,14 +24,17 @@ from eddyline.state.stem import SteM
 
 Ints = NDArray[np.int64]
 
-TABLE = np.dtype([("group", "i4"), ("rows", "i8"), ("bytes", "i8"), ("results", "f8"), ("idle", "i4")])
-"""The account of a group: its rows and bytes in memory, its decayed results, and the batches since its last row."""
+TABLE = np.dtype(
+    [("group", "i4"), ("rows", "i8"), ("bytes", "i8"), ("results", "f8"), ("idle", "i4"), ("arrived", "f8")]
+)
+"""The account of a group: its rows and bytes in memory, its decayed results, the batches since its last row, and the
+decayed number of rows that arrived."""
 
 Table = NDArray[np.void]
 """An array of `TABLE`."""
 
 KEPT = 0.9
-"""The share of a group's results that still counts one batch later."""
+"""The share of a group's results, and of the rows that arrived, that still counts one batch later."""
 SAMPLED = 32
 """One of this many results is counted, for all of them."""
 ENOUGH, APART = 1 << 19, 1 << 20
@@ -43,6 +49,7 @@ class NumbersSnapshot(Snapshot, frozen=True):
     rows: bytes
     results: bytes
     last: bytes
+    arrived: bytes
 
 
 class AccountsSnapshot(Snapshot, frozen=True):
@@ -62,18 +69,20 @@ class _Numbers:
     results: NDArray[np.float64]
     last: Ints
     """By group the last batch in which a row came."""
+    arrived: NDArray[np.float64]
 
     def copy(self) -> _Numbers:
-        return _Numbers(self.batch, self.counted, self.rows.copy(), self.results.copy(), self.last.copy())
+        rows, results, last = self.rows.copy(), self.results.copy(), self.last.copy()
+        return _Numbers(self.batch, self.counted, rows, results, last, self.arrived.copy())
 
     def saved(self) -> NumbersSnapshot:
-        arrays = self.rows.tobytes(), self.results.tobytes(), self.last.tobytes()
-        return NumbersSnapshot(self.batch, self.counted, *arrays)
+        arrays = self.rows, self.results, self.last, self.arrived
+        return NumbersSnapshot(self.batch, self.counted, *(array.tobytes() for array in arrays))
 
     def restored(self, saved: NumbersSnapshot) -> _Numbers:
         rows = np.frombuffer(saved.rows, np.int64).reshape(self.rows.shape).copy()
         results, last = np.frombuffer(saved.results).copy(), np.frombuffer(saved.last, np.int64).copy()
-        return _Numbers(saved.batch, saved.counted, rows, results, last)
+        return _Numbers(saved.batch, saved.counted, rows, results, last, np.frombuffer(saved.arrived).copy())
 
 
 @dataclass(frozen=True)
@@ -102,9 +111,9 @@ class GroupAccounts:
         """`stems` are those of the sources. Results are counted for the groups of the sources that lead."""
         self._size, self._stems = axis.count, tuple(stems)
         self._source, self._sampled = next((source, stem) for source, stem in enumerate(stems) if axis.has(source))
-        groups = self._size
-        rows = np.zeros((len(stems), groups), np.int64)
-        self._now = _Numbers(0, ((0, 0),) * len(stems), rows, np.zeros(groups), np.zeros(groups, np.int64))
+        groups, counted = self._size, ((0, 0),) * len(stems)
+        rows, last = np.zeros((len(stems), groups), np.int64), np.zeros(groups, np.int64)
+        self._now = _Numbers(0, counted, rows, np.zeros(groups), last, np.zeros(groups))
         self._committed = self._now.copy()
         self._seen = self._uncounted = 0
         """Results of the batch, and those since the last that were counted."""
@@ -125,20 +134,28 @@ class GroupAccounts:
 
     def end_batch(self) -> None:
         """All rows of the batch are stored, and those that expire with it have expired but are not released."""
-        now, counted = self._now, []
+        now = self._now
         now.batch += 1
         self._seen = self._uncounted = 0
+        came = self._count()
+        now.last[came > 0] = now.batch
+        now.arrived = (now.arrived + came) * KEPT
         now.results *= KEPT
+
+    def _count(self) -> Ints:
+        """Count the rows that were stored and that expired since the last call. Returns those stored, by group."""
+        now, counted, came = self._now, [], np.zeros(self._size, np.int64)
         for stem, rows, (first, last) in zip(self._stems, now.rows, now.counted, strict=True):
             live, stored = stem.rows.min_live, stem.rows.stored
             if stored > last:
                 before = rows.copy()
                 add_by_group(stem.rows.groups(slice(last, stored)), 1, rows)
-                now.last[rows > before] = now.batch
+                came += rows - before
             if live > first:
                 add_by_group(stem.rows.groups(slice(first, live)), -1, rows)
             counted.append((live, stored))
         now.counted = tuple(counted)
+        return came
 
     def commit(self) -> None:
         """Events before it cannot be undone any more."""
@@ -150,11 +167,22 @@ class GroupAccounts:
 
     # Between two batches
 
+    def take_over(self, accounts: Table) -> None:
+        """After rows were loaded that came in earlier batches: they are counted, and are no arrivals. Groups that were
+        in another slot go on with the accounts that they had there."""
+        now = self._now
+        came = self._count()
+        now.last[came > 0] = now.batch
+        known = accounts["group"]
+        now.results[known], now.arrived[known] = accounts["results"], accounts["arrived"]
+        now.last[known] = now.batch - accounts["idle"]
+        self.commit()
+
     def forget(self, groups: Ints) -> None:
         """After all rows of these groups have left memory: the others have new numbers. The results that the rows made
         go with them: rows to come do not earn them."""
         self._now.rows[:, groups] = 0
-        self._now.results[groups] = 0
+        self._now.results[groups] = self._now.arrived[groups] = 0
         self._now.counted = tuple((stem.rows.min_live, stem.rows.stored) for stem in self._stems)
         self.commit()
 
@@ -179,4 +207,5 @@ class GroupAccounts:
         size = np.array(each) @ now.rows[:, here] + shared * (rows[here] / max(1, rows.sum()))
         table["group"], table["rows"], table["bytes"] = here, rows[here], np.ceil(size)
         table["results"], table["idle"] = now.results[here], now.batch - now.last[here]
+        table["arrived"] = now.arrived[here]
         return table

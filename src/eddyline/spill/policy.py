@@ -67,7 +67,7 @@ def leaving(policy: str, table: Table, least: float, leading: int, seed: int = 0
     others: all results may miss rows of the others.
 
     >>> from eddyline.spill.accounts import TABLE
-    >>> table = np.array([(3, 5, 500, 90.0, 0), (7, 5, 500, 10.0, 0), (9, 5, 500, 0.0, 0)], TABLE)
+    >>> table = np.array([(3, 5, 500, 90.0, 0, 0), (7, 5, 500, 10.0, 0, 0), (9, 5, 500, 0.0, 0, 0)], TABLE)
     >>> leaving("productivity", table, 600, leading=10)["group"].tolist()
     [9, 7]
     >>> leaving("productivity", table, 600, leading=9)["group"].tolist()

@@ -6,14 +6,10 @@ All processes of the job are armed as well (testing/strikes.py), and the driver 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from eddyline.balance.manager_state import ManagerState
-from eddyline.balance.slot_map import SlotMap
+from eddyline.protocol.adapted import Adapted, AfterBatch
 from eddyline.protocol.balancer import place_by
-from eddyline.protocol.ledger import Ledger, Moves
-from eddyline.protocol.record import Record
 from eddyline.testing import strikes
 from eddyline.testing.random_places import RandomPlaces
 
@@ -27,13 +23,11 @@ class Restless:
     def __init__(self, folder: Path, seed: int) -> None:
         self._file, self._places, self._decided = folder / MOVED, RandomPlaces(seed), 0
 
-    def __call__(
-        self, state: ManagerState, slot_map: SlotMap, ledger: Ledger, moves: Moves, records: Sequence[Record]
-    ) -> tuple[SlotMap, ManagerState]:
+    def __call__(self, so_far: Adapted, after: AfterBatch) -> Adapted:
         """The slot of each group in the next batch."""
-        after, state = self._places(state, slot_map, ledger, moves, records)
-        self._decided = int((after.places != slot_map.places).sum())
-        return after, state
+        found = self._places(so_far, after)
+        self._decided = int((found.slot_map.places != so_far.slot_map.places).sum())
+        return found
 
     def reached(self, point: str) -> None:
         """Called at every fault point of the driver."""

@@ -24,7 +24,7 @@ from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
 from eddyline.plan.partition import GROUPS, spill_axis
 from eddyline.plan.plan import plan_of
-from eddyline.protocol.balancer import stays
+from eddyline.protocol.adapted import stays
 from eddyline.protocol.coordinator import Mover
 from eddyline.protocol.spiller import Spiller
 from eddyline.settings import Settings

@@ -32,7 +32,7 @@ from eddyline.engine.planner import plan_source
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import EddylineError, InternalError, JobError
 from eddyline.plan.plan import Plan
-from eddyline.protocol.balancer import Placer, stays
+from eddyline.protocol.adapted import Placer, stays
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.coordinator import Coordinator, Mover, Publisher, no_moves
 from eddyline.protocol.home import Home, checkpoint_at

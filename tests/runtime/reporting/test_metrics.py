@@ -72,7 +72,7 @@ def test_without_a_port_nothing_is_served() -> None:
 
 
 def test_partition_groups() -> None:
-    table = np.array([(3, 10, 100, 1.5, 4)], TABLE)
+    table = np.array([(3, 10, 100, 1.5, 4, 0)], TABLE)
     groups = GroupTable((Spillable(table.tobytes()),), frozenset([9]))
     with Metrics(0, Progress, lambda: groups) as metrics:
         with urllib.request.urlopen(f"http://127.0.0.1:{metrics.port}/metrics") as response:

@@ -18,7 +18,8 @@ from eddyline.cql.script import parse
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError, SettingError
 from eddyline.plan.partition import spill_axis
-from eddyline.protocol.balancer import Balancer, stays
+from eddyline.protocol.adapted import stays
+from eddyline.protocol.balancer import Balancer
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit
@@ -103,7 +104,9 @@ class CheckpointedJob:
         self.coordinator: Coordinator | None = None
         self.account = Account(self.home)
         self._spiller = Spiller(self.home.query, self.home.settings) if self.home.spills else None
-        self._balancer = None if self.home.even_map is None else Balancer(self.home.settings.memory)
+        self._balancer = None
+        if self.home.even_map is not None:
+            self._balancer = Balancer(self.home.settings.memory, copies=self.home.copies)
         axis = spill_axis(self.home.plan, settings.groups)
         self._groups = 1 if axis is None else axis.count
         self.most_rows = None if self._spiller is None else self._fitting(1, WIDE / slots)
