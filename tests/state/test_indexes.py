@@ -50,9 +50,10 @@ def renewed(rng: np.random.Generator, keys: Column, index: HashIndex | SortedInd
     """Some of the rows first..last-1 get the next numbers, and all others are forgotten; returns the new numbers
     first..last-1."""
     kept = first + np.flatnonzero(rng.random(last - first) < rng.choice([0.0, 0.1, 0.9]))
-    keys.append(keys.values[kept])
-    index.renew(last, keys.rows)
-    keys.release(last)
+    numbers = np.full(last - first, -1)
+    numbers[kept - first] = np.arange(last, last + kept.size)
+    keys.retain(kept)
+    index.renew(first, numbers, keys.rows)
     return [last, keys.rows]
 
 

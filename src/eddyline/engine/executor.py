@@ -264,8 +264,7 @@ class Executor:
     @staticmethod
     def _without(stem: SteM, groups: Ints) -> Ints:
         """The live rows that are in none of these groups."""
-        first, last = stem.rows.min_live, stem.built
-        return first + np.flatnonzero(~np.isin(stem.rows.groups(slice(first, last)), groups))
+        return stem.rows.outside(slice(stem.rows.min_live, stem.built), groups)
 
     def turn_to(self, new: NewPlan) -> bool:
         """Begin to change the plan, or change it at once; returns whether it is changed. Ends a migration to another

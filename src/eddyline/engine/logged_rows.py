@@ -45,6 +45,11 @@ class LoggedRows:
         """The rows alone."""
         return self.stored if self.chosen is None else self.stored.take(pa.array(self.chosen))
 
+    @property
+    def copied(self) -> LoggedRows:
+        """The same rows, without the others with which they are stored."""
+        return self if self.chosen is None else LoggedRows(self.batch, self.groups, self.came, None, self.places)
+
     def of_them(self, values: NDArray[T]) -> NDArray[T]:
         """Of values of the stored rows, those of the rows."""
         return values if self.chosen is None else values[self.chosen]

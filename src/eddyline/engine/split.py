@@ -28,9 +28,19 @@ from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import decode
 from eddyline.engine.intake import as_it_travels, classify, columns_for, event_times
-from eddyline.plan.partition import CODES, Partitioning, Places, SpillAxis, key_groups, row_groups, within_group
+from eddyline.plan.partition import (
+    CODES,
+    Partitioning,
+    Places,
+    SpillAxis,
+    code_groups,
+    key_groups,
+    row_groups,
+    rows_among,
+    within_group,
+)
 from eddyline.plan.plan import Plan
-from eddyline.state.keys import without_null
+from eddyline.state.keys import encode, without_null
 
 Which = NDArray[np.bool_] | None
 """Some of the rows of a batch; None for all."""
@@ -207,6 +217,20 @@ def wanted(plan: Plan, source: int, batch: pa.RecordBatch, errors: ErrorCount) -
 def groups_along(axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch) -> NDArray[np.int64]:
     """The group of each row of a source; meaningless for a row whose key is NULL."""
     return axis.first(source) + _codes(axis, plan, source, batch, axis.size)
+
+
+def rows_along(
+    axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch, asked: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows of a source whose groups are asked for, and these; both counted from the first group of the source."""
+    key = axis.key(source)
+    if key is None:
+        groups = _by_row(plan.query, source, batch, axis.size)
+        rows = np.flatnonzero(asked[groups])
+        return rows, groups[rows]
+    codes = encode(evaluate(key, _columns(plan, source, batch), batch.num_rows, ErrorCount()))
+    rows = rows_among(codes, asked)
+    return rows, code_groups(codes[rows], axis.size)
 
 
 def codes_along(axis: SpillAxis, plan: Plan, source: int, batch: pa.RecordBatch) -> NDArray[np.uint32]:

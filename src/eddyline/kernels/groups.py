@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.kernels.jit import at, inlined, kernel
+from eddyline.kernels.jit import at, count, inlined, kernel
 
 
 @inlined
@@ -28,6 +28,18 @@ def mixed(codes: NDArray[np.int64], groups: int, out: NDArray[np.int64]) -> None
     else:
         for i in range(codes.size):
             out[i] = np.int64(_finalized(codes[i]) % np.uint64(groups))
+
+
+@kernel
+def among(codes: NDArray[np.int64], groups: int, asked: NDArray[np.bool_], out: NDArray[np.int64]) -> int:
+    """Write the numbers of the rows whose group (`mixed`) is asked for; returns how many there are. `out` has room for
+    one more than there are rows."""
+    n, bits, whole = at(0), np.uint64(groups - 1), groups & (groups - 1) == 0
+    for i in range(at(codes.size)):
+        code = _finalized(codes[i])
+        out[n] = i
+        n += at(asked[code & bits if whole else code % np.uint64(groups)])
+    return count(n)
 
 
 @kernel

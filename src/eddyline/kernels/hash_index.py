@@ -73,6 +73,41 @@ def pop(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.int
 
 
 @kernel
+def thin(
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+    old: int,
+    numbers: NDArray[np.int64],
+    heads: NDArray[np.int64],
+) -> None:
+    """Write the chains of rows that are left: numbers[i] is the new number of row old + i, or NO_ROW if it is gone.
+    heads[i] becomes the new number of the newest row that is left of the chain from row old + i on. A chain goes to
+    lower numbers, so that is known of all rows after it in its chain."""
+    for i in range(at(numbers.size)):
+        earlier = before[at(old) + i]
+        left = heads[at(earlier - old)] if earlier >= old else NO_ROW
+        if numbers[i] >= 0:
+            after[at(numbers[i])] = left
+            left = numbers[i]
+        heads[i] = left
+
+
+@kernel
+def renumber(table: NDArray[np.int64], old: int, heads: NDArray[np.int64]) -> int:
+    """Let each key begin at heads[row - old] in place of `row`; returns how many keys have a row."""
+    alive, last = 0, at(table.shape[0] - 1)
+    for i in range(at(table.shape[0])):
+        fetch(heads, at(table[min(i + at(_AHEAD), last), HEAD] - old))
+        head = table[i, HEAD]
+        if head >= old:
+            table[i, HEAD] = heads[at(head - old)]
+            alive += table[i, HEAD] >= 0
+        elif head != EMPTY:
+            table[i, HEAD] = NO_ROW
+    return alive
+
+
+@kernel
 def living(table: NDArray[np.int64], floor: int, out: NDArray[np.int64]) -> int:
     """Copy the slots of the keys that have a row at or above `floor`; returns how many there are. `out` has room for
     one more than that: every slot is written, and only those count, so there is no branch to be guessed wrong."""

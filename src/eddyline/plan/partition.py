@@ -309,7 +309,13 @@ def _told(key: Expr, known: Sequence[Expr]) -> bool:
 
 def key_groups(values: pa.Array, groups: int) -> NDArray[np.int64]:
     """The group of each key; meaningless for a NULL."""
-    return _mixed(encode(values), groups)
+    return code_groups(encode(values), groups)
+
+
+def rows_among(codes: NDArray[np.int64], asked: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The rows with groups that are asked for, given the codes of their keys."""
+    found = np.empty(codes.size + 1, np.int64)
+    return found[: kernels.among(codes, asked.size, asked, found)]
 
 
 CODES = 1 << 32
@@ -332,7 +338,7 @@ def row_groups(
             valid = without_null([column])
             codes = encode(column)
             parts.append(codes if valid is None else np.where(valid, codes, _NULL))
-    return _mixed(combine(parts), groups) if parts else np.zeros(rows, np.int64)
+    return code_groups(combine(parts), groups) if parts else np.zeros(rows, np.int64)
 
 
 def _has_code(type: pa.DataType) -> bool:
@@ -342,7 +348,8 @@ def _has_code(type: pa.DataType) -> bool:
     return is_exact(known) or bool(t.is_decimal(known) or t.is_string(known) or t.is_binary(known))
 
 
-def _mixed(codes: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+def code_groups(codes: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    """The group of each code."""
     found = np.empty(codes.size, np.int64)
     kernels.mixed(codes, groups, found)
     return found

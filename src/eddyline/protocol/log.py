@@ -34,6 +34,9 @@ from eddyline.state.tuning import StateTuning
 _TIMES = 256
 """Rows that are read back are put into the order of so many stretches of time."""
 
+_RUNS = 64
+"""A section has at most about so many runs of groups."""
+
 Ints = NDArray[np.int64]
 
 
@@ -122,7 +125,9 @@ class Log:
                     for some in in_sections(grouped(stream), *sizes):
                         yield self._section(stream, some)
                 elif batches := [batch for run in runs(stream) for batch in run]:
-                    yield SegmentPart(stream, _alike(batches))
+                    yield SegmentPart(
+                        stream, _alike(batches), groups=self._runs(stream, rows.get(stream, ()), segments)
+                    )
 
         made = parts()
         if (first := next(made, None)) is None:
@@ -138,6 +143,21 @@ class Log:
             return SegmentPart(stream, [some.batch], first, last, counts)
         times = event_times(some.batch.column(time))
         return SegmentPart(stream, [some.batch], first, last, counts, (int(times.min()), int(times.max())))
+
+    def _runs(self, stream: str, rows: Sequence[pa.RecordBatch], segments: Sequence[Segment]) -> tuple[int, ...] | None:
+        """Runs of neighbouring groups, among which are those of these rows and of these segments; None if they are not
+        known."""
+        if stream not in self._first or self._axis is None:
+            return None
+        here, first = np.zeros(self._axis.size, np.bool_), self._axis.first(self._first[stream])
+        for section in (section for segment in segments for section in segment.sections(stream)):
+            if (known := section.runs) is None:
+                return None
+            for begin, end in zip(known[::2], known[1::2], strict=True):
+                here[begin - first : end - first] = True
+        for batch in rows:
+            here[self._groups(self._first[stream], batch) - first] = True
+        return tuple((first + _few_runs(here)).tolist())
 
     def stretches(self, commit: Commit, moved: Ledger, most: int) -> list[Stretch]:
         """Stretches of time in which the rows of a commit are counted again, one after the other: each has about `most`
@@ -244,6 +264,21 @@ class Log:
         if EPOCH in batch.schema.names:
             return rows.append_column(EPOCH, batch.column(EPOCH))
         return _came_in(rows, 0) if epoch else rows
+
+
+def _few_runs(here: NDArray[np.bool_]) -> Ints:
+    """Where runs of true values begin and end, one after the other; if there are too many, some have gaps.
+
+    >>> _few_runs(np.array([True, True, False, True])).tolist()
+    [0, 2, 3, 4]
+    """
+    ends = np.flatnonzero(np.diff(here, prepend=False, append=False))
+    gaps = ends[2::2] - ends[1:-1:2]
+    if gaps.size >= _RUNS:
+        shown = np.sort(np.argpartition(gaps, -_RUNS)[-_RUNS:])  # the widest gaps
+        inner = np.stack([ends[1:-1:2][shown], ends[2::2][shown]], axis=1).ravel()
+        ends = np.concatenate([ends[:1], inner, ends[-1:]])
+    return ends
 
 
 def _came_in(batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from eddyline.engine.intake import event_times
 from eddyline.engine.logged_places import CountedSpan, LoggedPlaces
 from eddyline.engine.logged_rows import LoggedRows, size_of
-from eddyline.engine.split import Split, groups_along
+from eddyline.engine.split import Split, groups_along, rows_along
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import SpillAxis
 from eddyline.protocol.ledger import Released
@@ -79,8 +79,9 @@ class SlotLog:
 
         return LoggedPlaces(self._split.plan.query, source, pieces, span)
 
-    def rows(self, source: int, groups: Ints) -> Iterator[LoggedRows]:
-        """All rows of a source of these groups, which are in order."""
+    def rows(self, source: int, groups: Ints, copied: bool = False) -> Iterator[LoggedRows]:
+        """All rows of a source of these groups, which are in order. With `copied` they are copied out of the log as
+        soon as their group is known: that is less work where all of them are needed."""
         stream, first = self._streams[source], self._axis.first(source)
         asked = groups - first
         runs = np.split(asked, np.flatnonzero(np.diff(asked) > 1) + 1) if asked.size else []
@@ -88,13 +89,18 @@ class SlotLog:
         by_range = self._by_range(source)
         for section in self._having(stream, asked) if by_range else self._sections[stream]:
             ordered = by_range and section.starts is not None
+            if by_range and not section.may_have_of(groups):
+                continue
             for found in section.ranges(source, runs) if ordered else section.some(source, asked):
-                if time is not None and section.times[0] < least:
-                    found = found.only(found.of_them(event_times(found.stored.column(time)) >= least))
+                found = found.copied if copied else found
+                if time is not None and section.has_older(least):
+                    found = found.only(found.of_them(event_times(found.stored.column(time))) >= least)
                 if time is not None and self._released is not None:
                     found = _came_in_order(found, time, self._released)
-                which = self._split.share(source, found.stored, self._number)
-                found = found if which is None else found.only(found.of_them(which))
+                if not found.came.size:
+                    continue
+                which = self._split.share(source, found.batch, self._number)
+                found = found if which is None else found.only(which)
                 if found.came.size:
                     yield replace(found, groups=found.groups + first)
 
@@ -143,6 +149,15 @@ class SlotLog:
     def groups(self, source: int, batch: pa.RecordBatch) -> Ints:
         """The groups of rows, from the first one of the source on."""
         return groups_along(self._axis, self._split.plan, source, batch) - self._axis.first(source)
+
+    def some(self, source: int, batch: pa.RecordBatch, asked: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """The rows of groups that are asked for, and their groups, from the first one of the source on."""
+        return rows_along(self._axis, self._split.plan, source, batch, asked)
+
+    @property
+    def group_count(self) -> int:
+        """The number of groups of a source."""
+        return self._axis.size
 
     def first(self, stream: str) -> int:
         """The first group of the source that orders the rows of a stream."""
@@ -203,6 +218,17 @@ class _LoggedSection:
             return first + known, np.append(0, np.cumsum(counts[known]))
         return self._log.starts(self.stream, self.batches()[0]) if len(self.batches()) == 1 else None
 
+    def may_have_of(self, groups: Ints) -> bool:
+        """Whether it may have rows of these groups, which are in order."""
+        if self._section.runs is None:
+            return True
+        begins, ends = np.array(self._section.runs).reshape(-1, 2).T
+        return bool((groups.searchsorted(begins) < groups.searchsorted(ends)).any())
+
+    def has_older(self, least: int) -> bool:
+        """Whether it may have rows older than `least`, as far as that is known without reading it."""
+        return self._section.times is None or self._section.times[0] < least
+
     @cached_property
     def times(self) -> tuple[int, int]:
         """The times of its oldest and its newest row."""
@@ -230,10 +256,13 @@ class _LoggedSection:
 
     def some(self, source: int, asked: Ints) -> Iterator[LoggedRows]:
         """The rows of these groups where they may be anywhere."""
+        is_asked = np.zeros(self._log.group_count, np.bool_)
+        is_asked[asked[(asked >= 0) & (asked < is_asked.size)]] = True
         for number, batch in enumerate(self.batches()):
             rows, came = epochs(batch)
-            groups, places = self._log.groups(source, rows), self._log.places(source, self.number, number, 0, rows)
-            yield LoggedRows(rows, groups, came, places=places).only(np.isin(groups, asked))
+            at, groups = self._log.some(source, rows, is_asked)
+            places = self._log.places(source, self.number, number, 0, rows)
+            yield LoggedRows(rows, groups, came[at], at, None if places is None else places[at])
 
 
 def _came_in_order(rows: LoggedRows, time: str, released: Released) -> LoggedRows:

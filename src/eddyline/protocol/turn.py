@@ -305,7 +305,7 @@ def _relocate(home: Home, decision: BatchDecision, number: int, slot: Slot) -> N
 
         def rows() -> Iterator[tuple[int, pa.RecordBatch]]:
             for source in (source for source in range(len(slot.query.sources)) if axis.has(source)):
-                for some in log.rows(source, come):
+                for some in log.rows(source, come, copied=True):
                     in_memory = some.only(~generations.on_disk(some.groups, some.came))
                     yield source, in_memory.batch
 

@@ -106,6 +106,8 @@ class Generations:
 
     def on_disk(self, groups: Ints, came: Ints) -> NDArray[np.bool_]:
         """Which rows are on disk now, by their groups and the epochs in which they came."""
+        if not self.left:
+            return np.zeros(groups.size, np.bool_)
         here: NDArray[np.bool_] = self.left_at(groups, came) != NEVER
         return here
 

@@ -108,8 +108,7 @@ class Arena:
         else:
             with self._file(region) as fd:
                 mapping = _mapped(fd, 0, first, last)
-        address = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
-        return np.asarray(_MappedBytes(mapping, address - first - shift, last + shift)), mapping
+        return seen(mapping, first, last, shift), mapping
 
     def reserve(self, region: int, first: int, last: int, mapping: mmap.mmap, mapped_from: int) -> None:
         """Allocate the pages of bytes first..last-1 of a region, so that they can be touched through this mapping of
@@ -241,6 +240,12 @@ def remove(folder: str) -> None:
             os.rmdir(folder)
         finally:
             os.close(fd)
+
+
+def seen(mapping: mmap.mmap, first: int, last: int, shift: int) -> NDArray[np.uint8]:
+    """A mapping of bytes first..last-1 of a region, as an array (`Arena.map`)."""
+    address = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
+    return np.asarray(_MappedBytes(mapping, address - first - shift, last + shift))
 
 
 def punch(mapping: mmap.mmap, first: int, last: int) -> None:

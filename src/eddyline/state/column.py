@@ -3,8 +3,9 @@
 Growing maps more of the file: nothing is copied, and earlier views stay valid because they show the same pages.
 Releasing punches holes before the first row that is still needed. If nearly all rows are released at once, as after a
 batch longer than the windows, the remaining few move to the beginning of the file instead, and its pages are reused:
-new pages cost several times as much. Invariant: `values[r]` may be read for `base <= r < rows`, where base is the row
-of the last release, and its value does not change until `truncate`; views are valid until the next release.
+new pages cost several times as much. `retain` moves rows within the file for the same reason. Invariant: `values[r]`
+may be read for `base <= r < rows`, where base is the row of the last release, and its value does not change until
+`truncate`; views are valid until the next release.
 
 Pages are reserved (`Arena.reserve`) before they are touched. Invariant: the pages from that of the row `base` up to the
 byte `_reserved` are allocated. Holes are punched only below the former, and above the latter after it was lowered.
@@ -13,13 +14,14 @@ byte `_reserved` are allocated. Holes are punched only below the former, and abo
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
-from eddyline.state.arena import Arena, punch, touch
+from eddyline.state.arena import Arena, punch, seen, touch
 
 FIRST_ROWS = 1024
 """Rows mapped at first; each further mapping doubles the live part."""
@@ -31,6 +33,10 @@ AHEAD = 1 << 16, 1 << 20
 """The least and the most bytes that are reserved beyond the needed ones. Between these bounds it is a share of the live
 bytes (1 / AHEAD_PART). Each call has a fixed cost, about that of touching four new pages."""
 AHEAD_PART = 16
+
+
+RETAINED = 1 << 16
+"""How many rows `Column.retain` moves at a time."""
 
 
 RowNumbers = NDArray[np.int64]
@@ -91,7 +97,11 @@ class Column:
         shift = self._origin * self._row_bytes
         window, self._mapping = self._arena.map(self._region, first, last, shift)
         self._mapped_from, self._mapped_to = first, last
-        whole = window[: (shift + last) // self._row_bytes * self._row_bytes].view(self._dtype)
+        self._see(window)
+
+    def _see(self, window: NDArray[np.uint8]) -> None:
+        """Take a window as the values, by row number."""
+        whole = window[: window.size // self._row_bytes * self._row_bytes].view(self._dtype)
         self.values = whole if self._width == 1 else whole.reshape(-1, self._width)
 
     def append(self, values: NDArray[Any]) -> None:
@@ -137,6 +147,28 @@ class Column:
         self.values[row : self.rows] = before[row : self.rows]
         if not whole:
             self.trim()
+
+    def retain(self, rows: RowNumbers, renumber: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> None:
+        """Keep only these rows, which are in order, under the next numbers, in the place of the old ones: no page is
+        new. `renumber` changes their values."""
+        first = self.rows
+        before = self.make_room(rows.size)
+        for at in range(0, rows.size, RETAINED):
+            values = before.take(rows[at : at + RETAINED], axis=0)
+            self.values[first + at : first + at + len(values)] = values if renumber is None else renumber(values)
+        self.trim()
+
+    def make_room(self, rows: int) -> NDArray[Any]:
+        """The next `rows` numbers are those of rows in the place of the present ones, of which there are at least as
+        many; no other row remains. The caller writes their values in the order of rows, and may read the old ones, by
+        their old numbers, from the array that is returned: row n may be written once n of the old rows are read."""
+        before, first = self.values, self.rows
+        self._origin += first - self._base
+        self._base, self.rows = first, first + rows
+        if self._mapping is not None:
+            places = self._mapped_from, self._mapped_to, self._origin * self._row_bytes
+            self._see(seen(self._mapping, *places))
+        return before
 
     def trim(self) -> None:
         """Release the pages after the last row, whose rows were truncated or have moved."""

@@ -72,12 +72,16 @@ class HashIndex:
         self._after.rows = last
         self._used += int(kernels.build(self._table, self._after.values, self._keys.values, first, last))
 
-    def renew(self, first: int, last: int) -> None:
-        """Hold rows first..last-1, which were not built before, and nothing else. They are copies of rows that were, so
-        they have no other keys: where many rows share a key, room for as many keys as rows would be far too much."""
-        self._rebuild(min(last - first, self._used), first)
-        self._insert(first, last)
-        self.release(first)
+    def renew(self, old: int, numbers: RowNumbers, last: int) -> None:
+        """Hold the rows from number `old` on under other numbers, the next ones up to last-1: `numbers` has that of
+        each row, or -1 if it is gone. Chains stay, without the rows that are gone, so nothing is inserted."""
+        first, heads = old + numbers.size, np.empty_like(numbers)
+        before = self._after.make_room(last - first)
+        kernels.thin(before, self._after.values, old, numbers, heads)
+        self._after.trim()
+        alive = int(kernels.renumber(self._table, old, heads))
+        if len(self._table) > ROOMIEST * max(SMALLEST, 2 * alive):
+            self._rebuild(0, first)
 
     def _rebuild(self, more: int, floor: int) -> None:
         """Make room for `more` keys, in place if the table has about the right size: that avoids touching new pages."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from eddyline.bound.expr import Expr
 from eddyline.codec import Snapshot
 from eddyline.state.arena import Arena
+from eddyline.state.column import RowNumbers
 from eddyline.state.hash_index import HashIndex, HashIndexSnapshot
 from eddyline.state.layout import Key
 from eddyline.state.rows import Rows
@@ -36,10 +37,11 @@ class Indexes:
         for index in self._all:
             index.build(first, last, floor)
 
-    def renew(self, first: int, last: int) -> None:
-        """Hold rows first..last-1 and nothing else."""
+    def renew(self, old: int, numbers: RowNumbers, last: int) -> None:
+        """Hold the rows from number `old` on under other numbers, the next ones up to last-1: `numbers` has that of
+        each row, or -1 if it is gone."""
         for index in self._all:
-            index.renew(first, last)
+            index.renew(old, numbers, last)
 
     def pop(self, first: int) -> None:
         """Undo the build of the rows from number `first` on."""

@@ -58,7 +58,9 @@ def encode(array: pa.Array) -> Keys:
         words = np.frombuffer(array.buffers()[1], np.int64, per_row * end).reshape(-1, per_row)[array.offset :]
         return words[:, 0].copy() if is_exact(type) else combine([words[:, i] for i in range(per_row)])
     if t.is_integer(type):
-        return _filled(array.cast(pa.int64()) if type != pa.uint64() else array.view(pa.int64()))
+        if type == pa.uint64():
+            return _filled(array.view(pa.int64()))
+        return _filled(array if type == pa.int64() else array.cast(pa.int64()))
     if t.is_temporal(type):
         return _filled(array.view(pa.int32() if type.bit_width == 32 else pa.int64()).cast(pa.int64()))
     array = array.cast(pa.binary())

@@ -29,7 +29,7 @@ from eddyline.kernels import scan
 from eddyline.state import keys as key_codes
 from eddyline.state.arena import Arena
 from eddyline.state.carried import Carried, CarriedStore
-from eddyline.state.column import Column, ColumnSnapshot, RowNumbers
+from eddyline.state.column import RETAINED, Column, ColumnSnapshot, RowNumbers
 from eddyline.state.key_column import KeyColumn
 from eddyline.state.layout import Key, Layout
 from eddyline.state.row_groups import RowGroups
@@ -37,9 +37,6 @@ from eddyline.state.stores.any import store
 from eddyline.state.stores.fixed import FixedStore
 from eddyline.state.stores.snapshots import StoreSnapshot
 from eddyline.state.stores.store import ValueStore
-
-RETAINED = 1 << 16
-"""How many rows `Rows.retain` moves at a time."""
 
 
 class RowsSnapshot(Snapshot, frozen=True):
@@ -196,6 +193,16 @@ class Rows:
         assert self._groups is not None
         return self._groups.values[rows].astype(np.int64)
 
+    def outside(self, rows: slice, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers of those of these rows that are in none of these partition groups."""
+        assert self._row_groups is not None
+        if self._row_groups.key is not None:
+            found = self._row_groups.outside(self._keys[self._row_groups.key].codes.values[rows], groups)
+        else:
+            found = np.flatnonzero(~np.isin(self.groups(rows), groups))
+        found += rows.start
+        return found
+
     def has_key(self, on: Key) -> bool:
         """Whether the codes of this key are kept, so that an index over it can be made."""
         return on in self._codes or (len(on) == 1 and on[0] in self._keys)
@@ -257,23 +264,23 @@ class Rows:
     # Retain: only between a commit and the next batch
 
     def retain(self, rows: RowNumbers, renumbered: Mapping[int, Renumbered]) -> Renumbered:
-        """Keep only these rows of those that live, under new numbers: the next ones, in the same order. The columns
-        move one after the other, so at most one of them is there twice. `renumbered` has the new numbers of the rows
-        of other SteMs, for components; returned are those of the rows here."""
+        """Keep only these rows of those that live, under new numbers: the next ones, in the same order. Values of a
+        fixed size move within their pages. Others are copied, one column after the other, so at most one of them is
+        there twice. `renumbered` has the new numbers of the rows of other SteMs, for components; returned are those of
+        the rows here."""
         first, numbers = self.stored, np.full(self.stored - self.min_live, -1)
         numbers[rows - self.min_live] = np.arange(first, first + rows.size)
         found = Renumbered(self.min_live, numbers)
         moved = {id(column): renumbered[s] for s, column in self.components.items() if s in renumbered}
         for column in self._columns:
-            if isinstance(column, FixedStore) and column.shares:
-                continue
-            for piece in np.array_split(rows, max(1, rows.size // RETAINED)):
-                if isinstance(column, Column):
-                    values = column.values[piece]
-                    column.append(moved[id(column)].of(values) if id(column) in moved else values)
-                else:
+            if isinstance(column, Column):
+                column.retain(rows, moved[id(column)].of if id(column) in moved else None)
+            elif isinstance(column, FixedStore):
+                column.retain(rows)
+            else:
+                for piece in np.array_split(rows, max(1, rows.size // RETAINED)):
                     column.append(column.gather(piece))
-            column.release(first)
+                column.release(first)
         self.stored, self.min_live, self.floor = first + rows.size, first, first
         self._note_newest()
         self._newest.release(first // self.block)

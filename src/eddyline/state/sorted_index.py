@@ -69,8 +69,10 @@ class SortedIndex:
         order = np.argsort(keys, kind="stable")
         self._put(len(runs), keys[order], rows[order])
 
-    def renew(self, first: int, last: int) -> None:
-        """Hold rows first..last-1, which were not built before, and nothing else."""
+    def renew(self, old: int, numbers: NDArray[np.int64], last: int) -> None:
+        """Hold the rows from number `old` on under other numbers, the next ones up to last-1: `numbers` has that of
+        each row, or -1 if it is gone."""
+        first = old + numbers.size
         self._keep(0, 0)
         self._clean = first
         self.build(first, last, first)

@@ -106,7 +106,7 @@ class SteM:
         """Keep only these rows of those that live, under new numbers (`Rows.retain`)."""
         first = self.built
         found = self.rows.retain(rows, renumbered)
-        self.indexes.renew(first, first + rows.size)
+        self.indexes.renew(found.first, found.numbers, first + rows.size)
         self.builds.add(0, rows.size)
         self.builds.commit()
         return found

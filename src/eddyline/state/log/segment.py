@@ -6,8 +6,9 @@ A section is an Arrow IPC stream. It is padded with zeros to begin at a multiple
 recommends. The footer is JSON: {"sections": [{"name", "offset", "length", "crc32", "rows"}], "meta": {...}}. There may
 be several sections of one name, with the rows of one range of partition groups each, in the order of these; the footer
 has its "first" and "last" group, by group from the first one on the number of rows ("counts", left out where most
-groups have none), and the range of the times of the rows ("times"). A reader gets exactly the written data, or a
-JobError that names the file; it reads the footer and the sections that it is asked for.
+groups have none), and the range of the times of the rows ("times"). A section whose rows are in any order may have
+"groups": b0, e0, b1, e1, ..., where its rows are of groups b0..e0-1 or b1..e1-1 or so on. A reader gets exactly the
+written data, or a JobError that names the file; it reads the footer and the sections that it is asked for.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class SegmentPart:
     counts: tuple[int, ...] | None = None
     times: tuple[int, int] | None = None
     """The range of their times."""
+    groups: tuple[int, ...] | None = None
+    """If they are in any order: where runs of neighbouring groups begin and end, among which are those of the rows."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,12 @@ class Section:
     last: int | None = None
     counts: tuple[int, ...] | None = None
     times: tuple[int, int] | None = None
+    groups: tuple[int, ...] | None = None
+
+    @property
+    def runs(self) -> tuple[int, ...] | None:
+        """Where runs of groups begin and end, among which are those of its rows; None if that is not known."""
+        return self.groups if self.first is None or self.last is None else (self.first, self.last + 1)
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,8 @@ def written(parts: Iterable[SegmentPart], meta: object) -> Iterator[bytes | pa.B
         rows = sum(batch.num_rows for batch in part.batches)
         yield bytes(-offset % _ALIGNED)
         offset += -offset % _ALIGNED
-        entry = Section(part.name, offset, made.size, made.crc32, rows, part.first, part.last, part.counts, part.times)
+        about = part.first, part.last, part.counts, part.times, part.groups
+        entry = Section(part.name, offset, made.size, made.crc32, rows, *about)
         index.append({name: value for name, value in vars(entry).items() if value is not None})
         yield from made.given
         offset += made.size

@@ -52,6 +52,12 @@ class FixedStore:
         data = np.packbits(words, bitorder="little") if self._boolean else words
         return pa.Array.from_buffers(self.type, len(rows), [valid, pa.py_buffer(data)])
 
+    def retain(self, rows: RowNumbers) -> None:
+        """Keep only these rows, under the next numbers."""
+        if not self.shares:
+            self._validity.retain(rows)
+            self._column.retain(rows)
+
     def truncate(self, rows: int) -> None:
         if not self.shares:
             self._column.truncate(rows)

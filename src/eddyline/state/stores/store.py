@@ -76,6 +76,12 @@ class Validity:
         valid = self._column.values[rows].view(np.bool_)
         return None if valid.all() else valid
 
+    def retain(self, rows: RowNumbers) -> None:
+        """Keep only these rows, under the next numbers."""
+        if self._noted:
+            self._column.retain(rows)
+        self._base, self._rows = self._rows, self._rows + rows.size
+
     def truncate(self, rows: int) -> None:
         """Forget the rows from number `rows` on."""
         self._rows = rows
