@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eddyline.benchmarks import catch_up
-from eddyline.protocol import turn as module
+from eddyline.protocol import restoring as module
 
 
 def test_a_slot_elsewhere_is_made_from_the_log(monkeypatch: pytest.MonkeyPatch) -> None:

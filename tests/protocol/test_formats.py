@@ -15,7 +15,7 @@ from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import FORMAT
 from eddyline.protocol.commit import Commit
 from eddyline.protocol.log import LogMeta
-from eddyline.protocol.turn import SmallMeta
+from eddyline.protocol.small_files import SmallMeta
 from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.testing.simulation import MemorySink
 from tests.support.durable_world import Row, World

@@ -14,6 +14,7 @@ from eddyline.errors import JobError
 from eddyline.optimizer.pressure import Pressure
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
+from eddyline.protocol import restoring
 from eddyline.protocol import turn as module
 from eddyline.protocol.home import horizon
 from eddyline.protocol.ledger import Moves
@@ -32,13 +33,13 @@ def pairs(world: World) -> list[tuple[int, int]]:
 def restored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The versions that were rebuilt from the log."""
     found: list[int] = []
-    original = module.restore
+    original = restoring.restore
 
     def restore(home: module.Home, slot: module.Slot, number: int, version: int, *moved: Any) -> bool:
         found.append(version)
         return original(home, slot, number, version, *moved)
 
-    monkeypatch.setattr(module, "restore", restore)
+    monkeypatch.setattr(restoring, "restore", restore)
     return found
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.spill.generations import NEVER, Generations
+from tests.support.properties import examples
 
 EVENTS = st.lists(st.sampled_from(["a", "b", "c", "leave", "follow", "sweep", "cool", "warm"]), max_size=16)
 """Rows of two sources that lead (a, b) and of one that follows (c), and moves of their groups: both leave, and may stay
@@ -17,7 +18,7 @@ LEADS, FOLLOWS, LEADING = 7, 19, 10
 
 
 @given(EVENTS)
-@settings(deadline=None)
+@examples(500)
 def test_what_the_rule_calls_missing_is_what_was_not_made(events: list[str]) -> None:
     generations, epoch = Generations(), 0
     came: dict[str, list[int]] = {"a": [], "b": [], "c": []}

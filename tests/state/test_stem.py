@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -18,6 +18,7 @@ from eddyline.state.rows import RETAINED
 from eddyline.state.sorted_index import SortedIndex
 from eddyline.state.stem import SteM
 from eddyline.state.tuning import DEFAULT
+from tests.support.properties import examples
 
 BLOCK, TINY = DEFAULT.block, DEFAULT.unsorted_rows
 K, S, D, X, L, W, N = (
@@ -257,9 +258,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestLife.settings = examples(60, stateful_step_count=25, suppress_health_check=list(HealthCheck))
 
 
 def small(times: list[int], keys: list[int]) -> SteM:

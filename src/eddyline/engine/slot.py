@@ -82,7 +82,7 @@ class Slot:
         """The query's watermark at the end of the last batch."""
         self.committed_watermark: int | None = None
         self.batch_done: tuple[str, str] | None = None
-        """The histories (turn.py) before and after a batch that is neither committed nor wound back yet."""
+        """The histories before and after a batch that is neither committed nor wound back yet."""
         self.relocated = ""
         """The history of the commit after which the slot has got the groups of the next batch."""
         self.cpu = 0.0

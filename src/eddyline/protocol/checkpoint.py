@@ -7,7 +7,8 @@
     small/00000042-...   state that cannot be rebuilt from rows (aggregates), as of batch 42 (segments)
 
 A commit has a *history*: a checksum over the batches up to it. Two commits have the same history only if the same
-batches of the same checkpoint led to them. So a history identifies a copy of the state on a host (protocol/turn.py).
+batches of the same checkpoint led to them. So a history identifies a copy of the state on a host
+(protocol/restoring.py).
 
 A file under log/ or small/ counts if the newest commit names it; the others are orphans of failed attempts and are
 deleted. A commit names all segments whose rows may still be needed. Their number stays small because segments of

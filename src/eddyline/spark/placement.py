@@ -5,7 +5,7 @@ there. An executor gives slots away only if it has more of them than cores, and 
 even with the slot: else turns would wait for each other in every batch, and a slot that moves is rebuilt from the log
 once. The slots that came last go first. While the executors stay the same, nothing moves.
 
-A wrong choice costs time only: a slot that finds no arena is rebuilt from the log (protocol/turn.py).
+A wrong choice costs time only: a slot that finds no arena is rebuilt from the log (protocol/restoring.py).
 """
 
 from __future__ import annotations

@@ -1,0 +1,47 @@
+"""The files of small state: what a slot cannot rebuild from rows (engine/small_state.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from eddyline.engine.slot import Slot
+from eddyline.engine.small_state import SmallState
+from eddyline.engine.snapshot import restore_small_state, small_state
+from eddyline.protocol.checkpoint import SMALL
+from eddyline.protocol.home import Home
+from eddyline.state.log.segment import SegmentPart, written
+
+
+@dataclass(frozen=True)
+class SmallMeta:
+    """The metadata of a segment of small state."""
+
+    slot: int
+    numbers: SmallState
+
+
+def write_small(home: Home, slot: Slot, number: int, name: str) -> str:
+    numbers, batches = small_state(slot)
+    sections: dict[str, list[pa.RecordBatch]] = {}
+    for section, batch in batches:
+        sections.setdefault(section, []).append(batch)
+    meta = SmallMeta(number, numbers)
+    home.checkpoint.store.write(f"{SMALL}/{name}", *written([SegmentPart(*item) for item in sections.items()], meta))
+    return f"{SMALL}/{name}"
+
+
+def restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:
+    """Restore the slot's own small state if the number of slots is the same as before; otherwise slot 0 gets the cells
+    of all slots."""
+    segments = [(segment, segment.meta(SmallMeta)) for segment in map(home.checkpoint.segment, files)]
+    if not segments:
+        return
+    if len(segments) == home.slots:
+        mine = [segment for segment, meta in segments if meta.slot == number]
+    else:
+        mine = [] if number else [segment for segment, _ in segments]
+    batches = [(name, batch) for s in mine for name in s.names for batch in s.batches(name)]
+    restore_small_state(slot, segments[0][1].numbers, batches)
