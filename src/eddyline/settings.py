@@ -231,9 +231,10 @@ class Settings:
     groups: int = _setting(256, _whole("a number", most=65536), "partition groups in all, each of which is in one slot")
     balance: str = _setting(
         "off",
-        _choice("off", "auto", "moving-state"),
+        _choice("off", "auto", "moving-state", "parallel-track"),
         "whether partition groups move from slots with much load to slots with little: the receiver loads their rows"
-        " from the log (auto, moving-state)",
+        " from the log (moving-state), or both slots get their new rows until the old ones are out of all windows"
+        " (parallel-track); auto takes the cheaper way for each move",
     )
     batch_rows: int | None = _setting(
         None,

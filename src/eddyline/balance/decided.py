@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from eddyline.balance.slot_map import SlotMap
 from eddyline.routing.decisions import Decision
 
 Balanced = Literal["memory", "cpu"]
 """The measure in which slots are balanced."""
+
+MoveWay = Literal["moving-state", "parallel-track"]
+"""How groups move (way.py)."""
 
 SHOWN = 8
 """The most moves of one batch that the decision log lists one by one."""
@@ -30,13 +34,31 @@ class GroupMove:
     undoes: bool = False
     """Whether it takes back a move that did not pay."""
     measured: Mapping[str, float] = field(default_factory=dict)
+    way: MoveWay = "moving-state"
+    why_so: str = ""
+    """Why it is made in this way; empty as long as nobody has chosen."""
 
     @property
     def decision(self) -> Decision:
         """For the decision log."""
-        what = f"{len(self.groups)} groups move from slot {self.sender} to slot {self.receiver}, for {self.measure}"
+        by = f" by {self.way.replace('-', ' ')}" if self.why_so else ""
+        slots = f"from slot {self.sender} to slot {self.receiver}"
+        what = f"{len(self.groups)} groups move {slots}{by}, for {self.measure}"
+        why = f"{self.why};{by}: {self.why_so}" if by else self.why
         measured = {"groups": float(len(self.groups)), "amount": self.amount, **self.measured}
-        return Decision("undo-move" if self.undoes else "move", 0, what, self.why, measured)
+        return Decision("undo-move" if self.undoes else "move", 0, what, why, measured)
+
+
+def ended_tracks(before: SlotMap, after: SlotMap) -> list[Decision]:
+    """For the decision log: the parallel tracks that are over in the next batch."""
+    found, going = list[Decision](), {group for track in after.tracks for group in track.groups}
+    for track in before.tracks:
+        if over := [group for group in track.groups if group not in going]:
+            slots = f"from slot {track.sender} to slot {after.slot_of(over[0])}"
+            what = f"the parallel track of {len(over)} groups {slots} is over"
+            why = "no row that came before it began can join with a row to come"
+            found.append(Decision("track-over", 0, what, why, {"groups": float(len(over))}))
+    return found
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from eddyline.balance.measure import Measure, cpu_measure, memory_measure
 from eddyline.balance.observed import observed
 from eddyline.balance.pairing import Mask, Pair, Rules, after, paired
 from eddyline.balance.reports import Loads, SlotReport
-from eddyline.balance.slot_map import SlotMap
+from eddyline.balance.slot_map import NOBODY, SlotMap
 from eddyline.balance.tuning import DEFAULT, BalanceTuning
 from eddyline.balance.verdicts import Verdict, verdicts
 
@@ -111,7 +111,7 @@ class DistributionManager:
     # 1. What came of moves
 
     def _judge(self, state: ManagerState, seen: _Seen) -> tuple[ManagerState, tuple[GroupMove, ...], tuple[str, ...]]:
-        last = state.batch - self._tuning.trial_batches
+        state, last = self._later(state, seen), state.batch - self._tuning.trial_batches
         due = [one for one in state.watched if one.batch <= last]
         known, free = seen.loads.known, seen.loads.known & ~seen.loads.spilling
         found = verdicts(due, (seen.memory, seen.cpu), seen.places, seen.movable, known, free, self._tuning)
@@ -120,11 +120,20 @@ class DistributionManager:
             paid = sum(verdict.paid for verdict in found)
             longer = min(2 * state.factor, self._tuning.longest)
             state = replace(state, factor=1 if 2 * paid > len(found) else longer)
-        watched = tuple(one for one in state.watched if one.batch > last)
-        state = replace(state, watched=watched, resting=self._rest(state, seen.at, found))
+        state = replace(state, watched=tuple(one for one in state.watched if one.batch > last))
+        state = replace(state, resting=self._rest(state, seen.at, found))
         if undone:
             state = replace(state, cpu=self._undone_cpu(state, seen, undone))
         return state, undone, tuple(verdict.words for verdict in found)
+
+    @staticmethod
+    def _later(state: ManagerState, seen: _Seen) -> ManagerState:
+        """The trial of a move begins when its parallel track is over: before that the sender is not relieved."""
+        if not seen.slot_map.tracks:
+            return state
+        on_track = seen.slot_map.senders != NOBODY
+        watched = (replace(w, batch=state.batch) if on_track[list(w.groups)].any() else w for w in state.watched)
+        return replace(state, watched=tuple(watched))
 
     def _rest(self, state: ManagerState, at: float, found: Iterable[Verdict]) -> tuple[Resting, ...]:
         """The groups that rest: those that still do, and those of moves that did not pay."""

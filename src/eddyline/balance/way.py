@@ -2,7 +2,8 @@
 
 With *moving state* the receiver opens the rows of the groups from the log before the next batch; the sender has nothing
 to do with the groups from then on. With *parallel track* both slots get the groups' rows, until the last row that only
-the sender has is out of every window: that takes one window, or two where joins follow each other (21.1).
+the sender has is out of every window. In the dissertation that takes two windows where joins follow each other (21.1),
+because an intermediate state there keeps tuples for a window of its own; here a tuple dies with its oldest row.
 
 The first costs rows that are opened, the second rows that are taken in twice. Where a lot of state is there and little
 comes, the second costs less (23.3). But it relieves the sender only in the end, and meanwhile both slots hold the
@@ -14,10 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from eddyline.balance.decided import Balanced
+from eddyline.balance.decided import Balanced, MoveWay
 
-MoveWay = Literal["moving-state", "parallel-track"]
-"""How groups move."""
 BalanceMode = Literal["auto", "moving-state", "parallel-track", "off"]
 """The setting `balance`."""
 
@@ -36,26 +35,28 @@ def chosen_way(
     rows: float,
     arriving: float,
     window: float | None,
-    joins: int,
     open_cost: float,
+    refusal: str = "a parallel track would never end: rows do not expire",
 ) -> ChosenWay:
     """How to move groups that have `rows` rows in memory and get `arriving` rows a second, in a query with windows of
-    at most `window` seconds (None: rows never expire) and so many joins after each other. Opening a row costs
-    `open_cost` times as much as taking it in.
+    at most `window` seconds (None: a track is not possible, for the reason `refusal`).
+    Opening a row costs `open_cost` times as much as taking it in.
 
-    >>> chosen_way("auto", "cpu", rows=1e6, arriving=100, window=60, joins=1, open_cost=0.3).way
+    >>> chosen_way("auto", "cpu", rows=1e6, arriving=100, window=60, open_cost=0.3).way
     'parallel-track'
-    >>> chosen_way("auto", "cpu", rows=1e6, arriving=1e4, window=60, joins=1, open_cost=0.3)
+    >>> chosen_way("auto", "cpu", rows=1e6, arriving=1e4, window=60, open_cost=0.3)
     ChosenWay(way='moving-state', why='opening 1e+06 rows costs as much as 3e+05, and 6e+05 would be taken in twice')
     """
     if mode == "off":
         raise ValueError("no group moves with balance=off")
-    if window is None:
-        return ChosenWay("moving-state", "a parallel track would never end: rows do not expire")
-    if mode != "auto":
+    if mode == "moving-state":
         return ChosenWay(mode, f"balance={mode}")
+    if window is None:
+        return ChosenWay("moving-state", refusal)
     if measure == "memory":
         return ChosenWay("moving-state", "memory must be free soon")
-    twice, opened = arriving * window * (1 if joins == 1 else 2), open_cost * rows
+    if mode == "parallel-track":
+        return ChosenWay(mode, f"balance={mode}")
+    twice, opened = arriving * window, open_cost * rows
     why = f"opening {rows:.3g} rows costs as much as {opened:.3g}, and {twice:.3g} would be taken in twice"
     return ChosenWay("moving-state" if opened <= twice else "parallel-track", why)

@@ -33,6 +33,7 @@ from eddyline.plan.tree import Tree, parse_tree
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import RowsWindow
+from eddyline.routing.tracked_rows import TrackedRows
 from eddyline.settings import Settings
 from eddyline.spill.generations import Generations
 from eddyline.state.arena import Arena
@@ -74,9 +75,10 @@ class Executor:
             i: RowsWindow(arena, w.size, slide) for i, w in enumerate(windows) if w.kind is WindowKind.ROWS
         }
         """The counters of the sources with a ROWS window."""
-        self.eddy = Eddy(
-            self.plan, self.stems, self.rows_windows, settings, errors, complete, clock, tuning=tuning.routing
-        )
+        self.tracked = None if spill_axis is None else self._tracked_rows(spill_axis)
+        """The rows of groups that are on a parallel track to other slots."""
+        known = self.rows_windows, settings, errors, complete, clock, None, tuning.routing, self.tracked
+        self.eddy = Eddy(self.plan, self.stems, *known)
         self.migration: Migration | None = None
         """The migration to another plan, if one is under way."""
         self.input_batch = InputBatch(settings.input_batch or settings.packet, tuning.engine)
@@ -102,6 +104,10 @@ class Executor:
             return None
         key = axis.key(stem)
         return RowGroups(axis.first(stem), axis.size, key if key in self.plan.layouts[stem].keys else None)
+
+    def _tracked_rows(self, axis: SpillAxis) -> TrackedRows:
+        stems = enumerate(self.source_stems)
+        return TrackedRows({source: stem.rows for source, stem in stems if axis.has(source)}, axis.size)
 
     def wants_groups(self, source: int) -> bool:
         """Whether `store` needs the groups of rows: to store them, or because some groups are cold."""
@@ -235,6 +241,12 @@ class Executor:
         self.eddy.change(self.plan)
         self.set_plan(tree)
 
+    def regroup(self) -> None:
+        """Tuples that stand for several are made again: other rows than before are told apart (`tracked`)."""
+        if self.plan.grouped:
+            self.give_up()
+            self.make_states()
+
     def forget(self, groups: Ints) -> int:
         """All rows of these groups leave the SteMs; returns how many. A migration ends: the rows that it moved have
         other numbers."""
@@ -247,6 +259,8 @@ class Executor:
         renumbered = {source: self.stems[source].retain(rows, {}) for source, rows in kept.items()}
         for source, rows in kept.items():
             self.moved[source] += rows.size
+            if self.tracked is not None:
+                self.tracked.renumber(source, rows, self.stems[source].built)
         if self.plan.grouped:  # a tuple may stand for rows of several groups
             self.make_states()
             return gone

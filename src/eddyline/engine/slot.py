@@ -125,6 +125,12 @@ class Slot:
         self.plans.changed(self.executor)
         return gone
 
+    def regroup(self) -> None:
+        """Between a commit and the next batch: tuples that stand for several are made again, because groups are on
+        other parallel tracks than before."""
+        self.executor.regroup()
+        self.plans.changed(self.executor)
+
     def take_over(self, rows: Iterable[tuple[int, pa.RecordBatch]], accounts: Table = NO_ACCOUNTS) -> int:
         """Between a commit and the next batch: take rows of sources into memory, whose results are made. Returns how
         many. `accounts` are those that their groups had in other slots. A migration ends, and intermediate states are

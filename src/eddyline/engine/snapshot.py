@@ -25,6 +25,7 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.plan.tree import parse_tree
 from eddyline.routing.eddy import EddySnapshot
 from eddyline.routing.rows_windows import RowsWindowSnapshot
+from eddyline.routing.tracked_rows import TrackedRowsSnapshot
 from eddyline.settings import Settings
 from eddyline.spill.accounts import AccountsSnapshot
 from eddyline.state.arena import Arena
@@ -54,6 +55,7 @@ class SlotSnapshot(Snapshot, frozen=True):
     committed: CommittedNumbers
     stems: tuple[StemSnapshot, ...]
     moved: tuple[int, ...]
+    tracked: TrackedRowsSnapshot | None
     rows_windows: tuple[RowsWindowSnapshot, ...]
     waiting: tuple[InOrderSnapshot, ...]
     results: GroupsSnapshot | None
@@ -79,6 +81,7 @@ def saved(slot: Slot) -> SlotSnapshot:
         committed=CommittedNumbers(executor.committed_number, slot.committed_watermark, slot.committed_errors),
         stems=tuple(stem.saved() for stem in executor.stems),
         moved=tuple(executor.moved),
+        tracked=None if executor.tracked is None else executor.tracked.saved(),
         rows_windows=tuple(window.saved() for window in executor.rows_windows.values()),
         waiting=tuple(waiting.saved(shelf) for waiting in slot.input.waiting.values()),
         results=slot.results.saved(shelf),
@@ -120,6 +123,8 @@ def restore(slot: Slot, saved: SlotSnapshot) -> None:
     for stem, of_stem in zip(executor.stems, saved.stems, strict=True):
         stem.restore(of_stem)
     executor.moved = list(saved.moved)
+    if executor.tracked is not None and saved.tracked is not None:
+        executor.tracked.restore(saved.tracked)
     if executor.migration is not None and saved.migration is not None:
         executor.migration.restore(saved.migration)
     for window, of_window in zip(executor.rows_windows.values(), saved.rows_windows, strict=True):

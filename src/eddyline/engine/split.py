@@ -85,11 +85,14 @@ class SplitBatch:
 
 
 class Split:
-    """The split of one query. `places` may be changed between two batches."""
+    """The split of one query. `places` and `senders` may be changed between two batches."""
 
     def __init__(self, plan: Plan, partitioning: Partitioning, logged: bool = False) -> None:
         self.plan, self._query, self.partitioning, self._logged = plan, plan.query, partitioning, logged
         self.places: Places = partitioning.places()
+        self.senders: NDArray[np.int64] | None = None
+        """By group a second slot that gets its rows, while the group is on a parallel track; -1 for the others. Only
+        where there is one axis."""
         self.errors = ErrorCount()
         self.streams = {s.stream.name: s.stream for s in plan.query.sources}
         self.needed = {name: self._needed_columns(name) for name in self.streams}
@@ -120,7 +123,8 @@ class Split:
         return self._shipments(stream, as_it_travels(batch))
 
     def share(self, source: int, batch: pa.RecordBatch, slot: int) -> Which:
-        """The rows of the log that a slot builds of a source, if they pass the filters."""
+        """The rows of the log that a slot has of a source, if they pass the filters. A row of a group on a parallel
+        track is the receiver's."""
         if self.partitioning.slots == 1:
             return None
         placed = _Placed(self.plan, self.partitioning, self.places, source, batch, self.errors)
@@ -137,7 +141,7 @@ class Split:
         found = []
         for slot in range(self.partitioning.slots):
             place = self.partitioning.coordinates(slot)
-            build = {s: p.at(place) for s, p in placed.items()}
+            build = {s: p.at(place, self.senders) for s, p in placed.items()}
             which = None if to_all else _any(list(build.values()))
             if which is None:
                 log = None if home is None else Logged(home[0], home[1] == slot)
@@ -182,12 +186,12 @@ class _Placed:
         """The group of each row by all that the query uses of it."""
         return _by_row(self._query, self._source, self._batch, self._partitioning.groups)
 
-    def at(self, place: tuple[int, ...]) -> Which:
-        """The rows that the slot at this place builds."""
+    def at(self, place: tuple[int, ...], senders: NDArray[np.int64] | None = None) -> Which:
+        """The rows that the slot at this place builds; `senders` has by group another place that builds its rows."""
         which = self.wanted
-        for here, mine in zip(place, self._at, strict=True):
-            if mine is not None:
-                which = _both(which, mine == here)
+        for here, mine, groups in zip(place, self._at, self.groups, strict=True):
+            if mine is not None and groups is not None:
+                which = _both(which, mine == here if senders is None else (mine == here) | (senders[groups] == here))
         return _all(which)
 
     def home(self, groups: Sequence[NDArray[np.int64] | None]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -116,7 +116,8 @@ class Migration:
             filters=frozenset(filtered),
             past=not parallel,
         )
-        self._track = Eddy(self.plan, track, rows_windows, settings, ErrorCount(), give, eddy.clock, scope, eddy.tuning)
+        told = give, eddy.clock, scope, eddy.tuning, eddy.tracked
+        self._track = Eddy(self.plan, track, rows_windows, settings, ErrorCount(), *told)
         if parallel:
             old_rows = OldRows({s: self.first[s] for s in self._streams})
             eddy.enter(replace(whole(eddy.plan), old=old_rows, shared=scope.given))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.balance.manager_state import ManagerState
-from eddyline.balance.slot_map import SlotMap
+from eddyline.balance.slot_map import NOBODY, SlotMap
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.record import COMBINED, Record
@@ -67,7 +67,9 @@ def spilling_slots(moves: Moves, slot_map: SlotMap) -> NDArray[np.bool_]:
     """
     groups = np.array((*moves.leave, *moves.sweep), np.int64)
     found = np.full(slot_map.slots, bool((groups >= slot_map.groups).any()))
-    found[slot_map.places[groups[groups < slot_map.groups]]] = True
+    groups = groups[groups < slot_map.groups]
+    found[slot_map.places[groups]] = True
+    found[[sender for sender in slot_map.senders[groups].tolist() if sender != NOBODY]] = True
     return found
 
 

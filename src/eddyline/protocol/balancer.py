@@ -2,7 +2,8 @@
 
 The distribution manager decides (balance/manager.py) from what slots have measured. Groups with rows on disk stay where
 they are. A slot takes part in no move before a batch that begins with a sweep of its groups, or with groups of it that
-leave memory: both at once would take the memory that they are about to free. So no slot of a move spills.
+leave memory: both at once would take the memory that they are about to free. So no slot of a move spills. Each move is
+made by moving state or by parallel track (ways.py); groups on a track stay on it until it is over.
 
 The manager's time is how long the job has run, which its state in the commit continues: it never goes back, whatever
 happens to the clock of the host between two runs.
@@ -11,18 +12,21 @@ happens to the clock of the host between two runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from eddyline.balance.decided import ForcedSpill
+import numpy as np
+
+from eddyline.balance.decided import ForcedSpill, GroupMove
 from eddyline.balance.forced import SpillMode
 from eddyline.balance.manager import DistributionManager
-from eddyline.balance.slot_map import SlotMap
+from eddyline.balance.slot_map import NOBODY, SlotMap
 from eddyline.balance.tuning import DEFAULT, BalanceTuning
 from eddyline.protocol.adapted import Adapted, AfterBatch, Placer
 from eddyline.protocol.ledger import Moves
 from eddyline.protocol.record import Record
 from eddyline.protocol.slot_reports import slot_reports
+from eddyline.protocol.ways import Ways
 from eddyline.routing.decisions import Decision
 
 Force = Callable[[Moves, Record, ForcedSpill], Moves]
@@ -54,11 +58,13 @@ class Balancer:
         mode: SpillMode = "lazy-disk",
         force: Force = _not_forced,
         copies: float = 1.0,
+        ways: Ways | None = None,
     ) -> None:
         """`memory` is the most that a slot may hold, `mode` says whether slots are forced to spill, and `force` chooses
-        their groups. `copies` is how often a row of the log is in memory."""
+        their groups. `copies` is how often a row of the log is in memory. Without `ways` groups move by moving
+        state."""
         self._manager, self._clock = DistributionManager(memory, mode, tuning), clock
-        self._force, self._copies = force, copies
+        self._force, self._copies, self._ways = force, copies, ways or Ways("moving-state", None)
         self._before = clock()
         self._decisions: list[Decision] = []
 
@@ -70,14 +76,22 @@ class Balancer:
         seconds, self._before = max(now - self._before, 1e-6), now
         moves, slot_map, state = so_far.moves, so_far.slot_map, so_far.balance
         reports = slot_reports(so_far, after, self._copies)
-        stay = _led(slot_map, (*after.ledger.generations.left, *moves.leave))
+        on_tracks = np.flatnonzero(slot_map.senders != NOBODY).tolist()
+        stay = _led(slot_map, (*after.ledger.generations.left, *moves.leave, *on_tracks))
         decided, state = self._manager.decide(state, slot_map, reports, state.at + seconds, seconds, stay)
+        self._ways.observe(after.slots)
+        decided = replace(decided, moves=tuple(self._in_its_way(move, after.slots) for move in decided.moves))
         for move in decided.moves:
-            slot_map = slot_map.moved(move.groups, move.receiver)
+            go = slot_map.tracked if move.way == "parallel-track" else slot_map.moved
+            slot_map = go(move.groups, move.receiver)
         for spill in decided.spills:
             moves = self._force(moves, next(r for r in after.slots if r.slot == spill.slot), spill)
         self._decisions += decided.decisions
         return replace(so_far, moves=moves, slot_map=slot_map, balance=state)
+
+    def _in_its_way(self, move: GroupMove, records: Sequence[Record]) -> GroupMove:
+        chosen = self._ways.choose(move, records)
+        return replace(move, way=chosen.way, why_so=chosen.why)
 
     def decisions(self) -> list[Decision]:
         """The decisions since the last call."""

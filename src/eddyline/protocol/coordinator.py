@@ -22,10 +22,11 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from eddyline.balance.slot_map import SlotMap
+from eddyline.balance.track_rules import check_tracks
 from eddyline.counts import Counts, SpillCounts
 from eddyline.engine.tally import disorder
 from eddyline.engine.watermarks import Advanced, Silence
-from eddyline.errors import JobError
+from eddyline.errors import InternalError, JobError
 from eddyline.faults import reach
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.plan.bounds import FOREVER
@@ -108,13 +109,16 @@ class Coordinator:
         least = self._home.tuning.state.merged_files
         merge = {slot: to_merge(last.log, slot, self._slots, least) for slot in range(self._slots)}
         map_before, slot_map = self._maps()
-        elsewhere = [slot_map.elsewhere] if slot_map is not None and slot_map.elsewhere else []
+        elsewhere: list[Any] = [slot_map.elsewhere] if slot_map is not None and slot_map.elsewhere else []
+        tracks = () if slot_map is None else slot_map.tracks
+        elsewhere += [[track.groups, track.sender, track.epoch] for track in tracks]
         about = [last.history, batch, kind, offsets, sorted(ended), quiet, self._slots, *elsewhere]
         what = json.dumps(about, sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
         moves = Moves() if kind == "end" else last.moves  # an attempt may have let groups go
         if sweep or kind == "end":
             moves = replace(moves, sweep=tuple(last.ledger.generations.clean))
+        begin = any(track.epoch > last.ledger.epoch for track in tracks)
         decision = BatchDecision(
             batch=batch,
             kind=kind,
@@ -127,7 +131,7 @@ class Coordinator:
             after=after,
             quiet=tuple(quiet),
             moves=moves,
-            ledger=last.ledger.begin(moves, last.advanced, self._home.settings.groups),
+            ledger=last.ledger.begin(moves, last.advanced, self._home.settings.groups, begin),
             map_before=map_before,
             slot_map=slot_map,
             moved=last.moved,
@@ -173,8 +177,7 @@ class Coordinator:
         if slot_map is not None and not finished:
             needed = self._home.horizon(advanced)
             live = sum(file.rows for file in log if _needed(file, needed))
-            after = AfterBatch(ledger, records, live, decision.pressure)
-            adapted = self._placer(Adapted(moves, slot_map, balance), after)
+            adapted = self._adapted(moves, slot_map, advanced, AfterBatch(ledger, records, live, decision.pressure))
             moves, next_map, balance = adapted.moves, adapted.slot_map, adapted.balance
             moved = accounts_that_move(records, slot_map, next_map)
         commit = Commit(
@@ -215,6 +218,18 @@ class Coordinator:
         if even is None or any(of is None or (of.slots, of.groups) != (even.slots, even.groups) for of in known):
             return even, even
         return known
+
+    def _adapted(self, moves: Moves, slot_map: SlotMap, advanced: Advanced, after: AfterBatch) -> Adapted:
+        """What is different in the next batch. Tracks end as soon as no old row is needed."""
+        over = [group for t in slot_map.tracks if self._home.is_over(t, advanced) for group in t.groups]
+        found = self._placer(Adapted(moves, slot_map.ended(over), self.commit.balance), after)
+        epoch = after.ledger.epoch + 1
+        next_map = found.slot_map.begun(epoch, advanced.newest)
+        if next_map.tracks:
+            if self._home.query.counts_rows:
+                raise InternalError("a parallel track in a query with a ROWS window, whose rows wait to be counted")
+            check_tracks(slot_map, next_map, epoch)
+        return replace(found, slot_map=next_map)
 
     def _live(self, records: Sequence[Record], horizon: Mapping[str, int]) -> tuple[LogFile, ...]:
         """The segments whose rows may still be needed."""

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.balance.slot_map import SlotMap
+from eddyline.balance.track import Track
 from eddyline.bound.model import BoundQuery, BoundStream
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
@@ -163,10 +164,28 @@ class Home:
         """The slot of each group when a job begins; None if groups cannot move to another slot."""
         return None if self.settings.balance == "off" else SlotMap(self.slots, self.settings.groups)
 
-    def place(self, slot_map: SlotMap | None) -> None:
-        """The slot of each group from now on."""
+    def place(self, slot_map: SlotMap | None, split: Split | None = None) -> None:
+        """The slot of each group from now on, in the split of new rows or in another one."""
         if slot_map is not None:
-            self.split.places = (slot_map.places.astype(np.int64),)
+            split = split or self.split
+            split.places = (slot_map.places.astype(np.int64),)
+            split.senders = slot_map.senders.astype(np.int64) if slot_map.tracks else None
+
+    def is_over(self, track: Track, advanced: Advanced) -> bool:
+        """Whether no row that came before a parallel track can join with a row to come, once slots have advanced so
+        far. Rows of a table always can."""
+        sources = [self.query.sources[number].stream for number in self.tracked_sources]
+        needed = self.horizon(advanced)
+        return all(
+            not stream.is_table and (stream.name not in track.newest or needed[stream.name] > track.newest[stream.name])
+            for stream in sources
+        )
+
+    @property
+    def tracked_sources(self) -> list[int]:
+        """The sources whose rows move with their groups."""
+        axis = spill_axis(self.plan, self.settings.groups)
+        return [] if axis is None else [number for number in range(len(self.query.sources)) if axis.has(number)]
 
     @property
     def spills(self) -> bool:

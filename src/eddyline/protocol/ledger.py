@@ -72,10 +72,10 @@ class Ledger:
     marks: Mapping[int, Advanced] = field(default_factory=dict)
     """How far slots had advanced when an epoch began: for those until which a group is clean, or in which it left."""
 
-    def begin(self, moves: Moves, advanced: Advanced, leading: int) -> Ledger:
-        """The ledger of a batch that begins with these moves, when slots have advanced so far. Groups below `leading`
-        lead (plan/partition.py)."""
-        if not moves:
+    def begin(self, moves: Moves, advanced: Advanced, leading: int, tracks: bool = False) -> Ledger:
+        """The ledger of a batch that begins with these moves, or with parallel `tracks`, when slots have advanced so
+        far. Groups below `leading` lead (plan/partition.py)."""
+        if not moves and not tracks:
             return self
         epoch = self.epoch + 1
         generations = self.generations.swept(moves.sweep, epoch).warm(moves.warm, epoch)

@@ -13,7 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from eddyline.balance.slot_map import SlotMap
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.slot import Slot
@@ -24,8 +26,11 @@ from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.home import Home
 from eddyline.protocol.ledger import Ledger
 from eddyline.protocol.small_files import restore_small
+from eddyline.protocol.tracks import begin_tracks, follow_tracks
 from eddyline.spill.accounts import TABLE
 from eddyline.spill.generations import NEVER, Generations
+
+Ints = NDArray[np.int64]
 
 
 def opened(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool]:
@@ -45,11 +50,13 @@ def opened(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool
             if slot.version or slot.batch_done:
                 home.keeper.drop(number, slot)
                 slot = home.keeper.open(number)
-            rebuilt = restore(home, slot, number, decision.batch, decision.ledger)
+            rebuilt = restore(home, slot, number, decision.batch, decision.ledger, decision.slot_map)
             slot.relocated = decision.before
         slot.executor.generations = decision.ledger.generations
         slot.batch_done = None
-        if slot.relocated != decision.before:
+        if slot.relocated == decision.before:
+            follow_tracks(slot, decision.slot_map, number)
+        else:
             _relocate(home, decision, number, slot)
             slot.relocated = decision.before
         return slot, rebuilt
@@ -58,25 +65,35 @@ def opened(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool
         raise
 
 
-def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | None = None) -> bool:
-    """Rebuild the state of a version from the log, without rows that are on disk according to a ledger, which may have
-    moved groups after that version. Returns False if there was nothing to read."""
+def restore(
+    home: Home,
+    slot: Slot,
+    number: int,
+    version: int,
+    ledger: Ledger | None = None,
+    slot_map: SlotMap | None = None,
+) -> bool:
+    """Rebuild the state of a version from the log, without rows that are on disk according to a ledger, and with the
+    groups of a slot map; both may have moved groups after that version. Returns False if there was nothing to read."""
     if version == 0:
         return False
     commit = home.checkpoint.commit_of(version - 1)
     split = Split(home.plan, home.split.partitioning)
-    split.places = home.split.places
     moved, tuning = ledger or commit.ledger, home.tuning.engine
     restore_small(home, slot, number, commit.small)
     most = max(tuning.sweep_least, int(tuning.sweep_share * (home.settings.memory or 0)))
     for stretch in home.log.stretches(commit, moved, min(tuning.sweep_bytes, most) // 4):
         for epoch, rows in home.log.by_epoch(commit, moved, stretch):
+            home.place(slot_map and slot_map.as_of(epoch), split)
+            begin_tracks(slot, slot_map, number, epoch)
             for stream, batch in rows:
                 for shipment in split.split_table(stream, batch):
                     if shipment.slot == number:
                         slot.receive(_in_memory(slot, shipment, epoch, moved.generations))
         if stretch.until != FOREVER:  # the last one has rows that wait
             slot.input.release_counted(stretch.until, stretch.later)
+    begin_tracks(slot, slot_map, number, moved.epoch)
+    follow_tracks(slot, slot_map, number)
     reach("turn: rows of the log are received")
     advanced = home.watermarks(commit.advanced)
     slot.load(advanced.by_stream, advanced.query, version)
@@ -87,30 +104,49 @@ def restore(home: Home, slot: Slot, number: int, version: int, ledger: Ledger | 
 
 
 def _relocate(home: Home, decision: BatchDecision, number: int, slot: Slot) -> None:
-    """Let the groups go that another slot has from this batch on, and load those that this slot has from now on: their
-    rows in the log, without those that are on disk. Results of these rows among themselves are made."""
-    if decision.slot_map is None or decision.map_before is None:
+    """Let the groups go that this slot does not have from this batch on, and load the rows that it has from now on and
+    did not have before. Groups that begin a parallel track stay in the sender, and bring nothing to the receiver."""
+    slot_map, last = decision.slot_map, decision.map_before
+    if slot_map is None or last is None:
         return
-    here, was_here = decision.slot_map.places == number, decision.map_before.places == number
-    gone, come = np.flatnonzero(was_here & ~here), np.flatnonzero(here & ~was_here)
-    if gone.size:
+    now, before = slot_map.since(number), last.since(number)
+    follow_tracks(slot, slot_map, number, max((track.epoch for track in last.tracks), default=0))
+    if ((last.senders == number) & (slot_map.senders != number) & (now == 0)).any():
+        slot.regroup()
+    if (gone := np.flatnonzero(now > before)).size:
         reach("balance: before groups go")
         slot.forget(gone)
-    if come.size:
-        reach("balance: before groups come")
-        commit, generations = home.checkpoint.commit_of(decision.batch - 1), decision.ledger.generations
-        log, axis = home.log.of_commit(commit, number, home.horizon(commit.advanced)), slot.executor.spill_axis
-        assert axis is not None
+    if (now < before).any():
+        _load(home, decision, number, slot, now, before)
+    begin_tracks(slot, slot_map, number, decision.ledger.epoch)
+    follow_tracks(slot, slot_map, number)
 
-        def rows() -> Iterator[tuple[int, pa.RecordBatch]]:
-            for source in (source for source in range(len(slot.query.sources)) if axis.has(source)):
-                for some in log.rows(source, come, copied=True):
-                    in_memory = some.only(~generations.on_disk(some.groups, some.came))
-                    yield source, in_memory.batch
 
-        moved = np.frombuffer(decision.moved, TABLE)
-        slot.take_over(rows(), moved[np.isin(moved["group"], come)])
-        reach("balance: groups have come")
+def _load(home: Home, decision: BatchDecision, number: int, slot: Slot, now: Ints, before: Ints) -> None:
+    """Load rows of groups: those in the log that the slot did not have, without those that are on disk. Results of
+    these rows among themselves are made. `now` and `before` are the epochs since which it has the rows of each group
+    (`SlotMap.since`). The receiver of a parallel track that is over needs no more rows."""
+    commit, generations = home.checkpoint.commit_of(decision.batch - 1), decision.ledger.generations
+    lacking = (now < before) & (now <= commit.ledger.epoch)
+    tracks = () if decision.map_before is None else decision.map_before.tracks
+    over = [group for t in tracks if home.is_over(t, commit.advanced) for group in t.groups if before[group] != NEVER]
+    lacking[over] = False
+    come = np.flatnonzero(lacking)
+    if not come.size:
+        return
+    reach("balance: before groups come")
+    log, axis = home.log.of_commit(commit, number, home.horizon(commit.advanced)), slot.executor.spill_axis
+    assert axis is not None
+
+    def rows() -> Iterator[tuple[int, pa.RecordBatch]]:
+        for source in (source for source in range(len(slot.query.sources)) if axis.has(source)):
+            for some in log.rows(source, come, copied=True):
+                missing = (some.came < before[some.groups]) & ~generations.on_disk(some.groups, some.came)
+                yield source, some.only(missing).batch
+
+    moved = np.frombuffer(decision.moved, TABLE)
+    slot.take_over(rows(), moved[np.isin(moved["group"], come)])
+    reach("balance: groups have come")
 
 
 def _in_memory(slot: Slot, shipment: Shipment, epoch: int, generations: Generations) -> Shipment:

@@ -30,13 +30,16 @@ def slot_reports(so_far: Adapted, after: AfterBatch, copies: float = 1.0) -> lis
     spilling, disk = spilling_slots(so_far.moves, slot_map), on_disk(slot_map, after, copies)
     if backlog * len(slots) < sum(record.rows_in for record in slots):
         backlog = 0
-    return [_report(r, slot_map.groups, bool(spilling[r.slot]), disk[r.slot], backlog) for r in slots]
+    return [_report(r, slot_map, bool(spilling[r.slot]), disk[r.slot], backlog) for r in slots]
 
 
-def _report(record: Record, groups: int, spilling: bool, disk: float, backlog: int) -> SlotReport:
+def _report(record: Record, slot_map: SlotMap, spilling: bool, disk: float, backlog: int) -> SlotReport:
+    """The report of a slot about its groups. Those that are on a parallel track from it are the receiver's."""
     table = record.spillable.table
-    table = table[table["group"] < groups]
+    table = table[table["group"] < slot_map.groups]
     cpu = shared_cpu(record.cpu, table["arrived"], table["results"])
+    here = slot_map.places[table["group"]] == record.slot
+    table, cpu = table[here], cpu[here]
     return SlotReport(
         record.slot,
         memory=record.held.bytes,

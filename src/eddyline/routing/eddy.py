@@ -42,6 +42,7 @@ from eddyline.routing.steps.materialise import MaterialiseStep
 from eddyline.routing.steps.probe import ProbeStep
 from eddyline.routing.steps.select import select
 from eddyline.routing.steps.windows import WindowStep
+from eddyline.routing.tracked_rows import TrackedRows
 from eddyline.routing.tuning import DEFAULT, RoutingTuning
 from eddyline.routing.weights import Weights, part_of
 from eddyline.settings import Settings
@@ -71,10 +72,12 @@ class Eddy:
         clock: Callable[[], float],
         scope: Scope | None = None,
         tuning: RoutingTuning = DEFAULT,
+        tracked: TrackedRows | None = None,
     ) -> None:
-        """Without a `scope` the eddy runs the whole plan."""
+        """Without a `scope` the eddy runs the whole plan. Complete tuples that another slot makes, by `tracked`, are
+        not output."""
         self._stems, self._rows_windows, self._settings, self._errors = stems, rows_windows, settings, errors
-        self._output, self.clock, self.tuning = output, clock, tuning
+        self._output, self.clock, self.tuning, self.tracked = output, clock, tuning, tracked
         self._check, self._reroute_every = settings.check, settings.reroute_every
         self.work, self.decisions = Work(tuning), DecisionLog()
         self.number = 0
@@ -100,7 +103,9 @@ class Eddy:
         probers = self._probers = [stem.prober for stem in self._stems]
         rows = [stem.rows for stem in self._stems]
         self._payload = payload = Payload(rows, self.tuning.gathered_bytes)
-        self._weights = Weights(self.plan, rows, payload.gather, self._errors, scope.old) if self.plan.grouped else None
+        told_apart = scope.old, self.tracked
+        grouped = bool(self.plan.grouped)
+        self._weights = Weights(self.plan, rows, payload.gather, self._errors, *told_apart) if grouped else None
         self._windows = windows = (
             WindowStep(self._rows_windows, rows) if self._rows_windows and not scope.past else None
         )
@@ -238,6 +243,10 @@ class Eddy:
         """Output a packet if it is complete. The output of an operator below is built first, and starts in the one
         above."""
         if entry.whole and packet.signature[0] in self.scope.given:
+            if self.tracked is not None and self.tracked.on and packet.signature[0] == self.plan.tree.span:
+                packet = self.tracked.own(packet)
+                if not packet.size:
+                    return
             for part in (packet,) if self._weights is None else in_parts(packet, self._weights.looked_up):
                 self._output(part)
             return

@@ -7,7 +7,8 @@ state of an aggregate over one part is repeated as often as the weights of the o
 
 When tuples are built into a SteM with weights, interchangeable tuples of a packet (plan/grouped.py) become one. While a
 parallel track runs, tuples with an old row and tuples without one stay apart: the running plan outputs the former, the
-track the latter, and the group-by above adds them up.
+track the latter, and the group-by above adds them up. The same holds while partition groups are on a track to another
+slot, which makes the results of new rows.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from eddyline.plan.plan import Plan
 from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import SAMPLE, Packet, in_parts, merged
 from eddyline.routing.scope import OldRows
+from eddyline.routing.tracked_rows import TrackedRows
 from eddyline.state.carried import Carried
 from eddyline.state.rows import Rows
 
@@ -45,12 +47,14 @@ class Weights:
         gather: Callable[[Packet, Sequence[Expr]], dict[Expr, pa.Array]],
         errors: ErrorCount,
         old: OldRows | None,
+        tracked: TrackedRows | None = None,
     ) -> None:
-        """`old` distinguishes old rows from new ones while a parallel track runs."""
+        """`old` distinguishes old rows from new ones while a parallel track to another plan runs, and `tracked` while
+        partition groups are on a track to another slot."""
         group = plan.query.group
         assert group is not None and group.slide is not None
         self._plan, self._rows, self._gather, self._errors, self._slide = plan, rows, gather, errors, group.slide
-        self._old = old
+        self._old, self._tracked = old, tracked
         self._arguments = [a.arg for a in group.aggregates]
         self._accumulators = [accumulator(a) for a in group.aggregates]
 
@@ -111,7 +115,10 @@ class Weights:
         key += [_as_it_is(values[column]) for column in of.columns]
         key += [plain(evaluate(value, values, size, ErrorCount())) for value in of.values]
         key += [rows[source] for source in of.rows]
-        return key if self._old is None else [*key, self._old.among(packet).astype(np.int64)]
+        key += [] if self._old is None else [self._old.among(packet).astype(np.int64)]
+        if self._tracked is not None and self._tracked.on:
+            key.append(self._tracked.new(packet).astype(np.int64))
+        return key
 
 
 def _as_it_is(array: pa.Array) -> pa.Array:

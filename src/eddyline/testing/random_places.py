@@ -1,4 +1,4 @@
-"""Random slot maps: before some batches, some partition groups move to other slots."""
+"""Random slot maps: before some batches, some partition groups move to other slots, at once or by parallel track."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
-from eddyline.balance.slot_map import SlotMap
+from eddyline.balance.slot_map import NOBODY, SlotMap
 from eddyline.protocol.adapted import Adapted, AfterBatch
 
 MOVE = 0.5
 """The share of batches before which groups move."""
+TRACK = 0.7
+"""The share of moves that are parallel tracks, where these are allowed."""
+GIVE_UP, MOVE_ON = 0.15, 0.1
+"""The share of batches before which tracks are given up, for the receiver or for the sender; and of groups on tracks
+that move on, among those that would move at once."""
 
 done: Counter[str] = Counter()
 """The number of groups that moved, in this process."""
@@ -19,14 +24,37 @@ done: Counter[str] = Counter()
 class RandomPlaces:
     """Draws the slot of each group before each batch."""
 
-    def __init__(self, seed: int) -> None:
-        self._rng = Random(seed)
+    def __init__(self, seed: int, tracks: bool = False) -> None:
+        """With `tracks`, groups move by parallel track too."""
+        self._rng, self._tracks = Random(seed), tracks
 
     def __call__(self, so_far: Adapted, after: AfterBatch) -> Adapted:
         """The slot of each group in the next batch."""
-        rng, share, slot_map = self._rng, self._rng.choice([0.02, 0.3, 1.0]), so_far.slot_map
+        slot_map = self._next(so_far.slot_map)
+        done["moved"] += int((slot_map.places != so_far.slot_map.places).sum())
+        return replace(so_far, slot_map=slot_map)
+
+    def _next(self, slot_map: SlotMap) -> SlotMap:
+        rng, share = self._rng, self._rng.choice([0.02, 0.3, 1.0])
+        if slot_map.tracks and rng.random() < GIVE_UP:
+            slot_map = self._given_up(slot_map)
         if rng.random() >= MOVE:
-            return so_far
-        places = [rng.randrange(slot_map.slots) if rng.random() < share else p for p in slot_map.places.tolist()]
-        done["moved"] += sum(new != old for new, old in zip(places, slot_map.places.tolist(), strict=True))
-        return replace(so_far, slot_map=SlotMap.of(slot_map.slots, places))
+            return slot_map
+        to = {group: rng.randrange(slot_map.slots) for group in range(slot_map.groups) if rng.random() < share}
+        free = slot_map.senders == NOBODY
+        by_track, before = self._tracks and rng.random() < TRACK, slot_map.places
+        if by_track:
+            to = {group: slot for group, slot in to.items() if free[group] and slot != before[group]}
+        else:
+            to = {group: slot for group, slot in to.items() if free[group] or rng.random() < MOVE_ON}
+        for slot in range(slot_map.slots):
+            groups = [group for group, place in to.items() if place == slot]
+            slot_map = slot_map.tracked(groups, slot) if by_track else slot_map.moved(groups, slot)
+        return slot_map
+
+    def _given_up(self, slot_map: SlotMap) -> SlotMap:
+        """Groups on a track have one slot again, before the track is over."""
+        for track in slot_map.tracks:
+            some = [group for group in track.groups if self._rng.random() < 0.5]
+            slot_map = slot_map.ended(some) if self._rng.random() < 0.5 else slot_map.moved(some, track.sender)
+        return slot_map

@@ -64,8 +64,8 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     plans = random_plans(settings.pop("migrate", None))
     tuning = eager(settings.pop("eager", None))
     spill, balance = settings.pop("spill", None), settings.pop("balance", None)
-    placer = stays if balance is None else RandomPlaces(balance)
-    settings |= {} if balance is None else {"balance": "moving-state"}
+    placer = stays if balance is None else RandomPlaces(balance, tracks=balance % 3 > 0 and not query.counts_rows)
+    settings |= {} if balance is None else {"balance": "parallel-track"}
     mover: Mover | None = None
     axis = spill_axis(plan_of(query), settings.get("groups", GROUPS))
     if spill is not None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from eddyline.balance.decided import ended_tracks
 from eddyline.counts import Counts
 from eddyline.cql.script import parse
 from eddyline.engine.watermarks import Silence
@@ -28,6 +29,8 @@ from eddyline.protocol.home import Home
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.record import Record
 from eddyline.protocol.spiller import Spiller
+from eddyline.protocol.ways import ways_of
+from eddyline.routing.decisions import Decision
 from eddyline.runtime.reporting.account import Account
 from eddyline.runtime.running.check import about
 from eddyline.runtime.running.engine import check_memory
@@ -104,9 +107,10 @@ class CheckpointedJob:
         self.coordinator: Coordinator | None = None
         self.account = Account(self.home)
         self._spiller = Spiller(self.home.query, self.home.settings) if self.home.spills else None
-        self._balancer = None
+        self._balancer: Balancer | None = None
         if self.home.even_map is not None:
-            self._balancer = Balancer(self.home.settings.memory, copies=self.home.copies)
+            memory, copies = self.home.settings.memory, self.home.copies
+            self._balancer = Balancer(memory, copies=copies, ways=ways_of(self.home))
         axis = spill_axis(self.home.plan, settings.groups)
         self._groups = 1 if axis is None else axis.count
         self.most_rows = None if self._spiller is None else self._fitting(1, WIDE / slots)
@@ -178,7 +182,7 @@ class CheckpointedJob:
         counts = self.coordinator.finish(decision, records)
         self.account.add(self.commit, counts, records)
         if self._balancer is not None:
-            self.account.decide(self._balancer.decisions())
+            self.account.decide([*self._ended_tracks(), *self._balancer.decisions()])
         if self._spiller is None:
             self._largest = max(record.held.bytes for record in records)
         else:
@@ -189,6 +193,10 @@ class CheckpointedJob:
                 self._added = added if counts.rows_used >= ENOUGH else 0
             self._size_batches(decision, counts.rows_used, added)
         return counts
+
+    def _ended_tracks(self) -> list[Decision]:
+        before, after = self.commit.slot_map, self.commit.next_map
+        return [] if before is None or after is None else ended_tracks(before, after)
 
     def _size_batches(self, decision: BatchDecision, rows: int, added: int) -> None:
         """Decide how many rows a batch may have, after one of this many rows that took so many bytes in a slot. Rows of
