@@ -66,7 +66,7 @@ def test_maps_of_other_sizes_differ() -> None:
 
 def test_the_map_of_many_groups_is_small() -> None:
     even = SlotMap(1000, 64_000)
-    assert len(as_json(even)) < 60 + len(', "tracks": []')
+    assert len(as_json(even)) < 60 + len(', "hot": [], "tracks": []')
     rng = np.random.default_rng(0)
     some = even.moved(rng.choice(64_000, 640, replace=False), 7)
     assert len(as_json(some)) < 5_000

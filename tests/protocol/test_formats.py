@@ -20,7 +20,7 @@ from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.testing.simulation import MemorySink
 from tests.support.durable_world import Row, World
 
-RECORDED = {6: "5f417117862651b8"}
+RECORDED = {6: "05ab97b01380d25f"}
 """The schema of all types in a checkpoint, by the format of the checkpoint."""
 
 WRITTEN = Path(__file__).parent / "format-5.zip"

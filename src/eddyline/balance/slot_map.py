@@ -1,6 +1,6 @@
 """The slot map: the slot of each partition group. It is total: every group has exactly one slot, where its results are
 swept and its rows are logged. While a parallel track lasts (track.py), the slot of a group is the receiver, and the map
-names the sender too.
+names the sender too. A hot key of a group may be shared by several slots (hot_key.py).
 
 A map is immutable; `moved` makes another one. The fields are what a commit holds: only the groups that are not where
 the even map has them take space, so the map of a job in which no group ever moved is two numbers. The even map is that
@@ -23,6 +23,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from eddyline.balance.hot_key import HotKey
 from eddyline.balance.track import Track
 from eddyline.spill.generations import NEVER
 
@@ -63,6 +64,8 @@ class SlotMap:
     base64; empty if no group is elsewhere."""
     tracks: tuple[Track, ...] = ()
     """The parallel tracks. A group is on at most one."""
+    hot: tuple[HotKey, ...] = ()
+    """The keys that several slots share. Their groups are on no track."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.slots <= MOST_SLOTS or self.groups < 1:
@@ -75,14 +78,19 @@ class SlotMap:
                 raise ValueError("a slot map with a group on two tracks")
             if not NOBODY <= senders.min() <= senders.max() < self.slots or (senders == self.places).any():
                 raise ValueError("a slot map with a track that is not from one slot to another")
+        for key in self.hot:
+            if not {self.slot_of(key.group)} <= {*key.slots} <= {*range(self.slots)}:
+                raise ValueError(f"a slot map with a key that cannot be shared so: {key}")
+            if any(key.group in track.groups for track in self.tracks):
+                raise ValueError(f"a slot map with a shared key on a track: {key}")
 
     @staticmethod
-    def of(slots: int, places: ArrayLike, tracks: tuple[Track, ...] = ()) -> SlotMap:
+    def of(slots: int, places: ArrayLike, tracks: tuple[Track, ...] = (), hot: tuple[HotKey, ...] = ()) -> SlotMap:
         """The map with these slots of the groups."""
         wanted = np.asarray(places, np.int32)
         off = wanted - _even(slots, wanted.size)
         packed = b64encode(zlib.compress(off.astype("<i2").tobytes(), FAST)).decode() if off.any() else ""
-        return SlotMap(slots, wanted.size, packed, tracks)
+        return SlotMap(slots, wanted.size, packed, tracks, hot)
 
     @cached_property
     def places(self) -> Places32:
@@ -102,10 +110,17 @@ class SlotMap:
         return np.flatnonzero(self.places == slot)
 
     def moved(self, groups: Iterable[int], to: int) -> SlotMap:
-        """The map after these groups have moved to one slot; their tracks end."""
+        """The map after these groups have moved to one slot; their tracks end, and their keys are not shared."""
         places, some = self.places.copy(), np.fromiter(groups, np.int64)
         places[some] = to
-        return SlotMap.of(self.slots, places, self.ended(some.tolist()).tracks)
+        return SlotMap.of(self.slots, places, self.ended(some.tolist()).tracks, self._hot_without(some.tolist()))
+
+    def shared(self, hot: Iterable[HotKey]) -> SlotMap:
+        """The map in which slots share these keys and no others."""
+        return replace(self, hot=tuple(hot))
+
+    def _hot_without(self, groups: Collection[int]) -> tuple[HotKey, ...]:
+        return tuple(key for key in self.hot if key.group not in groups)
 
     # Parallel tracks
 
@@ -120,18 +135,21 @@ class SlotMap:
         return self._by_group(self._on_tracks(lambda track: track.epoch), NEVER, np.int64)
 
     def since(self, slot: int) -> NDArray[np.int64]:
-        """By group the epoch since which this slot has its rows: 0 if it has all of them, NEVER if it has none."""
+        """By group the epoch since which this slot has its rows: 0 if it has all of them, or its share of a hot key,
+        NEVER if it has none."""
         receives = np.where(self.senders == NOBODY, 0, self.epochs)
-        return np.where(self.places == slot, receives, np.where(self.senders == slot, 0, NEVER))
+        found = np.where(self.places == slot, receives, np.where(self.senders == slot, 0, NEVER))
+        found[[key.group for key in self.hot if slot in key.slots]] = 0
+        return found
 
     def tracked(self, groups: Iterable[int], to: int) -> SlotMap:
         """The map when these groups, which are on no track, begin one to a slot."""
         places, begin = self.places.copy(), dict[int, list[int]]()
-        for group in groups:
+        for group in (some := list(groups)):
             begin.setdefault(self.slot_of(group), []).append(group)
             places[group] = to
-        new = (Track(tuple(some), sender) for sender, some in begin.items())
-        return SlotMap.of(self.slots, places, (*self.tracks, *new))
+        new = (Track(tuple(mine), sender) for sender, mine in begin.items())
+        return SlotMap.of(self.slots, places, (*self.tracks, *new), self._hot_without(some))
 
     def begun(self, epoch: int, newest: Mapping[str, int]) -> SlotMap:
         """The map whose new tracks begin with this epoch, after rows with these newest times."""
@@ -149,7 +167,7 @@ class SlotMap:
             return self
         places = self.places.copy()
         places[list(later)] = list(later.values())
-        return SlotMap.of(self.slots, places, self.ended(later).tracks)
+        return SlotMap.of(self.slots, places, self.ended(later).tracks, self.hot)
 
     def _on_tracks(self, told: Callable[[Track], int]) -> dict[int, int]:
         return {group: told(track) for track in self.tracks for group in track.groups}
@@ -161,8 +179,8 @@ class SlotMap:
         return found
 
     def resized(self, slots: int, weight: ArrayLike = 1.0) -> SlotMap:
-        """The map with another number of slots. New slots have no group yet. The groups of slots that are gone go to
-        those that stay, the heaviest group first, each to the slot with the least weight.
+        """The map with another number of slots, without tracks and hot keys. New slots have no group yet. The groups of
+        slots that are gone go to those that stay, the heaviest group first, each to the slot with the least weight.
 
         >>> SlotMap(3, 9).resized(2).places.tolist(), SlotMap(1, 3).resized(2).places.tolist()
         ([0, 0, 0, 1, 1, 1, 0, 1, 0], [0, 0, 0])
@@ -184,10 +202,10 @@ class SlotMap:
         if not isinstance(other, SlotMap):
             return NotImplemented
         same = self.slots == other.slots and np.array_equal(self.places, other.places)
-        return same and self.tracks == other.tracks
+        return same and self.tracks == other.tracks and self.hot == other.hot
 
     def __hash__(self) -> int:
-        return hash((self.slots, self.places.tobytes(), len(self.tracks)))
+        return hash((self.slots, self.places.tobytes(), len(self.tracks), self.hot))
 
 
 def _without(tracks: Iterable[Track], groups: frozenset[int]) -> Iterator[Track]:

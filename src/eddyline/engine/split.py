@@ -23,11 +23,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eddyline.balance.hot_key import HotKey
 from eddyline.bound.evaluate import ErrorCount, evaluate, mask
 from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import decode
 from eddyline.engine.intake import as_it_travels, classify, columns_for, event_times
+from eddyline.engine.key_sketch import KeySketch
 from eddyline.plan.partition import (
     CODES,
     Partitioning,
@@ -85,7 +87,7 @@ class SplitBatch:
 
 
 class Split:
-    """The split of one query. `places` and `senders` may be changed between two batches."""
+    """The split of one query. `places`, `senders` and `hot` may be changed between two batches."""
 
     def __init__(self, plan: Plan, partitioning: Partitioning, logged: bool = False) -> None:
         self.plan, self._query, self.partitioning, self._logged = plan, plan.query, partitioning, logged
@@ -93,6 +95,10 @@ class Split:
         self.senders: NDArray[np.int64] | None = None
         """By group a second slot that gets its rows, while the group is on a parallel track; -1 for the others. Only
         where there is one axis."""
+        self.hot: tuple[HotKey, ...] = ()
+        """Keys that several slots share; only where there is one axis."""
+        self.sketch: KeySketch | None = None
+        """Counts the keys of shipped rows, if somebody wants to know."""
         self.errors = ErrorCount()
         self.streams = {s.stream.name: s.stream for s in plan.query.sources}
         self.needed = {name: self._needed_columns(name) for name in self.streams}
@@ -127,17 +133,19 @@ class Split:
         track is the receiver's."""
         if self.partitioning.slots == 1:
             return None
-        placed = _Placed(self.plan, self.partitioning, self.places, source, batch, self.errors)
-        return placed.at(self.partitioning.coordinates(slot))
+        return _Placed(self, source, batch).at(self.partitioning.coordinates(slot))
 
     def _shipments(self, stream: str, whole: pa.RecordBatch) -> list[Shipment]:
         batch = columns_for(self.streams[stream], whole, self.needed[stream])
         if self.partitioning.slots == 1:
             return [Shipment(stream, 0, batch, None)]
         sources = self._sources(stream)
-        placed = {s: _Placed(self.plan, self.partitioning, self.places, s, batch, self.errors) for s in sources}
+        placed = {s: _Placed(self, s, batch) for s in sources}
         to_all = any(self._query.sources[s].window.kind is WindowKind.ROWS for s in sources)
         home = _homes([*placed.values()], to_all) if self._logged else None
+        if self.sketch is not None:
+            for one in placed.values():
+                one.count(self.sketch)
         found = []
         for slot in range(self.partitioning.slots):
             place = self.partitioning.coordinates(slot)
@@ -156,19 +164,13 @@ class Split:
 class _Placed:
     """The rows of a batch for one source: the rows that it wants, and the place of each row along each axis."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        partitioning: Partitioning,
-        places: Places,
-        source: int,
-        batch: pa.RecordBatch,
-        errors: ErrorCount,
-    ) -> None:
-        self._query, self._source, self._batch, self._places = plan.query, source, batch, places
-        self._partitioning = partitioning
-        values, self.wanted = wanted(plan, source, batch, errors)
+    def __init__(self, split: Split, source: int, batch: pa.RecordBatch) -> None:
+        self._query, self._source, self._batch, self._places = split.plan.query, source, batch, split.places
+        self._partitioning = partitioning = split.partitioning
+        values, self.wanted = wanted(split.plan, source, batch, split.errors)
         self.groups: list[NDArray[np.int64] | None] = []
+        self.codes: list[NDArray[np.int64] | None] = []
+        """The keys along each axis, as integers."""
         for axis in partitioning.axes:
             key = axis.keys[source]
             if key is not None:
@@ -176,10 +178,33 @@ class _Placed:
                 # there.
                 array = evaluate(key, values, batch.num_rows, ErrorCount())
                 self.wanted = _both(self.wanted, without_null([_plain(array)]))
-                self.groups.append(key_groups(array, partitioning.groups))
+                self.codes.append(codes := encode(array))
+                self.groups.append(code_groups(codes, partitioning.groups))
             else:
+                self.codes.append(None)
                 self.groups.append(self.by_row if axis.row == source else None)
-        self._at = [None if g is None else p[g] for g, p in zip(self.groups, places, strict=True)]
+        self._at = [None if g is None else p[g] for g, p in zip(self.groups, split.places, strict=True)]
+        self._also: list[tuple[NDArray[np.bool_], tuple[int, ...]]] = []
+        """Rows that have several places along the only axis, and these."""
+        for hot in split.hot:
+            self._share(hot)
+
+    def _share(self, key: HotKey) -> None:
+        codes, places = self.codes[0], self._at[0]
+        if codes is None or places is None or not (rows := codes == key.code).any():
+            return
+        if self._source != key.source:
+            self._also.append((rows, key.slots))
+        else:
+            some = self._batch.filter(pa.array(rows))
+            places[rows] = np.array(key.slots)[_by_row(self._query, self._source, some, len(key.slots))]
+
+    def count(self, sketch: KeySketch) -> None:
+        """Count the keys of wanted rows."""
+        codes, groups = self.codes[0], self.groups[0]
+        if codes is not None and groups is not None:
+            which = slice(None) if self.wanted is None else self.wanted
+            sketch.add(self._source, codes[which], groups[which])
 
     @cached_property
     def by_row(self) -> NDArray[np.int64]:
@@ -191,16 +216,20 @@ class _Placed:
         which = self.wanted
         for here, mine, groups in zip(place, self._at, self.groups, strict=True):
             if mine is not None and groups is not None:
-                which = _both(which, mine == here if senders is None else (mine == here) | (senders[groups] == here))
+                there = mine == here if senders is None else (mine == here) | (senders[groups] == here)
+                for rows, places in self._also:
+                    if here in places:
+                        there |= rows
+                which = _both(which, there)
         return _all(which)
 
-    def home(self, groups: Sequence[NDArray[np.int64] | None]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each row a group, and one of the slots that get the row, given its groups along each axis. A row without
+    def home(self, anywhere: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each row a group, and one of the slots that get the row; with `anywhere` all slots get it. A row without
         a group along an axis goes to all places there; the hash of the row then chooses one."""
         slot = np.zeros(self._batch.num_rows, np.int64)
-        for axis, known, places in zip(self._partitioning.axes, groups, self._places, strict=True):
-            slot = slot * axis.size + places[self.by_row if known is None else known]
-        placed = [known for known in groups if known is not None]
+        for axis, mine, places in zip(self._partitioning.axes, self._at, self._places, strict=True):
+            slot = slot * axis.size + (places[self.by_row] if mine is None or anywhere else mine)
+        placed = [known for known in self.groups if known is not None and not anywhere]
         return placed[0] if placed else self.by_row, slot
 
 
@@ -283,9 +312,9 @@ def _homes(placed: Sequence[_Placed], to_all: bool) -> tuple[NDArray[np.int64], 
     """For each row a group, and the slot that logs it, by the first source that wants the row. If rows go to all slots,
     the hash of a row decides where no source wants it."""
     last = placed[-1]
-    groups, slots = last.home([None] * len(last.groups) if to_all else last.groups)
+    groups, slots = last.home(to_all)
     for one in reversed(placed if to_all else placed[:-1]):
-        group, slot = one.home(one.groups)
+        group, slot = one.home(False)
         if one.wanted is None:
             groups, slots = group, slot
         else:

@@ -70,6 +70,7 @@ def spilling_slots(moves: Moves, slot_map: SlotMap) -> NDArray[np.bool_]:
     groups = groups[groups < slot_map.groups]
     found[slot_map.places[groups]] = True
     found[[sender for sender in slot_map.senders[groups].tolist() if sender != NOBODY]] = True
+    found[[slot for key in slot_map.hot if key.group in groups for slot in key.slots]] = True
     return found
 
 

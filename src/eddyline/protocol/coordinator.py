@@ -112,6 +112,7 @@ class Coordinator:
         elsewhere: list[Any] = [slot_map.elsewhere] if slot_map is not None and slot_map.elsewhere else []
         tracks = () if slot_map is None else slot_map.tracks
         elsewhere += [[track.groups, track.sender, track.epoch] for track in tracks]
+        elsewhere += [] if slot_map is None else [[key.code, key.source, key.slots] for key in slot_map.hot]
         about = [last.history, batch, kind, offsets, sorted(ended), quiet, self._slots, *elsewhere]
         what = json.dumps(about, sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]

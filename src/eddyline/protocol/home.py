@@ -16,6 +16,7 @@ import pyarrow as pa
 from eddyline.balance.slot_map import SlotMap
 from eddyline.balance.track import Track
 from eddyline.bound.model import BoundQuery, BoundStream
+from eddyline.engine.key_sketch import KeySketch
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
@@ -129,6 +130,7 @@ class Home:
         if axis is None or not self.split.partitioning.is_along(axis):
             settings = replace(settings, balance="off")
         self.settings = settings
+        self.split.sketch = None if self.even_map is None else KeySketch(settings.groups, slots)
         axis = axis if settings.has_groups else None
         self.log = Log(checkpoint, self.split, axis, tuning.state)
         self.watch_sweep: Callable[[float], None] = lambda share: None
@@ -165,11 +167,12 @@ class Home:
         return None if self.settings.balance == "off" else SlotMap(self.slots, self.settings.groups)
 
     def place(self, slot_map: SlotMap | None, split: Split | None = None) -> None:
-        """The slot of each group from now on, in the split of new rows or in another one."""
+        """The slot of each group, and the hot keys, from now on, in the split of new rows or in another one."""
         if slot_map is not None:
             split = split or self.split
             split.places = (slot_map.places.astype(np.int64),)
             split.senders = slot_map.senders.astype(np.int64) if slot_map.tracks else None
+            split.hot = slot_map.hot
 
     def is_over(self, track: Track, advanced: Advanced) -> bool:
         """Whether no row that came before a parallel track can join with a row to come, once slots have advanced so

@@ -71,6 +71,8 @@ class Packer:
         counts = self._tally.counts + Counts(expression_errors=self._home.split.errors.count - self._errors)
         for slot in range(self._decision.slots):
             if slot == self._slot:
-                yield slot, Parcel(CountsHead(self._newest, counts, self._tally.spans))
+                sketch = self._home.split.sketch
+                keys = () if sketch is None else sketch.take()
+                yield slot, Parcel(CountsHead(self._newest, counts, self._tally.spans, keys))
             elif self._newest:
                 yield slot, Parcel(CountsHead(self._newest))

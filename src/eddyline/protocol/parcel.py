@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from eddyline import codec
+from eddyline.balance.hot_key import KeyCount
 from eddyline.counts import Counts
 from eddyline.engine.split import Shipment
 from eddyline.engine.tally import Spans
@@ -45,6 +46,7 @@ class CountsHead(msgspec.Struct, frozen=True, tag="counts"):
     newest: Mapping[str, int]
     counts: Counts = Counts()
     spans: Spans = {}
+    keys: tuple[KeyCount, ...] = ()
 
 
 class CellsHead(msgspec.Struct, frozen=True, tag="cells"):

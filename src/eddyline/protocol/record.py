@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from eddyline.balance.hot_key import KeyCount
 from eddyline.codec import packed, unpacked
 from eddyline.counts import Counts
 from eddyline.engine.estimate import Estimate
@@ -57,6 +58,8 @@ class Record:
     """Rows, and cells of groups, that wait for the watermark."""
     spans: tuple[Spans, ...] = ()
     """The times of the files that tasks read, from the tasks that sent them to this slot."""
+    keys: tuple[KeyCount, ...] = ()
+    """Keys that have many rows, from the same tasks."""
     spillable: Spillable = field(default_factory=Spillable)
     """What can leave memory."""
     report: TurnReport | None = None

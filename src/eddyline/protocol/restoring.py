@@ -113,7 +113,10 @@ def _relocate(home: Home, decision: BatchDecision, number: int, slot: Slot) -> N
     follow_tracks(slot, slot_map, number, max((track.epoch for track in last.tracks), default=0))
     if ((last.senders == number) & (slot_map.senders != number) & (now == 0)).any():
         slot.regroup()
-    if (gone := np.flatnonzero(now > before)).size:
+    anew = [key.group for key in {*slot_map.hot} ^ {*last.hot}]  # a key is shared, or not any more
+    gone = (now > before) | (np.isin(np.arange(before.size), anew) & (before != NEVER))
+    before[anew] = NEVER
+    if (gone := np.flatnonzero(gone)).size:
         reach("balance: before groups go")
         slot.forget(gone)
     if (now < before).any():

@@ -89,7 +89,7 @@ class SlotLog:
         by_range = self._by_range(source)
         for section in self._having(stream, asked) if by_range else self._sections[stream]:
             ordered = by_range and section.starts is not None
-            if by_range and not section.may_have_of(groups):
+            if by_range and not section.may_have_of(asked + self.first(stream)):
                 continue
             for found in section.ranges(source, runs) if ordered else section.some(source, asked):
                 found = found.copied if copied else found
@@ -143,7 +143,8 @@ class SlotLog:
         places = zip(partitioning.axes, self._split.places, partitioning.coordinates(self._number), strict=True)
         for other, place, here in places:
             if (other.keys, other.row) == (axis.keys, axis.row):
-                groups = groups[place[groups] == here]
+                hot = [key.group for key in self._split.hot if here in key.slots]
+                groups = groups[(place[groups] == here) | np.isin(groups, hot)]
         return groups
 
     def groups(self, source: int, batch: pa.RecordBatch) -> Ints:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from eddyline.balance.hot_key import KeyCount, added
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.counts import Counts, SpillCounts
 from eddyline.engine.intake import event_times
@@ -72,7 +73,7 @@ def take_turn(home: Home, decision: BatchDecision, number: int, attempt: str, pa
 
 def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
     before, newest = slot.errors.count, dict[str, int]()
-    begun, spans = _seen(slot), list[Spans]()
+    begun, spans, keys = _seen(slot), list[Spans](), list[KeyCount]()
     output = _TurnResults(home, name, slot)
     counts = Counts(spill=_move(home, decision, number, slot, output))
     slot.pressure = decision.pressure
@@ -92,6 +93,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
                     newest[stream] = max(when, newest.get(stream, when))
                 counts += head.counts
                 spans.append(head.spans)
+                keys += head.keys
             case RejectedHead(outlet):
                 files = staged.setdefault(outlet, [])
                 files += home.stage(outlet, f"{name}-{outlet.name}-{len(files)}", [parcel.batch])
@@ -137,6 +139,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         held=StateSize(slot.peak_rows, slot.peak_bytes),
         waiting=0 if decision.kind == "end" else slot.waiting,
         spans=tuple(some for some in spans if some),
+        keys=tuple(added(keys)),
         spillable=slot.spillable,
         report=report,
         estimate=None if report is None else slot.plans.estimate(slot.executor),

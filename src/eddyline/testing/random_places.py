@@ -1,11 +1,14 @@
-"""Random slot maps: before some batches, some partition groups move to other slots, at once or by parallel track."""
+"""Random slot maps: before some batches, some partition groups move to other slots, at once or by parallel track,
+and slots share some keys."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+from eddyline.balance.hot_key import HotKey
 from eddyline.balance.slot_map import NOBODY, SlotMap
 from eddyline.protocol.adapted import Adapted, AfterBatch
 
@@ -17,8 +20,11 @@ GIVE_UP, MOVE_ON = 0.15, 0.1
 """The share of batches before which tracks are given up, for the receiver or for the sender; and of groups on tracks
 that move on, among those that would move at once."""
 
+HOT = 0.3
+"""The share of batches before which slots share other keys than before."""
+
 done: Counter[str] = Counter()
-"""The number of groups that moved, in this process."""
+"""The number of groups that moved, and of keys that were shared, in this process."""
 
 
 class RandomPlaces:
@@ -27,10 +33,16 @@ class RandomPlaces:
     def __init__(self, seed: int, tracks: bool = False) -> None:
         """With `tracks`, groups move by parallel track too."""
         self._rng, self._tracks = Random(seed), tracks
+        self._seen: dict[tuple[int, int], int] = {}
+        """Keys that tasks have counted: their sources, codes and groups."""
 
     def __call__(self, so_far: Adapted, after: AfterBatch) -> Adapted:
         """The slot of each group in the next batch."""
+        self._seen |= {(key.source, key.code): key.group for record in after.records for key in record.keys}
         slot_map = self._next(so_far.slot_map)
+        if self._rng.random() < HOT:
+            slot_map = slot_map.shared(self._hot(slot_map))
+            done["shared"] += len(slot_map.hot)
         done["moved"] += int((slot_map.places != so_far.slot_map.places).sum())
         return replace(so_far, slot_map=slot_map)
 
@@ -51,6 +63,16 @@ class RandomPlaces:
             groups = [group for group, place in to.items() if place == slot]
             slot_map = slot_map.tracked(groups, slot) if by_track else slot_map.moved(groups, slot)
         return slot_map
+
+    def _hot(self, slot_map: SlotMap) -> Iterator[HotKey]:
+        """Some of the keys that were seen. The source that is spread is any that has keys."""
+        rng, sources = self._rng, sorted({source for source, _ in self._seen})
+        seen = {(code, group) for (_, code), group in self._seen.items()}
+        keys = sorted((code, group) for code, group in seen if slot_map.senders[group] == NOBODY)
+        for code, group in rng.sample(keys, min(len(keys), rng.choice([0, 1, 2, 5]))):
+            place = slot_map.slot_of(group)
+            others = [slot for slot in range(slot_map.slots) if slot != place and rng.random() < 0.7]
+            yield HotKey(code, group, rng.choice(sources), tuple(rng.sample([place, *others], len(others) + 1)))
 
     def _given_up(self, slot_map: SlotMap) -> SlotMap:
         """Groups on a track have one slot again, before the track is over."""

@@ -37,6 +37,7 @@ LEAST = {
 """The least share of cases in which something must happen: about two thirds of the share that is usual."""
 
 MOVED = "groups moved"
+SHARED = "keys shared"
 LEAST_MOVED = {MOVED: 0.3, f"{MOVED}, groups on disk": 0.1, f"{MOVED}, crashed": 0.12, f"{MOVED}, window ROWS": 0.06}
 """The same, where groups move between slots."""
 
@@ -74,6 +75,8 @@ class SpillCoverage:
         self._moved = decision.slot_map != decision.map_before
         if self._moved:
             self.seen |= {MOVED, f"{MOVED}, groups on disk"} if generations.left else {MOVED}
+        if decision.slot_map is not None and decision.slot_map.hot:
+            self.seen |= {SHARED, f"{SHARED}, groups on disk"} if generations.left else {SHARED}
         changed = any(before.plans[slot].plan != now.plan for slot, now in after.plans.items() if slot in before.plans)
         self._note("plan changed", changed)
 
