@@ -58,6 +58,7 @@ class World:
         tuning: Tuning = DEFAULT,
         memory: int = 1 << 40,
         balance: str = "off",
+        plan: str = "auto",
     ) -> None:
         """With `groups`, this many partition groups can leave memory, as `batch` is told, whatever `memory` is; unless
         `balance` is off they can move to other slots."""
@@ -69,7 +70,7 @@ class World:
         arenas = None if host is None else str(folder / host)
         query = bound(case)
         settings = Settings(slots=slots) if groups is None else Settings(slots=slots, memory=memory, groups=groups)
-        settings = replace(settings, balance=balance)
+        settings = replace(settings, balance=balance, plan=plan)
         self.home = Home(query, settings, slots, self.checkpoint, arenas, self.sink.stage, tuning=tuning)
         home = self.home
         self.coordinator = Coordinator(self.checkpoint, home, self.sink, silence, self._move, self._place)

@@ -129,11 +129,10 @@ class Split:
         return self._shipments(stream, as_it_travels(batch))
 
     def share(self, source: int, batch: pa.RecordBatch, slot: int) -> Which:
-        """The rows of the log that a slot has of a source, if they pass the filters. A row of a group on a parallel
-        track is the receiver's."""
+        """The rows of the log that a slot has of a source, if they pass the filters."""
         if self.partitioning.slots == 1:
             return None
-        return _Placed(self, source, batch).at(self.partitioning.coordinates(slot))
+        return _Placed(self, source, batch).at(self.partitioning.coordinates(slot), self.senders)
 
     def _shipments(self, stream: str, whole: pa.RecordBatch) -> list[Shipment]:
         batch = columns_for(self.streams[stream], whole, self.needed[stream])
@@ -211,7 +210,7 @@ class _Placed:
         """The group of each row by all that the query uses of it."""
         return _by_row(self._query, self._source, self._batch, self._partitioning.groups)
 
-    def at(self, place: tuple[int, ...], senders: NDArray[np.int64] | None = None) -> Which:
+    def at(self, place: tuple[int, ...], senders: NDArray[np.int64] | None) -> Which:
         """The rows that the slot at this place builds; `senders` has by group another place that builds its rows."""
         which = self.wanted
         for here, mine, groups in zip(place, self._at, self.groups, strict=True):
