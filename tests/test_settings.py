@@ -185,3 +185,11 @@ def test_a_plan_shows_and_a_wrong_one_is_refused_before_any_row() -> None:
     assert str(refused.value) == "plan=((a b) d): there is no alias d; the query has a, b, c"
     with pytest.raises(SettingError, match="c is missing"):
         query.start([].append, settings={"plan": "(a b)"}).wait()
+
+
+def test_active_disk_needs_groups_that_move() -> None:
+    for values in ({"spill": "active-disk"}, {"spill": "active-disk", "balance": "off"}):
+        with pytest.raises(SettingError, match="set balance=auto too"):
+            from_mapping(values)
+    assert from_mapping({"balance": "auto", "spill": "active-disk"}).spill == "active-disk"
+    assert from_mapping({"spill": "lazy-disk"}).spill == "lazy-disk"

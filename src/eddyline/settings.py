@@ -6,9 +6,8 @@ nothing can be said twice and differ.
 
 A value is found in this order: `--set KEY=VALUE`, the `[eddyline]` table of the file named by `--config`, the
 environment variable EDDYLINE_KEY, the default. Text from all three is read by the same kind, so a setting means the
-same wherever it was written. A setting whose mechanism does not exist yet is in `NOT_BUILT`: any value but the one
-that is true without the mechanism is refused, so nobody believes that the setting had an effect. The command line only
-warns of variables EDDYLINE_X that are no setting (`unknown_variables`): other programs may have set them.
+same wherever it was written. The command line only warns of variables EDDYLINE_X that are no setting
+(`unknown_variables`): other programs may have set them.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from eddyline.errors import SettingError, shown
 _T = TypeVar("_T")
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _MOST_ROWS = 2**31 - 1
+_ORDERS = ("productivity", "random", "largest", "inactive", "most-productive")
 AUTO_MEMORY = -1
 """The value of `memory=auto` until the run knows the host (runtime/running/memory_share.py)."""
 
@@ -197,10 +197,10 @@ class Settings:
     )
     spill: str = _setting(
         "auto",
-        _choice("auto", "off", "productivity", "random", "largest", "inactive", "most-productive"),
+        _choice("auto", "off", "lazy-disk", "active-disk", *_ORDERS),
         "what happens where state would take more than memory: off stops the job; otherwise partition groups of rows"
-        " leave memory and stay on disk: those that give the fewest results per byte first (auto, productivity), or as"
-        " the value says",
+        " leave memory and stay on disk, those with the fewest results per byte first, or as the value says; with balance"
+        " active-disk, and auto where that saves results, also make room for more productive groups of other slots",
     )
     spill_share: float = _setting(
         0.3,
@@ -368,6 +368,8 @@ def _build(found: Mapping[str, tuple[str, str]]) -> Settings:
             settings = replace(settings, **{key: _BY_KEY[key].kind.value(text.strip())})
         except _Wrong as wrong:
             raise SettingError(f"setting {key} (from {origin}): {wrong}") from None
+    if settings.spill == "active-disk" and settings.balance == "off":
+        raise SettingError("spill=active-disk makes room for groups that move between slots; set balance=auto too")
     return settings
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from eddyline.balance.decided import ForcedSpill
+from eddyline.balance.slot_map import SlotMap
 from eddyline.engine.standing import StateSize
 from eddyline.engine.watermarks import Advanced
 from eddyline.protocol.ledger import Ledger, Moves
@@ -160,3 +162,33 @@ def test_no_group_stays_cold_in_a_job_that_continues_without_a_delay() -> None:
     ledger = ledger.begin(moves, at(10), 256)
     assert not ledger.generations.cold and set(ledger.generations.left) == {1, 2, 4, 5}
     assert some(ledger, at(20), [record(0, {})], 10**6) == Moves()
+
+
+def test_where_groups_have_slots_only_the_cold_ones_of_a_slot_make_it_leave_room() -> None:
+    """Slot 0 has the groups below 128."""
+    cold, even = tuple(range(65)), SlotMap(2, 256)
+    ledger = Ledger().begin(Moves(cold, cool=cold), at(None), 256)
+    for slot, group in ((0, 100), (1, 200)):
+        records = [record(700, {group: 700}, slot=slot), record(0, {}, slot=1 - slot)]
+        assert spiller()(ledger, at(None), records, 10**6, even).leave == ((100,) if slot == 0 else ())
+
+
+def test_where_groups_have_slots_those_get_warm_whose_slot_has_room() -> None:
+    out, even = (0, 1, 2, 200, 201), SlotMap(2, 256)
+    ledger = Ledger().begin(Moves(out, cool=out), at(100), 256)
+    records = [record(600, {20: 600}), record(150, {130: 150}, slot=1)]  # 375 bytes a row
+    assert spiller()(ledger, at(130), records, 50, even).warm == (200, 201), "a group takes about 73 bytes"
+    assert spiller()(ledger, at(130), records, 80, even).warm == (200,)
+    assert spiller()(ledger, at(130), records, 50).warm == (), "without a map any slot may have any group"
+
+
+def test_a_slot_is_forced_to_spill_its_least_productive_groups() -> None:
+    some, spill = spiller(), ForcedSpill(1, 100, "others make more")
+    here, moves = record(300, {7: 70, 5: 70, 9: 70, 300: 90}, slot=1), Moves(leave=(1,), sweep=(2,), cool=(1,))
+    assert some.force(moves, here, spill) == Moves((1, 5, 7), (2,), (1, 5, 7)), "the others are of all slots, or better"
+    (decision,) = some.decisions()
+    assert decision.kind == "spill" and decision.measured["bytes"] == 140
+    assert decision.why == "slot 1 is forced to spill 100 bytes: others make more"
+    assert some.force(moves, record(300, {1: 70, 300: 90}), spill) == moves and not some.decisions()
+    endless = Spiller(bound("SELECT a.k FROM a, b WHERE a.k = b.k", a="k", b="k"), from_mapping({"memory": 1000}))
+    assert endless.force(Moves(), here, spill) == Moves((5, 7)), "they join new rows among themselves"

@@ -6,7 +6,8 @@ less productive slot to spill. After that it has the least memory in use, and pr
 
 A slot is forced if memory is balanced, if the query needs more memory than there is (M_query > M_cluster), if a slot
 whose memory is running out has more than lambda times its productivity (results per byte), and if this has been so for
-some batches. All that was forced out and is still on disk is at most M_query - M_cluster.
+some batches. Memory of a slot is running out if it would give groups away (T_max), and is full some batches later. All
+that was forced out and is still on disk is at most M_query - M_cluster.
 
 active-disk compares all state of the slots, as the paper does. `auto` compares the state that would leave next: the
 least productive groups of both slots. A slot is forced only if that saves results, so it is lazy-disk where slots have
@@ -28,6 +29,15 @@ from eddyline.balance.tuning import BalanceTuning
 
 SpillMode = Literal["auto", "lazy-disk", "active-disk"]
 """Who decides that groups leave memory: the slot alone (lazy-disk), or the manager too."""
+
+
+def spill_mode(spill: str) -> SpillMode:
+    """Who decides that groups leave memory, by the value of the setting `spill`.
+
+    >>> spill_mode("active-disk"), spill_mode("largest")
+    ('active-disk', 'lazy-disk')
+    """
+    return "auto" if spill == "auto" else "active-disk" if spill == "active-disk" else "lazy-disk"
 
 
 def productivity(loads: Loads, places: NDArray[np.int32], size: float = np.inf) -> Floats:
@@ -62,19 +72,20 @@ def forced(
 ) -> tuple[tuple[ForcedSpill, ...], Forcing]:
     """The slots that are forced to spill now. `free` are slots in no move; the caller has found memory balanced."""
     forcing = replace(state.forcing, bytes=int(min(state.forcing.bytes, loads.on_disk.sum())))
-    full = loads.known & (loads.memory + tuning.ahead * np.maximum(loads.growth, 0.0) >= tuning.memory_min * limit)
+    later = loads.memory + tuning.ahead * np.maximum(loads.growth, 0.0)
+    full = loads.known & (loads.memory >= tuning.memory_max * limit) & (later >= tuning.memory_min * limit)
     missing = missing_memory(loads, limit, tuning)
     if mode == "lazy-disk" or not full.any() or missing <= forcing.bytes:
         return (), replace(forcing, batches=0)
     rate = productivity(loads, places, tuning.push * limit if mode == "auto" else np.inf)
-    best = int(np.where(full, rate, -np.inf).argmax())
-    poor = np.flatnonzero(free & loads.known & (rate * tuning.times < rate[best]) & (loads.memory > 0))
+    best, held = int(np.where(full, rate, -np.inf).argmax()), np.bincount(places, loads.group_bytes, rate.size)
+    poor = np.flatnonzero(free & loads.known & (rate * tuning.times < rate[best]) & (held > 0))
     batches = forcing.batches + 1 if poor.size else 0
     if batches < tuning.patience:
         return (), replace(forcing, batches=batches)
     spills, room = list[ForcedSpill](), missing - forcing.bytes
     for slot in poor[np.argsort(rate[poor], kind="stable")][: max(1, int(tuning.pairs_share * rate.size))].tolist():
-        size = int(min(tuning.push * limit, room, loads.memory[slot]))
+        size = int(min(tuning.push * limit, room, held[slot]))
         if size <= 0:
             break
         room -= size

@@ -33,10 +33,6 @@ Force = Callable[[Moves, Record, ForcedSpill], Moves]
 """(what groups do, the record of a slot that is forced to spill, the spill) -> what groups do then."""
 
 
-def _not_forced(moves: Moves, record: Record, spill: ForcedSpill) -> Moves:
-    return moves
-
-
 _instead: Placer | None = None
 
 
@@ -56,15 +52,16 @@ class Balancer:
         clock: Callable[[], float] = time.monotonic,
         tuning: BalanceTuning = DEFAULT,
         mode: SpillMode = "lazy-disk",
-        force: Force = _not_forced,
+        force: Force | None = None,
         copies: float = 1.0,
         ways: Ways | None = None,
     ) -> None:
         """`memory` is the most that a slot may hold, `mode` says whether slots are forced to spill, and `force` chooses
-        their groups. `copies` is how often a row of the log is in memory. Without `ways` groups move by moving
-        state."""
-        self._manager, self._clock = DistributionManager(memory, mode, tuning), clock
-        self._force, self._copies, self._ways = force, copies, ways or Ways("moving-state", None)
+        their groups; without it none is forced. `copies` is how often a row of the log is in memory (`Home.copies`).
+        Without `ways` groups move by moving state."""
+        self._manager = DistributionManager(memory, mode if force else "lazy-disk", tuning)
+        self._clock, self._force, self._copies = clock, force, copies
+        self._ways = ways or Ways("moving-state", None)
         self._before = clock()
         self._decisions: list[Decision] = []
 
@@ -85,6 +82,7 @@ class Balancer:
             go = slot_map.tracked if move.way == "parallel-track" else slot_map.moved
             slot_map = go(move.groups, move.receiver)
         for spill in decided.spills:
+            assert self._force is not None
             moves = self._force(moves, next(r for r in after.slots if r.slot == spill.slot), spill)
         self._decisions += decided.decisions
         return replace(so_far, moves=moves, slot_map=slot_map, balance=state)

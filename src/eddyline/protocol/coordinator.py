@@ -43,12 +43,14 @@ KEPT = 2
 """Orphans are collected at every KEPT-th commit, because listing folders takes time."""
 
 
-Mover = Callable[[Ledger, Advanced, Sequence[Record], int], Moves]
-"""(the ledger after a batch, how far slots have advanced, their records, the rows in the log) -> what groups do before
-the next batch."""
+Mover = Callable[[Ledger, Advanced, Sequence[Record], int, SlotMap | None], Moves]
+"""(the ledger after a batch, how far slots have advanced, their records, the rows in the log, the slot of each group)
+-> what groups do before the next batch."""
 
 
-def no_moves(ledger: Ledger, advanced: Advanced, records: Sequence[Record], logged: int) -> Moves:
+def no_moves(
+    ledger: Ledger, advanced: Advanced, records: Sequence[Record], logged: int, slot_map: SlotMap | None
+) -> Moves:
     """All groups stay where they are."""
     return Moves()
 
@@ -173,7 +175,7 @@ class Coordinator:
         finished = decision.kind == "end"  # a finished job needs no state
         log = () if finished else self._live(records, self._home.horizon(advanced, ledger.held))
         logged = sum(file.rows for file in log)
-        moves = Moves() if finished else self._mover(ledger, advanced, records, logged)
+        moves = Moves() if finished else self._mover(ledger, advanced, records, logged, decision.slot_map)
         slot_map, next_map, balance, moved = decision.slot_map, decision.slot_map, last.balance, b""
         if slot_map is not None and not finished:
             needed = self._home.horizon(advanced)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from eddyline.balance.slot_map import SlotMap
 from eddyline.engine.watermarks import Advanced
 from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.record import Record
@@ -25,7 +26,9 @@ class RandomMoves:
     def __init__(self, rng: Random, groups: int) -> None:
         self._rng, self._groups, self._cool = rng, groups, rng.choice([0, 0.5, 1])
 
-    def __call__(self, ledger: Ledger, advanced: Advanced, records: Sequence[Record], logged: int) -> Moves:
+    def __call__(
+        self, ledger: Ledger, advanced: Advanced, records: Sequence[Record], logged: int, slot_map: SlotMap | None
+    ) -> Moves:
         rng, out = self._rng, list(ledger.generations.clean)
         share = rng.choice([0.1, 0.5, 1.0])
         leave = [g for g in range(self._groups) if rng.random() < share] if rng.random() < LEAVE else []

@@ -3,7 +3,8 @@
 The setting "durable" is the seed of a simulation: with it the case runs through the batch protocol (simulation.py). The
 setting "migrate" is the seed of migrations: with it slots change their plans (random_plans.py). The setting "spill", of
 a case with a simulation, is the seed of moves: with it groups leave memory and are swept (random_moves.py). The
-setting "balance" is the seed of slot maps: with it groups move between slots (random_places.py).
+setting "balance" is the seed of slot maps: with it groups move between slots, and slots are forced to spill
+(random_places.py, random_force.py).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
 from eddyline.plan.partition import GROUPS, spill_axis
 from eddyline.plan.plan import plan_of
-from eddyline.protocol.adapted import stays
+from eddyline.protocol.adapted import Placer, stays
 from eddyline.protocol.coordinator import Mover
 from eddyline.protocol.spiller import Spiller
 from eddyline.settings import Settings
@@ -35,6 +36,7 @@ from eddyline.testing.eager import eager, sliced
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import CaseOutcome as CaseOutcome
 from eddyline.testing.outcome import counted, held_back
+from eddyline.testing.random_force import RandomForce, then_eagerly
 from eddyline.testing.random_moves import little_memory, random_moves
 from eddyline.testing.random_places import RandomPlaces
 from eddyline.testing.random_plans import random_plans
@@ -64,19 +66,21 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     plans = random_plans(settings.pop("migrate", None))
     tuning = eager(settings.pop("eager", None))
     spill, balance = settings.pop("spill", None), settings.pop("balance", None)
-    placer = stays if balance is None else RandomPlaces(balance, tracks=balance % 3 > 0 and not query.counts_rows)
     settings |= {} if balance is None else {"balance": "parallel-track"}
     mover: Mover | None = None
+    spiller: Spiller | None = None
     axis = spill_axis(plan_of(query), settings.get("groups", GROUPS))
     if spill is not None:
         tuning = sliced(tuning, spill)
         settings |= little_memory(spill) if spill % 4 == 0 else {"memory": 1 << 40}
         settings["spill_dir"] = IN_MEMORY
-        mover = (
-            Spiller(query, Settings(**settings))
-            if spill % 4 == 0
-            else random_moves(spill, 0 if axis is None else axis.count)
-        )
+        spiller = Spiller(query, Settings(**settings))
+        mover = spiller if spill % 4 == 0 else random_moves(spill, 0 if axis is None else axis.count)
+    placer: Placer = stays
+    if balance is not None:
+        placer = RandomPlaces(balance, tracks=balance % 3 > 0 and not query.counts_rows)
+        if spiller is not None:
+            placer = then_eagerly(balance, placer, spiller.force) if mover is spiller else RandomForce(balance, placer)
     if durable is None:
         return _run(case, query, Settings(**settings), plans, tuning)
     tuning = replace(tuning, state=replace(tuning.state, merged_files=Random(f"merges {durable}").choice(MERGES)))

@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from eddyline.balance.decided import ended_tracks
+from eddyline.balance.forced import spill_mode
 from eddyline.counts import Counts
 from eddyline.cql.script import parse
 from eddyline.engine.watermarks import Silence
@@ -109,8 +110,9 @@ class CheckpointedJob:
         self._spiller = Spiller(self.home.query, self.home.settings) if self.home.spills else None
         self._balancer: Balancer | None = None
         if self.home.even_map is not None:
-            memory, copies = self.home.settings.memory, self.home.copies
-            self._balancer = Balancer(memory, copies=copies, ways=ways_of(self.home))
+            memory, copies, mode = self.home.settings.memory, self.home.copies, spill_mode(settings.spill)
+            force = None if self._spiller is None else self._spiller.force
+            self._balancer = Balancer(memory, mode=mode, force=force, copies=copies, ways=ways_of(self.home))
         axis = spill_axis(self.home.plan, settings.groups)
         self._groups = 1 if axis is None else axis.count
         self.most_rows = None if self._spiller is None else self._fitting(1, WIDE / slots)
