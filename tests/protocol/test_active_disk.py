@@ -12,7 +12,7 @@ import pytest
 from eddyline.balance.forced import SpillMode
 from eddyline.balance.slot_map import SlotMap
 from eddyline.balance.tuning import BalanceTuning
-from eddyline.protocol.adapted import Adapted, AfterBatch, spilling_slots
+from eddyline.protocol.adapted import Adapted, AfterBatch
 from eddyline.protocol.balancer import Balancer
 from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.spiller import Spiller
@@ -111,7 +111,7 @@ def test_a_slot_spills_or_takes_part_in_a_move(mode: SpillMode, tmp_path: Path) 
         now, then = before.slot_map.places, found.slot_map.places
         groups = np.flatnonzero(now != then)
         busy = {*now[groups].tolist(), *then[groups].tolist()}
-        spilling = set(np.flatnonzero(spilling_slots(found.moves, found.slot_map)).tolist())
+        spilling = {int(now[group]) for group in (*found.moves.leave, *found.moves.sweep)}
         assert not busy & spilling
         assert not set(groups.tolist()) & {*after.ledger.generations.left}
         moved, spilt = moved + bool(busy), spilt + bool(spilling)
