@@ -199,8 +199,8 @@ class Settings:
         "auto",
         _choice("auto", "off", "lazy-disk", "active-disk", *_ORDERS),
         "what happens where state would take more than memory: off stops the job; otherwise partition groups of rows"
-        " leave memory and stay on disk, those with the fewest results per byte first, or as the value says; with balance"
-        " active-disk, and auto where that saves results, also make room for more productive groups of other slots",
+        " leave memory and stay on disk, those with the fewest results per byte first, or as the value says; with"
+        " balance active-disk, and auto where that saves results, also make room for more productive ones elsewhere",
     )
     spill_share: float = _setting(
         0.3,
