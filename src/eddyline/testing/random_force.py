@@ -15,7 +15,7 @@ from eddyline.protocol.ledger import Moves
 from eddyline.protocol.record import Record
 from eddyline.spill.policy import leaving
 
-FORCE = 0.3
+FORCE = 0.5
 """The share of batches before which a slot is forced to spill."""
 LIMITS = (200, 1000, 5000)
 """Bytes that the eager balancer believes to be the memory of a slot."""
@@ -39,8 +39,9 @@ class RandomForce:
         if rng.random() >= FORCE:
             return so_far
         moves, groups = so_far.moves, so_far.slot_map.groups
-        table, cooling = rng.choice(after.slots).spillable.table, rng.choice([0, 0.5, 1])
-        table = table[(table["group"] < groups)]
+        tables = [record.spillable.table for record in after.slots]
+        table, cooling = rng.choice([table for table in tables if table.size] or tables), rng.choice([0, 0.5, 1])
+        table = table[table["group"] < groups]
         some = leaving("productivity", table, rng.choice([1, 200, 1 << 40]), groups)["group"].tolist()
         new = [group for group in some if group not in moves.leave]
         cool = [group for group in new if group not in cold and rng.random() < cooling]

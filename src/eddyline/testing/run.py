@@ -2,9 +2,9 @@
 
 The setting "durable" is the seed of a simulation: with it the case runs through the batch protocol (simulation.py). The
 setting "migrate" is the seed of migrations: with it slots change their plans (random_plans.py). The setting "spill", of
-a case with a simulation, is the seed of moves: with it groups leave memory and are swept (random_moves.py). The
-setting "balance" is the seed of slot maps: with it groups move between slots, and slots are forced to spill
-(random_places.py, random_force.py).
+a case with a simulation, is the seed of moves: with it groups leave memory and are swept (random_moves.py), or memory
+is small. The setting "balance" is the seed of slot maps: with it groups move between slots (random_places.py) and, with
+"spill", slots are forced to spill (random_force.py).
 """
 
 from __future__ import annotations
@@ -75,12 +75,13 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
         settings |= little_memory(spill) if spill % 4 == 0 else {"memory": 1 << 40}
         settings["spill_dir"] = IN_MEMORY
         spiller = Spiller(query, Settings(**settings))
-        mover = spiller if spill % 4 == 0 else random_moves(spill, 0 if axis is None else axis.count)
+        alone = spill % 4 == 0 or (balance is not None and spill % 4 == 1)  # then only forced spills leave memory
+        mover = spiller if alone else random_moves(spill, 0 if axis is None else axis.count)
     placer: Placer = stays
     if balance is not None:
         placer = RandomPlaces(balance, tracks=balance % 3 > 0 and not query.counts_rows)
         if spiller is not None:
-            placer = then_eagerly(balance, placer, spiller.force) if mover is spiller else RandomForce(balance, placer)
+            placer = then_eagerly(balance, RandomForce(balance, placer), spiller.force)
     if durable is None:
         return _run(case, query, Settings(**settings), plans, tuning)
     tuning = replace(tuning, state=replace(tuning.state, merged_files=Random(f"merges {durable}").choice(MERGES)))
