@@ -72,7 +72,7 @@ def test_groups_on_disk_stay_and_their_slot_takes_part_in_no_move(tmp_path: Path
     decide: Callable[..., Any] = job.balancer._manager.decide
 
     def seen(state: Any, slot_map: SlotMap, reports: Sequence[Any], *rest: Any) -> Any:
-        told.append((sorted(rest[-1]), [report.slot for report in reports if report.spilling]))
+        told.append((sorted(rest[2]), [report.slot for report in reports if report.spilling]))
         return decide(state, slot_map, reports, *rest)
 
     job.balancer._manager.decide = seen  # type: ignore[method-assign]

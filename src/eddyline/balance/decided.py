@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from eddyline.balance.hot_key import HotKey
 from eddyline.balance.slot_map import SlotMap
 from eddyline.routing.decisions import Decision
 
@@ -62,6 +63,26 @@ def ended_tracks(before: SlotMap, after: SlotMap) -> list[Decision]:
 
 
 @dataclass(frozen=True)
+class KeyShare:
+    """A key is shared by several slots from the next batch on, or not any more."""
+
+    key: HotKey
+    is_shared: bool
+    why: str
+    measured: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def decision(self) -> Decision:
+        """For the decision log. The code of an integer key is the key."""
+        name = f"the key with code {self.key.code}"
+        if not self.is_shared:
+            return Decision("unshare", 0, f"slot {self.key.slots[0]} has {name} alone again", self.why, self.measured)
+        slots = ", ".join(map(str, self.key.slots))
+        what = f"slots {slots} share {name}: rows of source {self.key.source} are spread, others go to all of them"
+        return Decision("share", 0, what, self.why, self.measured)
+
+
+@dataclass(frozen=True)
 class ForcedSpill:
     """A slot lets its least productive groups leave memory before the next batch, at least `bytes` of them."""
 
@@ -78,10 +99,12 @@ class ForcedSpill:
 
 @dataclass(frozen=True)
 class Decided:
-    """The decisions after a batch. No slot is in a move and in a forced spill."""
+    """The decisions after a batch. No slot is in a move and in a forced spill. Where a key begins or ends to be shared,
+    no group moves."""
 
     moves: tuple[GroupMove, ...] = ()
     spills: tuple[ForcedSpill, ...] = ()
+    shares: tuple[KeyShare, ...] = ()
     notes: tuple[str, ...] = ()
     """What was found and changes nothing: a move that paid, a slot whose load is one group."""
 
@@ -98,5 +121,5 @@ class Decided:
             count, slots = sum(len(move.groups) for move in more), len({move.sender for move in more})
             what, measured = f"{count} more groups move from {slots} slots", {"groups": float(count)}
             found.append(Decision("move", 0, what, "for the same reasons", measured))
-        found += [spill.decision for spill in self.spills]
+        found += [spill.decision for spill in self.spills] + [share.decision for share in self.shares]
         return found + [Decision("balance", 0, note, "") for note in self.notes[:SHOWN]]

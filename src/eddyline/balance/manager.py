@@ -7,9 +7,10 @@ restart, and the simulation runs the same code.
 The order of one decision:
 
 1. Moves of some batches ago are compared with their predictions (verdicts.py); some are undone at once.
-2. If slots have been out of balance for `patience` batches, and the last choice was an `interval` ago, groups are
+2. A key that is too much for one slot is shared by several, or not any more (hot_keys.py). Then no group moves.
+3. If slots have been out of balance for `patience` batches, and the last choice was an `interval` ago, groups are
    chosen (pairing.py): for memory first if memory has a limit, else for CPU first; for one measure at a time.
-3. If no group moves and memory is balanced, slots may be forced to spill (forced.py).
+4. If no group moves and memory is balanced, slots may be forced to spill (forced.py).
 
 These exclude each other: a slot that spills or sweeps takes part in no move; a slot of a move is in no other move until
 there is a verdict, and is not forced to spill; groups on disk never move; a group that moved rests.
@@ -23,9 +24,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.balance.decided import Balanced, Decided, GroupMove
+from eddyline.balance.decided import Balanced, Decided, GroupMove, KeyShare
 from eddyline.balance.explained import explained, too_heavy
 from eddyline.balance.forced import SpillMode, forced
+from eddyline.balance.hot_key import KeyCount
+from eddyline.balance.hot_keys import shared_keys, shifted
 from eddyline.balance.manager_state import (
     ManagerState,
     Pressing,
@@ -77,11 +80,12 @@ class DistributionManager:
         at: float,
         seconds: float,
         stay: Collection[int] = (),
+        keys: Sequence[KeyCount] = (),
     ) -> tuple[Decided, ManagerState]:
         """The decisions after a batch. `at` is the time in seconds, which never goes back, `seconds` the time since the
-        batch before, and `stay` are groups that must not move: they have rows on disk, or are moving already. The new
-        state counts on it that all decisions are carried out before the next batch; if they are not, the old state goes
-        on.
+        batch before, and `stay` are groups that must not move: they have rows on disk, or are moving already.
+        `keys` are the keys that have many rows. The new state counts on it that all decisions are carried out before
+        the next batch; if they are not, the old state goes on.
 
         >>> from eddyline.balance.reports import group_loads
         >>> one = SlotReport(0, memory=600, groups=group_loads([0, 1], [3, 3], [250, 350], [90, 10], [0, 0]))
@@ -96,12 +100,18 @@ class DistributionManager:
         state = replace(observed(state, loads, seconds, self._tuning), at=at)
         movable = np.ones(slot_map.groups, bool)
         movable[np.fromiter(stay, np.int64)] = False
-        cpu = cpu_measure(loads, state, slot_map.places, self._tuning)
+        shareable = movable.copy()
+        movable[[key.group for key in slot_map.hot]] = False
+        cpu = cpu_measure(loads, state, slot_map, self._tuning)
         seen = _Seen(slot_map, loads, memory_measure(loads, self._limit, self._tuning), cpu, movable, at)
         state, undone, notes = self._judge(state, seen)
         state = self._press(state, seen)
+        if not undone:
+            shares, state = self._share(state, seen, keys, shareable)
+            if shares:
+                return Decided((), (), shares, notes), state
         moves, state, more = self._choose(state, seen, undone)
-        decided = Decided((*undone, *moves), (), (*notes, *more))
+        decided = Decided((*undone, *moves), notes=(*notes, *more))
         if self._limit is None or decided.moves or "memory" in state.pressing:
             return decided, state
         free = self._free(state, seen)
@@ -150,7 +160,21 @@ class DistributionManager:
             cpu[move.receiver] += amount
         return packed_cpu(cpu)
 
-    # 2. Groups that move
+    # 2. Keys that several slots share
+
+    def _share(
+        self, state: ManagerState, seen: _Seen, keys: Sequence[KeyCount], shareable: Mask
+    ) -> tuple[tuple[KeyShare, ...], ManagerState]:
+        loads, slot_map = seen.loads, seen.slot_map
+        busy = 0.0 if loads.backlog.any() else self._tuning.cpu_max * state.seconds
+        found = shared_keys(state.keys, slot_map, keys, loads, seen.cpu, shareable, busy, self._tuning)
+        state = replace(state, keys=found.pressing)
+        if found.shares:
+            mean = float(loads.cpu[loads.known].mean())
+            state = replace(state, cpu=packed_cpu(shifted(state.slot_cpu, slot_map, found.shares, mean)))
+        return found.shares, state
+
+    # 3. Groups that move
 
     def _press(self, state: ManagerState, seen: _Seen) -> ManagerState:
         """Count the batches for which slots have been out of balance."""

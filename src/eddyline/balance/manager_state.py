@@ -55,6 +55,14 @@ class Pressing:
 
 
 @dataclass(frozen=True)
+class PressingKey:
+    """For how many batches in a row a key should have been shared, or should not have been."""
+
+    code: int
+    batches: int
+
+
+@dataclass(frozen=True)
 class Forcing:
     """Spilling on demand."""
 
@@ -89,6 +97,7 @@ class ManagerState:
     stuck_slots: Mapping[Balanced, tuple[int, ...]] = field(default_factory=dict)
     """By measure the slots that could give nothing away when groups were chosen last."""
     forcing: Forcing = Forcing()
+    keys: tuple[PressingKey, ...] = ()
 
     @property
     def slot_cpu(self) -> Floats:

@@ -25,6 +25,7 @@ from eddyline.balance.decided import Balanced
 from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.observed import range_of_chance, smoothed_deviation
 from eddyline.balance.reports import Floats, Loads
+from eddyline.balance.slot_map import SlotMap
 from eddyline.balance.tuning import BalanceTuning
 
 COLD = 0.1
@@ -107,15 +108,16 @@ def memory_measure(loads: Loads, limit: int | None, tuning: BalanceTuning) -> Me
     )
 
 
-def cpu_measure(loads: Loads, state: ManagerState, places: NDArray[np.int32], tuning: BalanceTuning) -> Measure:
+def cpu_measure(loads: Loads, state: ManagerState, slot_map: SlotMap, tuning: BalanceTuning) -> Measure:
     """CPU seconds a batch, smoothed. While rows wait, a batch is as long as its slowest slot. It takes at least as long
     as its heaviest group, so a slot with less load than that has not too much. Groups that take the most CPU for their
     bytes move first: they are the cheapest to move."""
     cpu, waiting = state.slot_cpu, bool(loads.backlog.any())
     scale = float(cpu.max(initial=0.0)) if waiting else state.seconds
-    known = np.bincount(places, loads.group_cpu, cpu.size)
+    known, places = loads.known_cpu, slot_map.places
     share = np.divide(cpu, known, out=np.zeros_like(cpu), where=known > 0)
     weight = loads.group_cpu * share[places]
+    weight[[key.group for key in slot_map.hot]] = 0.0  # several slots have it
     bound = float(weight.max(initial=0.0))
     chance = state.noise * range_of_chance(cpu.size) * smoothed_deviation(tuning.smoothing, state.batch)
     return Measure(

@@ -93,6 +93,8 @@ class Loads:
     group_rows: Floats
     group_results: Floats
     group_cpu: Floats
+    known_cpu: Floats
+    """By slot the CPU of the groups that it reports."""
     known: NDArray[np.bool_] = field(repr=False)
     """Whether a slot has reported."""
 
@@ -125,5 +127,6 @@ class Loads:
             by_group("rows"),
             by_group("results"),
             by_group("cpu"),
+            by_slot([float(report.table["cpu"].sum(dtype=np.float64)) for report in reports]),
             np.bincount(at, minlength=slots) > 0,
         )

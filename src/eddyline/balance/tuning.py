@@ -63,6 +63,19 @@ class BalanceTuning:
     longest: int = 16
     """The factor up to which the interval grows while moves do not pay."""
 
+    # Hot keys (hot_keys.py)
+    hot: float = 0.9
+    """The load of a key, in multiples of the mean CPU of slots, from which on several slots share it. Below it, groups
+    that move can still make slots equal."""
+    cool: float = 0.4
+    """The load below which they do not any more."""
+    part: float = 0.5
+    """The load of a key that one slot should have."""
+    larger: float = 3.0
+    """How many times as many rows of a key another source must have, so that it is spread instead."""
+    cool_patience: int = 10
+    """Batches in a row after which a key is shared otherwise or not any more."""
+
     # Spilling on demand (forced.py; 004, section 6)
     times: float = 2.0
     """Lambda: how many times the productivity of a slot another one must have, so that the first is forced to spill."""

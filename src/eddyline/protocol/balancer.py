@@ -19,6 +19,8 @@ import numpy as np
 
 from eddyline.balance.decided import ForcedSpill, GroupMove
 from eddyline.balance.forced import SpillMode
+from eddyline.balance.hot_key import added
+from eddyline.balance.hot_keys import with_shares
 from eddyline.balance.manager import DistributionManager
 from eddyline.balance.slot_map import NOBODY, SlotMap
 from eddyline.balance.tuning import DEFAULT, BalanceTuning
@@ -75,12 +77,14 @@ class Balancer:
         reports = slot_reports(so_far, after, self._copies)
         on_tracks = np.flatnonzero(slot_map.senders != NOBODY).tolist()
         stay = _led(slot_map, (*after.ledger.generations.left, *moves.leave, *on_tracks))
-        decided, state = self._manager.decide(state, slot_map, reports, state.at + seconds, seconds, stay)
+        keys = added([key for record in after.slots for key in record.keys])
+        decided, state = self._manager.decide(state, slot_map, reports, state.at + seconds, seconds, stay, keys)
         self._ways.observe(after.slots)
         decided = replace(decided, moves=tuple(self._in_its_way(move, after.slots) for move in decided.moves))
         for move in decided.moves:
             go = slot_map.tracked if move.way == "parallel-track" else slot_map.moved
             slot_map = go(move.groups, move.receiver)
+        slot_map = slot_map.shared(with_shares(slot_map.hot, decided.shares))
         for spill in decided.spills:
             assert self._force is not None
             moves = self._force(moves, next(r for r in after.slots if r.slot == spill.slot), spill)
