@@ -10,10 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.benchmarks.stepped_job import SteppedJob
+from eddyline.benchmarks.streams import query_over
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.plan.partition import spill_axis
 from eddyline.protocol.ledger import Moves
 from eddyline.protocol.slot_log import EPOCH, SlotLog
+from eddyline.settings import Settings
 from eddyline.state.log.segment import Section, Segment, SegmentPart, written
 from eddyline.state.tuning import StateTuning
 from tests.support.durable_world import Row, World
@@ -171,3 +174,22 @@ def test_rows_are_read_back_in_the_order_of_time_without_those_on_disk(tmp_path:
         assert {row["k"] for row in rows} == {key for key in keys if group_of(key, 4) not in on_disk}
         times = [row["ts"] for row in rows]
         assert times == sorted(times) and set(rows[0]) == {"ts", "k"}
+
+
+def test_a_source_that_follows_finds_its_rows_in_a_section_that_another_one_orders() -> None:
+    """Rows of s are in the order of the groups of p. The groups of q are those of the same key, with other numbers."""
+    random, rows = np.random.default_rng(5), 3000
+    times = pa.array(np.arange(rows) + 1, pa.timestamp("us"))
+    data = {name: pa.record_batch({"ts": times, "k": random.integers(0, 500, rows)}) for name in "st"}
+    data["t"] = data["t"].append_column("m", pa.array(random.integers(0, 500, rows)))
+    text = "SELECT p.ts AS x, t.ts AS y, q.ts AS z FROM s p, t, s q WHERE p.k = t.k AND q.k = t.m"
+    found = []
+    for memory in (None, 400_000):
+        with SteppedJob(query_over(data, text), Settings(slots=1, memory=memory)) as job:
+            left = 0
+            for first in range(0, rows, 300):
+                left += job.batch((name, batch.slice(first, 300)) for name, batch in data.items()).left
+            job.end()
+            found.append(job.digest)
+            assert bool(left) == (memory is not None)
+    assert found[0] == found[1] and found[0][0] > 10_000
