@@ -64,6 +64,7 @@ NAMES = (
     "catch-up",
     "redis",
     "balance-sim",
+    "skew",
 )
 BENCHMARKS: dict[str, Callable[..., list[Result]]] = {name: _module(name) for name in NAMES}
 
