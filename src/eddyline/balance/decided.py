@@ -70,6 +70,8 @@ class KeyShare:
     is_shared: bool
     why: str
     measured: Mapping[str, float] = field(default_factory=dict)
+    spread: str = ""
+    """The name of the source whose rows are spread."""
 
     @property
     def decision(self) -> Decision:
@@ -78,7 +80,7 @@ class KeyShare:
         if not self.is_shared:
             return Decision("unshare", 0, f"slot {self.key.slots[0]} has {name} alone again", self.why, self.measured)
         slots = ", ".join(map(str, self.key.slots))
-        what = f"slots {slots} share {name}: rows of source {self.key.source} are spread, others go to all of them"
+        what = f"slots {slots} share {name}: rows of {self.spread} are spread, others go to all of them"
         return Decision("share", 0, what, self.why, self.measured)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from eddyline.balance.decided import ForcedSpill, GroupMove
 from eddyline.balance.forced import SpillMode
-from eddyline.balance.hot_key import added
+from eddyline.balance.hot_key import HotKey, added
 from eddyline.balance.hot_keys import with_shares
 from eddyline.balance.manager import DistributionManager
 from eddyline.balance.slot_map import NOBODY, SlotMap
@@ -57,14 +57,15 @@ class Balancer:
         force: Force | None = None,
         copies: float = 1.0,
         ways: Ways | None = None,
+        aliases: Sequence[str] = (),
     ) -> None:
         """`memory` is the most that a slot may hold, `mode` says whether slots are forced to spill, and `force` chooses
         their groups; without it none is forced. `copies` is how often a row of the log is in memory (`Home.copies`).
-        Without `ways` groups move by moving state."""
+        Without `ways` groups move by moving state. `aliases` are the names of the sources, for display."""
         self._manager = DistributionManager(memory, mode if force else "lazy-disk", tuning)
         self._clock, self._force, self._copies = clock, force, copies
         self._ways = ways or Ways("moving-state", None)
-        self._before = clock()
+        self._aliases, self._before = aliases, clock()
         self._decisions: list[Decision] = []
 
     def __call__(self, so_far: Adapted, after: AfterBatch) -> Adapted:
@@ -84,12 +85,16 @@ class Balancer:
         for move in decided.moves:
             go = slot_map.tracked if move.way == "parallel-track" else slot_map.moved
             slot_map = go(move.groups, move.receiver)
+        decided = replace(decided, shares=tuple(replace(s, spread=self._name(s.key)) for s in decided.shares))
         slot_map = slot_map.shared(with_shares(slot_map.hot, decided.shares))
         for spill in decided.spills:
             assert self._force is not None
             moves = self._force(moves, next(r for r in after.slots if r.slot == spill.slot), spill)
         self._decisions += decided.decisions
         return replace(so_far, moves=moves, slot_map=slot_map, balance=state)
+
+    def _name(self, key: HotKey) -> str:
+        return self._aliases[key.source] if self._aliases else f"source {key.source}"
 
     def _in_its_way(self, move: GroupMove, records: Sequence[Record]) -> GroupMove:
         chosen = self._ways.choose(move, records)

@@ -112,7 +112,10 @@ class CheckpointedJob:
         if self.home.even_map is not None:
             memory, copies, mode = self.home.settings.memory, self.home.copies, spill_mode(settings.spill)
             force = None if self._spiller is None else self._spiller.force
-            self._balancer = Balancer(memory, mode=mode, force=force, copies=copies, ways=ways_of(self.home))
+            aliases = [source.alias for source in query.sources]
+            self._balancer = Balancer(
+                memory, mode=mode, force=force, copies=copies, ways=ways_of(self.home), aliases=aliases
+            )
         axis = spill_axis(self.home.plan, settings.groups)
         self._groups = 1 if axis is None else axis.count
         self.most_rows = None if self._spiller is None else self._fitting(1, WIDE / slots)
