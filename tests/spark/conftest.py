@@ -33,13 +33,15 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def run_on_spark(spark: SparkSession) -> Callable[..., Ran]:
-    """Runs a script on Spark; the rows of a bare SELECT are collected. `stop` is as in `SparkRunner.run`."""
+    """Runs a script on Spark; the rows of a bare SELECT are collected. `stop` is as in `SparkRunner.run`, and `cores`
+    as in `SparkRunner`."""
 
     def run(
         text: str,
         checkpoint: Path | None = None,
         stop: Callable[[], bool] = lambda: False,
         modules: tuple[str, ...] = (),
+        cores: Callable[[], int] | None = None,
         **settings: object,
     ) -> Ran:
         rows: list[dict[str, Any]] = []
@@ -48,7 +50,7 @@ def run_on_spark(spark: SparkSession) -> Callable[..., Ran]:
         chosen = from_mapping({"slots": 2, "at_end": "flush", **settings})
         place = None if checkpoint is None else str(checkpoint)
         job = prepare(text, sink=sink, out=io.StringIO(), sink_opener=sink_opener(spark), checkpoint=place)
-        runner = SparkRunner(job, chosen, spark, place, modules)
+        runner = SparkRunner(job, chosen, spark, place, modules, cores=cores)
         return Ran(rows, "", runner.run(stop))
 
     return run

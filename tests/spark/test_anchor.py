@@ -36,24 +36,24 @@ def _preferred(spark: SparkSession, frame: DataFrame) -> list[str]:
 
 
 def test_every_slot_has_its_executor_and_its_rows(spark: SparkSession, rows: DataFrame) -> None:
-    anchor = Anchor(spark, SLOTS)
+    anchor = Anchor(spark)
     anchor.collection = anchor.make(PLACES)
-    held = anchor.hold(rows)
+    held = anchor.hold(rows, SLOTS)
     assert _found(held) == _found(rows) and held.schema == rows.schema
     assert held.count() == rows.count() + SLOTS, "a row without a parcel for each slot"
     assert _preferred(spark, held) == [f"executor_nowhere_{number}" for number in range(SLOTS)]
 
 
 def test_without_executors_nothing_is_told(spark: SparkSession, rows: DataFrame) -> None:
-    assert Anchor(spark, SLOTS).hold(rows) is rows
+    assert Anchor(spark).hold(rows, SLOTS) is rows
 
 
 def test_a_spark_that_cannot_be_told(spark: SparkSession, rows: DataFrame, caplog: pytest.LogCaptureFixture) -> None:
     """Turns then run anywhere, and a warning is said once."""
-    anchor = Anchor(spark, SLOTS, union="org.apache.spark.rdd.NoSuchUnion")
+    anchor = Anchor(spark, union="org.apache.spark.rdd.NoSuchUnion")
     anchor.collection = anchor.make(PLACES)
     with caplog.at_level(logging.WARNING):
-        assert anchor.hold(rows) is rows and anchor.hold(rows) is rows
+        assert anchor.hold(rows, SLOTS) is rows and anchor.hold(rows, SLOTS) is rows
     assert [record.message.partition(":")[0] for record in caplog.records] == [
         "Spark cannot be told where slots are, so they may run anywhere"
     ]

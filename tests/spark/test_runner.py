@@ -95,6 +95,36 @@ def test_groups_move_between_slots(
     assert ran.summary.decisions["move"] > 0
 
 
+AGGREGATED = """SELECT x.k, COUNT(*) AS n, window_end() AS w FROM a [RANGE 200 SECONDS SLIDE 50 SECONDS] AS x,
+a [RANGE 200 SECONDS SLIDE 50 SECONDS] AS y WHERE x.k = y.k GROUP BY x.k"""
+JOINED = "SELECT x.v, y.v AS w FROM a [RANGE 200 SECONDS] AS x, a [RANGE 200 SECONDS] AS y WHERE x.k = y.k"
+
+
+@pytest.mark.parametrize("query", [JOINED, AGGREGATED])
+def test_slots_follow_the_cores_of_executors(run_on_spark: Runs, files: Files, table: Tables, query: str) -> None:
+    """No batch knows of a restart: slots come and go in the run."""
+    parts = [table("k v", *[(i, i % 37, i) for i in range(n, n + 50)]) for n in range(0, 500, 50)]
+    text = f"CREATE STREAM {files('a', *parts)}; {query}"
+    batches: list[int] = []
+
+    def cores() -> int:
+        batches.append(len(batches))
+        return 5 if batches[-1] < 5 else 3
+
+    ran = run_on_spark(text, batch_rows=50, slots="auto", balance="auto", cores=cores)
+    assert ran.summary.decisions["slots"] == 2 and ran.summary.batches >= 10
+    assert _sorted(ran.rows) == _sorted(run_on_spark(text, batch_rows=300, slots=1).rows)
+    assert "5 slots in place of" in ran.summary.plan and "3 slots in place of 5" in ran.summary.plan
+
+
+def test_a_number_of_slots_that_is_told_stays(run_on_spark: Runs, files: Files, table: Tables) -> None:
+    parts = [table("k v", *[(i, i % 37, i) for i in range(n, n + 50)]) for n in range(0, 300, 50)]
+    text = f"CREATE STREAM {files('a', *parts)}; {JOINED}"
+    for balance, slots in (("auto", 2), ("off", "auto")):
+        summary = run_on_spark(text, batch_rows=50, slots=slots, balance=balance, cores=lambda: 5).summary
+        assert "slots" not in summary.decisions and summary.batches >= 6
+
+
 def test_no_batch_is_too_large_for_memory(run_on_spark: Runs, files: Files, table: Tables) -> None:
     parts = [table("k v", *[(i / 100, i % 997, i) for i in range(n, n + 500)]) for n in range(0, 20_000, 500)]
     stream = files("a", *parts, lateness="LATENESS 1 HOUR")

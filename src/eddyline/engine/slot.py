@@ -83,8 +83,9 @@ class Slot:
         self.committed_watermark: int | None = None
         self.batch_done: tuple[str, str] | None = None
         """The histories before and after a batch that is neither committed nor wound back yet."""
-        self.relocated = ""
-        """The history of the commit after which the slot has got the groups of the next batch."""
+        self.relocated = "", ""
+        """The history of the commit after which the slot has got the groups of the next batch, and a digest of the
+        slot map by which it got them."""
         self.cpu = 0.0
         """CPU seconds of the last batch."""
         self.pressure = NO_PRESSURE

@@ -51,7 +51,7 @@ class SlotSnapshot(Snapshot, frozen=True):
     errors: int
     first_error: str
     batch_done: tuple[str, str] | None
-    relocated: str
+    relocated: tuple[str, str]
     committed: CommittedNumbers
     stems: tuple[StemSnapshot, ...]
     moved: tuple[int, ...]

@@ -127,6 +127,13 @@ def partition(plan: Plan, slots: int, groups: int = GROUPS, rows: Mapping[str, f
     return Partitioning(slots, groups, axes, _estimate(plan.query, axes, slots, size))
 
 
+def partition_along(plan: Plan, axis: Axis, slots: int, groups: int = GROUPS) -> Partitioning:
+    """The partitioning with another number of slots, at least two, along one axis."""
+    axes = (replace(axis, size=slots),)
+    rows = {source.stream.name: 1.0 for source in plan.query.sources}
+    return Partitioning(slots, groups, axes, _estimate(plan.query, axes, slots, rows))
+
+
 @dataclass(frozen=True)
 class Follow:
     """A source that follows: in results its key `on` equals the key `partner_on` of a source before it. Both are None

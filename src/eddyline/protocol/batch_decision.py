@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
 from typing import Any, Literal
 
 from eddyline.balance.slot_map import SlotMap
+from eddyline.codec import packed
 from eddyline.engine.watermarks import Reached
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.protocol.ledger import Ledger, Moves
@@ -50,3 +53,9 @@ class BatchDecision:
     do not depend on it."""
     pressure: Pressure = NO_PRESSURE
     """The pressure of the input on each slot, for its optimizer."""
+
+    @cached_property
+    def arrangement(self) -> tuple[str, str]:
+        """Names the state of a slot that has got the groups of this batch: the history before it, and a digest of the
+        slot map. A run with another number of slots has another map after the same history."""
+        return self.before, sha256(packed(self.slot_map)).hexdigest()[:16]

@@ -80,7 +80,9 @@ class Coordinator:
         """`home` is that of the slots. `silence` says which streams are idle; None if no stream can become idle."""
         self._checkpoint, self._home, self._publisher, self._mover = checkpoint, home, publisher, mover
         self._placer = placer
-        self._slots, self._silence = home.slots, silence or Silence((), None)
+        self._silence = silence or Silence((), None)
+        self._slots = home.slots
+        """The number of slots of the next batch."""
         self.commit = checkpoint.last() or Commit(-1, None, home.watermarks().reached, history=checkpoint.history)
         publisher.forget_after(self.commit.batch)
         checkpoint.collect(self.commit)
@@ -108,14 +110,15 @@ class Coordinator:
                 f"batch {batch} cannot follow commit {last.batch}: the checkpoint does not belong to these sources"
             )
         quiet = self._silence.begin(unread) if kind == "rows" else []
-        least = self._home.tuning.state.merged_files
-        merge = {slot: to_merge(last.log, slot, self._slots, least) for slot in range(self._slots)}
+        least, slots = self._home.tuning.state.merged_files, self._slots
+        merge = {slot: to_merge(last.log, slot, slots, least) for slot in range(slots)}
         map_before, slot_map = self._maps()
+        self._home.place(slot_map)
         elsewhere: list[Any] = [slot_map.elsewhere] if slot_map is not None and slot_map.elsewhere else []
         tracks = () if slot_map is None else slot_map.tracks
         elsewhere += [[track.groups, track.sender, track.epoch] for track in tracks]
         elsewhere += [] if slot_map is None else [[key.code, key.source, key.slots] for key in slot_map.hot]
-        about = [last.history, batch, kind, offsets, sorted(ended), quiet, self._slots, *elsewhere]
+        about = [last.history, batch, kind, offsets, sorted(ended), quiet, slots, *elsewhere]
         what = json.dumps(about, sort_keys=True)
         after = hashlib.sha256(what.encode()).hexdigest()[:32]
         moves = Moves() if kind == "end" else last.moves  # an attempt may have let groups go
@@ -127,7 +130,7 @@ class Coordinator:
             kind=kind,
             offsets=offsets,
             watermarks=last.watermarks,
-            slots=self._slots,
+            slots=slots,
             merge=merge,
             ended=tuple(ended),
             before=last.history,
@@ -209,18 +212,22 @@ class Coordinator:
         self._checkpoint.commit(commit)
         reach("after commit")
         self.commit = commit
+        if next_map is not None:
+            self._slots = next_map.slots
         if commit.batch % KEPT == 0 or commit.finished:
             self._checkpoint.collect(commit)
         return counts
 
     def _maps(self) -> tuple[SlotMap | None, SlotMap | None]:
-        """The slot of each group in the last batch and in the next one. A job that continues with another number of
-        slots begins with an even map, which its slots have from the start."""
-        even, last = self._home.even_map, self.commit
-        known = last.slot_map, last.next_map
-        if even is None or any(of is None or (of.slots, of.groups) != (even.slots, even.groups) for of in known):
+        """The slot of each group in the last batch and in the next one. A run that begins with another number of slots
+        begins with an even map."""
+        before, after = self.commit.slot_map, self.commit.next_map
+        if self._home.even_map is None:
+            return None, None
+        even = SlotMap(self._slots, self._home.settings.groups)
+        if before is None or after is None:
             return even, even
-        return known
+        return before, after if after.slots == self._slots else even
 
     def _adapted(self, moves: Moves, slot_map: SlotMap, advanced: Advanced, after: AfterBatch) -> Adapted:
         """What is different in the next batch. Tracks end as soon as no old row is needed."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -25,7 +26,7 @@ from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Advanced, Reached, Watermarks
 from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.partition import partition, spill_axis
+from eddyline.plan.partition import partition, partition_along, spill_axis
 from eddyline.plan.plan import Plan, plan_of
 from eddyline.plan.tree import shape
 from eddyline.protocol import attach
@@ -54,6 +55,9 @@ class Keeper(Protocol):
 
     def drop(self, number: int, slot: Slot) -> None:
         """Discard the state of the slot: its turn failed."""
+
+    def keep(self, slots: int) -> None:
+        """Discard the state of all slots but the first so many: the job has no others any more."""
 
 
 class ArenaKeeper:
@@ -88,6 +92,13 @@ class ArenaKeeper:
         with contextlib.suppress(JobError):
             remove(f"{self._folder}/{number}")
 
+    def keep(self, slots: int) -> None:
+        with contextlib.suppress(FileNotFoundError, JobError):  # no slot was here yet
+            for name in os.listdir(placed(self._folder)):
+                if name.isdigit() and int(name) >= slots:
+                    with contextlib.suppress(JobError):  # a late attempt still has it
+                        remove(f"{self._folder}/{name}")
+
 
 class MemoryKeeper:
     """Keeps slots in the memory of this process."""
@@ -105,10 +116,13 @@ class MemoryKeeper:
     def drop(self, number: int, slot: Slot) -> None:
         pass
 
+    def keep(self, slots: int) -> None:
+        self._slots = {number: slot for number, slot in self._slots.items() if number < slots}
+
 
 class Home:
-    """Everything that is the same in every turn. `arenas` is the folder of this job's arenas on this host; None keeps
-    slots in this process. With `anywhere` the folder is made if it does not exist."""
+    """Everything that is the same in every turn of a batch. `arenas` is the folder of this job's arenas on this host;
+    None keeps slots in this process. With `anywhere` the folder is made if it does not exist."""
 
     def __init__(
         self,
@@ -131,8 +145,8 @@ class Home:
             settings = replace(settings, balance="off")
         self.settings = settings
         self.split.sketch = None if self.even_map is None else KeySketch(settings.groups, slots)
-        axis = axis if settings.has_groups else None
-        self.log = Log(checkpoint, self.split, axis, tuning.state)
+        self._axis = axis if settings.has_groups else None
+        self.log = Log(checkpoint, self.split, self._axis, tuning.state)
         self.watch_sweep: Callable[[float], None] = lambda share: None
         """Called when this share of the groups to sweep is swept in a slot."""
         self.keeper: Keeper = (
@@ -145,7 +159,8 @@ class Home:
         return Slot(self.query, self.settings, partial=self.partial, plans=self._plans, tuning=self.tuning)
 
     def _attach(self, folder: str, number: int) -> Slot:
-        identity = f"slot {number} of {self.slots}, {self.settings.groups} groups"
+        slots = f"of {self.slots}" if self.even_map is None else "with the groups of a map"
+        identity = f"slot {number} {slots}, {self.settings.groups} groups"
         return attach.open_slot(
             self.query,
             self.settings,
@@ -167,12 +182,25 @@ class Home:
         return None if self.settings.balance == "off" else SlotMap(self.slots, self.settings.groups)
 
     def place(self, slot_map: SlotMap | None, split: Split | None = None) -> None:
-        """The slot of each group, and the hot keys, from now on, in the split of new rows or in another one."""
-        if slot_map is not None:
-            split = split or self.split
-            split.places = (slot_map.places.astype(np.int64),)
-            split.senders = slot_map.senders.astype(np.int64) if slot_map.tracks else None
-            split.hot = slot_map.hot
+        """The slot of each group, and the hot keys, from now on, in the split of new rows or in another one. The map may have another
+        number of slots than before: where groups can move, an arena belongs to a slot and not to a number of slots."""
+        if slot_map is None:
+            return
+        if slot_map.slots != self.slots:
+            self._resize(slot_map.slots)
+        split = split or self.split
+        split.places = (slot_map.places.astype(np.int64),)
+        split.senders = slot_map.senders.astype(np.int64) if slot_map.tracks else None
+        split.hot = slot_map.hot
+
+    def _resize(self, slots: int) -> None:
+        if slots < self.slots:
+            self.keeper.keep(slots)
+        (axis,) = self.split.partitioning.axes
+        self.slots = slots
+        self.split = Split(self.plan, partition_along(self.plan, axis, slots, self.settings.groups), logged=True)
+        self.split.sketch = KeySketch(self.settings.groups, slots)
+        self.log = Log(self.checkpoint, self.split, self._axis, self.tuning.state)
 
     def is_over(self, track: Track, advanced: Advanced) -> bool:
         """Whether no row that came before a parallel track can join with a row to come, once slots have advanced so

@@ -40,8 +40,8 @@ def opened(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool
     slot, rebuilt = home.keeper.open(number), False
     try:
         before, after = slot.batch_done or (None, None)
-        if home.query.counts_rows and decision.slot_map != decision.map_before and slot.relocated != decision.before:
-            before = after = None  # rows that wait to be counted know whether they are built here: all is rebuilt
+        if slot.relocated != decision.arrangement and not _can_relocate(home, decision, number, slot):
+            before = after = None
         if after == decision.before:
             slot.commit(decision.batch)
         elif before == decision.before:
@@ -51,14 +51,14 @@ def opened(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool
                 home.keeper.drop(number, slot)
                 slot = home.keeper.open(number)
             rebuilt = restore(home, slot, number, decision.batch, decision.ledger, decision.slot_map)
-            slot.relocated = decision.before
+            slot.relocated = decision.arrangement
         slot.executor.generations = decision.ledger.generations
         slot.batch_done = None
-        if slot.relocated == decision.before:
+        if slot.relocated == decision.arrangement:
             follow_tracks(slot, decision.slot_map, number)
         else:
             _relocate(home, decision, number, slot)
-            slot.relocated = decision.before
+            slot.relocated = decision.arrangement
         return slot, rebuilt
     except BaseException:
         home.keeper.drop(number, slot)
@@ -101,6 +101,20 @@ def restore(
     if course.plan and home.settings.plan == "auto" and len(commit.plans) == home.slots:
         slot.resume(course)
     return bool(commit.log or commit.small)
+
+
+def _can_relocate(home: Home, decision: BatchDecision, number: int, slot: Slot) -> bool:
+    """Whether the slot gets from the state that it was left in to the groups of this batch by `_relocate`. If not, it
+    is rebuilt from the log."""
+    before, now = decision.map_before, decision.slot_map
+    if slot.relocated[0] == decision.before:
+        return False  # an earlier attempt, with another number of slots, has moved other groups
+    if before is None or now is None or before == now:
+        return True
+    if home.query.counts_rows:
+        return False  # rows that wait to be counted know whether they are built here
+    # The slots that are gone leave their cells to others.
+    return home.query.group is None or all(left % now.slots != number for left in range(now.slots, before.slots))
 
 
 def _relocate(home: Home, decision: BatchDecision, number: int, slot: Slot) -> None:

@@ -34,14 +34,11 @@ def write_small(home: Home, slot: Slot, number: int, name: str) -> str:
 
 
 def restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:
-    """Restore the slot's own small state if the number of slots is the same as before; otherwise slot 0 gets the cells
-    of all slots."""
+    """Restore the slot's own small state. If there are fewer slots than before, the small state of each missing slot
+    goes to one of the others."""
     segments = [(segment, segment.meta(SmallMeta)) for segment in map(home.checkpoint.segment, files)]
     if not segments:
         return
-    if len(segments) == home.slots:
-        mine = [segment for segment, meta in segments if meta.slot == number]
-    else:
-        mine = [] if number else [segment for segment, _ in segments]
+    mine = [segment for segment, meta in segments if meta.slot % home.slots == number]
     batches = [(name, batch) for s in mine for name in s.names for batch in s.batches(name)]
     restore_small_state(slot, segments[0][1].numbers, batches)

@@ -23,6 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from eddyline.errors import InternalError
+from eddyline.spark.executors import Executors
 from eddyline.spark.failures import first_line
 from eddyline.spark.placement import ExecutorPlace, Placement
 
@@ -32,28 +33,28 @@ T = TypeVar("T")
 
 
 class Anchor:
-    """Places the turns of a job with this many slots, wherever there are several executors."""
+    """Places the turns of a job, wherever there are several executors."""
 
-    def __init__(self, spark: SparkSession, slots: int, union: str = UNION) -> None:
+    def __init__(self, spark: SparkSession, union: str = UNION) -> None:
         """`union` is the class of Spark that unites partitions."""
-        self._slots, self._union = slots, union
+        self._union, self._executors = union, Executors(spark)
         context: Any = spark.sparkContext
         self._context, self._jvm = context._jsc.sc(), context._jvm
-        self._placement = Placement(slots)
-        self._known = ""
-        """The ids of the executors for which the collection was made."""
+        self._placement = Placement()
+        self._known: tuple[int, list[str]] = 0, []
+        """The number of slots and the ids of the executors for which the collection was made."""
         self.collection: Any = None
         """None: nothing is told."""
         self._works = True
 
-    def hold(self, rows: DataFrame) -> DataFrame:
+    def hold(self, rows: DataFrame, slots: int) -> DataFrame:
         """The rows of a batch, whose partition i has those of slot i. A row without a parcel may be among them."""
-        if not self._try(self._look) or self.collection is None:
+        if not self._try(lambda: self._look(slots)) or self.collection is None:
             return rows
         shuffled: Any = rows._jdf.queryExecution().toRdd()
-        if shuffled.getNumPartitions() != self._slots:
-            raise InternalError(f"the rows of {self._slots} slots are in {shuffled.getNumPartitions()} partitions")
-        united = self._try(lambda: self._united(shuffled, rows))
+        if shuffled.getNumPartitions() != slots:
+            raise InternalError(f"the rows of {slots} slots are in {shuffled.getNumPartitions()} partitions")
+        united = self._try(lambda: self._united(shuffled, rows, slots))
         return rows if united is None else united
 
     def _try(self, step: Callable[[], T]) -> T | None:
@@ -65,23 +66,17 @@ class Anchor:
             _log.warning("Spark cannot be told where slots are, so they may run anywhere: %s", first_line(error))
             return None
 
-    def _look(self) -> bool:
-        """Make another collection if the executors have changed."""
-        ids = self._context.getExecutorIds().mkString(" ")
-        if ids == self._known:
+    def _look(self, slots: int) -> bool:
+        """Make another collection if the executors or the number of slots have changed."""
+        ids = self._executors.ids
+        if (slots, ids) == self._known:
             return True
-        executors = self._executors(ids.split())
-        self._known = ids if len(executors) == len(ids.split()) else ""  # else Spark is about to know more of them
+        executors = self._executors.places(ids)
+        self._known = slots, ids if len(executors) == len(ids) else []  # else Spark is about to know more of them
         if executors:
-            places = self._placement.place(executors)
+            places = self._placement.place(executors, slots)
             self.collection = self.make(places) if len(executors) > 1 else None
         return True
-
-    def _executors(self, ids: Sequence[str]) -> list[ExecutorPlace]:
-        found = self._context.statusStore().executorList(True)
-        all_ = [found.apply(number) for number in range(found.size())]
-        places = [ExecutorPlace(e.id(), e.hostPort().rpartition(":")[0], e.totalCores()) for e in all_]
-        return sorted((place for place in places if place.id in ids), key=lambda place: (len(place.id), place.id))
 
     def make(self, places: Sequence[ExecutorPlace]) -> Any:
         """A collection whose partition i prefers the place of slot i."""
@@ -90,9 +85,9 @@ class Anchor:
         pairs = [self._jvm.scala.Tuple2(empty, self._seq([location, location])) for location in located]
         return self._context.makeRDD(self._seq(pairs), self._tag())
 
-    def _united(self, shuffled: Any, rows: DataFrame) -> DataFrame:
+    def _united(self, shuffled: Any, rows: DataFrame, slots: int) -> DataFrame:
         parents = self._seq([self.collection, shuffled])
-        united = getattr(self._jvm, self._union)(self._context, parents, self._slots, self._tag())
+        united = getattr(self._jvm, self._union)(self._context, parents, slots, self._tag())
         session, jvm_rows = rows.sparkSession, rows._jdf
         return DataFrame(session._jsparkSession.internalCreateDataFrame(united, jvm_rows.schema(), False), session)
 

@@ -26,25 +26,25 @@ class ExecutorPlace:
 class Placement:
     """The executors of the slots of one job."""
 
-    def __init__(self, slots: int) -> None:
-        self._slots = slots
+    def __init__(self) -> None:
         self._of: dict[int, ExecutorPlace] = {}
         """By slot, in the order in which slots came to their executors."""
 
-    def place(self, executors: Sequence[ExecutorPlace]) -> list[ExecutorPlace]:
-        """The executor of each slot, now that there are these executors, at least one.
+    def place(self, executors: Sequence[ExecutorPlace], slots: int) -> list[ExecutorPlace]:
+        """The executor of each slot, now that there are these executors, at least one, and so many slots.
 
         >>> a, b, c = (ExecutorPlace(id, f"host-{id}", 2) for id in "abc")
-        >>> placement = Placement(4)
-        >>> "".join(executor.id for executor in placement.place([a, b]))
+        >>> placement = Placement()
+        >>> "".join(executor.id for executor in placement.place([a, b], slots=4))
         'abab'
-        >>> "".join(executor.id for executor in placement.place([b, c]))  # a is lost
+        >>> "".join(executor.id for executor in placement.place([b, c], slots=4))  # a is lost
         'cbcb'
         """
         there = {executor.id: executor for executor in executors}
+        self._of = {slot: executor for slot, executor in self._of.items() if slot < slots}
         lost = {slot: executor for slot, executor in self._of.items() if executor.id not in there}
         self._of = {slot: there[executor.id] for slot, executor in self._of.items() if executor.id in there}
-        for slot in range(self._slots):
+        for slot in range(slots):
             if slot not in self._of:
                 self._of[slot] = self._least(executors, lost.get(slot))
         for slot, executor in reversed(list(self._of.items())):
@@ -52,7 +52,7 @@ class Placement:
             if 1.0 < self._load(executor) > self._load(other, 1):
                 del self._of[slot]
                 self._of[slot] = other
-        return [self._of[slot] for slot in range(self._slots)]
+        return [self._of[slot] for slot in range(slots)]
 
     def _load(self, executor: ExecutorPlace, more: int = 0) -> float:
         """The slots of an executor, and so many `more`, for each of its cores."""

@@ -34,6 +34,7 @@ from eddyline.faults import reach
 from eddyline.optimizer.pressure import Pressure
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.record import Record
+from eddyline.protocol.resizer import Cores
 from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
@@ -47,6 +48,7 @@ from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings
 from eddyline.spark.anchor import Anchor
 from eddyline.spark.checks import check_memory
+from eddyline.spark.executors import Executors
 from eddyline.spark.failures import told_by_spark
 from eddyline.spark.frames import FrameSource, as_spark_reads
 from eddyline.spark.functions import travelling
@@ -82,9 +84,11 @@ class SparkRunner:
         turn: Callable[[str, int], Task] = turn_task,
         functions: str = "",
         stay: bool = True,
+        cores: Cores | None = None,
     ) -> None:
         """`turn` is the task of a slot; a benchmark may pass a task that does less. User functions are in `modules`,
-        given by name or by path, or in `functions` (spark/functions.py). With `stay`, slots stay on their executors."""
+        given by name or by path, or in `functions` (spark/functions.py). With `stay`, slots stay on their executors.
+        With slots=auto the number of slots follows `cores`: those of all executors, if they are not on this host."""
         self._flushes = flushes(settings, checkpoint is not None)
         self._turn = turn
         slots = settings.slots or spark.sparkContext.defaultParallelism
@@ -98,7 +102,9 @@ class SparkRunner:
         self._course, self._listener = Course(time.perf_counter, began), Listener()
         arenas = own_name(folder, ARENAS)
         arenas = os.path.abspath(placed(arenas)) if self._alone else arenas
-        more = modules, not self._alone
+        if cores is None and not self._alone:
+            cores = Executors(spark).cores
+        more = modules, not self._alone, cores if settings.slots is None else None
         self._checkpointed = CheckpointedJob(job, settings, slots, checkpoint, arenas, *more)
         self._spec, self._home = self._checkpointed.spec, self._checkpointed.home
         self.reporter = Reporter(job.query, self._checkpointed.account, self._course, settings.memory)
@@ -110,7 +116,7 @@ class SparkRunner:
         self._rows_file = f"{arenas}/rows"
         self._size = BatchSize(settings, FIRST_ROWS, MOST_ROWS)
         self._size.fit(self._checkpointed.most_rows)
-        self._anchor = Anchor(spark, slots) if stay and not self._alone else None
+        self._anchor = Anchor(spark) if stay and not self._alone else None
         self._error: BaseException | None = None
         self._stopping = self._ended = self._last = self._finished = False
         self._busy = threading.Lock()
@@ -206,7 +212,7 @@ class SparkRunner:
             self._watch(replace(self.reporter.progress(), swept=swept, to_sweep=groups, sweep_seconds=seconds))
 
         watch(0.0)
-        return looking(self._arenas.path, self._spec.slots, watch)
+        return looking(self._arenas.path, self._home.slots, watch)
 
     # The stream
 
@@ -296,7 +302,7 @@ class SparkRunner:
                 offsets = self._offsets(number)
                 reach("spark: offsets are known")
                 ours: Any = json.loads(offsets[0]) if self._native else {"unread": ()}  # ours is first (_packed)
-                backlog = (ours.get("backlog", 0) + self._listener.backlog) // self._spec.slots
+                backlog = (ours.get("backlog", 0) + self._listener.backlog) // self._home.slots
                 told = {"unread": ours["unread"], "pressure": Pressure(backlog, self._size.busy)}
                 decision = self._coordinator.begin(number + 1, "rows", offsets, **told)
                 if decision is not None:
@@ -323,10 +329,10 @@ class SparkRunner:
 
     def _turns(self, rows: DataFrame, batch: int) -> list[Record]:
         """Run the turns of all slots as one Spark job."""
-        slots = self._spec.slots
+        slots = self._home.slots  # as the decision of the batch says
         of_slots = rows.repartitionById(slots, "slot")
         if self._anchor is not None:
-            of_slots = self._anchor.hold(of_slots)
+            of_slots = self._anchor.hold(of_slots, slots)
         if self._home.partial:
             cells = of_slots.mapInArrow(self._turn(self._text, batch), PACKED_DDL)
             done = cells.repartitionById(slots, "slot").mapInArrow(combine_task(self._text, batch), RECORD_DDL)

@@ -19,12 +19,14 @@ TRACK = 0.7
 GIVE_UP, MOVE_ON = 0.15, 0.1
 """The share of batches before which tracks are given up, for the receiver or for the sender; and of groups on tracks
 that move on, among those that would move at once."""
+RESIZE, SLOTS = 0.3, (2, 2, 3, 4, 6)
+"""The share of batches before which there is another number of slots, and these numbers."""
 
 HOT = 0.3
 """The share of batches before which slots share other keys than before."""
 
 done: Counter[str] = Counter()
-"""The number of groups that moved, and of keys that were shared, in this process."""
+"""The number of groups that moved, of keys that were shared, and of slots that came and went, in this process."""
 
 
 class RandomPlaces:
@@ -44,10 +46,14 @@ class RandomPlaces:
             slot_map = slot_map.shared(self._hot(slot_map))
             done["shared"] += len(slot_map.hot)
         done["moved"] += int((slot_map.places != so_far.slot_map.places).sum())
+        done["come"] += max(0, slot_map.slots - so_far.slot_map.slots)
+        done["gone"] += max(0, so_far.slot_map.slots - slot_map.slots)
         return replace(so_far, slot_map=slot_map)
 
     def _next(self, slot_map: SlotMap) -> SlotMap:
         rng, share = self._rng, self._rng.choice([0.02, 0.3, 1.0])
+        if rng.random() < RESIZE and (slots := rng.choice(SLOTS)) != slot_map.slots:
+            return self._resized(slot_map, slots, share)
         if slot_map.tracks and rng.random() < GIVE_UP:
             slot_map = self._given_up(slot_map)
         if rng.random() >= MOVE:
@@ -73,6 +79,12 @@ class RandomPlaces:
             place = slot_map.slot_of(group)
             others = [slot for slot in range(slot_map.slots) if slot != place and rng.random() < 0.7]
             yield HotKey(code, group, rng.choice(sources), tuple(rng.sample([place, *others], len(others) + 1)))
+
+    def _resized(self, slot_map: SlotMap, slots: int, share: float) -> SlotMap:
+        """Groups of slots that are gone move, and some of the others; all tracks are given up."""
+        rng, places = self._rng, slot_map.places.tolist()
+        moved = [rng.randrange(slots) if p >= slots or rng.random() < share else p for p in places]
+        return SlotMap.of(slots, moved)
 
     def _given_up(self, slot_map: SlotMap) -> SlotMap:
         """Groups on a track have one slot again, before the track is over."""

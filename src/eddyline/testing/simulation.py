@@ -203,7 +203,7 @@ class Simulation:
             self._coverage.committed(decision, before, coordinator.commit)
             if not coordinator.commit.finished and self._rng.random() < self._strange:
                 with contextlib.suppress(JobError):  # a zombie
-                    self._turn(homes, decision, self._rng.randrange(slots), parcels)
+                    self._turn(homes, decision, self._rng.randrange(decision.slots), parcels)
         left = leftovers(self.checkpoint)
         if left:
             raise InternalError(f"the job has ended and these files are left: {left}")

@@ -36,8 +36,7 @@ LEAST = {
 }
 """The least share of cases in which something must happen: about two thirds of the share that is usual."""
 
-MOVED = "groups moved"
-SHARED = "keys shared"
+MOVED, CAME, WENT, SHARED = "groups moved", "slots came", "slots went", "keys shared"
 LEAST_MOVED = {MOVED: 0.3, f"{MOVED}, groups on disk": 0.1, f"{MOVED}, crashed": 0.12, f"{MOVED}, window ROWS": 0.06}
 """The same, where groups move between slots."""
 
@@ -77,6 +76,9 @@ class SpillCoverage:
             self.seen |= {MOVED, f"{MOVED}, groups on disk"} if generations.left else {MOVED}
         if decision.slot_map is not None and decision.slot_map.hot:
             self.seen |= {SHARED, f"{SHARED}, groups on disk"} if generations.left else {SHARED}
+        if before.slot_map is not None and before.next_map is not None and before.next_map == decision.slot_map:
+            slots, next_slots = before.slot_map.slots, decision.slots
+            self.seen |= {CAME} if slots < next_slots else {WENT} if slots > next_slots else set()
         changed = any(before.plans[slot].plan != now.plan for slot, now in after.plans.items() if slot in before.plans)
         self._note("plan changed", changed)
 

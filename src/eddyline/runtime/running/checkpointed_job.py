@@ -15,6 +15,7 @@ from pathlib import Path
 
 from eddyline.balance.decided import ended_tracks
 from eddyline.balance.forced import spill_mode
+from eddyline.balance.slot_map import SlotMap
 from eddyline.counts import Counts
 from eddyline.cql.script import parse
 from eddyline.engine.watermarks import Silence
@@ -29,6 +30,7 @@ from eddyline.protocol.coordinator import Coordinator, no_moves
 from eddyline.protocol.home import Home
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.record import Record
+from eddyline.protocol.resizer import Cores, Resizer
 from eddyline.protocol.spiller import Spiller
 from eddyline.protocol.ways import ways_of
 from eddyline.routing.decisions import Decision
@@ -77,8 +79,10 @@ class CheckpointedJob:
         arenas: str | None,
         modules: Sequence[str] = (),
         anywhere: bool = False,
+        cores: Cores | None = None,
     ) -> None:
-        """`arenas` and `anywhere` are as in `Spec`."""
+        """`arenas` and `anywhere` are as in `Spec`. If it is known how many `cores` there are, the number of slots
+        follows it, where groups can move."""
         self._job, self._memory, self._fixed_rows = job, settings.memory, settings.batch_rows is not None
         self._folder = os.path.abspath(settings.spill_dir or tempfile.gettempdir())
         root = checkpoint or own_name(self._folder, CHECKPOINT)
@@ -105,6 +109,8 @@ class CheckpointedJob:
         query = self.spec.query if alone else home_of(self.text)[1].query
         self.sinks = self.spec.sinks(query, self._give, self._sink if alone else None)
         self.home: Home = self.spec.home(query, self.sinks) if alone else home_of(self.text)[1]
+        if self.home.slots != slots:  # an earlier run in this process ended with another number
+            self.home.place(SlotMap(slots, settings.groups))
         self.coordinator: Coordinator | None = None
         self.account = Account(self.home)
         self._spiller = Spiller(self.home.query, self.home.settings) if self.home.spills else None
@@ -120,6 +126,7 @@ class CheckpointedJob:
         self._groups = 1 if axis is None else axis.count
         self.most_rows = None if self._spiller is None else self._fitting(1, WIDE / slots)
         """About how many rows a batch may have so that they fit in memory; None: any number."""
+        self._resizer = None if cores is None or self._balancer is None else Resizer(cores, self._balancer)
         self._guessed = True
         """Whether no batch has told that yet."""
         self._added = 0
@@ -152,7 +159,7 @@ class CheckpointedJob:
                 sink.keep_until_the_end()
         home, published = self.home, _Published(self.sinks)
         silence = Silence(home.streams, home.settings.idle_timeout)
-        deciders = self._spiller or no_moves, self._balancer or stays
+        deciders = self._spiller or no_moves, self._resizer or self._balancer or stays
         self.coordinator = Coordinator(self.checkpoint, home, published, silence, *deciders)
         self.account.begin(self.commit)
         if self.commit.finished:
@@ -188,6 +195,8 @@ class CheckpointedJob:
         self.account.add(self.commit, counts, records)
         if self._balancer is not None:
             self.account.decide([*self._ended_tracks(), *self._balancer.decisions()])
+        if self._resizer is not None:
+            self.account.decide(self._resizer.decisions())
         if self._spiller is None:
             self._largest = max(record.held.bytes for record in records)
         else:
@@ -210,7 +219,7 @@ class CheckpointedJob:
         if rows > 0 and added > 0 and warm >= WARM:
             self.most_rows, self._guessed = self._fitting(rows, added / warm), False
         elif self._guessed and self.commit.log:
-            size = IN_STATE * sum(file.bytes for file in self.commit.log) / self.spec.slots
+            size = IN_STATE * sum(file.bytes for file in self.commit.log) / self.home.slots
             self.most_rows = self._fitting(sum(file.rows for file in self.commit.log), size)
 
     def _fitting(self, rows: int, size: float) -> int:

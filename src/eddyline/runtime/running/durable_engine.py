@@ -98,7 +98,7 @@ class DurableEngine:
     @contextlib.contextmanager
     def _sweeping(self, watch: WatchSweep) -> Iterator[None]:
         """While all groups on disk are swept: tells how far it is."""
-        groups, slots, swept = self._job.unclean, self._job.spec.slots, 0.0
+        groups, slots, swept = self._job.unclean, self._job.home.slots, 0.0
 
         def count(share: float) -> None:
             nonlocal swept
