@@ -31,7 +31,9 @@ def test_slots_of_a_lost_executor_come_up_elsewhere_and_stay() -> None:
     after = placement.place(left, 6)
     assert [slot for slot in range(6) if after[slot] != before[slot]] == lost, "the others stay"
     assert set(Counter(_ids(after)).values()) == {3}
-    assert placement.place([*left, *_executors(1, first=3, cores=3)], 6) == after, "cores are enough: nothing moves back"
+    assert placement.place([*left, *_executors(1, first=3, cores=3)], 6) == after, (
+        "cores are enough: nothing moves back"
+    )
 
 
 def test_an_executor_with_too_many_slots_gives_the_newest_away() -> None:
