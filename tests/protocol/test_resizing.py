@@ -98,6 +98,18 @@ def test_groups_on_disk_go_to_slots_that_come(tmp_path: Path) -> None:
     assert finished(job) == expected(tmp_path)
 
 
+@pytest.mark.parametrize("slots", [2, 4])
+def test_tracks_are_given_up(slots: int, tmp_path: Path) -> None:
+    job = world(tmp_path, balance="parallel-track")
+    for number, batch in enumerate(BATCHES):
+        now = job.coordinator.commit.next_map or SlotMap(3, GROUPS)
+        to = now.tracked([0, 1, 5], to=2) if number == 2 else spread(now, slots) if number == 3 else None
+        job.batch(to=to, **batch)
+    last = job.coordinator.commit.slot_map
+    assert last is not None and last.slots == slots and not last.tracks
+    assert finished(job) == expected(tmp_path)
+
+
 def test_slots_that_stay_keep_their_state(tmp_path: Path) -> None:
     """Only new slots are rebuilt; the arenas of slots that are gone are removed."""
     job = world(tmp_path)

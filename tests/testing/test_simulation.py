@@ -97,7 +97,7 @@ def winds_nothing_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_small_state(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(turn, "_restore_small", lambda home, slot, number, files: None)
+    patch.setattr(restoring, "restore_small", lambda home, slot, number, files: None)
 
 
 @pytest.mark.parametrize(

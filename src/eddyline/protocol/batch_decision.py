@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from eddyline.balance.slot_map import SlotMap
-from eddyline.codec import packed
+from eddyline.codec import as_json
 from eddyline.engine.watermarks import Reached
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.protocol.ledger import Ledger, Moves
@@ -58,4 +58,4 @@ class BatchDecision:
     def arrangement(self) -> tuple[str, str]:
         """Names the state of a slot that has got the groups of this batch: the history before it, and a digest of the
         slot map. A run with another number of slots has another map after the same history."""
-        return self.before, sha256(packed(self.slot_map)).hexdigest()[:16]
+        return self.before, sha256(as_json(self.slot_map)).hexdigest()[:16]
