@@ -226,7 +226,8 @@ class Settings:
     slots: int | None = _setting(
         None,
         _whole("a number", most=4096, none="auto"),
-        "how many slots share the work; auto is one in the local engine",
+        "how many slots share the work; auto is one in the local engine, and the cores of the session on Spark, which"
+        " it follows on a cluster where groups can move (balance)",
     )
     groups: int = _setting(256, _whole("a number", most=65536), "partition groups in all, each of which is in one slot")
     balance: str = _setting(

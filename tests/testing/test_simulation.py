@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.engine import slot
-from eddyline.protocol import coordinator, turn
+from eddyline.protocol import coordinator, restoring, turn
 from eddyline.protocol.commit import LogFile
 from eddyline.protocol.log import Log
 from eddyline.protocol.parcel import RowsHead, as_shipment

@@ -182,8 +182,9 @@ class Home:
         return None if self.settings.balance == "off" else SlotMap(self.slots, self.settings.groups)
 
     def place(self, slot_map: SlotMap | None, split: Split | None = None) -> None:
-        """The slot of each group, and the hot keys, from now on, in the split of new rows or in another one. The map may have another
-        number of slots than before: where groups can move, an arena belongs to a slot and not to a number of slots."""
+        """The slot of each group, and the hot keys, from now on, in the split of new rows or in another one. The map
+        may have another number of slots than before: where groups can move, an arena belongs to a slot and not to a
+        number of slots."""
         if slot_map is None:
             return
         if slot_map.slots != self.slots:
