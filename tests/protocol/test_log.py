@@ -193,3 +193,24 @@ def test_a_source_that_follows_finds_its_rows_in_a_section_that_another_one_orde
             found.append(job.digest)
             assert bool(left) == (memory is not None)
     assert found[0] == found[1] and found[0][0] > 10_000
+
+
+def test_a_slot_that_is_rebuilt_reads_the_log_of_its_own_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = World(tmp_path, LONG, groups=8, slots=4, balance="moving-state", host="one")
+    for time in range(1, 100, 10):
+        first.batch(a=some(time), b=some(time))
+    read = []
+    original = Segment.read
+
+    def counted(segment: Segment, section: Section) -> list[pa.RecordBatch]:
+        read.append(section.rows)
+        return original(segment, section)
+
+    monkeypatch.setattr(Segment, "read", counted)
+    other = World(tmp_path, LONG, groups=8, slots=4, balance="moving-state", host="two", sink=first.sink)
+    decision = other.begin()
+    other.turn(decision, 2)
+    own = sum(file.rows for file in first.coordinator.commit.log if file.slot == 2)
+    assert sum(read) == own < sum(file.rows for file in first.coordinator.commit.log) / 2

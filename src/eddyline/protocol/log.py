@@ -183,14 +183,15 @@ class Log:
         ]
 
     def by_epoch(
-        self, commit: Commit, moved: Ledger, stretch: Stretch = ALL
+        self, commit: Commit, moved: Ledger, stretch: Stretch = ALL, own: Ints | None = None
     ) -> Iterator[tuple[int, list[tuple[str, pa.RecordBatch]]]]:
         """The rows of a commit by the epochs in which they came, in the order of these; NEVER for those that wait for
         the watermark. Rows that are on disk for all their sources according to a ledger, which may have moved groups
-        since, are left out, unless they are counted. Rows without a time are in the first stretch."""
+        since, are left out, unless they are counted. Rows without a time are in the first stretch. If `own` groups are
+        given, in order, sections that have none of them are not read."""
         found: dict[int, dict[str, list[pa.RecordBatch]]] = {}
         released = moved.released(commit.advanced.used) if self._counted else None
-        for stream, batch, came in self._rows(commit):
+        for stream, batch, came in self._rows(commit, own):
             if not moved.epoch:
                 found.setdefault(0, {}).setdefault(stream, []).append(batch)
                 continue
@@ -246,13 +247,24 @@ class Log:
         segments = [*self._segments.values()]
         return SlotLog(segments, self._split, self._axis, self._first, number, least, released, counted)
 
-    def _rows(self, commit: Commit) -> Iterator[tuple[str, pa.RecordBatch, Ints]]:
-        """All rows, with the epochs in which they came."""
+    def _rows(self, commit: Commit, own: Ints | None = None) -> Iterator[tuple[str, pa.RecordBatch, Ints]]:
+        """All rows, with the epochs in which they came, or at least those of `own` groups."""
         for file in commit.log:
             segment = self._checkpoint.segment(file.name)
             for stream in segment.names:
-                for batch in segment.batches(stream):
-                    yield stream, *epochs(batch)
+                asked = own if self._is_led(stream) else None
+                for section in segment.sections(stream):
+                    if asked is None or section.may_have_of(asked):
+                        for batch in segment.read(section):
+                            yield stream, *epochs(batch)
+
+    def _is_led(self, stream: str) -> bool:
+        """Whether all rows of a stream are only in slots that have their groups, for each of its sources."""
+        axis, first = self._axis, self._first.get(stream)
+        if axis is None or first is None or stream in self._counted:
+            return False
+        sources = (number for number, s in enumerate(self._split.plan.query.sources) if s.stream.name == stream)
+        return all(axis.has(source) and axis.places_alike(source, first) for source in sources)
 
     def _groups(self, source: int, batch: pa.RecordBatch) -> Ints:
         assert self._axis is not None

@@ -221,10 +221,7 @@ class _LoggedSection:
 
     def may_have_of(self, groups: Ints) -> bool:
         """Whether it may have rows of these groups, which are in order."""
-        if self._section.runs is None:
-            return True
-        begins, ends = np.array(self._section.runs).reshape(-1, 2).T
-        return bool((groups.searchsorted(begins) < groups.searchsorted(ends)).any())
+        return self._section.may_have_of(groups)
 
     def has_older(self, least: int) -> bool:
         """Whether it may have rows older than `least`, as far as that is known without reading it."""

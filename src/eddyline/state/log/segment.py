@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from eddyline.codec import as_json, of_json
 from eddyline.errors import JobError
@@ -69,6 +71,13 @@ class Section:
     def runs(self) -> tuple[int, ...] | None:
         """Where runs of groups begin and end, among which are those of its rows; None if that is not known."""
         return self.groups if self.first is None or self.last is None else (self.first, self.last + 1)
+
+    def may_have_of(self, groups: NDArray[np.int64]) -> bool:
+        """Whether it may have rows of these groups, which are in order."""
+        if self.runs is None:
+            return True
+        begins, ends = np.array(self.runs).reshape(-1, 2).T
+        return bool((groups.searchsorted(begins) < groups.searchsorted(ends)).any())
 
 
 @dataclass(frozen=True)
