@@ -9,8 +9,8 @@ segment, a staged or published file, a commit, an offset of Spark's). After a ki
 with other settings. A run must survive the death of a worker or an executor: Spark starts its tasks again. With
 `--migrate` every start sets another plan, so jobs are migrating most of the time, with either strategy, in steps so
 small that a migration takes several batches. With `--balance` partition groups move between slots at random
-(testing/restless.py), in jobs some of which also change their plans or have little memory, and half of the kills come
-where a slot gives groups away or takes them over. When a job has finished, its files are compared with the oracle
+(testing/restless.py), slots come and go, some jobs also change their plans or have little memory, and half of the kills
+come where a slot gives groups away or takes them over. When a job has finished, its files are compared with the oracle
 (testing/chaos_jobs.py), and the next job begins, until all kills are used. A finished job may leave no file, no arena
 and no process.
 """
@@ -95,7 +95,8 @@ class Chaos:
         arenas, done, let_go = False, False, list[ChaosRun]()
         while not done and not self.wrong:
             settings = self._settings(job, rng)
-            modules = [module(job.faults, job.checkpoint, rng.randrange(1 << 30))] if self.balance else []
+            tracks, seed = job.name != "rows", rng.randrange(1 << 30) if self.balance else 0
+            modules = [module(job.faults, job.checkpoint, seed, tracks)] if self.balance else []
             with ChaosRun(job, self.engine, settings, modules=modules) as run:
                 self.starts += 1
                 try:
@@ -125,7 +126,7 @@ class Chaos:
             settings |= {"slots": 2, "plan": rng.choice(TREES[job.name]), "pause_ms": rng.choice([0, 1])}
             settings["migration"] = rng.choice(["moving-state", "parallel-track"])
         if self.balance:
-            settings |= {"balance": "moving-state", "slots": rng.choice([2, 2, 3, 5])}
+            settings |= {"balance": "auto", "slots": rng.choice([2, 2, 3, 5])}
             settings |= {"plan": rng.choice(["auto", *TREES.get(job.name, ())]), "pause_ms": rng.choice([0, 1])}
         if self.spill or self.balance:
             memory = [*LITTLE, *([MUCH] * len(LITTLE) if self.balance else ())]

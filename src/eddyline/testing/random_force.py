@@ -52,7 +52,8 @@ class RandomForce:
 
 def then_eagerly(seed: int, first: Placer, force: Force) -> Placer:
     """The decisions of a placer, and on top of them those of a balancer that moves groups and forces slots to spill
-    whenever it may; `force` is the spiller's."""
+    whenever it may; `force` is the spiller's. As in a job, the balancer is not asked when the number of slots
+    changes."""
     ticks = count(0.0, 1.0)
 
     def counted(moves: Moves, record: Record, spill: ForcedSpill) -> Moves:
@@ -62,4 +63,9 @@ def then_eagerly(seed: int, first: Placer, force: Force) -> Placer:
 
     limit = Random(f"balancer {seed}").choice(LIMITS)
     balancer = Balancer(limit, lambda: next(ticks), EAGER, "active-disk", counted)
-    return lambda so_far, after: balancer(first(so_far, after), after)
+
+    def placer(so_far: Adapted, after: AfterBatch) -> Adapted:
+        found = first(so_far, after)
+        return found if found.slot_map.slots != so_far.slot_map.slots else balancer(found, after)
+
+    return placer

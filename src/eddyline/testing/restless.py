@@ -1,5 +1,6 @@
 """Jobs whose partition groups move between slots all the time: a module that a job imports lets random moves
-(testing/random_places.py) replace the decisions of the distribution manager. Nothing else of the job is different.
+(testing/random_places.py) replace the decisions of the distribution manager. In half of the jobs, slots also change
+their plans at random (testing/random_plans.py). Nothing else of the job is different.
 
 All processes of the job are armed as well (testing/strikes.py), and the driver counts the groups that moved.
 """
@@ -10,8 +11,10 @@ from pathlib import Path
 
 from eddyline.protocol.adapted import Adapted, AfterBatch
 from eddyline.protocol.balancer import place_by
+from eddyline.runtime.running.spec import plan_by
 from eddyline.testing import strikes
 from eddyline.testing.random_places import RandomPlaces
+from eddyline.testing.random_plans import random_plans
 
 MOVED = "moved"
 
@@ -20,8 +23,8 @@ class Restless:
     """Draws the slot of each group before each batch, and writes to a file how many groups move. A move counts when the
     commit that decides it is written."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self._file, self._places, self._decided = folder / MOVED, RandomPlaces(seed), 0
+    def __init__(self, folder: Path, seed: int, tracks: bool) -> None:
+        self._file, self._places, self._decided = folder / MOVED, RandomPlaces(seed, tracks), 0
 
     def __call__(self, so_far: Adapted, after: AfterBatch) -> Adapted:
         """The slot of each group in the next batch."""
@@ -37,20 +40,22 @@ class Restless:
             self._decided = 0
 
 
-def module(folder: Path, checkpoint: Path, seed: int) -> str:
-    """The path of a module that makes the job that imports it restless."""
+def module(folder: Path, checkpoint: Path, seed: int, tracks: bool) -> str:
+    """The path of a module that makes the job that imports it restless. With `tracks` groups move by parallel track
+    too; a query with a ROWS window has none."""
     path = folder / "restless_job.py"
-    given = f"Path({str(folder)!r}), Path({str(checkpoint)!r}), {seed}"
+    given = f"Path({str(folder)!r}), Path({str(checkpoint)!r}), {seed}, {tracks}"
     folder.mkdir(exist_ok=True)
     path.write_text(f"from pathlib import Path\nfrom {__name__} import arm\narm({given})\n")
     return str(path)
 
 
-def arm(folder: Path, checkpoint: Path, seed: int) -> None:
+def arm(folder: Path, checkpoint: Path, seed: int, tracks: bool) -> None:
     """From now on the groups of jobs in this process move at random, and the process has the faults planned in a
     folder."""
-    restless = Restless(folder, seed)
+    restless = Restless(folder, seed, tracks)
     place_by(restless)
+    plan_by(random_plans(seed if seed % 2 else None))
     strikes.arm(folder, checkpoint, restless.reached)
 
 

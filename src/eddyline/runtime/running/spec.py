@@ -20,6 +20,8 @@ from eddyline.bound.udf import Udf, called
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.places import Place
 from eddyline.cql.script import Script, parse
+from eddyline.engine.plan_source import MakePlanSource
+from eddyline.engine.planner import plan_source
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.packing import REASON
@@ -38,6 +40,14 @@ AnySink = BatchFiles | HandOver | PassOn
 
 Give = Callable[[Outlet, int, Sequence[str]], None]
 """Takes (outlet, batch, files): rows for a sink that does not write files itself."""
+
+_plans: MakePlanSource = plan_source
+
+
+def plan_by(plans: MakePlanSource) -> None:
+    """From now on these are the plan sources of the slots of all homes that this process makes. For tests."""
+    global _plans
+    _plans = plans
 
 
 @dataclass(frozen=True)
@@ -124,8 +134,8 @@ class Spec:
                 batches = [_dead(self.schema(outlet.stream), batch) for batch in batches]
             return sinks[outlet].stage(name, batches)
 
-        checkpoint = checkpoint_at(self.checkpoint)
-        return Home(query, Settings(**self.settings), self.slots, checkpoint, self.arenas, stage, self.anywhere)
+        checkpoint, settings = checkpoint_at(self.checkpoint), Settings(**self.settings)
+        return Home(query, settings, self.slots, checkpoint, self.arenas, stage, self.anywhere, _plans)
 
 
 def _giver(give: Give | None, outlet: Outlet) -> Callable[[int, Sequence[str]], None]:
