@@ -63,6 +63,7 @@ NAMES = (
     "spark",
     "catch-up",
     "redis",
+    "balance",
     "balance-sim",
     "skew",
 )

@@ -8,7 +8,7 @@ takes for that is left out of the measurements.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from types import TracebackType
@@ -16,7 +16,9 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa
 
+from eddyline.balance.slot_map import SlotMap
 from eddyline.bound.model import BoundQuery
+from eddyline.protocol.adapted import Adapted, AfterBatch, Placer, stays
 from eddyline.protocol.batch_decision import BatchKind
 from eddyline.protocol.commit import Commit
 from eddyline.protocol.coordinator import Coordinator, no_moves
@@ -47,6 +49,8 @@ class Step:
     """Groups that left memory before the batch."""
     rows_left: int
     """Their rows in memory."""
+    turns: tuple[float, ...]
+    """By slot the CPU seconds of its turn, without the sink."""
 
 
 Digest = tuple[int, int]
@@ -56,16 +60,22 @@ Digest = tuple[int, int]
 class SteppedJob:
     """Runs a query over the rows that it is given. A context manager: the checkpoint is removed when it ends."""
 
-    def __init__(self, query: BoundQuery, settings: Settings) -> None:
+    def __init__(self, query: BoundQuery, settings: Settings, placer: Placer = stays) -> None:
+        """`placer` decides which slot has which group, if `balance` is not off."""
+        self._placer = placer
         self._folder = TemporaryDirectory(prefix="eddyline-")
         checkpoint = checkpoint_at(self._folder.name)
         checkpoint.open({})
         slots, self._sink = settings.slots or 1, _Hashed()
         self._home = Home(query, settings, slots, checkpoint, None, self._sink.stage)
         mover = Spiller(query, settings) if self._home.spills else no_moves
-        self._coordinator = Coordinator(checkpoint, self._home, self._sink, mover=mover)
+        self._coordinator = Coordinator(checkpoint, self._home, self._sink, mover=mover, placer=self._place)
         self.records: Sequence[Record] = ()
         """What slots reported about the last batch."""
+
+    def place_by(self, placer: Placer) -> None:
+        """Another placer decides from now on."""
+        self._placer = placer
 
     def __enter__(self) -> SteppedJob:
         return self
@@ -93,6 +103,9 @@ class SteppedJob:
         """The digest of all results so far."""
         return self._sink.count, self._sink.hash
 
+    def _place(self, so_far: Adapted, after: AfterBatch) -> Adapted:
+        return self._placer(so_far, after)
+
     def _step(self, kind: BatchKind, rows: Iterable[tuple[str, pa.RecordBatch]]) -> Step:
         self._sink.seconds = self._sink.cpu = 0.0
         begin, begin_cpu = perf_counter(), process_time()
@@ -106,7 +119,11 @@ class SteppedJob:
                 parcels[slot].append(parcel)
         for slot, parcel in packer.finish():
             parcels[slot].append(parcel)
-        records = [take_turn(self._home, decision, slot, "one", mine).record for slot, mine in parcels.items()]
+        records, turns = list[Record](), list[float]()
+        for slot, mine in parcels.items():
+            began, hashed = process_time(), self._sink.cpu
+            records.append(take_turn(self._home, decision, slot, "one", mine).record)
+            turns.append(process_time() - began - (self._sink.cpu - hashed))
         self.records = records
         counts = self._coordinator.finish(decision, records)
         return Step(
@@ -117,7 +134,19 @@ class SteppedJob:
             max(record.held.bytes for record in records),
             counts.spill.left,
             counts.spill.rows,
+            tuple(turns),
         )
+
+
+class ScriptedMap:
+    """A placer that does as it is told: `to` is the slot map from the next batch on."""
+
+    def __init__(self, to: SlotMap | None = None) -> None:
+        self.to = to
+
+    def __call__(self, so_far: Adapted, after: AfterBatch) -> Adapted:
+        """What is different in the next batch."""
+        return so_far if self.to is None else replace(so_far, slot_map=self.to)
 
 
 class _Hashed:
