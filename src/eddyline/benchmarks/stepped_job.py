@@ -25,7 +25,7 @@ from eddyline.protocol.coordinator import Coordinator, no_moves
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import Outlet
 from eddyline.protocol.packing import Packer
-from eddyline.protocol.parcel import Parcel
+from eddyline.protocol.parcel import Parcel, packed, unpacked
 from eddyline.protocol.record import Record
 from eddyline.protocol.spiller import Spiller
 from eddyline.protocol.turn import take_turn
@@ -60,9 +60,10 @@ Digest = tuple[int, int]
 class SteppedJob:
     """Runs a query over the rows that it is given. A context manager: the checkpoint is removed when it ends."""
 
-    def __init__(self, query: BoundQuery, settings: Settings, placer: Placer = stays) -> None:
-        """`placer` decides which slot has which group, if `balance` is not off."""
-        self._placer = placer
+    def __init__(self, query: BoundQuery, settings: Settings, placer: Placer = stays, serialised: bool = False) -> None:
+        """`placer` decides which slot has which group, if `balance` is not off. If parcels are `serialised`, they
+        travel as bytes, as between processes."""
+        self._placer, self._serialised = placer, serialised
         self._folder = TemporaryDirectory(prefix="eddyline-")
         checkpoint = checkpoint_at(self._folder.name)
         checkpoint.open({})
@@ -99,6 +100,11 @@ class SteppedJob:
         return self._coordinator.commit
 
     @property
+    def results(self) -> list[pa.RecordBatch]:
+        """The results of the last batch."""
+        return self._sink.results
+
+    @property
     def digest(self) -> Digest:
         """The digest of all results so far."""
         return self._sink.count, self._sink.hash
@@ -108,6 +114,7 @@ class SteppedJob:
 
     def _step(self, kind: BatchKind, rows: Iterable[tuple[str, pa.RecordBatch]]) -> Step:
         self._sink.seconds = self._sink.cpu = 0.0
+        self._sink.results = []
         begin, begin_cpu = perf_counter(), process_time()
         batch = self._coordinator.commit.batch + 1
         decision = self._coordinator.begin(batch, kind, batch)
@@ -116,7 +123,7 @@ class SteppedJob:
         parcels: dict[int, list[Parcel]] = {slot: [] for slot in range(decision.slots)}
         for stream, some in rows:
             for slot, parcel in packer.rows(stream, some):
-                parcels[slot].append(parcel)
+                parcels[slot].append(unpacked(packed(parcel)) if self._serialised else parcel)
         for slot, parcel in packer.finish():
             parcels[slot].append(parcel)
         records, turns = list[Record](), list[float]()
@@ -154,11 +161,13 @@ class _Hashed:
 
     def __init__(self) -> None:
         self.count = self.hash = 0
+        self.results: list[pa.RecordBatch] = []
         self.seconds = self.cpu = 0.0
         """What that took, since these were set to 0."""
 
     def stage(self, outlet: Outlet, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
         begin, begin_cpu = perf_counter(), process_time()
+        self.results += batches
         for batch in batches:
             hashes = combine([np.asarray(column) for column in batch.columns])
             self.count += batch.num_rows

@@ -103,6 +103,12 @@ EXPERIMENTS = {
         Experiment(
             "spill-alternating", "results by which groups leave first, load that alternates", "spilling", "alternating"
         ),
+        Experiment(
+            "balance-stages",
+            "a chain on three keys: one stage that replicates over two with a shuffle",
+            "stages",
+            "gain",
+        ),
         Experiment("balance-sim-load", "simulated: the most loaded of 1,000 slots over the mean", "balancing", "drift"),
         Experiment("balance-sim-memory", "simulated: state of machines that are busy in turns", "balancing", "memory"),
         Experiment("balance-sim-disk", "simulated: results with lazy-disk and active-disk", "balancing", "disk"),
