@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from eddyline.balance.slot_map import SlotMap
 from eddyline.bound.model import BoundQuery
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.protocol.adapted import Adapted, AfterBatch, Placer, stays
 from eddyline.protocol.batch_decision import BatchKind
 from eddyline.protocol.commit import Commit
@@ -60,7 +61,14 @@ Digest = tuple[int, int]
 class SteppedJob:
     """Runs a query over the rows that it is given. A context manager: the checkpoint is removed when it ends."""
 
-    def __init__(self, query: BoundQuery, settings: Settings, placer: Placer = stays, serialised: bool = False) -> None:
+    def __init__(
+        self,
+        query: BoundQuery,
+        settings: Settings,
+        placer: Placer = stays,
+        serialised: bool = False,
+        tuning: Tuning = DEFAULT,
+    ) -> None:
         """`placer` decides which slot has which group, if `balance` is not off. If parcels are `serialised`, they
         travel as bytes, as between processes."""
         self._placer, self._serialised = placer, serialised
@@ -68,9 +76,9 @@ class SteppedJob:
         checkpoint = checkpoint_at(self._folder.name)
         checkpoint.open({})
         slots, self._sink = settings.slots or 1, _Hashed()
-        self._home = Home(query, settings, slots, checkpoint, None, self._sink.stage)
-        mover = Spiller(query, settings) if self._home.spills else no_moves
-        self._coordinator = Coordinator(checkpoint, self._home, self._sink, mover=mover, placer=self._place)
+        self.home = Home(query, settings, slots, checkpoint, None, self._sink.stage, tuning=tuning)
+        mover = Spiller(query, settings) if self.home.spills else no_moves
+        self._coordinator = Coordinator(checkpoint, self.home, self._sink, mover=mover, placer=self._place)
         self.records: Sequence[Record] = ()
         """What slots reported about the last batch."""
 
@@ -119,7 +127,7 @@ class SteppedJob:
         batch = self._coordinator.commit.batch + 1
         decision = self._coordinator.begin(batch, kind, batch)
         assert decision is not None
-        packer = Packer(self._home, decision, 0)
+        packer = Packer(self.home, decision, 0)
         parcels: dict[int, list[Parcel]] = {slot: [] for slot in range(decision.slots)}
         for stream, some in rows:
             for slot, parcel in packer.rows(stream, some):
@@ -129,7 +137,7 @@ class SteppedJob:
         records, turns = list[Record](), list[float]()
         for slot, mine in parcels.items():
             began, hashed = process_time(), self._sink.cpu
-            records.append(take_turn(self._home, decision, slot, "one", mine).record)
+            records.append(take_turn(self.home, decision, slot, "one", mine).record)
             turns.append(process_time() - began - (self._sink.cpu - hashed))
         self.records = records
         counts = self._coordinator.finish(decision, records)
