@@ -28,6 +28,11 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 SLOW = {
+    "balance-plans",
+    "balance-plans-state",
+    "balance-stages",
+    "balance-ways",
+    "balance-ways-late",
     "migration-1",
     "migration-3",
     "migration-4",

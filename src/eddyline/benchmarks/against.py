@@ -89,13 +89,13 @@ def _times(other: Path, join: CoreJoin, batch: int, pairs: int, runs: int) -> di
     for _ in range(pairs):
         with ExitStack() as started:
             processes = {}
-            for side, (code, memory) in sides.items():
+            for name, (code, memory) in sides.items():
                 given = json.dumps([join.columns, join.select, join.rows, join.domain, batch, memory])
-                processes[side] = started.enter_context(_side(code, given))
+                processes[name] = started.enter_context(side(code, given))
             for number in range(runs):
-                for side in sides if number % 2 == 0 else reversed(sides):
-                    seconds, rows = json.loads(_answer(processes[side]))
-                    times[side].append(seconds)
+                for name in sides if number % 2 == 0 else reversed(sides):
+                    seconds, rows = json.loads(answer(processes[name]))
+                    times[name].append(seconds)
                     found.add(rows)
     if len(found) != 1:
         raise InternalError(f"{join.name}: the sides disagree: {found}")
@@ -103,11 +103,15 @@ def _times(other: Path, join: CoreJoin, batch: int, pairs: int, runs: int) -> di
 
 
 @contextmanager
-def _side(code: Path, given: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has run the join once, and runs it again for each line that it reads."""
+def side(code: Path, given: str, program: str = SIDE) -> Iterator[subprocess.Popen[str]]:
+    """A process of a program that has run the join once, and runs it again for each line that it reads."""
     environment = os.environ | {"PYTHONPATH": str(code)}
     process = subprocess.Popen(
-        [sys.executable, "-c", SIDE, given], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, given],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdin is not None and process.stdout is not None
     try:
@@ -121,7 +125,8 @@ def _side(code: Path, given: str) -> Iterator[subprocess.Popen[str]]:
         process.stdout.close()
 
 
-def _answer(process: subprocess.Popen[str]) -> str:
+def answer(process: subprocess.Popen[str]) -> str:
+    """What the process found, the next time."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write("\n")
     process.stdin.flush()

@@ -15,15 +15,20 @@ much. The job with moves and the one without take turns, batch by batch, over th
 from __future__ import annotations
 
 import gc
+import json
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 from statistics import median
 
 import numpy as np
 import pyarrow as pa
 
+import eddyline
 from eddyline.balance.slot_map import SlotMap
 from eddyline.benchmarks import Result
+from eddyline.benchmarks.against import answer, side
 from eddyline.benchmarks.stepped_job import ScriptedMap, SteppedJob
 from eddyline.benchmarks.streams import query_over, streams
 from eddyline.bound.model import BoundQuery
@@ -41,13 +46,41 @@ COST, PAUSE = 1.02, 0.2
 GROUP_ROWS, GROUPS = 1_000_000, 8
 """Rows of a group that moves, and the number of such groups."""
 
+OURS, THEIRS = "this checkout", "the other checkout"
+SIDE = """
+import gc, json, sys
+from eddyline.benchmarks.stepped_job import SteppedJob
+from eddyline.benchmarks.streams import query_over, streams
+from eddyline.settings import Settings
+
+rows, batches = 100_000, 12
+data = streams({"a": ("a",), "b": ("a",)}, rows * batches, 4 * rows, 100)
+window = "[RANGE 40 SECONDS]"
+select = f"SELECT a.ts, b.ts AS t, a.a, a.v, b.v AS w FROM a {window}, b {window} WHERE a.a = b.a"
+query = query_over(data, select)
+
+def once():
+    with SteppedJob(query, Settings(slots=3)) as job:
+        parts = [[(n, b.slice(at * rows, rows)) for n, b in data.items()] for at in range(batches)]
+        return sum(job.batch(part).cpu for part in parts), job.digest
+
+once()
+print("ready", flush=True)
+for _ in sys.stdin:
+    gc.collect()
+    print(json.dumps(once()), flush=True)
+"""
+"""The program of a side of `beside`. It uses only what older checkouts have, too."""
+
 Rows = list[tuple[str, pa.RecordBatch]]
 
 _log = logging.getLogger(__name__)
 
 
-def run(part: str | None = None) -> list[Result]:
-    """All parts, or one of them."""
+def run(part: str | None = None, against: str | None = None) -> list[Result]:
+    """All parts, or one of them; or a job with balance=off beside that of another checkout."""
+    if against is not None:
+        return beside(against)
     parts: dict[str, Callable[[], list[Result]]] = {"skew": skew, "hour": hour, "pause": pause, "even": even}
     if part is not None and part not in parts:
         raise SettingError(f"--part {part}: there is {', '.join(parts)}")
@@ -171,6 +204,27 @@ def even(rows: int = 200_000, batches: int = 30) -> list[Result]:
         Result(case, "CPU time, balance=auto / off", cpu["auto"] / cpu["off"], ""),
         Result(case, "groups have moved", float(moved), "", 0, not moved),
     ]
+
+
+def beside(checkout: str, pairs: int = 3, runs: int = 5) -> list[Result]:
+    """A job with three slots and balance=off, beside the same job with the code of another checkout."""
+    here, other = Path(eddyline.__file__).parent.parent, Path(checkout, "src").resolve()
+    times: dict[str, list[float]] = {OURS: [], THEIRS: []}
+    found = set()
+    for _ in range(pairs):
+        with ExitStack() as started:
+            sides = {n: started.enter_context(side(code, "", SIDE)) for n, code in ((OURS, here), (THEIRS, other))}
+            for number in range(runs):
+                for name in sides if number % 2 == 0 else reversed(sides):
+                    seconds, digest = json.loads(answer(sides[name]))
+                    times[name].append(seconds)
+                    found.add(tuple(digest))
+    if len(found) != 1:
+        raise InternalError(f"the results differ: {found}")
+    ratios = [one / two for one, two in zip(times[OURS], times[THEIRS], strict=True)]
+    _log.info("by run: %s", " ".join(f"{ratio:.3f}" for ratio in ratios))
+    ratio = median(ratios)
+    return [Result("three slots, balance=off", f"CPU time: {OURS} / {THEIRS}", ratio, "", COST, ratio <= COST)]
 
 
 def _join(rows: int, batches: int, window: int) -> tuple[BoundQuery, list[Rows]]:
