@@ -26,9 +26,9 @@ from eddyline.experiments.paced_slots import (
 from eddyline.experiments.table import Table
 
 RATES, WINDOWS = (30, 40, 50), (15, 30, 45, 60)
-SCALE, QUICK = 40.0, 8.0
+SCALE, QUICK = 30.0, 6.0
 """Rows for each row of the dissertation."""
-SECONDS = 90.0
+SECONDS = 60.0
 ROUNDS = 1
 
 Lines = dict[str, list[tuple[str | int, float]]]
@@ -42,7 +42,7 @@ def ways(quick: bool, say: Say) -> Figure:
     for rate in RATES[::2] if quick else RATES:
         for window in WINDOWS[::3] if quick else WINDOWS:
             phase = Phase(SECONDS, (rate * scale,) * 3)
-            join = SlotJoin((phase,), window, keys=round(500 * scale), second_keys=10, batch=3.0)
+            join = SlotJoin((phase,), window, keys=round(100 * scale), second_keys=100, batch=4.0)
             rounds = compared(join, (NEITHER, PTLB, MSLB), ROUNDS)
             for number, one in enumerate(rounds[0]):
                 ratio = faster(rounds, number)
@@ -63,7 +63,7 @@ def late(quick: bool, say: Say) -> Figure:
     """Results by time where rates have fallen before groups move."""
     scale = QUICK if quick else SCALE
     phases = Phase(30.0, (100 * scale,) * 3), Phase(60.0, (100 * scale, 5 * scale, 5 * scale))
-    join = SlotJoin(phases, 30.0, keys=round(1500 * scale), second_keys=10, batch=2.0)
+    join = SlotJoin(phases, 30.0, keys=round(300 * scale), second_keys=100, batch=2.0)
     runs = compared(join, (NEITHER, LM_PTLB, LM_MSLB), 1, rebalance_at=15)[0]
     table, lines = Table(("side", "batch", "seconds", "results", "state_tuples")), Lines()
     for one in runs:
