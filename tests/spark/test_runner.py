@@ -95,6 +95,22 @@ def test_groups_move_between_slots(
     assert ran.summary.decisions["move"] > 0
 
 
+def test_slots_share_a_hot_key(
+    run_on_spark: Runs, files: Files, table: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every third row has the same key; in the second half none has."""
+    rows = [(n, 7 if n % 3 == 0 and n < 600 else n, n) for n in range(1200)]
+    parts = [table("k v", *rows[n : n + 150]) for n in range(0, len(rows), 150)]
+    text = f"CREATE STREAM {files('a', *parts)};"
+    text += "SELECT x.v, y.v AS w FROM a [RANGE 90 SECONDS] AS x, a [RANGE 90 SECONDS] AS y WHERE x.k = y.k"
+    quick = BalanceTuning(interval=0.0, patience=1, cpu_max=0.0, cool_patience=2)
+    monkeypatch.setattr(checkpointed_job, "Balancer", partial(Balancer, tuning=quick))
+    ran = run_on_spark(text, slots=3, batch_rows=150, balance="auto")
+    near = [(v, w) for _, k, v in rows for _, j, w in rows[max(0, v - 90) : v + 91] if k == j]
+    assert _sorted(ran.rows) == sorted(near)
+    assert ran.summary.decisions["share"] and ran.summary.decisions["unshare"]
+
+
 AGGREGATED = """SELECT x.k, COUNT(*) AS n, window_end() AS w FROM a [RANGE 200 SECONDS SLIDE 50 SECONDS] AS x,
 a [RANGE 200 SECONDS SLIDE 50 SECONDS] AS y WHERE x.k = y.k GROUP BY x.k"""
 JOINED = "SELECT x.v, y.v AS w FROM a [RANGE 200 SECONDS] AS x, a [RANGE 200 SECONDS] AS y WHERE x.k = y.k"

@@ -20,7 +20,19 @@ FORCE = 0.5
 LIMITS = (200, 1000, 5000)
 """Bytes that the eager balancer believes to be the memory of a slot."""
 EAGER = BalanceTuning(
-    interval=0.0, patience=1, rest=0.0, long_rest=0.0, trial_batches=1, memory_max=0.01, memory_min=0.5, times=1.0
+    interval=0.0,
+    patience=1,
+    rest=0.0,
+    long_rest=0.0,
+    trial_batches=1,
+    memory_max=0.01,
+    memory_min=0.5,
+    cpu_max=0.0,
+    hot=0.3,
+    cool=0.2,
+    larger=1.0,
+    cool_patience=1,
+    times=1.0,
 )
 
 done: Counter[str] = Counter()
