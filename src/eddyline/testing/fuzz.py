@@ -37,7 +37,7 @@ from eddyline.testing.oracle import Oracle
 from eddyline.testing.reproduce import reproduce
 from eddyline.testing.run import bound, expected_of, run, wrong
 from eddyline.testing.shrink import shrink
-from eddyline.testing.spill_coverage import LEAST, LEAST_MOVED, MISSED, MOVED, WENT, features_of, too_low
+from eddyline.testing.spill_coverage import LEAST, LEAST_MOVED, MISSED, MOVED, TRACK, WENT, features_of, too_low
 
 TieBreaker = Callable[[Case, BoundQuery], pa.Table]
 _CHUNK = 50
@@ -159,7 +159,7 @@ class Fuzzer:
             outcome = run(case, query)
             if report is not None:
                 report.seen.update(outcome.seen)
-                for what in {MISSED, MOVED, WENT} & outcome.seen:
+                for what in {MISSED, MOVED, TRACK, WENT} & outcome.seen:
                     report.seen.update(f"{what}, {feature}" for feature in features_of(case))
             different = wrong(outcome, expected)
         except Exception as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from eddyline.balance.slot_map import NOBODY
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.commit import Commit
 from eddyline.spill.generations import Generations
@@ -47,6 +48,8 @@ LEAST_MOVED = {
 }
 """The same, where groups move between slots."""
 
+TRACK = "parallel track"
+
 ENOUGH = 500
 """Runs with fewer cases are not judged."""
 
@@ -57,12 +60,13 @@ class SpillCoverage:
     def __init__(self) -> None:
         self.seen: set[str] = set()
         self._generations = Generations()
-        self._moved = False
+        self._moved = self._tracks = False
 
     def crashed(self, slots: int, next_slots: int) -> None:
         """The job died, and is started again."""
         self._note("crashed", True)
         self.seen |= {f"{MOVED}, crashed"} if self._moved else set()
+        self.seen |= {f"{TRACK}, crashed"} if self._tracks else set()
         self._note("restarted with other slots", slots != next_slots)
 
     def committed(self, decision: BatchDecision, before: Commit, after: Commit) -> None:
@@ -79,6 +83,7 @@ class SpillCoverage:
         }
         self.seen |= {what for what, did in happened.items() if did}
         self._moved = decision.slot_map != decision.map_before
+        self._note_tracks(decision)
         if self._moved:
             self.seen |= {MOVED, f"{MOVED}, groups on disk"} if generations.left else {MOVED}
         if decision.slot_map is not None and decision.slot_map.hot:
@@ -88,6 +93,21 @@ class SpillCoverage:
             self.seen |= {CAME} if slots < next_slots else {WENT} if slots > next_slots else set()
         changed = any(before.plans[slot].plan != now.plan for slot, now in after.plans.items() if slot in before.plans)
         self._note("plan changed", changed)
+
+    def _note_tracks(self, decision: BatchDecision) -> None:
+        now, before = decision.slot_map, decision.map_before
+        self._tracks = now is not None and bool(now.tracks)
+        if now is None or before is None:
+            return
+        ended = (before.senders != NOBODY) & (now.senders == NOBODY)
+        happened = {
+            TRACK: now.tracks,
+            f"{TRACK}, several at once": len({track.epoch for track in now.tracks}) > 1,
+            f"{TRACK}, groups on disk": now.tracks and decision.ledger.generations.left,
+            f"{TRACK}, ended": (ended & (now.places == before.places)).any(),
+            f"{TRACK}, given up for the sender": (ended & (now.places == before.senders)).any(),
+        }
+        self.seen |= {what for what, did in happened.items() if did}
 
     def _note(self, what: str, happened: bool) -> None:
         if happened:
