@@ -20,9 +20,9 @@ KEYS = range(24)
 BATCHES: list[dict[str, list[Row]]] = [
     {"a": [(t, key) for key in KEYS], "b": [(t + 1, key) for key in KEYS if key % 3]} for t in range(1, 90, 6)
 ]
-"""A window of 20 is a little more than three batches."""
+"""A window of 20 is a little more than three batches; rows of three or four batches have the same slides."""
 SLIDES: dict[str, Any] = {
-    "windows": ("RANGE 20 MICROSECONDS SLIDE 5 MICROSECONDS",) * 2,
+    "windows": ("RANGE 40 MICROSECONDS SLIDE 20 MICROSECONDS",) * 2,
     "outputs": ("count(*) AS n", "sum(b.k + a.k) AS d", "window_end() AS w"),
 }
 TO_1 = (0, 1, 2)

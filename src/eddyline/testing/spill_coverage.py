@@ -38,6 +38,7 @@ LEAST = {
 """The least share of cases in which something must happen: about two thirds of the share that is usual."""
 
 MOVED, CAME, WENT, SHARED = "groups moved", "slots came", "slots went", "keys shared"
+TRACK = "parallel track"
 LEAST_MOVED = {
     CAME: 0.14,
     WENT: 0.14,
@@ -45,10 +46,14 @@ LEAST_MOVED = {
     f"{MOVED}, groups on disk": 0.1,
     f"{MOVED}, crashed": 0.12,
     f"{MOVED}, window ROWS": 0.06,
+    TRACK: 0.14,
+    f"{TRACK}, several at once": 0.03,
+    f"{TRACK}, groups on disk": 0.06,
+    f"{TRACK}, ended": 0.06,
+    f"{TRACK}, given up for the sender": 0.03,
+    f"{TRACK}, crashed": 0.04,
 }
 """The same, where groups move between slots."""
-
-TRACK = "parallel track"
 
 ENOUGH = 500
 """Runs with fewer cases are not judged."""
