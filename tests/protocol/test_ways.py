@@ -53,7 +53,7 @@ class Job:
 
         def seen(state: Any, slot_map: SlotMap, reports: Any, *rest: Any) -> Any:
             self.reports = list(reports)
-            self.stay = rest[-1]
+            self.stay = rest[2]
             return decide(state, slot_map, reports, *rest)
 
         self.balancer._manager.decide = seen  # type: ignore[method-assign]
