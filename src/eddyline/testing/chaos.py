@@ -97,6 +97,8 @@ class Chaos:
             settings = self._settings(job, rng)
             tracks, seed = job.name != "rows", rng.randrange(1 << 30) if self.balance else 0
             modules = [module(job.faults, job.checkpoint, seed, tracks)] if self.balance else []
+            if seed % 2:  # the plan changes: the states of the plan to come cannot leave memory
+                settings["memory"] = MUCH
             with ChaosRun(job, self.engine, settings, modules=modules) as run:
                 self.starts += 1
                 try:
