@@ -80,7 +80,7 @@ class HashIndex:
         kernels.thin(before, self._after.values, old, numbers, heads)
         self._after.trim()
         alive = int(kernels.renumber(self._table, old, heads))
-        if len(self._table) > ROOMIEST * max(SMALLEST, 4 * alive):
+        if len(self._table) > ROOMIEST * max(SMALLEST, 2 * alive):
             self._rebuild(0, first)
 
     def _rebuild(self, more: int, floor: int) -> None:
