@@ -45,8 +45,8 @@ class BalanceTuning:
     least: float = 0.05
     """The share of its load that a sender must lose, or else its moves are not worth it."""
 
-    open_cost: float = 0.3
-    """CPU for opening a row of a group that moves, as a share of the CPU for a row that arrives."""
+    open_cost: float = 0.5
+    """CPU for opening a row of a group that moves, as a share of the CPU for a row that arrives (`bench opening`)."""
     payback: int = 20
     """Batches within which a move for CPU must save what it costs; as many as slots have been out of balance, if that
     is more."""

@@ -66,6 +66,7 @@ NAMES = (
     "balance",
     "balance-sim",
     "skew",
+    "opening",
 )
 BENCHMARKS: dict[str, Callable[..., list[Result]]] = {name: _module(name) for name in NAMES}
 

@@ -77,7 +77,8 @@ class SteppedJob:
         checkpoint.open({})
         slots, self._sink = settings.slots or 1, _Hashed()
         self.home = Home(query, settings, slots, checkpoint, None, self._sink.stage, tuning=tuning)
-        mover = Spiller(query, settings) if self.home.spills else no_moves
+        self.spiller = Spiller(query, settings) if self.home.spills else None
+        mover = self.spiller or no_moves
         self._coordinator = Coordinator(checkpoint, self.home, self._sink, mover=mover, placer=self._place)
         self.records: Sequence[Record] = ()
         """What slots reported about the last batch."""

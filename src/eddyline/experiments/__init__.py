@@ -103,6 +103,12 @@ EXPERIMENTS = {
         Experiment(
             "spill-alternating", "results by which groups leave first, load that alternates", "spilling", "alternating"
         ),
+        Experiment("spill-14", "real slots: CPU by the ratio below which groups move", "moving_groups", "figure_14"),
+        Experiment("spill-15", "real slots: CPU by the least time between moves", "moving_groups", "figure_15"),
+        Experiment("spill-16", "real slots: state of two slots that are busy in turns", "moving_groups", "figure_16"),
+        Experiment("spill-17", "real slots: results with relocation, memory is enough", "moving_groups", "figure_17"),
+        Experiment("spill-20", "real slots: results and clean-up with lazy-disk", "moving_groups", "figure_20"),
+        Experiment("spill-21", "real slots: results with lazy-disk and active-disk", "moving_groups", "figure_21"),
         Experiment(
             "balance-stages",
             "a chain on three keys: one stage that replicates over two with a shuffle",
