@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eddyline.kernels.groups import add_by_group, mixed
+from eddyline.kernels.groups import add_by_code, add_by_group, mixed
 
 
 def twin(code: int, groups: int) -> int:
@@ -31,3 +31,15 @@ def test_rows_by_group(number: int) -> None:
     out = np.full(10, 5)
     add_by_group(groups[100:900], number, out)
     assert out.tolist() == (5 + number * np.bincount(groups[100:900], minlength=10)).tolist()
+
+
+@pytest.mark.parametrize("groups", [7, 64])
+def test_rows_by_the_group_of_their_codes(groups: int) -> None:
+    codes, out, expected = (
+        np.random.default_rng(1).integers(-50, 50, 5000),
+        np.full(groups, 5),
+        np.empty(5000, np.int64),
+    )
+    add_by_code(codes, groups, -1, out)
+    mixed(codes, groups, expected)
+    assert out.tolist() == (5 - np.bincount(expected, minlength=groups)).tolist()

@@ -142,6 +142,11 @@ class SlotMap:
         found[[key.group for key in self.hot if slot in key.slots]] = 0
         return found
 
+    def groups_in(self, slot: int) -> NDArray[np.int64]:
+        """The groups of which a slot may have rows, in order: its own, those that it sends on a track, and those whose
+        keys it shares."""
+        return np.flatnonzero(self.since(slot) != NEVER)
+
     def tracked(self, groups: Iterable[int], to: int) -> SlotMap:
         """The map when these groups, which are on no track, begin one to a slot."""
         places, begin = self.places.copy(), dict[int, list[int]]()

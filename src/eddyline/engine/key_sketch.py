@@ -17,8 +17,8 @@ LEAST = 2
 """A key with fewer rows in a batch is not counted."""
 MOSTLY = 0.25
 """The share of the rows of its group that a key must have."""
-LOOKED_AT = 4096
-"""About the most rows of a group whose keys are counted; where there are more, every n-th is."""
+COUNTED = 1 << 14
+"""About the most rows of a batch that are counted; where there are more, every n-th is."""
 
 
 class KeySketch:
@@ -36,14 +36,14 @@ class KeySketch:
         >>> sketch.take()
         (KeyCount(source=0, code=5, group=1, rows=20, among=21),)
         """
+        step = max(1, groups.size // COUNTED)
+        codes, groups = codes[::step], groups[::step]
         counts = np.bincount(groups, minlength=self._groups)
         for group in np.flatnonzero(counts > max(LEAST - 1, groups.size // self._parts)).tolist():
-            among = int(counts[group])
-            step = -(-among // LOOKED_AT)
-            known, times = np.unique(codes[groups == group][::step], return_counts=True)
-            most = np.flatnonzero(times > max(MOSTLY * times.sum(), (LEAST - 1) / step))
+            known, times = np.unique(codes[groups == group], return_counts=True)
+            most = np.flatnonzero(times > max(MOSTLY * counts[group], LEAST - 1))
             for code, rows in zip(known[most].tolist(), times[most].tolist(), strict=True):
-                self._found.append(KeyCount(source, code, group, min(among, rows * step), among))
+                self._found.append(KeyCount(source, code, group, rows * step, int(counts[group]) * step))
 
     def take(self) -> tuple[KeyCount, ...]:
         """What was counted since the last call."""

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from eddyline.kernels.jit import at, count, inlined, kernel
 
+BLOCK = 1024
+
 
 @inlined
 def _finalized(code: int) -> np.uint64:
@@ -40,6 +42,17 @@ def among(codes: NDArray[np.int64], groups: int, asked: NDArray[np.bool_], out: 
         out[n] = i
         n += at(asked[code & bits if whole else code % np.uint64(groups)])
     return count(n)
+
+
+@kernel
+def add_by_code(codes: NDArray[np.int64], groups: int, number: int, out: NDArray[np.int64]) -> None:
+    """out[g] += number, for the group g (`mixed`) of each code. Groups are computed in small blocks."""
+    block = np.empty(BLOCK, np.int64)
+    for begin in range(0, codes.size, BLOCK):
+        some = codes[begin : begin + BLOCK]
+        mixed(some, groups, block)
+        for i in range(some.size):
+            out[at(block[i])] += number
 
 
 @kernel

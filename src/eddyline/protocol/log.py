@@ -93,10 +93,11 @@ class Log:
         merged: Sequence[str],
         least: Mapping[str, int],
         by_group: bool = False,
+        own: Ints | None = None,
     ) -> LogFile | None:
         """Write one segment with the new rows of a slot, by stream, and those of the segments to merge, in the order of
         groups if it is asked for. Rows older than `least` are left out: they are not needed once the batch is
-        committed. None if no row remains."""
+        committed. `own` are the groups that the slot has, if slots have places by groups. None if no row remains."""
         segments = [self._checkpoint.segment(old) for old in reversed(merged)]
         kept = _Kept({stream.name: stream.time for stream in self._split.streams.values()}, least)
 
@@ -125,9 +126,7 @@ class Log:
                     for some in in_sections(grouped(stream), *sizes):
                         yield self._section(stream, some)
                 elif batches := [batch for run in runs(stream) for batch in run]:
-                    yield SegmentPart(
-                        stream, _alike(batches), groups=self._runs(stream, rows.get(stream, ()), segments)
-                    )
+                    yield SegmentPart(stream, _alike(batches), groups=self._runs(stream, own, segments))
 
         made = parts()
         if (first := next(made, None)) is None:
@@ -144,20 +143,19 @@ class Log:
         times = event_times(some.batch.column(time))
         return SegmentPart(stream, [some.batch], first, last, counts, (int(times.min()), int(times.max())))
 
-    def _runs(self, stream: str, rows: Sequence[pa.RecordBatch], segments: Sequence[Segment]) -> tuple[int, ...] | None:
-        """Runs of neighbouring groups, among which are those of these rows and of these segments; None if they are not
+    def _runs(self, stream: str, own: Ints | None, segments: Sequence[Segment]) -> tuple[int, ...] | None:
+        """Runs of neighbouring groups, among which are these and those of these segments; None if they are not
         known."""
-        if stream not in self._first or self._axis is None:
+        if self._axis is None or own is None or not self._is_led(stream):
             return None
-        here, first = np.zeros(self._axis.size, np.bool_), self._axis.first(self._first[stream])
+        here = np.zeros(self._axis.size, np.bool_)
+        here[own] = True
         for section in (section for segment in segments for section in segment.sections(stream)):
             if (known := section.runs) is None:
                 return None
             for begin, end in zip(known[::2], known[1::2], strict=True):
-                here[begin - first : end - first] = True
-        for batch in rows:
-            here[self._groups(self._first[stream], batch) - first] = True
-        return tuple((first + _few_runs(here)).tolist())
+                here[begin:end] = True
+        return tuple(_few_runs(here).tolist())
 
     def stretches(self, commit: Commit, moved: Ledger, most: int) -> list[Stretch]:
         """Stretches of time in which the rows of a commit are counted again, one after the other: each has about `most`

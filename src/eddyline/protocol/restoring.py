@@ -81,7 +81,7 @@ def restore(
     split = Split(home.plan, home.split.partitioning)
     moved, tuning = ledger or commit.ledger, home.tuning.engine
     restore_small(home, slot, number, commit.small)
-    own = None if slot_map is None else np.flatnonzero(slot_map.since(number) != NEVER)
+    own = None if slot_map is None else slot_map.groups_in(number)
     most = max(tuning.sweep_least, int(tuning.sweep_share * (home.settings.memory or 0)))
     for stretch in home.log.stretches(commit, moved, min(tuning.sweep_bytes, most) // 4):
         for epoch, rows in home.log.by_epoch(commit, moved, stretch, own):

@@ -118,7 +118,9 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     windows = counted(slot) if decision.ledger.held is None else decision.ledger.held.counted
     least = horizon(home.plan, held or after, windows, held is not None)
     epoch, merged = decision.ledger.epoch, decision.merge.get(number, ())
-    log_file = home.log.write(name, number, epoch, logged, merged, least, epoch > 0 or _may_leave_soon(home, slot))
+    own = None if decision.slot_map is None else decision.slot_map.groups_in(number)
+    by_group = epoch > 0 or _may_leave_soon(home, slot)
+    log_file = home.log.write(name, number, epoch, logged, merged, least, by_group, own)
     reach("turn: rows are logged")
     small = write_small(home, slot, number, name) if home.has_small_state else None
     reach("turn: small state is written")

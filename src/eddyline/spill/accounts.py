@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
-from eddyline.kernels.groups import add_by_group
 from eddyline.plan.partition import SpillAxis
 from eddyline.routing.packet import Packet
 from eddyline.state.stem import SteM
@@ -149,10 +148,10 @@ class GroupAccounts:
             live, stored = stem.rows.min_live, stem.rows.stored
             if stored > last:
                 before = rows.copy()
-                add_by_group(stem.rows.groups(slice(last, stored)), 1, rows)
+                stem.rows.add_by_group(slice(last, stored), 1, rows)
                 came += rows - before
             if live > first:
-                add_by_group(stem.rows.groups(slice(first, live)), -1, rows)
+                stem.rows.add_by_group(slice(first, live), -1, rows)
             counted.append((live, stored))
         now.counted = tuple(counted)
         return came

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.expr import Expr, sources_of
 from eddyline.codec import Snapshot
+from eddyline.kernels import groups as group_kernels
 from eddyline.kernels import scan
 from eddyline.state import keys as key_codes
 from eddyline.state.arena import Arena
@@ -192,6 +193,15 @@ class Rows:
             return self._row_groups.of_codes(self._keys[self._row_groups.key].codes.values[rows])
         assert self._groups is not None
         return self._groups.values[rows].astype(np.int64)
+
+    def add_by_group(self, rows: slice, number: int, out: NDArray[np.int64]) -> None:
+        """Add a number to that of the partition group of each of these rows."""
+        assert self._row_groups is not None
+        if self._row_groups.key is not None:
+            codes = self._keys[self._row_groups.key].codes.values[rows]
+            group_kernels.add_by_code(codes, self._row_groups.size, number, out[self._row_groups.first :])
+        else:
+            group_kernels.add_by_group(self.groups(rows), number, out)
 
     def outside(self, rows: slice, groups: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers of those of these rows that are in none of these partition groups."""
