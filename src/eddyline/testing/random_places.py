@@ -53,8 +53,8 @@ class RandomPlaces:
         return replace(so_far, slot_map=slot_map)
 
     def _next(self, slot_map: SlotMap) -> SlotMap:
-        rng, share = self._rng, 1.0 if self._only_tracks else self._rng.choice([0.02, 0.3, 1.0])
-        resize = RESIZE / 3 if self._only_tracks else RESIZE
+        rng, share = self._rng, self._rng.choice([0.5, 1.0] if self._only_tracks else [0.02, 0.3, 1.0])
+        resize = RESIZE / 2 if self._only_tracks else RESIZE
         if rng.random() < resize and (slots := rng.choice(SLOTS)) != slot_map.slots:
             return self._resized(slot_map, slots, share)
         if slot_map.tracks and rng.random() < GIVE_UP:
