@@ -143,3 +143,17 @@ def test_other_maps_make_another_history(tmp_path: Path) -> None:
         job.batch(to=then, **BATCHES[0])
     assert len({job.coordinator.commit.history for job in jobs}) == 1
     assert len({job.begin().after for job in jobs}) == 2
+
+
+def test_a_job_that_continues_without_balance_does_not_use_state_of_groups_that_moved(tmp_path: Path) -> None:
+    job = world(tmp_path)
+    for batch, then in zip(BATCHES[:5], ROUND, strict=False):
+        job.batch(to=then, **batch)
+    other = world(tmp_path, balance="off", sink=job.sink)
+    for batch in BATCHES[5:7]:
+        other.batch(**batch)
+    again = world(tmp_path, sink=job.sink)
+    for batch, then in zip(BATCHES[7:], ROUND, strict=False):
+        again.batch(to=then, **batch)
+    again.batch("end", ended=["a", "b"])
+    assert again.results == expected(tmp_path)

@@ -110,7 +110,9 @@ def _can_relocate(home: Home, decision: BatchDecision, number: int, slot: Slot) 
     before, now = decision.map_before, decision.slot_map
     if slot.relocated[0] == decision.before:
         return False  # an earlier attempt, with another number of slots, has moved other groups
-    if before is None or now is None or before == now:
+    if before is None or now is None:
+        return slot.relocated[1] == decision.arrangement[1]  # not if groups had moved in a run with balance
+    if before == now:
         return True
     if home.query.counts_rows:
         return False  # rows that wait to be counted know whether they are built here
