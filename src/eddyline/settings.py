@@ -235,8 +235,8 @@ class Settings:
         _choice("off", "auto", "moving-state", "parallel-track"),
         "whether partition groups move from slots with much load to slots with little: the receiver loads their rows"
         " from the log (moving-state), or both slots get their new rows until the old ones are out of all windows"
-        " (parallel-track); auto takes the cheaper way for each move. Except with off, slots also share a key that is too"
-        " much for one of them",
+        " (parallel-track); auto takes the cheaper way for each move. Except with off, slots also share a key that is"
+        " too much for one of them",
     )
     batch_rows: int | None = _setting(
         None,
