@@ -76,7 +76,7 @@ def test_results_that_differ_are_noticed() -> None:
 def test_ratios_are_medians_over_the_rounds_and_have_their_bars() -> None:
     def course(made: int, clean_up: float) -> SpillCourse:
         return SpillCourse(
-            (Step(1.0, 1.0, made, 0, 9, 1, 5),), Step(clean_up, clean_up, 100 - made, 0, 9, 0, 0), (100, 0)
+            (Step(1.0, 1.0, made, 0, 9, 1, 5, ()),), Step(clean_up, clean_up, 100 - made, 0, 9, 0, 0, ()), (100, 0)
         )
 
     found = {
