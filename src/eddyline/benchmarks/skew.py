@@ -32,7 +32,7 @@ from eddyline.spark.frames import opener
 from eddyline.spark.runner import SparkRunner
 from eddyline.spark.session import session
 
-BATCHES, ROUNDS, ROWS = 24, 2, 400_000
+BATCHES, ROUNDS, ROWS = 14, 2, 800_000
 """ROWS of the large stream a batch."""
 OTHER = 8
 """The large stream has so many times the rows of the other one."""
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 def _one_hot(random: np.random.Generator, rows: int, stream: str) -> Ints:
     """One key has 40 % of the rows of the large stream, and more rows than others in the other one."""
-    hot = random.random(rows) < {"a": 0.4, "b": 0.02}[stream]
+    hot = random.random(rows) < {"a": 0.4, "b": 0.08}[stream]
     return np.where(hot, 0, random.integers(1, KEYS, rows))
 
 
