@@ -226,17 +226,15 @@ class Settings:
     slots: int | None = _setting(
         None,
         _whole("a number", most=4096, none="auto"),
-        "how many slots share the work; auto is one in the local engine, and the cores of the session on Spark, which"
-        " it follows on a cluster where groups can move (balance)",
+        "how many slots share the work; auto is one locally, and the session's cores on Spark, followed with balance",
     )
     groups: int = _setting(256, _whole("a number", most=65536), "partition groups in all, each of which is in one slot")
     balance: str = _setting(
         "off",
         _choice("off", "auto", "moving-state", "parallel-track"),
-        "whether partition groups move from slots with much load to slots with little: the receiver loads their rows"
-        " from the log (moving-state), or both slots get their new rows until the old ones are out of all windows"
-        " (parallel-track); auto takes the cheaper way for each move. Except with off, slots also share a key that is"
-        " too much for one of them",
+        "whether partition groups move from slots with much load to others, by rows from the log (moving-state) or by"
+        " both slots getting new rows until the old ones are out of all windows (parallel-track); auto takes the"
+        " cheaper way. Unless off, slots share a key too heavy for one",
     )
     batch_rows: int | None = _setting(
         None,

@@ -46,12 +46,13 @@ def test_parts_have_names() -> None:
 
 
 def test_sides_of_an_uneven_job_have_the_same_results() -> None:
-    phases = Phase(6.0, (40, 40, 800)), Phase(10.0, (800, 40, 40))
-    join = SlotJoin(phases, window=4.0, keys=40, second_keys=10, batch=0.5)
+    phases = Phase(6.0, (400, 400, 8000)), Phase(10.0, (8000, 400, 400))
+    join = SlotJoin(phases, window=4.0, keys=400, second_keys=10, batch=0.5)
     ((neither, plans, moving, track),) = paced_slots.compared(join, (NEITHER, LM, MSLB, PTLB), rounds=1)
     assert neither.digest == plans.digest == moving.digest == track.digest and neither.digest[0] > 1000
     assert not any(batch.moves for batch in (*neither.batches, *plans.batches))
-    assert not any(batch.on_track for batch in moving.batches)
+    assert any(batch.moves for batch in moving.batches) and any(batch.moves for batch in track.batches)
+    assert any(batch.on_track for batch in track.batches) and not any(batch.on_track for batch in moving.batches)
 
 
 def test_a_batch_takes_as_long_as_its_slowest_slot() -> None:
