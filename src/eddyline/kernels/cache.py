@@ -25,5 +25,5 @@ def is_filled() -> bool:
     choose_folder()
     folder = os.environ.get("NUMBA_CACHE_DIR")
     if folder is None:
-        return any((_HERE / "__pycache__").glob("*.nbi"))
-    return any(Path(folder).glob("**/*.nbi"))
+        return any((_HERE / "__pycache__").glob("*.nbc"))
+    return any(Path(folder).glob("**/*.nbc"))

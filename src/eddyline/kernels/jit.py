@@ -1,6 +1,6 @@
 """The one place that says how kernels are compiled: cached on disk, without the GIL, without bounds checks.
 
-Numba is imported here only, once its cache has a folder (cache.py).
+Numba is imported once its cache has a folder (cache.py); the files in it are ours (compiled.py).
 """
 
 from __future__ import annotations
@@ -20,17 +20,27 @@ from llvmlite import ir  # noqa: E402
 from numba.core.cgutils import get_or_insert_function  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
+from eddyline.kernels.compiled import CompiledFiles  # noqa: E402
+
 
 def kernel(function: _F) -> _F:
     """Compile a function on its first call with given argument types. Read-only arrays and arrays with gaps are types
     of their own: passing one compiles the function again, which takes seconds."""
     compiled: _F = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
-    return compiled
+    return _cached(compiled)
 
 
 def inlined(function: _F) -> _F:
     """A helper that disappears into the kernels that call it."""
     compiled: _F = numba.njit(cache=True, nogil=True, boundscheck=False, inline="always")(function)
+    return _cached(compiled)
+
+
+def _cached(compiled: _F) -> _F:
+    cache: Any = compiled._cache  # type: ignore[attr-defined]
+    cache._cache_file = CompiledFiles(
+        cache.cache_path, cache._impl.filename_base, cache._impl.locator.get_source_stamp()
+    )
     return compiled
 
 
