@@ -33,14 +33,29 @@ class ComputedTime:
 
 
 @dataclass(frozen=True)
+class AccessMethod:
+    """A way to the rows of a table that is asked: a scan of all rows, or an index over columns that must be bound."""
+
+    columns: tuple[str, ...] = ()
+    """None for a scan."""
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether it gives all rows."""
+        return not self.columns
+
+
+@dataclass(frozen=True)
 class BoundStream:
-    """A declared stream, or a static table (`time` is None)."""
+    """A declared stream, or a table (`time` is None): a static one, or one that is asked (`methods`)."""
 
     name: str
     schema: pa.Schema
     time: str | None
     lateness: int = 0
     computed: ComputedTime | None = None
+    methods: tuple[AccessMethod, ...] = ()
+    """The access methods of a table that is asked; none for a table that is read whole before the streams start."""
 
     @property
     def visible(self) -> pa.Schema:
@@ -56,8 +71,13 @@ class BoundStream:
 
     @property
     def is_table(self) -> bool:
-        """Whether it is a table: read whole before the streams start, without a time, never expiring."""
+        """Whether it is a table: without a time."""
         return self.time is None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it is a table whose rows come as answers."""
+        return bool(self.methods)
 
 
 class WindowKind(Enum):

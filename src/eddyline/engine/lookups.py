@@ -1,0 +1,59 @@
+"""What a slot and the access modules of its tables say to each other: requests, and answers that come later.
+
+A slot has no I/O: it says which keys it wants, and gets answers as rows that arrive. Whoever runs the slot passes
+requests on (`Lookups`), at most once for each key and time to live, and feeds the answers in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Request:
+    """Ask a table for all rows with some keys, or for all rows."""
+
+    table: str
+    method: int
+    """The access method: its place in `BoundStream.methods`."""
+    keys: pa.RecordBatch
+    """The columns of the method, of the table's own types. Each key is there once; no value is NULL. For a scan: no
+    column and no row."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All rows of a table that have some keys; or a part of a scan; or why there is no answer."""
+
+    table: str
+    method: int
+    keys: pa.RecordBatch
+    """The keys that are answered completely, now (in the paper: an EOT tuple for each of them), or not at all."""
+    rows: pa.RecordBatch
+    """The rows of all these keys, in any order, with the columns of the table that the query uses."""
+    is_last: bool = True
+    """False for a part of a scan after which more comes."""
+    error: str | None = None
+    """Why the lookup of all these keys has failed for good. Then there is no row."""
+
+
+class Lookups(Protocol):
+    """Asks the access modules of tables, without making the slot wait."""
+
+    def ask(self, requests: Sequence[Request]) -> None:
+        """Begin to ask; returns at once."""
+        ...
+
+    def answers(self, wait: float) -> list[Answer]:
+        """The answers that have come since the last call. If there is none yet, wait for one, at most `wait` seconds;
+        return at once if nothing is asked."""
+        ...
+
+    @property
+    def asked(self) -> int:
+        """The number of keys that are asked and not answered, and of scans that have not ended."""
+        ...
