@@ -128,6 +128,66 @@ def test_explain_for_the_engine_that_would_run_it(in_tmp: Path, capsys: pytest.C
     assert "the local engine does not read 'orc'; --engine spark does" in capsys.readouterr().err
 
 
+_ASKED = """\
+CREATE STREAM orders (ts TIMESTAMP, user_id BIGINT, sku VARCHAR) USING {format} OPTIONS ({options}) TIMESTAMP BY ts;
+CREATE TABLE users (id INTEGER, name VARCHAR) USING postgres OPTIONS (url_env 'PG_URL', table 'users')
+    SCAN INDEX ON (id) INDEX ON (name);
+CREATE TABLE prices (sku VARCHAR, price DOUBLE) USING http OPTIONS (url 'http://localhost:8080/price?sku={{sku}}')
+    INDEX ON (sku);
+SELECT u.name, p.price FROM orders [RANGE 1 MINUTE] AS o, users AS u, prices AS p
+WHERE o.user_id = u.id AND p.sku = o.sku;
+"""
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "script"),
+    [
+        ("local", "the local engine", _ASKED.format(format="generate", options="rows 3")),
+        ("spark", "Spark", _ASKED.format(format="orc", options="path 'in'")),
+    ],
+)
+def test_tables_that_are_asked(
+    engine: str, name: str, script: str, in_tmp: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [_written(in_tmp, script), "--engine", engine]
+    assert main(["validate", *arguments]) == 0
+    assert (
+        capsys.readouterr().out
+        == f"""\
+job.sql is right for {name}; checked: 1 stream, 2 tables, the query, the settings
+u: scan
+u: index on (id), bound by o.user_id
+u: index on (name), not bound by this query
+p: index on (sku), bound by o.sku
+"""
+    )
+    assert main(["explain", *arguments]) == 0
+    wanted = """
+u: table users
+  access: scan
+  access: index on (id), bound by o.user_id
+  access: index on (name), not bound by this query
+  hash index on CAST(u.id AS BIGINT)
+  keeps u.name
+
+p: table prices
+  access: index on (sku), bound by o.sku
+  hash index on p.sku
+  keeps p.price
+"""
+    assert wanted in capsys.readouterr().out
+    assert main(["run", *arguments]) == 2
+    assert capsys.readouterr().err == "eddyline: tables with access methods cannot be run yet: users, prices\n"
+    _written(in_tmp, script.replace(" AND p.sku = o.sku", ""))
+    for command in ("validate", "explain", "run"):
+        assert main([command, *arguments]) == 2
+        said = (
+            "eddyline: line 6, column 71: table 'prices' is reached by its index on (sku), and nothing in WHERE binds"
+            " sku; write p.sku = ..., or declare SCAN"
+        )
+        assert capsys.readouterr().err.splitlines()[0] == said
+
+
 def test_checks_import_neither_pyspark_nor_compiled_kernels(in_tmp: Path) -> None:
     """Each of these takes as long to import as all else together."""
     text = _ORC + "SELECT kk FROM s;"

@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from eddyline.bound.bind_expr import Binder, chain
 from eddyline.bound.bind_hints import Clause
+from eddyline.bound.bind_methods import access_methods
 from eddyline.bound.bind_names import NameScope
 from eddyline.bound.bind_select import aliases_of, bind_items, bind_outputs, items_of
 from eddyline.bound.bind_time import timed
@@ -35,8 +36,9 @@ SchemaOf = Callable[[Declaration], pa.Schema]
 
 
 def bind(script: Script, schema_of: SchemaOf, python: bool = False) -> BoundQuery:
-    """The query of a script; `schema_of` is called once for each stream and table that the query reads. With `python`,
-    messages say how a Python program declares streams."""
+    """The query of a script. `schema_of` is called once for each stream and table that the query reads, except tables
+    with access methods, whose columns are declared. With `python`, messages say how a Python program declares
+    streams."""
     declared = _declared(script)
     _check_sinks(script, declared)
     scope = NameScope(script.text, _sources(script, declared, schema_of, python))
@@ -123,13 +125,13 @@ def _sources(
             )
             raise wrong(script.text, item.place, message)
         if declaration.kind == "TABLE" and item.window is not None:
-            message = (
-                f"{shown(item.stream)} is a table, which has no time and is always read whole; leave its window out"
-            )
+            how = "whose rows are in every window" if declaration.methods else "is always read whole"
+            message = f"{shown(item.stream)} is a table, which has no time and {how}; leave its window out"
             raise wrong(script.text, item.window.place, message)
         name = declaration.name.lower()
         if name not in streams:
-            streams[name] = _stream(script, declaration, schema_of(declaration))
+            schema = pa.schema(declaration.columns) if declaration.methods else schema_of(declaration)
+            streams[name] = _stream(script, declaration, schema)
         clause, time = item.window, streams[name].time
         if clause is not None and clause.time is not None and time is not None and not same(clause.time, time):
             message = (
@@ -172,7 +174,8 @@ def _declaration_of(script: Script, item: FromItem, declared: Mapping[str, Decla
 def _stream(script: Script, declaration: Declaration, schema: pa.Schema) -> BoundStream:
     kept_schema = pa.schema([field.with_type(in_one_zone(kept(field.type))) for field in schema])
     if declaration.time is None:
-        return BoundStream(declaration.name, kept_schema, None)
+        methods = access_methods(script.text, declaration, kept_schema)
+        return BoundStream(declaration.name, kept_schema, None, methods=methods)
     return timed(script.text, declaration, kept_schema)
 
 

@@ -349,3 +349,26 @@ def holds(wide: pa.DataType, narrow: pa.DataType) -> bool:
         return False
     bounds = [int_bounds(wide)[0], int_bounds(narrow)[0], int_bounds(narrow)[1], int_bounds(wide)[1]]
     return all(x <= y for x, y in pairwise(bounds))
+
+
+def keeps_apart(narrow: pa.DataType, wide: pa.DataType) -> bool:
+    """Whether a cast from `narrow` to `wide` gives different values for different values. (Values that `wide` cannot
+    hold become NULL, as a date of the year 300000 does.)
+
+    >>> keeps_apart(pa.int32(), pa.float64()), keeps_apart(pa.int64(), pa.float64())
+    (True, False)
+    """
+    source, target = logical(narrow), logical(wide)
+    if pa.types.is_timestamp(narrow) and narrow.unit == "ns":
+        return bool(narrow == wide)
+    if physical(source) == physical(target):
+        return True
+    if source == BOOL:
+        return is_number(target) and (target in FLOATS or is_integer(target) or target.precision > target.scale)
+    if target in FLOATS:
+        exact = 24 if target == FLOAT else 53  # the bits of whole numbers that a float holds
+        return source == FLOAT or (is_integer(source) and source.bit_width - (source in SIGNED) <= exact)
+    if pa.types.is_decimal(target) and (is_integer(source) or pa.types.is_decimal128(source)):
+        held = as_decimal(source)
+        return bool(target.scale >= held.scale and target.precision - target.scale >= held.precision - held.scale)
+    return holds(target, source) or (source == DATE and pa.types.is_timestamp(target))

@@ -12,7 +12,8 @@ from eddyline.runtime.running.check import is_finished
 
 
 def command(options: argparse.Namespace) -> int:
-    """Print what was checked; raises an EddylineError for a mistake."""
+    """Print what was checked, and how each table with access methods is reached; raises an EddylineError for a
+    mistake."""
     known = check(options)
     script = parse(known.text)
     engine = "Spark" if options.engine == "spark" else "the local engine"
@@ -33,6 +34,10 @@ def command(options: argparse.Namespace) -> int:
             " (to read more, give the job a new checkpoint folder)"
         )
     print(text)
+    if known.job is not None and known.job.asked:
+        from eddyline.plan.explain import access_lines
+
+        print("\n".join(access_lines(known.job.query)))
     return 0
 
 

@@ -14,7 +14,8 @@ from eddyline.cql.places import Place
 @dataclass(frozen=True)
 class Declaration:
     """One CREATE statement; `lateness` is in microseconds, option keys are lower case. `time` is the name of a column,
-    or an expression over the columns (cql/event_time.py)."""
+    or an expression over the columns (cql/event_time.py). An option that ends in `_env` has the name of an environment
+    variable: the value of the variable is a secret, and is never part of a declaration."""
 
     kind: str
     name: str
@@ -27,8 +28,11 @@ class Declaration:
     dead_into: str | None
     place: Place
     places: Mapping[str, Place] = field(default_factory=dict, hash=False, compare=False)
-    """The places of `time`, `late`, `dead`, `format` and the options (`option path`) in the script."""
+    """The places of `time`, `late`, `dead`, `format`, the options (`option path`) and the index columns
+    (cql/access_methods.py) in the script."""
     partition_by: tuple[str, ...] = ()
     """The columns by whose values a sink divides its files into folders."""
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     """How the script spells each option, by the option's lower-case key."""
+    methods: tuple[tuple[str, ...], ...] = ()
+    """The access methods of a table that is asked: the columns of each index, () for a scan."""

@@ -10,10 +10,11 @@ from typing import NoReturn
 import pyarrow as pa
 from sqlglot.tokenizer_core import Token, TokenType
 
+from eddyline.cql.access_methods import Methods, begins_method, read_method
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.durations import read_duration
 from eddyline.cql.names import did_you_mean
-from eddyline.cql.places import Place, shown
+from eddyline.cql.places import Place, shown, wrong
 from eddyline.cql.tokens import Cursor, is_name, is_string, is_word
 from eddyline.cql.types import read_type
 
@@ -36,11 +37,16 @@ def read_declaration(cursor: Cursor) -> Declaration:
     options = _read_options(cursor, places, spelled) if cursor.match("OPTIONS") else {}
     time, late, dead, lateness = None, None, None, None
     partition: tuple[str, ...] = ()
+    methods: Methods = ()
+    dead_at = 0
     while cursor.token is not None:
         at = cursor.at
         seen = False
         if kind == "SINK" and not partition and cursor.match_type(TokenType.PARTITION_BY):
             partition = _read_partition(cursor)
+            continue
+        if begins_method(cursor):
+            methods = (*methods, read_method(cursor, kind, methods, places))
             continue
         if cursor.match("TIMESTAMP", "BY"):
             places["time"] = cursor.place()
@@ -52,14 +58,36 @@ def read_declaration(cursor: Cursor) -> Declaration:
             seen, late = late is not None, cursor.name("the name of a sink")
         elif cursor.match("DEAD", "INTO"):
             places["dead"] = cursor.place()
-            seen, dead = dead is not None, cursor.name("the name of a sink")
+            seen, dead, dead_at = dead is not None, cursor.name("the name of a sink"), at
+            if kind == "TABLE" and not seen:
+                continue  # allowed if there are access methods
         else:
             _refuse_clause(cursor, kind)
         if seen or kind != "STREAM":
             cursor.at = at
             _refuse_repeated_or_timed(cursor, kind, seen)
+    if kind == "TABLE" and dead is not None and not methods:
+        cursor.at = dead_at
+        _refuse_repeated_or_timed(cursor, kind, False)
+    if methods and columns is None:
+        form = f"CREATE TABLE {shown(name)[1:-1]} (id BIGINT, name VARCHAR) USING {format}"
+        message = f"table {shown(name)} is asked for its rows, so its columns must be declared; write {form}"
+        raise wrong(cursor.text, place, message)
     return Declaration(
-        kind, name, columns, format, options, time, lateness or 0, late, dead, place, places, partition, spelled
+        kind,
+        name,
+        columns,
+        format,
+        options,
+        time,
+        lateness or 0,
+        late,
+        dead,
+        place,
+        places,
+        partition,
+        spelled,
+        methods,
     )
 
 
@@ -130,7 +158,7 @@ def _refuse_clause(cursor: Cursor, kind: str) -> NoReturn:
     if kind == "SINK":
         cursor.expected("OPTIONS, PARTITION BY or ';' to end the statement")
     if kind != "STREAM":
-        cursor.expected("OPTIONS or ';' to end the statement")
+        cursor.expected("OPTIONS, SCAN, INDEX ON or ';' to end the statement")
     cursor.expected("TIMESTAMP BY, LATENESS, LATE INTO, DEAD INTO or ';' to end the statement")
 
 

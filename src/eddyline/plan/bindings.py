@@ -1,7 +1,9 @@
 """Which columns of a table that is asked are bound, and by what (paper 001, section 2.2).
 
 An index of a table can be asked for a key as soon as a value is known for each of its columns: a constant of WHERE, or
-a column of a source that the tuple has, which WHERE equates with it.
+an expression over a source that the tuple has, which WHERE equates with it. The table's side of the equality is the
+column itself, or a cast of it that keeps different values different: then at most one value of the column is equal to
+the value that is known, so asking for that one value finds every row.
 """
 
 from __future__ import annotations
@@ -9,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eddyline.bound.expr import Call, Expr, Literal, SourceColumn
+from eddyline.bound.expr import Call, Expr, SourceColumn, sources_of
 from eddyline.bound.model import BoundQuery
+from eddyline.bound.types import keeps_apart
 from eddyline.plan.graph import JoinGraph
 
 
 @dataclass(frozen=True)
 class Binding:
-    """A value for a column of a table: an expression over one other source, or a constant (`source` is None)."""
+    """A value for a column of a table: an expression over one other source, or one without columns (`source` is
+    None)."""
 
     source: int | None
     expr: Expr
@@ -31,6 +35,8 @@ class IndexBinding:
     method: int
     columns: tuple[SourceColumn, ...]
     bound_by: tuple[Binding, ...]
+    keys: tuple[Expr, ...]
+    """The table's side of each equality: the column, or a cast of it to the type in which it is compared."""
 
     @property
     def needs(self) -> int:
@@ -46,31 +52,36 @@ def index_bindings(query: BoundQuery, graph: JoinGraph, table: int) -> tuple[Ind
         if method.is_scan:
             continue
         columns = tuple(SourceColumn(table, name, stream.schema.field(name).type) for name in method.columns)
-        ways: list[tuple[Binding, ...]] = [()]
+        ways: list[tuple[tuple[Binding, Expr], ...]] = [()]
         for column in columns:
-            ways = [(*way, binding) for way in ways for binding in _bindings(graph, column)]
-        found += [IndexBinding(table, number, columns, way) for way in ways]
+            ways = [(*way, bound) for way in ways for bound in bindings_of(graph, column)]
+        for way in ways:
+            found.append(IndexBinding(table, number, columns, tuple(b for b, _ in way), tuple(key for _, key in way)))
     return tuple(found)
 
 
-def _bindings(graph: JoinGraph, column: SourceColumn) -> list[Binding]:
+def bindings_of(graph: JoinGraph, column: SourceColumn) -> list[tuple[Binding, Expr]]:
+    """Each binding of a column, with the table's side of its equality."""
     table = column.source
-    found = {Binding(None, value): None for f in graph.filters[table] if (value := _constant(f, column)) is not None}
+    found: dict[tuple[Binding, Expr], None] = {}
+    for filter in graph.filters[table]:
+        if isinstance(filter, Call) and filter.name == "=":
+            for mine, value in (filter.args, filter.args[::-1]):
+                if stands_for(mine, column) and not sources_of(value):
+                    found[Binding(None, value), mine] = None
     for equality in graph.equalities:
         if table in (equality.left, equality.right):
             mine, other, theirs = equality.seen_from(table)
-            if mine == column:
-                found[Binding(other, theirs)] = None
+            if stands_for(mine, column):
+                found[Binding(other, theirs), mine] = None
     return list(found)
 
 
-def _constant(filter: Expr, column: SourceColumn) -> Expr | None:
-    """The constant that a conjunct equates with a column."""
-    if not isinstance(filter, Call) or filter.name != "=" or column not in filter.args:
-        return None
-    one, other = filter.args
-    value = other if one == column else one
-    return value if isinstance(value, Literal) else None
+def stands_for(expr: Expr, column: SourceColumn) -> bool:
+    """Whether an expression is a column, or a cast of it that keeps different values different."""
+    while isinstance(expr, Call) and expr.name == "cast" and keeps_apart(expr.args[0].type, expr.type):
+        expr = expr.args[0]
+    return expr == column
 
 
 def unreachable(query: BoundQuery, ways: Sequence[tuple[IndexBinding, ...]]) -> list[int]:

@@ -7,7 +7,9 @@ import pyarrow as pa
 from eddyline.bound.expr import Aggregate, Call, Expr, Literal, SourceColumn
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.cql.units import duration_text
+from eddyline.plan.bindings import IndexBinding, index_bindings
 from eddyline.plan.bounds import UNBOUND
+from eddyline.plan.graph import JoinGraph, join_graph
 from eddyline.plan.partition import Partitioning, SpillAxis, spill_axis
 from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
 from eddyline.plan.tree import Tree
@@ -119,9 +121,34 @@ def _source(query: BoundQuery, number: int) -> str:
     return f"table {source.stream.name}" if source.stream.is_table else f"stream {source.stream.name}, {window}"
 
 
+def access_lines(query: BoundQuery) -> list[str]:
+    """How each table that is asked is reached: a line for each access method."""
+    graph = join_graph(query)
+    return [
+        f"{source.alias}: {line}"
+        for number, source in enumerate(query.sources)
+        for line in _methods(query, graph, number)
+    ]
+
+
+def _methods(query: BoundQuery, graph: JoinGraph, number: int) -> list[str]:
+    """A line for each access method of a source."""
+    ways, lines = index_bindings(query, graph, number), []
+    for at, method in enumerate(query.sources[number].stream.methods):
+        by = " or ".join(dict.fromkeys(_bound_by(way, query) for way in ways if way.method == at))
+        index = f"index on ({', '.join(method.columns)}), {f'bound by {by}' if by else 'not bound by this query'}"
+        lines.append("scan" if method.is_scan else index)
+    return lines
+
+
+def _bound_by(way: IndexBinding, query: BoundQuery) -> str:
+    return " and ".join(text(binding.expr, query) for binding in way.bound_by)
+
+
 def _details(plan: Plan, number: int) -> list[str]:
     query, layout = plan.query, plan.layouts[number]
-    lines = [f"filter {text(p, query)}" for p in plan.graph.filters[number]] + _indexes(plan, number)
+    lines = [f"access: {line}" for line in _methods(query, plan.graph, number)]
+    lines += [f"filter {text(p, query)}" for p in plan.graph.filters[number]] + _indexes(plan, number)
     kept = ", ".join(text(e, query) for e in layout.stored)
     lines.append(f"keeps {kept}" if kept else "keeps no payload")
     if _endless(plan, number):

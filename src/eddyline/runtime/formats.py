@@ -17,6 +17,8 @@ from eddyline.runtime.sources.source import Source
 
 SOURCES = ("parquet", "csv", "json", "generate", "redis-stream")
 SINKS = ("parquet", "csv", "json", "print")
+ASKED = ("postgres", "sqlite", "duckdb", "redis", "http", "python")
+"""The formats of tables with access methods."""
 
 OF_SPARK = ("avro", "binaryfile", "delta", "hudi", "iceberg", "jdbc", "kafka", "orc", "rate", "socket", "text", "xml")
 """Some formats that Spark knows, itself or with a connector."""
@@ -27,6 +29,11 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
     that can wait for more rows does so. A declaration that was `checked` before is not compared with the files
     again."""
     format_ = declaration.format
+    if format_ in ASKED and declaration.kind == "TABLE":
+        message = (
+            f"a table in {format_} is asked for its rows; write SCAN, INDEX ON (column) or both behind its options"
+        )
+        raise SettingError(message, "format")
     if format_ not in SOURCES:
         raise SettingError(f"the local engine does not read '{format_}'{_instead(format_, SOURCES)}", "format")
     if format_ == "generate":
@@ -48,6 +55,15 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
     corrupt = options.choice("corrupt", ("stop", "dead"))
     opened = with_folder_columns(path, declared, lambda of_files: _files(format_, path, of_files, options, checked))
     return FileSource(path, opened, follow and declaration.kind == "STREAM", corrupt)
+
+
+def check_asked(declaration: Declaration) -> None:
+    """Check the format of a table with access methods; SettingError if it is wrong."""
+    if declaration.format not in ASKED:
+        message = f"a table in '{declaration.format}' has no access methods; leave SCAN and INDEX ON out"
+        hint = did_you_mean(declaration.format, ASKED)
+        known = declaration.format in (*SOURCES, *OF_SPARK)
+        raise SettingError(message if known else f"no table can be asked in '{declaration.format}'{hint}", "format")
 
 
 def _files(format_: str, path: str, declared: pa.Schema | None, options: Options, checked: bool) -> FileFormat:

@@ -27,6 +27,13 @@ def flushes(settings: Settings, keeps: bool) -> bool:
     return settings.at_end == "flush" or (settings.at_end is None and not keeps)
 
 
+def refuse_asked(query: BoundQuery) -> None:
+    """Refuses (SettingError) to run a query with a table that has access methods: the engine cannot ask yet."""
+    names = dict.fromkeys(source.stream.name for source in query.sources if source.stream.is_asked)
+    if names:
+        raise SettingError(f"tables with access methods cannot be run yet: {', '.join(names)}")
+
+
 def check_settings(query: BoundQuery, settings: Settings, checkpoint: str | None) -> None:
     """Refuses (SettingError) settings that cannot work for this query."""
     shape(settings.plan, [source.alias for source in query.sources])
@@ -58,6 +65,7 @@ def about(script: Script, query: BoundQuery, groups: int) -> dict[str, Any]:
         computed = source.stream.computed
         time = source.stream.time if computed is None else computed.written
         known |= columns | {"time": time, "lateness": source.stream.lateness}
+        known |= {"asked": True} if source.stream.is_asked else {}
     return {
         "stream": {name: json.dumps(columns, sort_keys=True) for name, columns in streams.items()},
         "query": _query_text(script),

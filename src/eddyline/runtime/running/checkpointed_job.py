@@ -93,7 +93,8 @@ class CheckpointedJob:
         declared = {d.name.lower() for d in parse(job.text).declarations}
         self.spec = Spec(
             job.text,
-            {i.name.lower(): schema_text(i.source.schema) for i in job.inputs},
+            {i.name.lower(): schema_text(i.source.schema) for i in job.inputs}
+            | {table.stream.name.lower(): schema_text(table.schema) for table in job.asked},
             {i.name: (i.time, i.lateness) for i in job.inputs if i.name.lower() not in declared},
             asdict(replace(settings, slots=slots)),
             [module for module in modules if not is_path(module)],
@@ -276,8 +277,10 @@ class CheckpointedJob:
         """The sink of an outlet that has one."""
         if outlet == RESULTS:
             return self._job.sink
-        stream = next(i for i in self._job.inputs if i.name == outlet.stream)
-        found = stream.late if outlet.kind == "late" else stream.dead
+        inputs = {i.name: (i.late, i.dead) for i in self._job.inputs}
+        inputs |= {table.stream.name: (None, table.dead) for table in self._job.asked}
+        late, dead = inputs[outlet.stream]
+        found = late if outlet.kind == "late" else dead
         assert found is not None
         return found
 

@@ -21,7 +21,8 @@ from eddyline.cql.places import Place, wrong
 from eddyline.cql.script import Script, parse
 from eddyline.errors import EddylineError, ScriptError, SettingError
 from eddyline.protocol.checkpoint import Checkpoint
-from eddyline.runtime.formats import open_sink, open_source
+from eddyline.runtime.formats import check_asked, open_sink, open_source
+from eddyline.runtime.secrets import check_no_secret
 from eddyline.runtime.sinks.print_rows import PrintSink
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.paths import nested, overlap
@@ -63,19 +64,39 @@ class JobInput:
 
 
 @dataclass(frozen=True)
+class AskedTable:
+    """A table of the query that is asked for its rows: it has access methods, and no source."""
+
+    declaration: Declaration
+    stream: BoundStream
+    columns: tuple[str, ...]
+    """The columns that the query uses and those of all indexes, in the order of the table."""
+    dead: Sink | None = None
+    """The sink of lookups that finally fail."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The declared columns."""
+        return pa.schema(self.declaration.columns)
+
+
+@dataclass(frozen=True)
 class Job:
-    """Everything that a runner needs. `inputs` has each stream or table once, however many aliases it has."""
+    """Everything that a runner needs. `inputs` and `asked` have each stream or table once, however many aliases it
+    has."""
 
     text: str
     """The script."""
     query: BoundQuery
     inputs: tuple[JobInput, ...]
     sink: Sink
+    asked: tuple[AskedTable, ...] = ()
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
         """Every sink of the job."""
-        return (self.sink, *(s for i in self.inputs for s in (i.late, i.dead) if s is not None))
+        more = (*(s for i in self.inputs for s in (i.late, i.dead)), *(table.dead for table in self.asked))
+        return (self.sink, *(s for s in more if s is not None))
 
 
 def prepare(
@@ -99,9 +120,18 @@ def prepare(
     query = catalog.bind()
     read = [catalog.declaration(s.stream.name) for s in query.sources]
     sinks = _Sinks(catalog.script, out, read, sink_opener, checkpoint)
-    inputs = []
+    inputs, asked = [], []
     for stream in {s.stream.name: s.stream for s in query.sources}.values():
-        declaration, source = catalog.declaration(stream.name), catalog.source(stream.name)
+        declaration = catalog.declaration(stream.name)
+        needed = {
+            c for i, s in enumerate(query.sources) if s.stream.name == stream.name for c in query.columns_of_source(i)
+        }
+        if stream.is_asked:
+            needed |= {column for method in stream.methods for column in method.columns}
+            dead = sinks.open(declaration.dead_into, dead_schema(pa.schema(declaration.columns)), declaration.place)
+            asked.append(AskedTable(declaration, stream, stream.read_for(needed), dead))
+            continue
+        source = catalog.source(stream.name)
         if source.endless and (stream.is_table or (query.group is not None and query.group.slide is None)):
             what = "a table is read whole" if stream.is_table else "an aggregate without SLIDE is emitted at the end"
             raise wrong(
@@ -111,9 +141,6 @@ def prepare(
             )
         late = sinks.open(declaration.late_into, source.schema, declaration.place)
         dead = sinks.open(declaration.dead_into, dead_schema(source.schema), declaration.place)
-        needed = {
-            c for i, s in enumerate(query.sources) if s.stream.name == stream.name for c in query.columns_of_source(i)
-        }
         needed |= set() if stream.time is None else {stream.time}
         wanted = Wanted.of(source.schema, stream.read_for(needed), late is not None or dead is not None)
         time = stream.time if stream.computed is None else declaration.time
@@ -122,7 +149,7 @@ def prepare(
     if into is not None and sink is not None:
         raise SettingError(f"the rows go INTO {into}; leave out either INSERT INTO or the sink")
     result = sinks.open(into, query.schema, catalog.script.insert_place) or sink or PrintSink(out, query.schema)
-    return Job(text, query, tuple(inputs), result)
+    return Job(text, query, tuple(inputs), result, tuple(asked))
 
 
 def explain(
@@ -143,6 +170,9 @@ def check_without_columns(
     named = dict.fromkeys(item.stream.lower() for item in script.sources)
     read = [declared[name] for name in named if name in declared]
     for declaration in read:
+        if declaration.methods:
+            catalog.check_asked(declaration)
+            continue
         try:
             catalog.source(declaration.name)
         except ColumnsUnknown:
@@ -165,7 +195,27 @@ class _Catalog:
         self._open: dict[str, Source] = {name.lower(): g.source for name, g in (given or {}).items()}
 
     def bind(self) -> BoundQuery:
-        return bind(self.script, self._schema_of, self._python)
+        """The query; every table that is asked can be reached."""
+        for declaration in self.script.declarations:
+            if declaration.methods:
+                check_no_secret(declaration)  # first: other messages show lines of the script
+        query = bind(self.script, self._schema_of, self._python)
+        asked = dict.fromkeys(s.stream.name for s in query.sources if s.stream.is_asked)
+        for name in asked:
+            self.check_asked(self.declaration(name))
+        if asked:
+            from eddyline.plan.reachable import missing_binding  # it imports compiled kernels
+
+            if (missing := missing_binding(query)) is not None:
+                source, sentence = missing
+                raise wrong(self.script.text, self.script.sources[source].place, sentence)
+        return query
+
+    def check_asked(self, declaration: Declaration) -> None:
+        try:
+            check_asked(declaration)
+        except SettingError as error:
+            raise _placed(self.script.text, declaration, error) from None
 
     def declaration(self, name: str) -> Declaration:
         return next(d for d in self.script.declarations if d.kind != "SINK" and d.name.lower() == name.lower())

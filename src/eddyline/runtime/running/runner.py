@@ -17,7 +17,7 @@ from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
 from eddyline.runtime.running.batch_size import BatchSize
-from eddyline.runtime.running.check import flushes
+from eddyline.runtime.running.check import flushes, refuse_asked
 from eddyline.runtime.running.engine import Engine, Read, WatchSweep
 from eddyline.runtime.running.failures import told
 from eddyline.runtime.running.feed import Feed
@@ -56,6 +56,7 @@ class LocalRunner:
         """With a `checkpoint`, a folder, the run continues from the newest commit there. `clock` counts seconds;
         `began` is its reading when the start-up of the job began. With `follow` the run waits for more files for
         ever."""
+        refuse_asked(job.query)
         settings = with_memory(settings, settings.slots or 1, settings.arena_dir)
         self._settings, self._follow, self._keeps = settings, follow, checkpoint is not None
         self._course, self._clock = Course(clock, began), clock

@@ -1,0 +1,97 @@
+"""Values of environment variables that options name are in no declaration, spec, plan, log or message."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from eddyline.cli.main import main
+from eddyline.cql.script import parse
+from eddyline.errors import EddylineError, JobError, SettingError
+from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.schemas import schema_text
+from eddyline.runtime.running.spec import Spec
+from eddyline.runtime.secrets import Secret, check_no_secret, secrets_of
+from eddyline.settings import Settings
+
+_VALUE = "postgres://ann:hunter2@db/users"
+_SCRIPT = """
+CREATE STREAM s (k BIGINT, ts TIMESTAMP) USING generate OPTIONS (rows 3) TIMESTAMP BY ts;
+CREATE TABLE t (id BIGINT, name VARCHAR) USING postgres OPTIONS ({options}, table 'users') INDEX ON (id);
+SELECT t.name FROM s, t WHERE {where};
+"""
+
+
+@pytest.fixture(autouse=True)
+def variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PG_URL", _VALUE)
+
+
+def script(options: str = "url_env 'PG_URL'", where: str = "s.k = t.id") -> str:
+    return _SCRIPT.format(options=options, where=where)
+
+
+def test_neither_job_nor_spec_has_the_value() -> None:
+    job = prepare(script(), out=io.StringIO())
+    assert job.asked[0].declaration.options["url_env"] == "PG_URL"
+    schemas = {i.name: schema_text(i.source.schema) for i in job.inputs}
+    spec = Spec(job.text, schemas, {}, asdict(Settings()), [], {}, "ck", None, False, 1, "1")
+    for text in (repr(job.asked), repr(parse(job.text)), repr(job.query), spec.as_json(), repr(spec.query)):
+        assert "hunter2" not in text
+
+
+@pytest.mark.parametrize("command", ["validate", "explain", "run"])
+@pytest.mark.parametrize("where", ["s.k = t.id", "s.k > 3", "s.kk = t.id"])
+def test_no_command_shows_the_value(
+    command: str, where: str, in_tmp: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (in_tmp / "job.sql").write_text(script(where=where))
+    assert main([command, "job.sql", "--engine", "local"]) == (0 if where == "s.k = t.id" and command != "run" else 2)
+    said = capfd.readouterr()
+    assert said.out or said.err
+    assert "hunter2" not in said.out + said.err + caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            f"url_env '{_VALUE}'",
+            "table t: option url_env is the name of an environment variable, as in url_env 'MY_SECRET', not its value",
+        ),
+        (
+            f"url '{_VALUE}'",
+            "table t: option url must not have a password; put the value in an environment variable and write url_env"
+            " and its name",
+        ),
+        ("url 'http://:hunter2@host/price'", "table t: option url must not have a password"),
+    ],
+)
+def test_a_secret_in_the_script_is_refused_and_not_repeated(options: str, message: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        prepare(script(options, where="s.nothing = t.id"), out=io.StringIO())
+    assert str(caught.value).startswith(message) and "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://host:8080/p?at=a:b@c", "postgres://ann@db:5432/users", "users:a@b", "a/b://c:d@e"]
+)
+def test_urls_without_a_password(url: str) -> None:
+    check_no_secret(parse(script(f"url '{url}'")).declarations[1])
+
+
+def test_a_secret_is_read_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = secrets_of(parse(script("url_env 'PG_URL', concurrency 3")).declarations[1])
+    assert secrets == {"url": Secret("PG_URL")}
+    secret = secrets["url"]
+    assert secret.reveal() == _VALUE
+    assert "hunter2" not in repr(secret)
+    assert secret.hidden_in(f"cannot connect to {_VALUE}: refused") == "cannot connect to (PG_URL): refused"
+    monkeypatch.delenv("PG_URL")
+    assert secret.hidden_in("refused") == "refused"
+    with pytest.raises(JobError, match="the environment variable PG_URL is not set"):
+        secret.reveal()
+    assert issubclass(JobError, EddylineError)
