@@ -10,11 +10,11 @@ import pytest
 
 from eddyline.cli.main import main
 from eddyline.cql.script import parse
-from eddyline.errors import EddylineError, JobError, SettingError
+from eddyline.errors import SettingError
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.schemas import schema_text
 from eddyline.runtime.running.spec import Spec
-from eddyline.runtime.secrets import Secret, check_no_secret, secrets_of
+from eddyline.runtime.secrets import check_no_secret
 from eddyline.settings import Settings
 
 _VALUE = "postgres://ann:hunter2@db/users"
@@ -81,17 +81,3 @@ def test_a_secret_in_the_script_is_refused_and_not_repeated(options: str, messag
 )
 def test_urls_without_a_password(url: str) -> None:
     check_no_secret(parse(script(f"url '{url}'")).declarations[1])
-
-
-def test_a_secret_is_read_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    secrets = secrets_of(parse(script("url_env 'PG_URL', concurrency 3")).declarations[1])
-    assert secrets == {"url": Secret("PG_URL")}
-    secret = secrets["url"]
-    assert secret.reveal() == _VALUE
-    assert "hunter2" not in repr(secret)
-    assert secret.hidden_in(f"cannot connect to {_VALUE}: refused") == "cannot connect to (PG_URL): refused"
-    monkeypatch.delenv("PG_URL")
-    assert secret.hidden_in("refused") == "refused"
-    with pytest.raises(JobError, match="the environment variable PG_URL is not set"):
-        secret.reveal()
-    assert issubclass(JobError, EddylineError)

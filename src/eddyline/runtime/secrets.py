@@ -1,55 +1,22 @@
 """Secrets: values of environment variables that the options of a declaration name.
 
 An option whose key ends in `_env` has the name of a variable, as in OPTIONS (url_env 'PG_URL'). The rule: the value of
-such a variable is in no declaration, spec, plan, log or message. It holds because nobody keeps the value: a `Secret`
-knows only the name of its variable, and reads the value where a connection is made, in the process that makes it.
-Libraries repeat what they were given in their errors, so a message of theirs goes through `Secret.hidden_in` before it
-goes anywhere else.
+such a variable is in no declaration, spec, plan, log or message. It holds because declarations have only the name: the
+process that makes a connection reads the value there, and keeps it in the connection alone. The script is part of the
+spec and of messages, so a script that contains the secret itself is refused.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from dataclasses import dataclass
 
 from eddyline.cql.declaration import Declaration
-from eddyline.errors import JobError, SettingError
+from eddyline.errors import SettingError
 
 ENDING = "_env"
 _PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*:[^/?#]*@")
 """A URL with a password."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@dataclass(frozen=True)
-class Secret:
-    """The value of an environment variable.
-
-    >>> Secret("PG_URL")
-    Secret(variable='PG_URL')
-    """
-
-    variable: str
-
-    def reveal(self) -> str:
-        """The value, to be used at once and not kept; JobError if this process does not have the variable."""
-        value = os.environ.get(self.variable)
-        if not value:
-            raise JobError(f"the environment variable {self.variable} is not set")
-        return value
-
-    def hidden_in(self, message: str) -> str:
-        """A message of a library, with the name of the variable in place of its value."""
-        value = os.environ.get(self.variable)
-        return message.replace(value, f"({self.variable})") if value else message
-
-
-def secrets_of(declaration: Declaration) -> dict[str, Secret]:
-    """The secrets of a declaration by their options without `_env`: `url` for `url_env 'PG_URL'`."""
-    return {
-        key.removesuffix(ENDING): Secret(value) for key, value in declaration.options.items() if key.endswith(ENDING)
-    }
 
 
 def check_no_secret(declaration: Declaration) -> None:
