@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
 from eddyline.bound.bind import bind
+from eddyline.bound.evaluate import ErrorCount, evaluate
+from eddyline.bound.expr import SourceColumn
+from eddyline.bound.functions.casts import cast
 from eddyline.bound.model import BoundQuery
-from eddyline.bound.types import keeps_apart
+from eddyline.bound.types import TypeMismatch, keeps_apart
 from eddyline.cql.script import parse
 from eddyline.plan.bindings import IndexBinding, index_bindings, unreachable
 from eddyline.plan.explain import text
@@ -138,3 +144,35 @@ def test_all_columns_of_an_index_must_be_bound() -> None:
 def test_tables_that_cannot_be_reached(where: str, methods: str, lost: list[int]) -> None:
     query = asked(where, methods, more=", u")
     assert unreachable(query, [ways(query, source) for source in range(4)]) == lost
+
+
+_SAMPLES: dict[pa.DataType, list[object]] = {
+    pa.bool_(): [False, True],
+    pa.int8(): [-128, -1, 0, 1, 127],
+    pa.int32(): [-(2**31), -(2**24) - 1, -(2**24), 0, 1, 2**24, 2**24 + 1, 2**31 - 1],
+    pa.int64(): [-(2**63), -(2**53) - 1, -(2**53), 0, 1, 2**53, 2**53 + 1, 2**63 - 1],
+    pa.uint64(): [0, 1, 2**53, 2**53 + 1, 2**64 - 1],
+    pa.float32(): [-1.5, 0.0, 1e-40, 16777216.0, float("inf"), float("nan")],
+    pa.float64(): [-1.5, 0.0, 5e-324, 1e300, 1e-300, 16777216.0, 16777217.0, float("inf"), float("nan")],
+    pa.decimal128(9, 2): [Decimal("-1.01"), Decimal("0.00"), Decimal("0.01"), Decimal("9999999.99")],
+    pa.decimal128(38, 0): [Decimal(10**37), Decimal(10**37 + 1), Decimal(0), Decimal(1)],
+    pa.date32(): [date(1, 1, 1), date(1970, 1, 1), date(2026, 1, 1), date(9999, 12, 31)],
+    pa.timestamp("us"): [datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 0, 1), datetime(1969, 12, 31, 23)],
+}
+
+
+@pytest.mark.parametrize("narrow", _SAMPLES, ids=str)
+@pytest.mark.parametrize("wide", _SAMPLES, ids=str)
+def test_a_cast_that_keeps_values_apart_does(narrow: pa.DataType, wide: pa.DataType) -> None:
+    """Our own casts of values at the limits: different ones stay different. Other pairs of types have two values that
+    fall together, or one that the wider type cannot hold. Of decimals as floats nothing is claimed."""
+    try:
+        cast_ = cast(SourceColumn(0, "x", narrow), wide)
+    except TypeMismatch:
+        assert not keeps_apart(narrow, wide)
+        return
+    values = pa.array(_SAMPLES[narrow], narrow)
+    result = evaluate(cast_, {SourceColumn(0, "x", narrow): values}, len(values), ErrorCount()).to_pylist()
+    texts = {str(value) for value in result if value is not None}
+    cautious = pa.types.is_decimal(narrow) and pa.types.is_floating(wide)
+    assert keeps_apart(narrow, wide) == (len(texts) == len(values) and not cautious)

@@ -7,11 +7,15 @@ CREATE STREAM orders (id BIGINT, ts TIMESTAMP, customer VARCHAR, amount DECIMAL(
 CREATE STREAM payments (id BIGINT, order_id BIGINT, ts TIMESTAMP, amount DOUBLE, paid BOOLEAN, day DATE)
     USING json OPTIONS (path 'it''s') TIMESTAMP BY ts LATENESS INTERVAL '5' SECOND;
 CREATE TABLE carriers (id INTEGER, name VARCHAR, "odd name" FLOAT) USING csv;
+CREATE TABLE people (id BIGINT, name VARCHAR, "odd name" FLOAT)
+    USING sqlite OPTIONS (path 'p.db', ttl '5 minutes') SCAN INDEX ON (id) INDEX ON (name, "odd name") DEAD INTO lost;
+CREATE SINK lost USING json;
 CREATE SINK late USING json; CREATE SINK "dead" USING json;
 CREATE SINK out USING json OPTIONS (path 'out');
 """
 
 QUERIES = [
+    "SELECT p.name FROM orders AS o, people AS p, people AS q WHERE o.id = p.id AND p.name = q.name",
     "SELECT * FROM orders",
     "SELECT o.*, p.amount FROM orders [RANGE 30 MINUTES] AS o, payments [ROWS 1000] p WHERE o.id = p.order_id",
     "SELECT o.id FROM orders o [UNBOUNDED] JOIN payments AS p [RANGE INTERVAL '30' MINUTE] ON "

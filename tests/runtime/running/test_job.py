@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import eddyline as el
 from eddyline.cql.script import parse
 from eddyline.errors import ScriptError, SettingError
 from eddyline.protocol.outlet import Outlet
@@ -60,6 +61,17 @@ def test_both_engines_refuse_to_run(in_tmp: Path) -> None:
     for each in (made, job()):
         with pytest.raises(SettingError, match="tables with access methods cannot be run yet: t"):
             LocalRunner(each, Settings())
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_a_query_from_python_is_refused_before_a_jvm_starts(
+    engine: str, in_tmp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    query = el.query(_SCRIPT.format(format="sqlite"))
+    assert "access: index on (id), bound by s.k" in query.explain()
+    with pytest.raises(SettingError, match="tables with access methods cannot be run yet: t"):
+        query.start(engine=engine)
 
 
 @pytest.mark.parametrize(
