@@ -1,5 +1,5 @@
-"""A share of the fuzzer: 1,500 cases, of which `./run test` runs 500, and 300 cases whose partition groups go to disk,
-of which it runs 60.
+"""A share of the fuzzer: 1,000 cases, of which `./run test` runs a third, and 150 cases each whose partition groups go
+to disk or move, of which it runs a third.
 
 A failure prints the seed; EDDYLINE_FUZZ_SEED sets another. The tests run the command, which starts a process for each
 core.
@@ -15,8 +15,8 @@ import sys
 import pytest
 
 SEED = os.environ.get("EDDYLINE_FUZZ_SEED", "20240229")
-CASES, CHUNK = 1_500, 250
-SPILLING, FEW = 300, 100
+CASES, CHUNK = 999, 333
+SPILLING, FEW = 150, 50
 
 
 @pytest.mark.share(3)

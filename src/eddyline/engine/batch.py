@@ -8,6 +8,7 @@ are counted when the batch is finished, so a batch that is wound back leaves no 
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -19,6 +20,7 @@ import pyarrow as pa
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.model import BoundQuery
 from eddyline.counts import Counts, StreamCounts
+from eddyline.engine.lookups import Lookups, look_up
 from eddyline.engine.partial import combine
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
@@ -57,7 +59,9 @@ class BatchEngine:
         clock: Callable[[], float] = time.perf_counter,
         plans: MakePlanSource = plan_source,
         tuning: Tuning = DEFAULT,
+        lookups: Callable[[], Lookups] | None = None,
     ) -> None:
+        """`lookups` makes, for each slot, what asks the tables that are asked."""
         self.query, plan = query, Plan(query)
         self.partitioning = partition(plan, settings.slots or 1, settings.groups)
         self._split = Split(plan, self.partitioning)
@@ -67,6 +71,9 @@ class BatchEngine:
             Slot(query, settings, clock=clock, partial=self._partial, plans=plans, tuning=tuning)
             for _ in range(self.partitioning.slots)
         ]
+        self._make_lookups = lookups
+        self._lookups = [] if lookups is None else [lookups() for _ in self.slots]
+        self._clock, self._patience = clock, settings.batch_seconds
         self._errors = ErrorCount()
         streams = [s for s in self._streams.values() if not s.is_table]
         self._watermarks = Watermarks(streams)
@@ -163,15 +170,21 @@ class BatchEngine:
                 self.slots[shipment.slot].receive(shipment)
         self._watermarks.finish_batch(newest, ended, quiet)
         self._silence.after(newest, self._watermarks.idle, self._watermarks.ended)
+        self._look_up(self._watermarks.query, self._clock() + self._patience)
         for slot in self.slots:
             slot.advance(self._watermarks.by_stream, self._watermarks.query)
         return self._finish(tally.counts, late, dead, commit)
 
     def end(self) -> BatchResult:
         """Flush everything that waits, in a batch of its own: all streams have ended."""
+        self._look_up(FOREVER, math.inf)
         for slot in self.slots:
             slot.end(self._watermarks.newest)
         return self._finish(Counts(), [], [], commit=True)
+
+    def _look_up(self, watermark: int | None, until: float) -> None:
+        for slot, lookups in zip(self.slots, self._lookups, strict=False):
+            look_up(slot, lookups, watermark, until, self._clock)
 
     def _finish(
         self,
@@ -213,6 +226,7 @@ class BatchEngine:
         """Undo everything since the last commit."""
         for slot in self.slots:
             slot.wind_back()
+        self._lookups = [] if self._make_lookups is None else [self._make_lookups() for _ in self.slots]
         watermarks, self.counts, self.held, self.peak, counts = self._committed
         self._watermarks = copy(watermarks)
         for errors, count in zip(self._error_counts, counts, strict=True):

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery, WindowKind
+from eddyline.engine.access import Access
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.plan_course import PlanCourse, Toward
@@ -77,7 +78,10 @@ class Executor:
         """The counters of the sources with a ROWS window."""
         self.tracked = None if spill_axis is None else self._tracked_rows(spill_axis)
         """The rows of groups that are on a parallel track to other slots."""
-        known = self.rows_windows, settings, errors, complete, clock, None, tuning.routing, self.tracked
+        asked = any(source.stream.is_asked for source in query.sources)
+        self.access = Access(query, self.plan, arena) if asked else None
+        """The tables that are asked."""
+        known = self.rows_windows, settings, errors, complete, clock, None, tuning.routing, self.tracked, self.access
         self.eddy = Eddy(self.plan, self.stems, *known)
         self.migration: Migration | None = None
         """The migration to another plan, if one is under way."""
@@ -181,6 +185,12 @@ class Executor:
         """Gather the columns that results need, for complete tuples."""
         return self.eddy.gather(packet, self.plan.gathered)
 
+    @property
+    def held(self) -> int | None:
+        """The oldest time of a row that waits for an answer of a table. Rows that are as old or newer stay, and those
+        that can join with them: as if it were still to come."""
+        return None if self.access is None else self.access.held
+
     def expire(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
         """Expire rows that no future row can join with. With a ROWS window the query's watermark counts for all
         streams."""
@@ -188,14 +198,21 @@ class Executor:
             FOREVER if s.stream.is_table else query_watermark if self.rows_windows else watermarks[s.stream.name]
             for s in self._query.sources
         ]
+        held = self.held
+        if held is not None:
+            now = [
+                w if w is None or s.stream.is_table else min(w, held)
+                for s, w in zip(self._query.sources, now, strict=True)
+            ]
         bounds = self.plan.graph.bounds
         for source, stem in enumerate(self.stems):
             if stem.layout.components:  # after the SteMs of the sources
                 stem.expire_tuples(self.stems)
                 continue
             if stem.layout.timed:
-                stem.expire(bounds.horizon(source, now))
-            if source in self.rows_windows:
+                horizon = bounds.horizon(source, now)
+                stem.expire(horizon if held is None else min(horizon, held))
+            if source in self.rows_windows and held is None:
                 stem.expire_ordinals(self.rows_windows[source].rows - self.rows_windows[source].size)
         if self.migration is not None:
             self.migration.expire()
@@ -207,8 +224,12 @@ class Executor:
             stem.commit()
         if self.migration is not None:
             self.migration.commit()
+        if self.access is not None:
+            self.access.commit()
+        held = self.held
+        final = watermark if held is None or watermark is None else min(watermark, held)
         for window in self.rows_windows.values():
-            window.commit(-FOREVER if watermark is None else watermark, next)
+            window.commit(-FOREVER if final is None else final, next)
         self.committed_number = self.eddy.number
 
     def wind_back(self) -> None:
@@ -219,6 +240,8 @@ class Executor:
             stem.wind_back()
         for window in self.rows_windows.values():
             window.wind_back()
+        if self.access is not None:
+            self.access.wind_back()
         self.eddy.clear()
         self.eddy.number = self.committed_number
 
@@ -367,4 +390,5 @@ class Executor:
     def nbytes(self) -> int:
         """Bytes held."""
         held = sum(stem.nbytes for stem in self.stems) + sum(window.nbytes for window in self.rows_windows.values())
+        held += 0 if self.access is None else self.access.nbytes
         return held + (0 if self.migration is None else self.migration.nbytes)

@@ -6,7 +6,7 @@ requests on (`Lookups`), at most once for each key and time to live, and feeds t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,6 +41,18 @@ class Answer:
     """Why the lookup of all these keys has failed for good. Then there is no row."""
 
 
+class Asking(Protocol):
+    """The part of a slot that asks."""
+
+    def process(self, query_watermark: int | None) -> list[Request]:
+        """Join what was received or answered so far; returns what the tables are asked as a result."""
+        ...
+
+    def answer(self, answers: Sequence[Answer]) -> None:
+        """Take answers, for `process`."""
+        ...
+
+
 class Lookups(Protocol):
     """Asks the access modules of tables, without making the slot wait."""
 
@@ -57,3 +69,14 @@ class Lookups(Protocol):
     def asked(self) -> int:
         """The number of keys that are asked and not answered, and of scans that have not ended."""
         ...
+
+
+def look_up(slot: Asking, lookups: Lookups, watermark: int | None, until: float, clock: Callable[[], float]) -> None:
+    """Join what a slot has received, ask for what it lacks, and join the answers, until nothing is asked or the time
+    `until`. What is not answered by then stays asked: the answers come in a later call."""
+    while True:
+        lookups.ask(slot.process(watermark))
+        answers = lookups.answers(max(0.0, until - clock()))
+        if not answers:
+            return
+        slot.answer(answers)

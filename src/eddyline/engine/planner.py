@@ -15,6 +15,7 @@ from eddyline.engine.estimate import Child, Estimate, Share, cost_text
 from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running, how_asked
 from eddyline.engine.planner_snapshot import PlannerSnapshot, Probes, Selections
 from eddyline.engine.sampled import combinations, distinct, mean_weights
+from eddyline.errors import SettingError
 from eddyline.optimizer.optimizer import Optimizer, Outcome, StemContents
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.optimizer.timing import Usage
@@ -22,7 +23,7 @@ from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.grouped import check, refusal
 from eddyline.plan.plan import Plan, Probe, Select
-from eddyline.plan.tree import Tree, shape, state_of
+from eddyline.plan.tree import Tree, mjoin, shape, state_of
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 from eddyline.settings import Settings, size_text
@@ -193,6 +194,8 @@ def asked_plan(query: BoundQuery, settings: Settings) -> Tree:
     """The plan that the settings ask for, if the query can have it; with plan=auto the first plan."""
     tree = shape(settings.plan, [s.alias for s in query.sources])
     check(query, tree)
+    if tree != mjoin(len(query.sources)) and any(s.stream.is_asked for s in query.sources):
+        raise SettingError("a query with tables that are asked has no intermediate states; leave plan out")
     return tree
 
 
@@ -204,7 +207,8 @@ def plan_source(
         how = how_asked(settings, settings.migration == "parallel-track")
         return FixedPlan(asked_plan(plan.query, settings), how)
     sources = len(plan.query.sources)
-    if settings.optimizer == "off" or sources < 2 or (sources == 2 and refusal(plan.query) is not None):
+    asked = any(s.stream.is_asked for s in plan.query.sources)
+    if asked or settings.optimizer == "off" or sources < 2 or (sources == 2 and refusal(plan.query) is not None):
         return FixedPlan(None)
     return Planner(plan, settings, clock, tuning)
 

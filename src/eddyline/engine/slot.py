@@ -27,6 +27,7 @@ from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.executor import Executor
 from eddyline.engine.gatherer import Gatherer
 from eddyline.engine.input import Input
+from eddyline.engine.lookups import Answer, Request
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import asked_plan, plan_source
@@ -43,6 +44,12 @@ from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
 from eddyline.spill.accounts import TABLE, GroupAccounts, Spillable, Table
 from eddyline.state.arena import Arena
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    """The lesser of two times, where None is unknown for the first and no limit for the second."""
+    return one if one is None or other is None else min(one, other)
+
 
 NO_ACCOUNTS: Table = np.empty(0, TABLE)
 """Nothing is known of groups that come."""
@@ -185,7 +192,7 @@ class Slot:
         the watermark `held` and later may be missing."""
         with self._meter.counted():
             self._take_in(query_watermark)
-            final = query_watermark if held is None else held.query
+            final = _least(query_watermark if held is None else held.query, self.executor.held)
             if final is not None:
                 self.results.advance(final)
             self.watermark = query_watermark
@@ -195,6 +202,30 @@ class Slot:
                 self.accounts.end_batch()
         self.cpu = self._meter.take()
         self.plans.watch(self.executor, watermarks, self.peak_bytes, self.cpu, self.pressure)
+
+    # A batch of a query with tables that are asked: look_up (engine/lookups.py) calls these before `advance`
+
+    def process(self, query_watermark: int | None) -> list[Request]:
+        """Join what was received or answered so far; returns what the tables are asked as a result."""
+        access = self.executor.access
+        assert access is not None
+        with self._meter.counted():
+            access.seed()
+            self._take_in(query_watermark)
+        return access.requests()
+
+    def answer(self, answers: Iterable[Answer]) -> None:
+        """Take answers of tables, for `process`."""
+        access = self.executor.access
+        assert access is not None
+        with self._meter.counted():
+            for answer in answers:
+                for new in access.answered(answer, self.executor.built):
+                    sources = access.tables[answer.table].sources
+                    before = [self.executor.stems[source].rows.stored for source in sources]
+                    self.input.feed(answer.table, new.rows)
+                    for source, first in zip(sources, before, strict=True):
+                        access.came(source, first, self.executor.stems[source].rows.stored, new)
 
     def end(self, newest: int | None) -> None:
         """Flush everything that waits: every stream has ended. `newest` is the newest time of any readable row."""

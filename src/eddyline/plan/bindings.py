@@ -84,13 +84,27 @@ def stands_for(expr: Expr, column: SourceColumn) -> bool:
     return expr == column
 
 
-def unreachable(query: BoundQuery, ways: Sequence[tuple[IndexBinding, ...]]) -> list[int]:
-    """The sources whose rows cannot be asked for, whatever the order. `ways` has those of each source."""
-    has = sum(
-        1 << number
-        for number, source in enumerate(query.sources)
-        if not source.stream.is_asked or any(method.is_scan for method in source.stream.methods)
-    )
+def all_bindings(query: BoundQuery, graph: JoinGraph) -> tuple[tuple[IndexBinding, ...], ...]:
+    """For each source the ways to ask its table. There are none for a table whose indexes can be asked only with values
+    that a scan of the table itself brings; the scan is enough."""
+    ways = [index_bindings(query, graph, source) for source in range(len(query.sources))]
+    for source, some in enumerate(ways):
+        if some and _is_scanned(query, source) and source in unreachable(query, ways, without_scan=source):
+            ways[source] = ()
+    return tuple(ways)
+
+
+def _is_scanned(query: BoundQuery, source: int) -> bool:
+    return any(method.is_scan for method in query.sources[source].stream.methods)
+
+
+def unreachable(
+    query: BoundQuery, ways: Sequence[tuple[IndexBinding, ...]], without_scan: int | None = None
+) -> list[int]:
+    """The sources whose rows cannot be asked for, whatever the order. `ways` has those of each source. One scan may be
+    left out."""
+    there = [not s.stream.is_asked or _is_scanned(query, number) for number, s in enumerate(query.sources)]
+    has = sum(1 << number for number, is_there in enumerate(there) if is_there and number != without_scan)
     while True:
         more = sum(1 << n for n, some in enumerate(ways) if not has >> n & 1 and any(not w.needs & ~has for w in some))
         if not more:

@@ -7,6 +7,8 @@ the whole row, or goes everywhere. Each result is made in exactly one slot, beca
   have one place; or one source alone is placed by its row;
 - the others are everywhere, so at that place too; and at least one source has a place, so nowhere else.
 
+A table that is asked has rows in the slots that asked for them. So at least one other source has a place.
+
 The choice of axes affects the cost only: the rows that are shipped and stored, computed from the estimated rows of each
 stream (equal for all if there is no estimate). A row with a NULL in its key joins with nothing and has no place. All
 rows of a source with a ROWS window are shipped to every slot, because each slot must count them, but a slot builds only
@@ -173,7 +175,7 @@ class SpillAxis(Axis):
         mine, theirs = self.key(one), self.key(other)
         if mine is None or theirs is None:
             return one == other
-        return _of_stream(mine) == _of_stream(theirs)
+        return of_stream(mine) == of_stream(theirs)
 
     @property
     def count(self) -> int:
@@ -193,8 +195,9 @@ class SpillAxis(Axis):
 
 def spill_axis(plan: Plan, groups: int) -> SpillAxis | None:
     """The axis that places the most streams, then the most tables, by key if possible. The query alone decides, so it
-    is the same for any number of slots. None without a join."""
-    if len(plan.query.sources) < 2:
+    is the same for any number of slots. None without a join, and where a table is asked: it has rows that are not in
+    the order of any key."""
+    if len(plan.query.sources) < 2 or any(s.stream.is_asked for s in plan.query.sources):
         return None
 
     def placed(axis: Axis) -> tuple[int, int, bool]:
@@ -224,6 +227,8 @@ def choices(plan: Plan, slots: int) -> Iterator[tuple[Axis, ...]]:
     sources = range(len(plan.query.sources))
     kinds = [Axis(1, tuple(c.get(s) for s in sources)) for c in key_classes(plan.graph) if _spreads(c, plan.graph)]
     kinds += [Axis(1, tuple(None for _ in sources), row) for row in sources]
+    asked = [source.stream.is_asked for source in plan.query.sources]
+    kinds = [axis for axis in kinds if any(axis.has(s) and not asked[s] for s in sources)]
     for axis in kinds:
         yield (replace(axis, size=slots),)
     for first, second in combinations(kinds, 2):
@@ -253,12 +258,13 @@ def _copies(axes: Sequence[Axis], source: int) -> int:
 def _way(axis: Axis, source: int) -> object:
     """A value that is equal for two aliases of one stream exactly if they are placed in the same way."""
     key = axis.keys[source]
-    return source if axis.row == source else None if key is None else _of_stream(key)
+    return source if axis.row == source else None if key is None else of_stream(key)
 
 
-def _of_stream(expr: Expr) -> Expr:
+def of_stream(expr: Expr) -> Expr:
+    """The expression over the stream of a source, whichever alias it has: as one over source 0."""
     if isinstance(expr, Call):
-        return replace(expr, args=tuple(_of_stream(arg) for arg in expr.args))
+        return replace(expr, args=tuple(of_stream(arg) for arg in expr.args))
     return replace(expr, source=0) if isinstance(expr, SourceColumn) else expr
 
 

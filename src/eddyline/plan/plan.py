@@ -3,9 +3,10 @@
 A signature is (span, done): the sources a tuple has a component of, and the selections it has passed, as bit masks.
 Steps are found when a signature is first met, so twenty sources do not mean 2**20 entries. The routing constraints
 hold by construction: a step never probes a source the span has, nor repeats a selection (BoundedRepetition); a packet
-exists only after its rows were built (BuildFirst); SteMs have all rows that came, so no tuple is bounced back
-(BounceBack, ProbeCompletion); and which step is taken never changes the result, because every step applies each
-predicate that its span newly completes.
+exists only after its rows were built (BuildFirst); and which step is taken never changes the result, because every step
+applies each predicate that its span newly completes. SteMs of streams and of static tables have all rows that came, so
+no tuple is bounced back. A tuple that probes the SteM of a table that is asked also asks for the rows that are missing
+(ProbeCompletion), so it needs values for all columns of an index, unless the table is scanned (engine/access.py).
 
 A tuple is in one join operator of the tree: it probes the other children of that operator and nothing else, so no route
 bypasses a materialised span. When it has a row of every child, and has passed the selections of the operator, it is
@@ -27,6 +28,7 @@ from eddyline.bound.aggregates import state_types
 from eddyline.bound.expr import Expr, SourceColumn, columns_of, sources_of
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import physical
+from eddyline.plan.bindings import IndexBinding, all_bindings
 from eddyline.plan.graph import Equality, JoinGraph, join_graph
 from eddyline.plan.grouped import Grouped, check, grouped
 from eddyline.plan.tree import Tree, mjoin, passed, span_of, state_of, weighted
@@ -68,6 +70,8 @@ class Probe:
     access: KeyAccess | RangeAccess | ListAccess
     equalities: tuple[Equality, ...]
     predicates: tuple[Expr, ...]
+    asks: tuple[IndexBinding, ...] = ()
+    """The ways to ask the table of the SteM, if it is one that is asked, for the rows that it may lack."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,8 @@ class Plan:
         self._between: dict[frozenset[int], list[Equality]] = {}
         for e in self.graph.equalities:
             self._between.setdefault(frozenset((e.left, e.right)), []).append(e)
+        self.bindings = all_bindings(query, self.graph)
+        """For each source, the ways to ask the indexes of its table; none if only its scan is used."""
         self.gathered = self._gathered()
         """The columns that must be there when a result is complete."""
         self.materialised = tuple(self.tree.below())
@@ -201,7 +207,11 @@ class Plan:
             for i, predicate in enumerate(self.graph.selections)
             if (operator.done & ~done) >> i & 1 and not self.selections[i] & ~span
         ]
-        missing = [(stem, of) for stem, of in zip(operator.stems, operator.spans, strict=True) if not span & of]
+        missing = [
+            (stem, of)
+            for stem, of in zip(operator.stems, operator.spans, strict=True)
+            if not span & of and self._can_probe(span, stem)
+        ]
         by_key = [self._probe(span, stem, of, access) for stem, of in missing for access in self._keys(span, of)]
         linked = by_key or [
             self._probe(span, *other, self._range(span, other[1]))
@@ -210,6 +220,12 @@ class Plan:
         ]
         probes = linked or [self._probe(span, stem, of, ListAccess()) for stem, of in missing]
         return (*selections, *probes)
+
+    def _can_probe(self, span: int, stem: int) -> bool:
+        """Whether tuples of the span have the values that they need to ask for rows that the SteM may lack."""
+        if stem >= len(self.query.sources) or not self.query.sources[stem].stream.is_asked:
+            return True
+        return not self.bindings[stem] or any(not way.needs & ~span for way in self.bindings[stem])
 
     def _keys(self, span: int, target: int) -> list[KeyAccess]:
         """One access for each index of the target (a span) for which the span has a key."""
@@ -245,7 +261,10 @@ class Plan:
         found = {}
         for bit, span in children:
             others = [(b, s) for b, s in children if b != bit]
-            by_key = sum(1 << b for b, s in others if self._keys(s, span))
+            ways = self.bindings[bit]
+            by_key = sum(
+                1 << b for b, s in others if self._keys(s, span) and (not ways or any(w.needs & s for w in ways))
+            )
             found[bit] = by_key or sum(1 << b for b, s in others if self._is_linked(s, span))
         return found
 
@@ -302,7 +321,11 @@ class Plan:
             and r.seen_from(source)[0] == access.on
         }
         predicates = [p for p in self._checks if self._completes(span, target, p) and p not in decided_ranges]
-        return Probe(stem, target, access, tuple(equalities), tuple(predicates))
+        asks = tuple(way for way in self._bindings_of(stem) if not way.needs & ~span)
+        return Probe(stem, target, access, tuple(equalities), tuple(predicates), asks)
+
+    def _bindings_of(self, stem: int) -> tuple[IndexBinding, ...]:
+        return self.bindings[stem] if stem < len(self.query.sources) else ()
 
     def _gathered(self) -> tuple[SourceColumn, ...]:
         group, outputs = self.query.group, self.query.outputs
@@ -316,6 +339,7 @@ class Plan:
         all edges, and indexes those by which the other children of its operator probe it."""
         graph, stream = self.graph, self.query.sources[source]
         later = [*self._checks, *graph.selections]
+        later += [b.expr for ways in self.bindings for way in ways for b in way.bound_by if b.source == source]
         needed = (*self.gathered, *(c for p in later for c in sorted(columns_of(p), key=lambda c: c.name)))
         edges = {p: self._edge(source, p) for p in range(len(self.query.sources)) if p != source}
         on = {p: tuple(mine for mine, _, _ in edge) for p, edge in edges.items() if edge}

@@ -25,6 +25,7 @@ from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.codec import Snapshot
 from eddyline.plan.plan import Plan, Select, Signature
+from eddyline.routing.asker import Asker
 from eddyline.routing.decisions import DecisionLog
 from eddyline.routing.invariants import check_packet
 from eddyline.routing.meta_queue import MetaQueue
@@ -73,11 +74,13 @@ class Eddy:
         scope: Scope | None = None,
         tuning: RoutingTuning = DEFAULT,
         tracked: TrackedRows | None = None,
+        asker: Asker | None = None,
     ) -> None:
         """Without a `scope` the eddy runs the whole plan. Complete tuples that another slot makes, by `tracked`, are
-        not output."""
+        not output. Tuples that probe a table that is asked go to the `asker`."""
         self._stems, self._rows_windows, self._settings, self._errors = stems, rows_windows, settings, errors
         self._output, self.clock, self.tuning, self.tracked = output, clock, tuning, tracked
+        self._asker = asker
         self._check, self._reroute_every = settings.check, settings.reroute_every
         self.work, self.decisions = Work(tuning), DecisionLog()
         self.number = 0
@@ -101,7 +104,7 @@ class Eddy:
         """Run another part of the plan."""
         self.scope = scope
         probers = self._probers = [stem.prober for stem in self._stems]
-        rows = [stem.rows for stem in self._stems]
+        self._rows = rows = [stem.rows for stem in self._stems]
         self._payload = payload = Payload(rows, self.tuning.gathered_bytes)
         told_apart = scope.old, self.tracked
         grouped = bool(self.plan.grouped)
@@ -218,6 +221,8 @@ class Eddy:
         if isinstance(traffic.step, Select):
             pieces = select(traffic.step, packet, self._payload, self._errors)
         else:
+            if traffic.step.asks and self._asker is not None:
+                self._asker.ask(traffic.step.asks, packet, self._rows, self._payload.gather)
             pieces = self._probe.pieces(traffic, traffic.step, packet, self._errors)
         for piece in pieces:
             seconds += clock() - begin
@@ -235,6 +240,8 @@ class Eddy:
             if self._check:
                 check_packet(packet, self._probers, self.plan, self._foreign)
             packet = self.scope.own(packet)
+            if self._asker is not None and self._asker.has_late and packet.size:
+                packet = self._asker.own(packet)
             if not packet.size:
                 return
         self._go_on(entry, packet, put)

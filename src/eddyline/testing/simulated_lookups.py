@@ -1,0 +1,98 @@
+"""Lookups over tables in memory: a seed says when answers come, in which order, how often, and which lookups fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import inf
+from random import Random
+
+import pyarrow as pa
+
+from eddyline.bound.model import BoundQuery
+from eddyline.engine.access import values
+from eddyline.engine.lookups import Answer, Request
+
+
+class SimulatedLookups:
+    """Answers requests from record batches."""
+
+    def __init__(
+        self,
+        query: BoundQuery,
+        tables: Mapping[str, pa.RecordBatch],
+        random: Random,
+        delay: float = 0.5,
+        fails: Callable[[str, tuple[object, ...]], bool] = lambda table, key: False,
+    ) -> None:
+        """An answer does not come with a call of `answers` with the probability `delay`, unless it is waited for.
+        `fails` says which keys cannot be looked up."""
+        self._methods = {s.stream.name: s.stream.methods for s in query.sources if s.stream.is_asked}
+        self._tables, self._random, self._delay, self._fails = tables, random, delay, fails
+        self._coming: list[Answer] = []
+        self.requests: list[Request] = []
+        """Everything that was asked."""
+
+    def ask(self, requests: Sequence[Request]) -> None:
+        """Answers will come."""
+        for request in requests:
+            self.requests.append(request)
+            self._coming += self._answers(request)
+
+    def _answers(self, request: Request) -> list[Answer]:
+        rows, method = self._tables[request.table], self._methods[request.table][request.method]
+        if method.is_scan:
+            sizes = [self._random.randint(1, 4) for _ in range(rows.num_rows)]
+            parts, at = [], 0
+            while at < rows.num_rows:
+                size = sizes.pop()
+                parts.append(Answer(request.table, request.method, request.keys, rows.slice(at, size), is_last=False))
+                at += size
+            return [*parts, Answer(request.table, request.method, request.keys, rows.slice(0, 0))]
+        found, of_rows = [], list(values(rows.select(list(method.columns))))
+        numbers = list(range(request.keys.num_rows))
+        self._random.shuffle(numbers)
+        while numbers:
+            some = [numbers.pop() for _ in range(min(len(numbers), self._random.randint(1, 5)))]
+            keys = request.keys.take(pa.array(some))
+            asked = list(values(keys))
+            failed = [number for number, key in enumerate(asked) if self._fails(request.table, key)]
+            if failed:
+                nothing, keys_failed = rows.slice(0, 0), keys.take(pa.array(failed))
+                found.append(Answer(request.table, request.method, keys_failed, nothing, error="it does not answer"))
+                keys = keys.take(pa.array([n for n in range(len(asked)) if n not in failed], pa.int64()))
+                asked = list(values(keys))
+            matching = [number for number, key in enumerate(of_rows) if key in asked]
+            self._random.shuffle(matching)
+            answer = Answer(request.table, request.method, keys, rows.take(pa.array(matching, pa.int64())))
+            found += [replace(answer) for _ in range(self._random.choice((1, 1, 1, 2)))]
+        return found
+
+    def answers(self, wait: float) -> list[Answer]:
+        """Some of the answers, in any order; at least one if they are waited for without an end. Parts of a scan come
+        in their order."""
+        taken: list[Answer] = []
+        while not taken and self._coming:
+            blocked: set[tuple[str, int]] = set()
+            for answer in self._coming:
+                of = answer.table, answer.method
+                if of in blocked or self._random.random() < self._delay:
+                    blocked |= {of} if self._is_scan(answer) else set()
+                else:
+                    taken.append(answer)
+            if wait != inf:
+                break
+        gone = set(map(id, taken))
+        self._coming = [answer for answer in self._coming if id(answer) not in gone]
+        scans = [answer for answer in taken if self._is_scan(answer)]
+        others = [answer for answer in taken if not self._is_scan(answer)]
+        self._random.shuffle(others)
+        return [*scans, *others] if self._random.random() < 0.5 else [*others, *scans]
+
+    def _is_scan(self, answer: Answer) -> bool:
+        return self._methods[answer.table][answer.method].is_scan
+
+    @property
+    def asked(self) -> int:
+        """The number of answers to come."""
+        return len(self._coming)
