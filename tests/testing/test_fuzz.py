@@ -37,6 +37,12 @@ def test_groups_that_move_change_no_result(first: int) -> None:
     fuzzed(first, FEW, "--balance")
 
 
+@pytest.mark.share(3)
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_tables_that_are_asked_change_no_result(first: int) -> None:
+    fuzzed(first, 100, "--access")
+
+
 def fuzzed(first: int, cases: int, *more: str) -> None:
     given = ["--first", str(first), "--cases", str(cases), "--seed", SEED, *more]
     command = [sys.executable, "-m", "eddyline.testing.fuzz", *given]

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,8 @@ from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Expr
+from eddyline.bound.functions import cast
+from eddyline.bound.functions.arrays import truth
 from eddyline.bound.model import BoundQuery, BoundStream
 from eddyline.bound.types import decode, physical
 from eddyline.engine.lookups import Answer, Request
@@ -143,7 +146,7 @@ class Index:
                 for key, value in zip(on, values, strict=True):
                     mine = self.answered.rows.key_parts(key, answers)
                     theirs = encode(value)[tuples] if isinstance(mine, np.ndarray) else value.take(pa.array(tuples))
-                    same &= np.asarray(mine == theirs if isinstance(mine, np.ndarray) else pc.equal(mine, theirs))
+                    same &= mine == theirs if isinstance(mine, np.ndarray) else truth(pc.equal(mine, theirs))
                 found[tuples[same]] = True
             for column in columns:
                 if column.null_count:
@@ -179,7 +182,7 @@ class Index:
     def asked_keys(self, stream: BoundStream) -> pa.RecordBatch:
         """All keys that are asked and not answered."""
         columns = [[np.nan if v == _NOT_A_NUMBER else v for v in column] for column in zip(*self.asked, strict=True)]
-        types = [physical(stream.schema.field(name).type) for name in self.columns]
+        types = [stream.schema.field(name).type for name in self.columns]
         return pa.record_batch(
             [
                 pa.array(column if pa.types.is_floating(type) else raw, type)
@@ -263,7 +266,7 @@ class KnownTable:
 
 
 @dataclass
-class _Marks:
+class _Progress:
     """What changes and is wound back as a whole."""
 
     marks: list[tuple[int, ...]] = field(default_factory=lambda: [()])
@@ -275,12 +278,12 @@ class _Marks:
     seeded: set[str] = field(default_factory=set)
     """The tables whose scan was begun (in the paper: by a seed tuple)."""
 
-    def copy(self) -> _Marks:
+    def copy(self) -> _Progress:
         """A copy."""
-        return _Marks(list(self.marks), list(self.late), set(self.complete), set(self.seeded))
+        return _Progress(list(self.marks), list(self.late), set(self.complete), set(self.seeded))
 
 
-class Access:
+class AccessModules:
     """The tables of a slot that are asked."""
 
     def __init__(self, query: BoundQuery, plan: Plan, arena: Arena) -> None:
@@ -296,8 +299,10 @@ class Access:
             scan = next((m for m, method in enumerate(stream.methods) if method.is_scan), None)
             indexes = {m: Index(arena, some) for m, some in by_method.items()}
             self.tables[stream.name] = KnownTable(stream, mine, indexes, scan)
+        self._by_scan = {source.stream.name for n, source in enumerate(query.sources) if not plan.bindings[n]}
+        """The tables for whose scan all rows wait."""
         self._of_source = {n: table for table in self.tables.values() for n in table.sources}
-        self._now, self._committed = _Marks(), _Marks()
+        self._now, self._committed = _Progress(), _Progress()
         self._requests: list[Request] = []
         self._came: list[Came] = []
         """The rows that came since the last commit."""
@@ -332,12 +337,14 @@ class Access:
         known = gather(packet, [b.expr for b in way.bound_by])
         columns, keep = [], np.ones(packet.size, np.bool_)
         for column, bound in zip(way.columns, way.bound_by, strict=True):
-            value = decode(evaluate(bound.expr, known, packet.size, ErrorCount()))
-            if value.type != physical(column.type):
-                narrow = value.cast(physical(column.type), safe=False)
-                keep &= np.asarray(pc.equal(narrow.cast(value.type, safe=False), value).fill_null(False))
-                value = narrow
-            columns.append(value)
+            value = evaluate(bound.expr, known, packet.size, ErrorCount())
+            if bound.expr.type != column.type:
+                narrow = cast(bound.expr, column.type, try_=True)
+                fits = evaluate(narrow, known, packet.size, ErrorCount())
+                back = evaluate(cast(narrow, bound.expr.type), known, packet.size, ErrorCount())
+                keep &= (encode(back) == encode(value)) & truth(fits.is_valid())
+                value = fits
+            columns.append(decode(value).cast(column.type))
         which = np.flatnonzero(keep)
         batch = pa.record_batch(columns, [column.name for column in way.columns])
         return (batch if which.size == packet.size else batch.take(pa.array(which))), which
@@ -448,7 +455,7 @@ class Access:
     @property
     def held(self) -> int | None:
         """The oldest time of a row that waits for an answer; the oldest possible one while all rows wait for a scan."""
-        if any(not table.indexes and name not in self._now.complete for name, table in self.tables.items()):
+        if any(name in self._by_scan and name not in self._now.complete for name in self.tables):
             return -FOREVER
         waits = (index.asked.values() for table in self.tables.values() for index in table.indexes.values())
         return min((wait.since for some in waits for wait in some), default=None)
@@ -498,13 +505,16 @@ def values(keys: pa.RecordBatch | pa.Table) -> Iterator[KeyValues]:
     >>> list(values(pa.record_batch({"a": [1, 2], "b": ["x", "y"]})))
     [(1, 'x'), (2, 'y')]
     """
-    columns = [
-        [_NOT_A_NUMBER if value != value else value for value in column.to_pylist()]
-        if pa.types.is_floating(column.type)
-        else column.to_pylist()
-        for column in keys.columns
-    ]
-    return zip(*columns, strict=True)
+    if not keys.num_columns:
+        return repeat((), keys.num_rows)
+    return zip(*(_hashable(column) for column in keys.columns), strict=True)
+
+
+def _hashable(column: pa.Array | pa.ChunkedArray) -> list[object]:
+    values = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        return [_NOT_A_NUMBER if value != value else value for value in values]
+    return [repr(value) for value in values] if pa.types.is_nested(column.type) else values
 
 
 def _without(rows: pa.RecordBatch, known: NDArray[np.bool_]) -> pa.RecordBatch:

@@ -171,8 +171,9 @@ class BatchEngine:
         self._watermarks.finish_batch(newest, ended, quiet)
         self._silence.after(newest, self._watermarks.idle, self._watermarks.ended)
         self._look_up(self._watermarks.query, self._clock() + self._patience)
+        waits = min((held for slot in self.slots if (held := slot.executor.held) is not None), default=None)
         for slot in self.slots:
-            slot.advance(self._watermarks.by_stream, self._watermarks.query)
+            slot.advance(self._watermarks.by_stream, self._watermarks.query, waits=waits)
         return self._finish(tally.counts, late, dead, commit)
 
     def end(self) -> BatchResult:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery, WindowKind
-from eddyline.engine.access import Access
+from eddyline.engine.access import AccessModules
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.plan_course import PlanCourse, Toward
@@ -79,7 +79,7 @@ class Executor:
         self.tracked = None if spill_axis is None else self._tracked_rows(spill_axis)
         """The rows of groups that are on a parallel track to other slots."""
         asked = any(source.stream.is_asked for source in query.sources)
-        self.access = Access(query, self.plan, arena) if asked else None
+        self.access = AccessModules(query, self.plan, arena) if asked else None
         """The tables that are asked."""
         known = self.rows_windows, settings, errors, complete, clock, None, tuning.routing, self.tracked, self.access
         self.eddy = Eddy(self.plan, self.stems, *known)

@@ -41,7 +41,7 @@ class Answer:
     """Why the lookup of all these keys has failed for good. Then there is no row."""
 
 
-class Asking(Protocol):
+class LookingUp(Protocol):
     """The part of a slot that asks."""
 
     def process(self, query_watermark: int | None) -> list[Request]:
@@ -71,7 +71,7 @@ class Lookups(Protocol):
         ...
 
 
-def look_up(slot: Asking, lookups: Lookups, watermark: int | None, until: float, clock: Callable[[], float]) -> None:
+def look_up(slot: LookingUp, lookups: Lookups, watermark: int | None, until: float, clock: Callable[[], float]) -> None:
     """Join what a slot has received, ask for what it lacks, and join the answers, until nothing is asked or the time
     `until`. What is not answered by then stays asked: the answers come in a later call."""
     while True:

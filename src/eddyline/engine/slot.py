@@ -186,13 +186,18 @@ class Slot:
             self.input.receive(shipment)
 
     def advance(
-        self, watermarks: Mapping[str, int | None], query_watermark: int | None, held: Watermarks | None = None
+        self,
+        watermarks: Mapping[str, int | None],
+        query_watermark: int | None,
+        held: Watermarks | None = None,
+        waits: int | None = None,
     ) -> None:
         """The batch is complete, and no row below these times will come any more. While groups are on disk, results at
-        the watermark `held` and later may be missing."""
+        the watermark `held` and later may be missing; while rows wait for an answer, in any slot, those at `waits` and
+        later."""
         with self._meter.counted():
             self._take_in(query_watermark)
-            final = _least(query_watermark if held is None else held.query, self.executor.held)
+            final = _least(query_watermark if held is None else held.query, waits)
             if final is not None:
                 self.results.advance(final)
             self.watermark = query_watermark

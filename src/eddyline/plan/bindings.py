@@ -8,7 +8,7 @@ the value that is known, so asking for that one value finds every row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from eddyline.bound.expr import Call, Expr, SourceColumn, sources_of
@@ -86,27 +86,33 @@ def stands_for(expr: Expr, column: SourceColumn) -> bool:
 
 def all_bindings(query: BoundQuery, graph: JoinGraph) -> tuple[tuple[IndexBinding, ...], ...]:
     """For each source the ways to ask its table. There are none for a table whose indexes can be asked only with values
-    that a scan of the table itself brings; the scan is enough."""
+    that a scan must bring first; its own scan is enough."""
     ways = [index_bindings(query, graph, source) for source in range(len(query.sources))]
-    for source, some in enumerate(ways):
-        if some and _is_scanned(query, source) and source in unreachable(query, ways, without_scan=source):
-            ways[source] = ()
-    return tuple(ways)
-
-
-def _is_scanned(query: BoundQuery, source: int) -> bool:
-    return any(method.is_scan for method in query.sources[source].stream.methods)
+    scanned: set[int] = set()
+    while True:
+        lost = unreachable(query, ways, scanned)
+        first = next((source for source in lost if _is_scanned(query, source)), None)
+        if first is None:
+            return tuple(ways)
+        scanned.add(first)
+        ways[first] = ()
 
 
 def unreachable(
-    query: BoundQuery, ways: Sequence[tuple[IndexBinding, ...]], without_scan: int | None = None
+    query: BoundQuery, ways: Sequence[tuple[IndexBinding, ...]], scanned: Collection[int] | None = None
 ) -> list[int]:
-    """The sources whose rows cannot be asked for, whatever the order. `ways` has those of each source. One scan may be
-    left out."""
-    there = [not s.stream.is_asked or _is_scanned(query, number) for number, s in enumerate(query.sources)]
-    has = sum(1 << number for number, is_there in enumerate(there) if is_there and number != without_scan)
+    """The sources whose rows cannot be asked for, whatever the order. `ways` has those of each source; `scanned` are
+    the sources whose scan is used, by default all that have one."""
+    has = 0
+    for number, source in enumerate(query.sources):
+        is_used = _is_scanned(query, number) if scanned is None else number in scanned
+        has |= (not source.stream.is_asked or is_used) << number
     while True:
         more = sum(1 << n for n, some in enumerate(ways) if not has >> n & 1 and any(not w.needs & ~has for w in some))
         if not more:
             return [number for number in range(len(query.sources)) if not has >> number & 1]
         has |= more
+
+
+def _is_scanned(query: BoundQuery, source: int) -> bool:
+    return any(method.is_scan for method in query.sources[source].stream.methods)

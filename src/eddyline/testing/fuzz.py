@@ -114,9 +114,10 @@ class Fuzzer:
         migrate: bool = False,
         spill: bool = False,
         balance: bool = False,
+        access: bool = False,
     ) -> None:
         self._seed, self._tie_breaker, self._shrink_seconds = seed, tie_breaker, shrink_seconds
-        self._migrate, self._spill, self._balance = migrate, spill, balance
+        self._kinds = migrate, spill, balance, access
         self._oracle = Oracle()
 
     def run(self, indexes: Iterable[int]) -> FuzzReport:
@@ -131,7 +132,7 @@ class Fuzzer:
         return report
 
     def _one(self, index: int, report: FuzzReport) -> None:
-        case = generate(case_seed(self._seed, index), self._migrate, self._spill, self._balance)
+        case = generate(case_seed(self._seed, index), *self._kinds)
         report.cases += 1
         report.features.update(case.features)
         failure = self._try(case, report)
@@ -214,16 +215,14 @@ def naive_of_checkout() -> TieBreaker | None:
     return tie_breaker
 
 
-def _run_chunk(
-    seed: int, indexes: list[int], shrink_seconds: float, migrate: bool, spill: bool, balance: bool
-) -> FuzzReport:
-    return _fuzzer_of(seed, shrink_seconds, migrate, spill, balance).run(indexes)
+def _run_chunk(seed: int, indexes: list[int], shrink_seconds: float, kinds: tuple[bool, ...]) -> FuzzReport:
+    return _fuzzer_of(seed, shrink_seconds, kinds).run(indexes)
 
 
 @cache
-def _fuzzer_of(seed: int, shrink_seconds: float, migrate: bool, spill: bool, balance: bool) -> Fuzzer:
+def _fuzzer_of(seed: int, shrink_seconds: float, kinds: tuple[bool, ...]) -> Fuzzer:
     """One fuzzer per process: its oracle is a database connection."""
-    return Fuzzer(seed, naive_of_checkout(), shrink_seconds, migrate, spill, balance)
+    return Fuzzer(seed, naive_of_checkout(), shrink_seconds, *kinds)
 
 
 def fuzz(
@@ -237,11 +236,12 @@ def fuzz(
     migrate: bool = False,
     spill: bool = False,
     balance: bool = False,
+    access: bool = False,
 ) -> FuzzReport:
     """Run cases `first` to `first + cases`, or just one."""
     numbers = list(range(first, first + cases)) if only is None else [only]
     chunks = [numbers[i : i + _CHUNK] for i in range(0, len(numbers), _CHUNK)]
-    total, start = FuzzReport(), time.monotonic()
+    total, start, kinds = FuzzReport(), time.monotonic(), (migrate, spill, balance, access)
 
     def take(part: FuzzReport) -> bool:
         total.add(part)
@@ -252,11 +252,11 @@ def fuzz(
 
     if jobs == 1:
         for chunk in chunks:
-            if not take(_run_chunk(seed, chunk, shrink_seconds, migrate, spill, balance)):
+            if not take(_run_chunk(seed, chunk, shrink_seconds, kinds)):
                 break
         return total
     with ProcessPoolExecutor(jobs) as pool:
-        waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds, migrate, spill, balance) for chunk in chunks]
+        waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds, kinds) for chunk in chunks]
         for future in waiting:
             if not take(future.result()):
                 pool.shutdown(cancel_futures=True)
@@ -273,6 +273,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--migrate", action="store_true", help="only joins whose plans change while they run")
     parser.add_argument("--spill", action="store_true", help="only jobs whose partition groups go to disk")
     parser.add_argument("--balance", action="store_true", help="only jobs whose partition groups move between slots")
+    parser.add_argument("--access", action="store_true", help="only joins with tables that are asked")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
     parser.add_argument(
@@ -289,7 +290,9 @@ def main(arguments: list[str] | None = None) -> int:
 
     if given.show and given.only is not None:
         sys.stdout.write(
-            reproduce(generate(case_seed(given.seed, given.only), given.migrate, given.spill, given.balance))
+            reproduce(
+                generate(case_seed(given.seed, given.only), given.migrate, given.spill, given.balance, given.access)
+            )
         )
     sys.stderr.write(f"seed {given.seed}\n")
     report = fuzz(
@@ -302,6 +305,7 @@ def main(arguments: list[str] | None = None) -> int:
         migrate=given.migrate,
         spill=given.spill,
         balance=given.balance,
+        access=given.access,
     )
     sys.stderr.write("\n")
     for failure in report.failures:

@@ -50,6 +50,10 @@ _MIXES: list[list[float]] = [[1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1], [0, 1, 0,
 """Weights of the windows RANGE, ROWS, UNBOUNDED and none for the sources of a case; a case draws one of these mixes."""
 
 
+TABLES, ASKED = 0.1, 0.5
+"""The share of tables among streams and tables; where tables are asked it is larger."""
+
+
 @dataclass
 class _Made:
     """The streams of a case: declarations, items of FROM, rows, event times."""
@@ -61,10 +65,17 @@ class _Made:
     times: dict[str, list[int | None]] = field(default_factory=dict)
 
 
-def generate(seed: int, migrate: bool = False, spill: bool = False, balance: bool = False) -> Case:
+def generate(
+    seed: int, migrate: bool = False, spill: bool = False, balance: bool = False, access: bool = False
+) -> Case:
     """The case of this seed; with `migrate` a join whose plan changes, with `spill` a job whose groups go to disk, with
-    `balance` one whose groups move between slots, and half of these go to disk too."""
-    case = _Generator(random.Random(seed), migrate, spill or balance).case()
+    `balance` one whose groups move between slots, and half of these go to disk too; with `access` a join with tables
+    that are asked."""
+    tables = ASKED if access else TABLES
+    case = _Generator(random.Random(seed), migrate, spill or balance or access, tables).case()
+    if access:
+        settings = {key: value for key, value in case.settings.items() if key not in ("migrate", "plan", "durable")}
+        return replace(case, settings={**settings, "access": seed % 1_000_000})
     if not spill and not balance:
         return case
     settings, other = {"durable": seed % 1_000_000, **case.settings}, seed // 1_000_000 % 1_000_000
@@ -77,8 +88,8 @@ def generate(seed: int, migrate: bool = False, spill: bool = False, balance: boo
 
 
 class _Generator:
-    def __init__(self, rng: random.Random, migrate: bool, spill: bool) -> None:
-        self.rng, self.migrate, self.spill = rng, migrate, spill
+    def __init__(self, rng: random.Random, migrate: bool, spill: bool, tables: float) -> None:
+        self.rng, self.migrate, self.spill, self.tables = rng, migrate, spill, tables
         self.features: list[str] = []
         self.clock = timeline.timeline(rng)
         self.combinations = 0.0
@@ -150,7 +161,7 @@ class _Generator:
                 count = 0 if rng.random() < 0.008 else sizes.rows[place]
                 columns = self._columns(pools, count, sizes.skew)
                 declared = self._declare(
-                    made, f"s{place}", columns, count, dead, not last_chance and rng.random() < 0.1
+                    made, f"s{place}", columns, count, dead, not last_chance and rng.random() < self.tables
                 )
             keys = tuple(f"k{i}" for i in range(len(pools)))
             alias = chr(ord("a") + place) if rng.random() < 0.8 else f"q{place}"

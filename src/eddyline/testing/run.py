@@ -4,7 +4,8 @@ The setting "durable" is the seed of a simulation: with it the case runs through
 setting "migrate" is the seed of migrations: with it slots change their plans (random_plans.py). The setting "spill", of
 a case with a simulation, is the seed of moves: with it groups leave memory and are swept (random_moves.py), or memory
 is small. The setting "balance" is the seed of slot maps: with it groups move between slots (random_places.py) and, with
-"spill", slots are forced to spill (random_force.py).
+"spill", slots are forced to spill (random_force.py). The setting "access" is the seed of access methods and of the
+answers of tables (random_access.py, simulated_lookups.py).
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ from eddyline.testing.eager import eager, sliced
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import CaseOutcome as CaseOutcome
 from eddyline.testing.outcome import counted, held_back
+from eddyline.testing.random_access import with_access
 from eddyline.testing.random_force import RandomForce, then_eagerly
 from eddyline.testing.random_moves import little_memory, random_moves
 from eddyline.testing.random_places import RandomPlaces
 from eddyline.testing.random_plans import random_plans
+from eddyline.testing.simulated_lookups import simulated_lookups
 from eddyline.testing.simulation import Simulation
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -64,6 +67,10 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     settings: dict[str, Any] = dict(case.settings)
     durable, query = settings.pop("durable", None), query or bound(case)
     plans = random_plans(settings.pop("migrate", None))
+    access = settings.pop("access", None)
+    if access is not None:
+        query = with_access(query, access)
+        access = access if any(source.stream.is_asked for source in query.sources) else None
     tuning = eager(settings.pop("eager", None))
     spill, balance = settings.pop("spill", None), settings.pop("balance", None)
     settings |= {} if balance is None else {"balance": "parallel-track"}
@@ -83,7 +90,7 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
         if spiller is not None:
             placer = then_eagerly(balance, RandomForce(balance, placer), spiller.force)
     if durable is None:
-        return _run(case, query, Settings(**settings), plans, tuning)
+        return _run(case, query, Settings(**settings), plans, tuning, access)
     tuning = replace(tuning, state=replace(tuning.state, merged_files=Random(f"merges {durable}").choice(MERGES)))
     with tempfile.TemporaryDirectory(prefix="eddyline-", dir=IN_MEMORY) as folder:
         crashes = Random(f"crashes {durable}").choice(CRASHES)
@@ -91,9 +98,13 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
         return Simulation(*job, durable, crashes, plans=plans, tuning=tuning, mover=mover, placer=placer).run()
 
 
-def _run(case: Case, query: BoundQuery, settings: Settings, plans: MakePlanSource, tuning: Tuning) -> CaseOutcome:
-    engine = BatchEngine(query, settings, plans=plans, tuning=tuning)
-    for name, table in case.tables.items():
+def _run(
+    case: Case, query: BoundQuery, settings: Settings, plans: MakePlanSource, tuning: Tuning, access: int | None
+) -> CaseOutcome:
+    lookups = None if access is None else simulated_lookups(query, case.tables, access)
+    settings = settings if access is None else replace(settings, batch_seconds=1e-6)
+    engine = BatchEngine(query, settings, plans=plans, tuning=tuning, lookups=lookups)
+    for name, table in case.tables.items() if access is None else ():
         engine.load_table(name, table)
     results: list[pa.RecordBatch] = []
     late = dead = 0
@@ -108,9 +119,8 @@ def _run(case: Case, query: BoundQuery, settings: Settings, plans: MakePlanSourc
     flushed = engine.end().results
     results += flushed
     table = pa.Table.from_batches(results, query.schema)
-    return CaseOutcome(
-        table, counted(engine.counts) | {"late": late, "dead": dead, "held_back": held_back(query, flushed)}
-    )
+    held = held_back(query, flushed) if access is None else 0  # results that waited for an answer
+    return CaseOutcome(table, counted(engine.counts) | {"late": late, "dead": dead, "held_back": held})
 
 
 def expected_of(case: Case, oracle: Oracle, script: Script | None = None) -> Expected:

@@ -96,3 +96,19 @@ class SimulatedLookups:
     def asked(self) -> int:
         """The number of answers to come."""
         return len(self._coming)
+
+
+def simulated_lookups(
+    query: BoundQuery, tables: Mapping[str, pa.RecordBatch], seed: int
+) -> Callable[[], SimulatedLookups]:
+    """Makes lookups whose answers are late, in another order, or come twice."""
+    random = Random(f"lookups {seed}")
+    asked = {s.stream.name: s.stream for s in query.sources if s.stream.is_asked}
+    numbers = [(stream.name, n) for n, stream in ((n, s.stream) for n, s in enumerate(query.sources))]
+    used = {name: {c for table, n in numbers if table == name for c in query.columns_of_source(n)} for name in asked}
+    given = {}
+    for name, stream in asked.items():
+        columns = used[name] | {column for method in stream.methods for column in method.columns}
+        given[name] = tables[name].select([c for c in tables[name].schema.names if c in columns])
+    delay = random.choice((0.0, 0.3, 0.8))
+    return lambda: SimulatedLookups(query, given, random, delay)

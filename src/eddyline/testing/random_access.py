@@ -1,0 +1,49 @@
+"""Random access methods for the tables of a case, so that they are asked in place of being loaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from eddyline.bound.expr import SourceColumn
+from eddyline.bound.model import AccessMethod, BoundQuery
+from eddyline.plan.bindings import bindings_of, index_bindings, unreachable
+from eddyline.plan.graph import JoinGraph, join_graph
+
+SCAN = AccessMethod()
+
+
+def with_access(query: BoundQuery, seed: int) -> BoundQuery:
+    """The query with access methods by which all its tables can be reached."""
+    random, graph = Random(f"access {seed}"), join_graph(query)
+    methods = {s.stream.name: _methods(query, graph, s.stream.name, random) for s in query.sources if s.stream.is_table}
+    asked = _asked(query, methods)
+    lost = unreachable(asked, [index_bindings(asked, graph, number) for number in range(len(query.sources))])
+    for source in lost:
+        name = query.sources[source].stream.name
+        methods[name] = (SCAN, *(method for method in methods[name] if not method.is_scan))
+    return _asked(query, methods)
+
+
+def _methods(query: BoundQuery, graph: JoinGraph, table: str, random: Random) -> tuple[AccessMethod, ...]:
+    """Up to two indexes over columns that something binds, and perhaps a scan."""
+    bound: dict[str, None] = {}
+    for number, source in enumerate(query.sources):
+        if source.stream.name == table:
+            columns = (SourceColumn(number, field.name, field.type) for field in source.stream.schema)
+            bound |= {column.name: None for column in columns if bindings_of(graph, column)}
+    names = list(bound)
+    found = []
+    for _ in range(random.choice([0, 1, 1, 1, 2]) if names else 0):
+        found.append(AccessMethod(tuple(random.sample(names, min(len(names), random.choice([1, 1, 2]))))))
+    if not found or random.random() < 0.25:
+        found.insert(random.randint(0, len(found)), SCAN)
+    return tuple(dict.fromkeys(found))
+
+
+def _asked(query: BoundQuery, methods: dict[str, tuple[AccessMethod, ...]]) -> BoundQuery:
+    sources = [
+        replace(source, stream=replace(source.stream, methods=methods.get(source.stream.name, ())))
+        for source in query.sources
+    ]
+    return replace(query, sources=tuple(sources))

@@ -1,0 +1,104 @@
+"""Tables that are asked: what is asked, once; rows that wait; failures. `fuzz --access` compares with DuckDB."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from eddyline.errors import SettingError
+from eddyline.settings import Settings
+from tests.support.asked import AskedJob
+
+ONE = "SELECT a.v, t.x FROM a [RANGE 50 MICROSECONDS], t WHERE a.k = t.k"
+TWO = (
+    "SELECT a.v, b.v AS w, t.x FROM a [RANGE 9 MICROSECONDS], b [RANGE 9 MICROSECONDS], t WHERE a.v = b.v AND a.k = t.k"
+)
+
+
+def test_a_key_is_asked_once_however_often_it_comes() -> None:
+    job = AskedJob(ONE, {"t": [(1, 10), (1, 11)]}, {"t": [("k",)]}, a="k v", t="k x")
+    assert job.feed(a=[(1, 1, 5), (2, 1, 6)]) == [(5, 10), (5, 11), (6, 10), (6, 11)]
+    assert job.feed(a=[(3, 1, 7), (4, 2, 8)]) == [(7, 10), (7, 11)]
+    assert job.feed(a=[(5, 2, 9)]) == []  # that there is no row is an answer too
+    assert job.asked_keys == [("t", (1,)), ("t", (2,))]
+
+
+def test_a_tuple_asks_only_after_it_has_joined() -> None:
+    """With the fixed router the streams are joined first; rows that join with nothing ask for nothing."""
+    job = AskedJob(
+        TWO, {"t": [(1, 10)]}, {"t": [("k",)]}, Settings(check=True, router="fixed"), a="k v", b="v", t="k x"
+    )
+    assert job.feed(a=[(1, 1, 5)]) == [] and job.asked_keys == []
+    assert job.feed(b=[(2, 5)]) == [(5, 5, 10)] and job.asked_keys == [("t", (1,))]
+
+
+def test_rows_that_wait_outlive_their_window_and_the_batch() -> None:
+    job = AskedJob(TWO, {"t": [(1, 10)]}, {"t": [("k",)]}, a="k v", b="v", t="k x")
+    job.lookups[0].holds = True
+    assert job.feed(a=[(1, 1, 5)], b=[(2, 5)]) == []
+    assert job.feed(a=[(1000, 2, 6)], b=[(1000, 7)]) == []
+    assert job.engine.slot.executor.held == 1
+    job.lookups[0].holds = False
+    assert job.feed(a=[(1001, 3, 6)]) == [(5, 5, 10)]
+    assert job.engine.slot.executor.held is None
+    assert job.engine.slot.executor.stems[0].held == 2, "rows expire again"
+
+
+def test_a_slide_boundary_waits() -> None:
+    select = "SELECT count(*) AS n FROM a [RANGE 10 MICROSECONDS SLIDE 10 MICROSECONDS], t WHERE a.k = t.k"
+    job = AskedJob(select, {"t": [(1, 10)]}, {"t": [("k",)]}, a="k", t="k x")
+    job.lookups[0].holds = True
+    assert job.feed(a=[(5, 1)]) == [] and job.feed(a=[(25, 2)]) == []
+    job.lookups[0].holds = False
+    assert job.feed(a=[(26, 2)]) == [(1,)]
+
+
+def test_a_batch_that_is_undone_asks_again() -> None:
+    job = AskedJob(ONE, {"t": [(1, 10)]}, {"t": [("k",)]}, a="k v", t="k x")
+    assert job.feed(commit=False, a=[(1, 1, 5)]) == [(5, 10)]
+    job.engine.wind_back()
+    assert job.feed(a=[(1, 1, 5)]) == [(5, 10)]
+    assert job.asked_keys == [("t", (1,))] * 2
+
+
+def test_rows_whose_lookup_failed_are_dead_and_later_ones_are_not() -> None:
+    down = True
+    job = AskedJob(TWO, {"t": [(1, 10)]}, {"t": [("k",)]}, None, lambda table, key: down, a="k v", b="v", t="k x")
+    assert job.feed(a=[(1, 1, 5)], b=[(1, 5)]) == []
+    access = job.engine.slot.executor.access
+    assert access is not None
+    assert [(f.table, f.keys.to_pylist(), f.reason) for f in access.failures] == [
+        ("t", [{"k": 1}], "it does not answer")
+    ]
+    assert job.engine.slot.executor.held is None
+    down = False
+    assert job.feed(b=[(2, 5)]) == [(5, 5, 10)], "the tuple with the new row; not that of the two rows that are dead"
+
+
+def test_a_value_that_the_column_cannot_have_is_not_asked() -> None:
+    narrow = pa.schema([("k", pa.int8()), ("x", pa.int64())])
+    job = AskedJob(ONE, {"t": [(1, 10)]}, {"t": [("k",)]}, a="k v", t=narrow)
+    assert job.feed(a=[(1, 1, 5), (1, 257, 6)]) == [(5, 10)]
+    assert job.asked_keys == [("t", (1,))]
+
+
+def test_a_scan_is_read_once_and_answers_everything() -> None:
+    job = AskedJob(ONE, {"t": [(1, 10), (2, 20)]}, {"t": [()]}, a="k v", t="k x")
+    assert job.feed(a=[(1, 1, 5)]) == [(5, 10)]
+    assert job.feed(a=[(2, 2, 6), (3, 3, 7)]) == [(6, 20)]
+    assert len(job.lookups[0].requests) == 1
+
+
+def test_a_row_that_two_methods_answer_is_there_once() -> None:
+    select = (
+        "SELECT a.v, b.v AS w FROM a [RANGE 9 MICROSECONDS], b [RANGE 9 MICROSECONDS], t WHERE a.k = t.k AND b.k = t.x"
+    )
+    job = AskedJob(select, {"t": [(1, 10), (1, 10), (2, 10)]}, {"t": [("k",), ("x",)]}, a="k v", b="k v", t="k x")
+    assert job.feed(a=[(1, 1, 5)]) == []
+    assert job.feed(b=[(2, 10, 6)]) == [(5, 6), (5, 6)]
+    assert job.feed(a=[(3, 2, 7)]) == [(7, 6)]
+
+
+def test_a_plan_with_intermediate_states_is_refused() -> None:
+    with pytest.raises(SettingError, match="has no intermediate states"):
+        AskedJob(TWO, {"t": []}, {"t": [("k",)]}, Settings(plan="((a b) t)"), a="k v", b="v", t="k x")

@@ -1,0 +1,91 @@
+"""Jobs whose tables are asked, with answers that a test scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+from eddyline.bound.model import AccessMethod, BoundQuery
+from eddyline.engine.batch import BatchEngine
+from eddyline.engine.lookups import Answer, Request
+from eddyline.settings import Settings
+from eddyline.testing.simulated_lookups import SimulatedLookups
+from tests.support.jobs import Columns, Row, batch_of, bound, schema, tuples
+
+Methods = Mapping[str, Sequence[tuple[str, ...]]]
+"""By table, the columns of each access method; () for a scan."""
+
+
+def asked(query: BoundQuery, methods: Methods) -> BoundQuery:
+    """The query with access methods for its tables."""
+
+    def of(name: str) -> tuple[AccessMethod, ...]:
+        return tuple(map(AccessMethod, methods.get(name, ())))
+
+    return replace(
+        query,
+        sources=tuple(replace(s, stream=replace(s.stream, methods=of(s.stream.name))) for s in query.sources),
+    )
+
+
+class Held:
+    """Lookups that answer at once, but for tables that a test holds, and remember what was asked."""
+
+    def __init__(self, inner: SimulatedLookups) -> None:
+        self._inner, self.holds = inner, False
+        self.requests: list[Request] = []
+
+    def ask(self, requests: Sequence[Request]) -> None:
+        self.requests += requests
+        self._inner.ask(requests)
+
+    def answers(self, wait: float) -> list[Answer]:
+        return [] if self.holds and wait != float("inf") else self._inner.answers(wait)
+
+    @property
+    def asked(self) -> int:
+        return self._inner.asked
+
+    @property
+    def keys(self) -> list[tuple[str, tuple[object, ...]]]:
+        """Every key that was asked, in order."""
+        return [(r.table, tuple(row.values())) for r in self.requests for row in r.keys.to_pylist()]
+
+
+class AskedJob:
+    """A job on the engine whose tables are asked."""
+
+    def __init__(
+        self,
+        select: str,
+        tables: Mapping[str, Sequence[Row]],
+        methods: Methods,
+        settings: Settings | None = None,
+        fails: Callable[[str, tuple[object, ...]], bool] = lambda table, key: False,
+        **columns: Columns,
+    ) -> None:
+        self.query = asked(bound(select, None, tables, **columns), methods)
+        self.schemas = {name: schema(text, name not in tables) for name, text in columns.items()}
+        given = {name: batch_of(self.schemas[name], rows) for name, rows in tables.items()}
+        self.lookups: list[Held] = []
+
+        def make() -> Held:
+            self.lookups.append(Held(SimulatedLookups(self.query, given, Random(1), 0.0, fails)))
+            return self.lookups[-1]
+
+        self.engine = BatchEngine(self.query, settings or Settings(check=True), lookups=make)
+
+    def feed(self, commit: bool = True, **rows: Sequence[Row]) -> list[Row]:
+        """One micro-batch; returns its result rows."""
+        fed = [(name, batch_of(self.schemas[name], some)) for name, some in rows.items()]
+        return tuples(self.engine.batch(fed, commit=commit).results)
+
+    def end(self) -> list[Row]:
+        """The end of all streams."""
+        return tuples(self.engine.end().results)
+
+    @property
+    def asked_keys(self) -> list[tuple[str, tuple[object, ...]]]:
+        """Every key that was asked, in order."""
+        return [key for lookups in self.lookups for key in lookups.keys]
