@@ -368,6 +368,8 @@ def keeps_apart(narrow: pa.DataType, wide: pa.DataType) -> bool:
     if target in FLOATS:
         exact = 24 if target == FLOAT else 53  # the bits of whole numbers that a float holds
         return source == FLOAT or (is_integer(source) and source.bit_width - (source in SIGNED) <= exact)
+    if pa.types.is_decimal256(target):
+        return False  # it cannot be cast back
     if pa.types.is_decimal(target) and (is_integer(source) or pa.types.is_decimal128(source)):
         held = as_decimal(source)
         return bool(target.scale >= held.scale and target.precision - target.scale >= held.precision - held.scale)

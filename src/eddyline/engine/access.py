@@ -266,7 +266,7 @@ class KnownTable:
 
 
 @dataclass
-class _Progress:
+class _Known:
     """What changes and is wound back as a whole."""
 
     marks: list[tuple[int, ...]] = field(default_factory=lambda: [()])
@@ -278,9 +278,9 @@ class _Progress:
     seeded: set[str] = field(default_factory=set)
     """The tables whose scan was begun (in the paper: by a seed tuple)."""
 
-    def copy(self) -> _Progress:
+    def copy(self) -> _Known:
         """A copy."""
-        return _Progress(list(self.marks), list(self.late), set(self.complete), set(self.seeded))
+        return _Known(list(self.marks), list(self.late), set(self.complete), set(self.seeded))
 
 
 class AccessModules:
@@ -302,7 +302,7 @@ class AccessModules:
         self._by_scan = {source.stream.name for n, source in enumerate(query.sources) if not plan.bindings[n]}
         """The tables for whose scan all rows wait."""
         self._of_source = {n: table for table in self.tables.values() for n in table.sources}
-        self._now, self._committed = _Progress(), _Progress()
+        self._now, self._committed = _Known(), _Known()
         self._requests: list[Request] = []
         self._came: list[Came] = []
         """The rows that came since the last commit."""
