@@ -10,6 +10,7 @@ never part of a message.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from valkey.connection import Connection as ServerConnection
 from valkey.connection import parse_url
 
 from eddyline.errors import JobError, SettingError, said
+from eddyline.runtime.options import Options
 from eddyline.runtime.sources.resp import ERROR, NotAReply, Reply, receive
 
 _TIMEOUT = 20.0
@@ -59,6 +61,21 @@ class Server:
     def __str__(self) -> str:
         found = self.arguments()
         return str(found.get("path", f"{found.get('host', 'localhost')}:{found.get('port', 6379)}"))
+
+
+def server_of(options: Options, cluster: bool = False) -> Server:
+    """The server that options name: url, or host, port and db; and password_env, the environment variable that has the
+    password."""
+    given = [key for key in ("host", "port", "db") if key in options]
+    host, port, db = options.text("host", "localhost"), options.whole("port", 6379, 1), options.whole("db", 0)
+    url = options.text("url")
+    if url and given:
+        raise SettingError(f"option url says where the server is; leave out {', '.join(given)}")
+    variable = options.text("password_env")
+    if variable and not os.environ.get(variable):
+        raise SettingError(f"password_env names the environment variable {variable}, which is not set")
+    where = url or f"valkey://{f'[{host}]' if ':' in host else host}:{port}/{db}"
+    return Server(where, os.environ[variable] if variable else "", cluster)
 
 
 class Connection:

@@ -16,7 +16,6 @@ object for an entry or a value.
 from __future__ import annotations
 
 import itertools
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +33,7 @@ from eddyline.errors import SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.json_values import is_bytes
-from eddyline.runtime.sources.redis_connection import Connection, NoSuchKey, Server
+from eddyline.runtime.sources.redis_connection import Connection, NoSuchKey, server_of
 from eddyline.runtime.sources.resp import BULK, LIST, Reply
 from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
 from eddyline.runtime.sources.text import Bad, cast_or_null, readable_type
@@ -94,7 +93,7 @@ class RedisStream:
         if "" in self._keys or len(set(self._keys)) < len(self._keys):
             raise SettingError("option keys is a list of different keys such as 'a,b'")
         self._new_only = options.choice("start", ("0", "$")) == "$"
-        server = Server(_url(options), _password(options.text("password_env")), options.flag("cluster", False))
+        server = server_of(options, options.flag("cluster", False))
         options.done()
         self._follow, self._sleep, self._page = follow, sleep, page
         self._connection = Connection(server, sleep)
@@ -327,19 +326,3 @@ def _up_to(ids: EntryIds, last: tuple[int, ...]) -> int:
     """How many of these ascending ids are at most `last`."""
     high, low = ids[:, 0], ids[:, 1]
     return int(np.count_nonzero((high < last[0]) | ((high == last[0]) & (low <= last[1]))))
-
-
-def _url(options: Options) -> str:
-    """The URL of the server: the option url, or one made of host, port and db."""
-    given = [key for key in ("host", "port", "db") if key in options]
-    host, port, db = options.text("host", "localhost"), options.whole("port", 6379, 1), options.whole("db", 0)
-    url = options.text("url")
-    if url and given:
-        raise SettingError(f"option url says where the server is; leave out {', '.join(given)}")
-    return url or f"valkey://{f'[{host}]' if ':' in host else host}:{port}/{db}"
-
-
-def _password(variable: str) -> str:
-    if variable and not os.environ.get(variable):
-        raise SettingError(f"password_env names the environment variable {variable}, which is not set")
-    return os.environ[variable] if variable else ""

@@ -1,0 +1,1 @@
+"""Access modules: tables in databases and behind services, which are asked for the rows of some keys."""

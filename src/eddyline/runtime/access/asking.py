@@ -1,0 +1,299 @@
+"""Asks the access modules of tables from one thread that runs an event loop.
+
+The slot's thread calls `ask` and `answers`; they share with the loop's thread a list of answers under a condition, and
+nobody polls. A key is in flight from `ask` until `answers` has returned its answer; asked again meanwhile it is not
+sent again: the one answer is for both. So every key that is asked gets exactly one answer, and `asked` is 0 only after
+the slot has them all.
+
+Keys wait in the order in which they came, those of each access method in a line of its own. As soon as a table has
+fewer than `concurrency` requests under way, the next request takes up to `batch` keys from a line. So keys wait only
+when the table is busy, and then they travel together. Keys of one request stay Arrow columns all the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from eddyline.engine.lookups import Answer, Request
+from eddyline.errors import InternalError
+from eddyline.runtime.access.circuit_breaker import CircuitBreaker
+from eddyline.runtime.access.client import AccessClient
+from eddyline.runtime.access.fitting import only, values_of
+from eddyline.runtime.access.tables import AccessTable
+from eddyline.runtime.access.token_bucket import TokenBucket
+from eddyline.runtime.access.trying import GaveUp, Trying
+from eddyline.runtime.access.tuning import DEFAULT, AccessTuning
+
+_NO_KEYS = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
+_SCAN = "scan"
+"""Stands for all keys of a scan."""
+
+
+class Asking:
+    """The access modules of some tables (engine/lookups.py: Lookups). `close` ends the thread and all connections.
+
+    `tables` has them by the names that requests use. `new_loop` makes the event loop: its clock is the one for pauses,
+    deadlines and limits."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, AccessTable],
+        new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+        random: Random | None = None,
+        tuning: AccessTuning = DEFAULT,
+    ) -> None:
+        self._in_flight: dict[tuple[str, int], set[Hashable]] = {}
+        self._answers: list[Answer] = []
+        self._came = threading.Condition()
+        self._broken: BaseException | None = None
+        self._loop = new_loop()
+        self._desks = {
+            name: _Desk(name, table, self._loop, random or Random(), tuning, self._put)
+            for name, table in tables.items()
+        }
+        self._tuning = tuning
+        self._thread = threading.Thread(target=self._run, name="eddyline-access", daemon=True)
+        self._closed = False
+        self._thread.start()
+
+    def __enter__(self) -> Asking:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def ask(self, requests: Sequence[Request]) -> None:
+        """Begin to ask; returns at once."""
+        if self._closed:
+            raise InternalError("the access modules are closed")
+        new = [(request, keys) for request in requests if (keys := self._new(request)) is not None]
+        if new:
+            self._loop.call_soon_threadsafe(self._take, new)
+
+    def answers(self, wait: float) -> list[Answer]:
+        """The answers that have come since the last call. If there is none yet, wait for one, at most `wait` seconds;
+        return at once if nothing is asked."""
+        with self._came:
+            if not self._answers and self._broken is None and self.asked:
+                self._came.wait_for(lambda: self._answers or self._broken, wait)
+            found, self._answers = self._answers, []
+        if self._broken is not None:
+            raise InternalError("the access modules broke") from self._broken
+        parts = Counter[str]()
+        for answer in found:
+            if answer.keys.num_columns:
+                self._in_flight[answer.table, answer.method] -= _identities(answer.keys)
+            elif answer.is_last:
+                self._in_flight[answer.table, answer.method].discard(_SCAN)
+            else:
+                parts[answer.table] += 1
+        for table, taken in parts.items():
+            self._loop.call_soon_threadsafe(self._desks[table].go_on, taken)
+        return found
+
+    @property
+    def asked(self) -> int:
+        """The number of keys that are asked and not answered, and of scans that have not ended."""
+        return sum(map(len, self._in_flight.values()))
+
+    def close(self) -> None:
+        """Ends the thread and all connections. What was asked is not answered."""
+        if self._closed:
+            return
+        self._closed = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _new(self, request: Request) -> pa.RecordBatch | None:
+        """The keys of a request that are not in flight; from now on they are."""
+        in_flight = self._in_flight.setdefault((request.table, request.method), set())
+        mine = _identities(request.keys) if request.keys.num_columns else {_SCAN}
+        shared = not in_flight.isdisjoint(mine)
+        if not shared:
+            in_flight |= mine
+            return request.keys if mine else None
+        if mine <= in_flight:
+            return None
+        new = pa.array([key not in in_flight for key in _each(request.keys)], pa.bool_())
+        in_flight |= mine
+        return request.keys.filter(new)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._end())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    async def _end(self) -> None:
+        for desk in self._desks.values():
+            with contextlib.suppress(Exception):  # nobody waits for what they could still say
+                await asyncio.wait_for(desk.close(), self._tuning.closing)
+        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=self._tuning.closing)
+        with contextlib.suppress(TimeoutError):  # its threads resolve names of hosts
+            await asyncio.wait_for(self._loop.shutdown_default_executor(), self._tuning.closing)
+
+    def _take(self, requests: Sequence[tuple[Request, pa.RecordBatch]]) -> None:
+        try:
+            for request, keys in requests:
+                self._desks[request.table].take(request.method, keys)
+            for table in {request.table for request, _ in requests}:
+                self._desks[table].send()
+        except Exception as error:
+            self._put(error)
+
+    def _put(self, answer: Answer | BaseException) -> None:
+        """Called in the loop's thread."""
+        with self._came:
+            if isinstance(answer, Answer):
+                self._answers.append(answer)
+            else:
+                self._broken = answer
+            self._came.notify()
+
+
+@dataclass
+class _Line:
+    """The keys that wait for one access method."""
+
+    trying: Trying
+    waiting: deque[pa.RecordBatch] = field(default_factory=deque)
+
+    def take(self, most: int) -> pa.RecordBatch:
+        """Up to so many keys."""
+        taken: list[pa.RecordBatch] = []
+        while self.waiting and most:
+            first = self.waiting.popleft()
+            taken.append(first.slice(0, most))
+            if first.num_rows > most:
+                self.waiting.appendleft(first.slice(most))
+            most -= taken[-1].num_rows
+        return taken[0] if len(taken) == 1 else pa.concat_batches(taken)
+
+
+class _Desk:
+    """The requests to one table. It lives in the loop's thread."""
+
+    def __init__(
+        self,
+        name: str,
+        table: AccessTable,
+        loop: asyncio.AbstractEventLoop,
+        random: Random,
+        tuning: AccessTuning,
+        put: Callable[[Answer | BaseException], None],
+    ) -> None:
+        self._name, self._table, self._put, self._random, self._tuning = name, table, put, random, tuning
+        self._options, self._none, self._loop = table.options, table.no_rows, loop
+        self._bucket = None if self._options.rate is None else TokenBucket(self._options.rate, loop.time())
+        self._client: AccessClient | None = None
+        self._lines: dict[int, _Line] = {}
+        self._under_way = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._parts = asyncio.Semaphore(tuning.scan_parts)
+
+    def take(self, method: int, keys: pa.RecordBatch) -> None:
+        """Put keys into the line of an access method, or begin its scan."""
+        if method not in self._lines:
+            breaker = CircuitBreaker(self._tuning.breaker_failures, self._tuning.breaker_pause)
+            options = self._options
+            trying = Trying(options.timeout, options.retries, breaker, self._bucket, self._random, self._tuning)
+            self._lines[method] = _Line(trying)
+        if keys.num_columns:
+            self._lines[method].waiting.append(keys)
+        else:
+            self._begin(self._scan(method, self._lines[method]))
+
+    def send(self) -> None:
+        """Begin as many requests as the limit allows, the access methods in turn."""
+        while self._under_way < self._options.concurrency:
+            sent = False
+            for method, line in self._lines.items():
+                if line.waiting and self._under_way < self._options.concurrency:
+                    self._under_way += 1
+                    self._begin(self._lookup(method, line, line.take(self._options.batch)))
+                    sent = True
+            if not sent:
+                return
+
+    def go_on(self, parts: int) -> None:
+        """The slot has taken parts of a scan: as many more may come."""
+        for _ in range(parts):
+            self._parts.release()
+
+    async def close(self) -> None:
+        """Stop everything."""
+        for task in self._tasks:
+            task.cancel()
+        if self._client is not None:
+            await self._client.close()
+
+    def _begin(self, course: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(course)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._put(error)
+
+    async def _lookup(self, method: int, line: _Line, keys: pa.RecordBatch) -> None:
+        try:
+            async for found in line.trying.lookup(self._rows, keys):
+                rows = self._none if found.rows is None else found.rows
+                self._put(Answer(self._name, method, found.keys, rows, error=found.error))
+        finally:
+            self._under_way -= 1
+        self.send()
+
+    async def _rows(self, keys: pa.RecordBatch) -> pa.RecordBatch:
+        columns = self._table.columns
+        missing = [name for name in keys.schema.names if name not in columns]
+        rows = only(await self._open().lookup((*columns, *missing), keys), keys)
+        return rows.select(list(columns)) if missing else rows
+
+    async def _scan(self, method: int, line: _Line) -> None:
+        parts = aiter(self._open().scan(self._table.columns))
+
+        async def one() -> pa.RecordBatch | None:
+            return await anext(parts, None)
+
+        error = None
+        try:
+            while (part := await line.trying.once(one)) is not None:
+                await self._parts.acquire()
+                self._put(Answer(self._name, method, _NO_KEYS, part, is_last=False))
+        except GaveUp as gave_up:
+            error = str(gave_up)
+        self._put(Answer(self._name, method, _NO_KEYS, self._none, error=error))
+
+    def _open(self) -> AccessClient:
+        if self._client is None:
+            self._client = self._table.open()
+        return self._client
+
+
+def _each(keys: pa.RecordBatch) -> Iterable[Hashable]:
+    columns = values_of(keys)
+    return columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+
+
+def _identities(keys: pa.RecordBatch) -> set[Hashable]:
+    """A value for each key; equal keys have equal values."""
+    return set(_each(keys))

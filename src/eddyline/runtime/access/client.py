@@ -1,0 +1,44 @@
+"""What an access module needs of a database or a service, and how a try to ask it can fail.
+
+A client asks once: it knows nothing of retries, deadlines and limits (`trying.py`, `asking.py`). All its methods run on
+one event loop, and any number of lookups may run at the same time. A lookup that is cancelled leaves the client usable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+
+class TryFailed(Exception):
+    """A try failed; the same try may succeed later: a lost connection, a server that is busy."""
+
+
+class KeysRefused(Exception):
+    """A try failed because of some of its keys or of their rows: the other keys may be answered without them."""
+
+
+class TableRefused(Exception):
+    """The table cannot be asked at all: it does not exist, or we may not read it. No other try and no other key would
+    succeed."""
+
+
+class AccessClient(Protocol):
+    """Asks one table."""
+
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+        """These columns of all rows with these keys. `keys` has one column or several, and each key once.
+
+        TryFailed, KeysRefused or TableRefused with a reason in one line, which contains no secret."""
+        ...
+
+    def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+        """These columns of all rows, in parts. Fails as `lookup` does. A table that cannot be scanned refuses the
+        access method (`AccessTable.check`), so nobody calls this."""
+        ...
+
+    async def close(self) -> None:
+        """Ends all connections and threads of the client, also those that are in use."""
+        ...

@@ -1,0 +1,94 @@
+"""Tables of DuckDB, in threads. Keys and rows stay Arrow.
+
+Options: `path` and `table`. The file is opened for reading only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client_options import ClientKind
+from eddyline.runtime.access.fitting import fitted_batch
+from eddyline.runtime.access.sqlite import existing_file, quoted
+from eddyline.runtime.access.threads import ConnectedThreads
+from eddyline.runtime.options import Options
+
+T = TypeVar("T")
+_BATCH = 2000
+"""Every request reads the key column of the whole table."""
+_SCAN_ROWS = 65_536
+
+
+def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind:
+    """A table of DuckDB by its options."""
+    path = existing_file(options, "small.duckdb")
+    table = options.required("table", "users")
+    return ClientKind(lambda: DuckdbClient(path, table, schema, concurrency), _BATCH, scans=True, any_type=True)
+
+
+class DuckdbClient:
+    """Asks a table of DuckDB."""
+
+    def __init__(self, path: Path, table: str, schema: pa.Schema, threads: int) -> None:
+        self._path, self._schema = path, schema
+        self._table = ".".join(map(quoted, table.split(".")))
+        self._database: Any = None
+        # One thread more, for a scan.
+        self._threads: ConnectedThreads[Any] = ConnectedThreads(
+            threads + 1, lambda: self._database.cursor(), lambda c: c.interrupt(), lambda c: c.close()
+        )
+
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+        """These columns of all rows with these keys."""
+        selected = ", ".join(f"t.{quoted(name)}" for name in columns)
+        equal = " AND ".join(f"t.{quoted(name)} = k.{quoted(name)}" for name in keys.schema.names)
+        query = f"SELECT {selected} FROM {self._table} t SEMI JOIN eddyline_keys k ON {equal}"
+
+        def ask(cursor: Any) -> pa.Table:
+            cursor.register("eddyline_keys", pa.Table.from_batches([keys]))
+            return cursor.sql(query).to_arrow_table()
+
+        return self._fitted(await self._run(ask), columns)
+
+    async def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+        """These columns of all rows, of one moment."""
+        query = f"SELECT {', '.join(map(quoted, columns))} FROM {self._table}"
+        cursor = await self._run(lambda c: c.cursor())
+        try:
+            reader = await self._run(lambda _: cursor.sql(query).to_arrow_reader(_SCAN_ROWS))
+            while (part := await self._run(lambda _: next(reader, None))) is not None:
+                yield self._fitted(part, columns)
+        finally:
+            cursor.close()
+
+    async def close(self) -> None:
+        """Ends all threads and connections."""
+        await self._threads.close()
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    async def _run(self, work: Callable[[Any], T]) -> T:
+        try:
+            if self._database is None:
+                self._database = duckdb.connect(str(self._path), read_only=True)
+            return await self._threads.run(work)
+        except (duckdb.DataError, duckdb.ConversionException) as error:
+            raise KeysRefused(_said(error)) from None
+        except (duckdb.IOException, duckdb.InterruptException, duckdb.OutOfMemoryException) as error:
+            raise TryFailed(_said(error)) from None
+        except duckdb.Error as error:
+            raise TableRefused(_said(error)) from None
+
+    def _fitted(self, rows: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        return fitted_batch(rows, pa.schema([self._schema.field(name) for name in columns]))
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).splitlines()[0].split()) if str(error) else type(error).__name__

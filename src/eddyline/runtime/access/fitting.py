@@ -1,0 +1,115 @@
+"""Values of a client as columns of the declared types. A value that does not fit refuses its key."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eddyline.bound.as_text import as_text
+from eddyline.bound.types import sql_type
+from eddyline.errors import said
+from eddyline.runtime.access.client import KeysRefused, TableRefused
+from eddyline.runtime.sources.columns import convert
+from eddyline.runtime.sources.json_values import from_json, inner, is_bytes
+
+
+def fitted(raw: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """Arrays in types of their own as a record batch of this schema; KeysRefused if a value does not fit."""
+    return pa.RecordBatch.from_arrays([_fit(field, raw[field.name]) for field in schema], schema=schema)
+
+
+def fitted_batch(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of this schema; TableRefused if one is missing, KeysRefused if a value does not fit."""
+    names = rows.schema.names
+    for field in schema:
+        if names.count(field.name) != 1:
+            raise TableRefused(
+                f"the rows have {'no' if field.name not in names else 'more than one'} column {field.name}"
+            )
+    return fitted({name: _whole(rows.column(name)) for name in schema.names}, schema)
+
+
+def fitted_values(columns: Mapping[str, Sequence[Any]], schema: pa.Schema, json: bool = False) -> pa.RecordBatch:
+    """Lists of Python values as a record batch of this schema; KeysRefused if a value does not fit. In JSON bytes are
+    in base64."""
+    return pa.RecordBatch.from_arrays([_array(field, columns[field.name], json) for field in schema], schema=schema)
+
+
+def only(rows: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows that have one of these keys. A database may find more: its comparison may ignore case, or spaces."""
+    names = keys.schema.names
+    if len(names) == 1:
+        found = pc.is_in(_plain(rows.column(names[0])), value_set=_plain(keys.column(0)))
+        return rows if found.true_count == rows.num_rows else rows.filter(found)
+    asked = set(zip(*values_of(keys), strict=True))
+    mine = list(zip(*values_of(rows.select(names)), strict=True))
+    return rows if asked.issuperset(mine) else rows.filter(pa.array([key in asked for key in mine], pa.bool_()))
+
+
+def values_of(keys: pa.RecordBatch) -> list[list[Any]]:
+    """The columns as lists of values that can be hashed; equal keys have equal values."""
+    return [_plain(column).to_numpy(zero_copy_only=False).tolist() for column in keys.columns]
+
+
+def _plain(keys: pa.Array) -> pa.Array:
+    """-0.0 as 0.0, which is the same key."""
+    return pc.add(keys, pa.scalar(0, keys.type)) if pa.types.is_floating(keys.type) else keys
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _fit(field: pa.Field, values: pa.Array) -> pa.Array:
+    try:
+        array, bad = convert(values, field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise TableRefused(f"column {field.name} is not of type {sql_type(field.type)} ({said(error)})") from None
+    if bad is not None:
+        first = values.slice(int(np.argmax(bad)), 1)
+        raise misfit(field, as_text(first)[0].as_py())
+    return array
+
+
+def _array(field: pa.Field, values: Sequence[Any], json: bool) -> pa.Array:
+    """Arrow finds the type of the values, which is then converted: `pa.array` with a type would cut 1.5 to 1. Values of
+    several types, and numbers for times and decimals, are read as text."""
+    type_ = field.type
+    if pa.types.is_nested(type_):
+        return _nested(field, values)
+    by_text = pa.types.is_temporal(type_) or pa.types.is_decimal(type_) or (json and is_bytes(type_))
+    array = None
+    if not by_text:
+        with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
+            array = pa.array(values)
+    if array is None or pa.types.is_nested(array.type):
+        array = pa.array([None if value is None else _text(value) for value in values], pa.string())
+    found, bad = from_json(array, type_) if json else convert(array, type_)
+    if bad is not None:
+        raise misfit(field, _text(values[int(np.argmax(bad))]))
+    return found
+
+
+def _nested(field: pa.Field, values: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array([inner(value, field.type) for value in values], field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
+        raise misfit(field, None) from None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return msgspec.json.encode(value).decode() if isinstance(value, bool | dict | list) else str(value)
+
+
+def misfit(field: pa.Field, text: str | None) -> KeysRefused:
+    """A value that does not fit its column."""
+    value = "a value" if text is None else f"'{text}'" if len(text) <= 60 else f"'{text[:60]}...'"
+    return KeysRefused(f"column {field.name}: {value} is not a value of type {sql_type(field.type)}")

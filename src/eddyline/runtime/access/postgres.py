@@ -1,0 +1,225 @@
+"""Tables of PostgreSQL, by psycopg 3.
+
+Options: `url_env` names the environment variable with the URL (or `url`, without a password), and `table`. A connection
+does one thing at a time; as many are open as requests were ever under way together. A connection on which a try failed
+or was cancelled is closed, because the rest of an answer may still come. Nothing is written: sessions are read-only.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import psycopg
+import pyarrow as pa
+import pyarrow.csv as csv
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from eddyline.errors import SettingError
+from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client_options import ClientKind, secret
+from eddyline.runtime.access.fitting import fitted
+from eddyline.runtime.access.postgres_columns import ColumnForm, array_literal, form_of, key_type
+from eddyline.runtime.options import Options
+
+_BATCH = 500
+_SCAN_ROWS = 16_384
+_SESSION = "SET TimeZone TO 'UTC'; SET DateStyle TO 'ISO'; SET default_transaction_read_only TO on"
+_DESCRIBE = """
+SELECT a.attname, coalesce(b.typname, t.typname), a.attnotnull, a.attrelid::regclass::text
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON b.oid = nullif(t.typbasetype, 0)
+WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+"""
+
+
+def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind:
+    """A table of PostgreSQL by its options."""
+    variable, url = options.text("url_env"), options.text("url")
+    if bool(variable) == bool(url):
+        raise SettingError("postgres needs an option url_env, as in OPTIONS (url_env 'PG_URL'), or url, but not both")
+    where = secret("url_env", variable) if variable else url
+    try:
+        found = conninfo_to_dict(where)
+    except psycopg.Error:  # its message repeats the text
+        which = f"the environment variable {variable}" if variable else "option url"
+        raise SettingError(f"{which} is not a URL such as postgresql://user@host:5432/database") from None
+    if url and found.get("password"):
+        raise SettingError("option url must not have a password; put the URL in an environment variable: url_env")
+    table = options.required("table", "users")
+    return ClientKind(lambda: PostgresClient(make_conninfo(where), table, schema), _BATCH, scans=True)
+
+
+@dataclass(frozen=True)
+class DatabaseColumn:
+    """A column as the database has it."""
+
+    name: str
+    type: str
+    nullable: bool
+
+    @cached_property
+    def form(self) -> ColumnForm:
+        return form_of(self.type)
+
+    @property
+    def quoted(self) -> str:
+        return '"' + self.name.replace('"', '""').replace("%", "%%") + '"'
+
+    @cached_property
+    def aggregates(self) -> list[str]:
+        return self.form.aggregates(f"t.{self.quoted}", self.nullable)
+
+
+class PostgresClient:
+    """Asks a table of PostgreSQL."""
+
+    def __init__(self, conninfo: str, table: str, schema: pa.Schema) -> None:
+        self._conninfo, self._table, self._schema = conninfo, table, schema
+        self._secret = str(conninfo_to_dict(conninfo).get("password") or "")
+        self._idle: list[psycopg.AsyncConnection[Any]] = []
+        self._all: set[psycopg.AsyncConnection[Any]] = set()
+        self._columns: dict[str, DatabaseColumn] = {}
+        self._from = ""
+        self._queries: dict[tuple[tuple[str, ...], tuple[str, ...]], bytes] = {}
+
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+        """These columns of all rows with these keys."""
+        asked, names = tuple(columns), tuple(keys.schema.names)
+        async with self._connected() as connection:
+            query = self._queries.get((asked, names))
+            if query is None:
+                query = self._queries[asked, names] = self._query(asked, names)
+            async with connection.cursor() as cursor:
+                await cursor.execute(query, [array_literal(column) for column in keys.columns], binary=True)
+                result = cursor.pgresult
+                assert result is not None
+                values = [result.get_value(0, at) for at in range(result.nfields)]
+        raw, at = {}, 0
+        for name in asked:
+            column = self._columns[name]
+            width = len(column.aggregates)
+            raw[name] = column.form.array(values[at : at + width])
+            at += width
+        return fitted(raw, self._schema_of(asked))
+
+    async def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+        """These columns of all rows, of one moment."""
+        async with self._connected() as connection, connection.cursor() as cursor:
+            chosen = [self._columns[name] for name in columns]
+            selected = ", ".join(f"t.{column.quoted}::text" for column in chosen).replace("%%", "%")
+            query = f"COPY (SELECT {selected or 'NULL'} FROM {self._from} t) TO STDOUT (FORMAT csv)"
+            async with cursor.copy(cast(Any, query)) as copy:
+                rows: list[bytes] = []
+                async for row in copy:
+                    rows.append(bytes(row))
+                    if len(rows) == _SCAN_ROWS:
+                        yield self._read(rows, columns)
+                        rows = []
+                if rows:
+                    yield self._read(rows, columns)
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        for connection in list(self._all):
+            await connection.close()
+        self._all.clear()
+        self._idle.clear()
+
+    def _query(self, columns: Sequence[str], keys: Sequence[str]) -> bytes:
+        """Parameters are arrays of the values of each key column."""
+        selected = ", ".join(a for name in columns for a in self._columns[name].aggregates) or "NULL"
+        mine = [self._columns[name] for name in keys]
+        arrays = ", ".join(f"%s::{key_type(column.type)}[]" for column in mine)
+        names = ", ".join(f"t.{column.quoted}" for column in mine)
+        # No join: two keys that are equal for the database, such as texts with spaces, would give a row twice.
+        is_asked = f"{names} = ANY({arrays})" if len(mine) == 1 else f"({names}) IN (SELECT * FROM unnest({arrays}))"
+        text = f"SELECT {selected} FROM {self._from} t WHERE {is_asked}"
+        return text.encode()
+
+    def _read(self, rows: list[bytes], columns: Sequence[str]) -> pa.RecordBatch:
+        """Lines of CSV as Arrow. An empty value is a NULL unless it is quoted."""
+        table = csv.read_csv(
+            io.BytesIO(b"".join(rows)),
+            csv.ReadOptions(column_names=list(columns), use_threads=False),
+            csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            csv.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.string()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[""],
+            ),
+        )
+        raw = {name: table.column(name).combine_chunks() for name in columns}
+        for name in columns:
+            if self._columns[name].type == "bytea":
+                hexed = (None if value is None else bytes.fromhex(value[2:]) for value in raw[name].to_pylist())
+                raw[name] = pa.array(hexed, pa.binary())
+        return fitted(raw, self._schema_of(columns))
+
+    def _schema_of(self, columns: Sequence[str]) -> pa.Schema:
+        return pa.schema([self._schema.field(name) for name in columns])
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """A connection that nobody else uses; errors of psycopg become ours."""
+        connection = None
+        try:
+            connection = self._idle.pop() if self._idle else await self._connect()
+            if not self._columns:
+                await self._describe(connection)
+            yield connection
+            self._idle.append(connection)
+        except psycopg.errors.DataError as error:
+            assert connection is not None
+            self._idle.append(connection)
+            raise KeysRefused(self._said(error)) from None
+        except (psycopg.errors.ProgrammingError, psycopg.errors.NotSupportedError) as error:
+            if connection is not None:
+                await self._drop(connection)
+            raise TableRefused(self._said(error)) from None
+        except psycopg.Error as error:
+            if connection is not None:
+                await self._drop(connection)
+            raise TryFailed(self._said(error)) from None
+        except BaseException:
+            if connection is not None:
+                await self._drop(connection)
+            raise
+
+    async def _connect(self) -> psycopg.AsyncConnection[Any]:
+        connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+        self._all.add(connection)
+        try:
+            await connection.execute(_SESSION)
+        except BaseException:
+            await self._drop(connection)
+            raise
+        return connection
+
+    async def _drop(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._all.discard(connection)
+        await connection.close()
+
+    async def _describe(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        rows = await (await connection.execute(_DESCRIBE, [self._table])).fetchall()
+        if not rows:
+            raise TableRefused(f"the database has no table {self._table}")
+        found = {name: DatabaseColumn(name, type_, not not_null) for name, type_, not_null, _ in rows}
+        lower: Callable[[str], str] = str.lower
+        by_lower = {lower(name): column for name, column in found.items()}
+        columns = {}
+        for name in self._schema.names:
+            column = found.get(name) or by_lower.get(lower(name))
+            if column is None:
+                raise TableRefused(f"table {self._table} of the database has no column {name}")
+            columns[name] = column
+        self._columns, self._from = columns, rows[0][3].replace("%", "%%")
+
+    def _said(self, error: psycopg.Error) -> str:
+        """The message in one line, without the password."""
+        text = " ".join(str(error.diag.message_primary or error).split())
+        return text.replace(self._secret, "***") if self._secret else text

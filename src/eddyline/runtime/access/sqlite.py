@@ -1,0 +1,123 @@
+"""Tables of SQLite, by the standard library, in threads.
+
+Options: `path` and `table`. The file is opened for reading only. Keys travel as one JSON text, which SQLite unpacks, so
+a batch of any size is the same statement, and the index of the column is used.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from eddyline.errors import SettingError
+from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client_options import ClientKind
+from eddyline.runtime.access.fitting import fitted_values
+from eddyline.runtime.access.threads import ConnectedThreads
+from eddyline.runtime.options import Options
+from eddyline.runtime.sources.json_values import is_bytes
+
+T = TypeVar("T")
+_BATCH = 500
+_SCAN_ROWS = 16_384
+_LATER = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT,
+          sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_SCHEMA}  # fmt: skip
+"""Errors after which the same statement may succeed."""
+
+
+def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind:
+    """A table of SQLite by its options."""
+    path = existing_file(options, "small.db")
+    table = options.required("table", "users")
+
+    def no_index(columns: Sequence[str]) -> str:
+        return "sqlite has no keys of bytes" if any(is_bytes(schema.field(name).type) for name in columns) else ""
+
+    return ClientKind(lambda: SqliteClient(path, table, schema, concurrency), _BATCH, scans=True, no_index=no_index)
+
+
+def existing_file(options: Options, example: str) -> Path:
+    """The option path; SettingError if there is no such file."""
+    path = Path(options.required("path", example))
+    if not path.is_file():
+        raise SettingError(f"there is no file '{path}'", "option path")
+    return path.absolute()
+
+
+class SqliteClient:
+    """Asks a table of SQLite."""
+
+    def __init__(self, path: Path, table: str, schema: pa.Schema, threads: int) -> None:
+        self._uri, self._table, self._schema = f"{path.as_uri()}?mode=ro", quoted(table), schema
+        # One thread more, for a scan.
+        self._threads = ConnectedThreads(
+            threads + 1, self._connect, sqlite3.Connection.interrupt, sqlite3.Connection.close
+        )
+
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+        """These columns of all rows with these keys."""
+        names = keys.schema.names
+        selected = ", ".join(f"t.{quoted(name)}" for name in columns)
+        values_of_key = ", ".join(f"value ->> {at}" for at in range(len(names))) if len(names) > 1 else "value"
+        mine = ", ".join(f"t.{quoted(name)}" for name in names)
+        query = f"SELECT {selected} FROM {self._table} t WHERE ({mine}) IN (SELECT {values_of_key} FROM json_each(?))"
+        values = [_plain(column) for column in keys.columns]
+        text = json.dumps(values[0] if len(values) == 1 else list(zip(*values, strict=True)))
+        return self._fitted(await self._run(lambda c: c.execute(query, (text,)).fetchall()), columns)
+
+    async def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+        """These columns of all rows, of one moment."""
+        query = f"SELECT {', '.join(map(quoted, columns))} FROM {self._table}"
+        connection = await self._run(lambda _: self._connect())
+        try:
+            cursor = await self._run(lambda _: connection.execute(query))
+            while rows := await self._run(lambda _: cursor.fetchmany(_SCAN_ROWS)):
+                yield self._fitted(rows, columns)
+        finally:
+            connection.close()
+
+    async def close(self) -> None:
+        """Ends all threads and connections."""
+        await self._threads.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._uri, uri=True, check_same_thread=False, isolation_level=None)
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await self._threads.run(work)
+        except sqlite3.DataError as error:
+            raise KeysRefused(str(error)) from None
+        except sqlite3.Error as error:
+            kind = TryFailed if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LATER else TableRefused
+            raise kind(str(error)) from None
+
+    def _fitted(self, rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> pa.RecordBatch:
+        values = zip(*rows, strict=True) if rows else [()] * len(columns)
+        schema = pa.schema([self._schema.field(name) for name in columns])
+        return fitted_values(dict(zip(columns, map(list, values), strict=True)), schema)
+
+
+def quoted(name: str) -> str:
+    """A name in SQL.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _plain(keys: pa.Array) -> list[Any]:
+    """Keys as JSON has them: numbers, and texts for all others. SQLite has no NaN."""
+    if pa.types.is_floating(keys.type):
+        return [None if value != value else value for value in keys.to_pylist()]
+    whole = pa.types.is_integer(keys.type)
+    plain: list[Any] = keys.cast(
+        pa.int8() if pa.types.is_boolean(keys.type) else keys.type if whole else pa.string()
+    ).to_pylist()
+    return plain

@@ -1,0 +1,73 @@
+"""Tables of DuckDB files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from eddyline.runtime.access.client import TableRefused, TryFailed
+from eddyline.runtime.access.tables import AccessTable
+from tests.support.access import NO_KEYS, all_answers, declared, failures, looked_up, scanned
+
+duckdb = pytest.importorskip("duckdb")
+PAIRS = pa.schema([("a", pa.int32()), ("b", pa.string()), ("c", pa.list_(pa.int64()))])
+Made = Callable[..., AccessTable]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Made:
+    path = tmp_path / "small.duckdb"
+    with duckdb.connect(str(path)) as database:
+        database.execute(
+            "CREATE TABLE \"a pair\" AS SELECT i::INT AS a, 'b' || i % 3 AS b, [i, i] AS c FROM range(200000) t(i)"
+        )
+        database.execute("CREATE TABLE odd AS SELECT * FROM (VALUES ('1', '1'), ('2', 'x')) v(k, v)")
+
+    def made(name: str, schema: pa.Schema, **options: object) -> AccessTable:
+        return declared("duckdb", schema, path=path, table=name, **options)
+
+    return made
+
+
+def test_lookups(table: Made) -> None:
+    pairs = table("main.a pair", PAIRS)
+    keys = pa.record_batch({"a": pa.array([1, 2, 999_999], pa.int32())})
+    assert looked_up(pairs.open, keys, "a", "c") == [{"a": 1, "c": [1, 1]}, {"a": 2, "c": [2, 2]}]
+    keys = pa.record_batch({"b": ["b1", "b1"], "a": pa.array([1, 2], pa.int32())})
+    assert looked_up(pairs.open, keys, "b") == [{"b": "b1"}]
+
+
+def test_requests_at_once_with_a_scan(table: Made) -> None:
+    keys = pa.record_batch({"a": pa.array(range(190_000, 210_000), pa.int32())})
+    threads = set(threading.enumerate())
+    found = all_answers(table("a pair", PAIRS, concurrency=3, batch=3000), keys, NO_KEYS)
+    assert sum(a.rows.num_rows for a in found if a.method == 0) == 10_000
+    assert sum(a.rows.num_rows for a in found if a.method == 1) == 200_000
+    assert sum(a.method == 1 for a in found) > 2
+    assert not any(a.error for a in found)
+    assert set(threading.enumerate()) == threads
+
+
+def test_a_scan(table: Made) -> None:
+    parts = scanned(table("a pair", PAIRS).open, "a")
+    assert sorted(pa.Table.from_batches(parts).column("a").to_pylist()) == [*range(200_000)]
+
+
+def test_a_value_that_does_not_fit_fails_its_key_only(table: Made) -> None:
+    odd = table("odd", pa.schema([("k", pa.string()), ("v", pa.int64())]), retries=0)
+    answers = all_answers(odd, pa.record_batch({"k": ["1", "2"]}))
+    assert failures(answers) == {"2": "column v: 'x' is not a value of type BIGINT"}
+
+
+def test_tables_that_are_refused(table: Made, tmp_path: Path) -> None:
+    keys = pa.record_batch({"a": [1]})
+    with pytest.raises(TableRefused, match="missing does not exist"):
+        looked_up(table("missing", PAIRS).open, keys, "a")
+    (tmp_path / "text.duckdb").write_text("this is no database")
+    with pytest.raises((TableRefused, TryFailed)) as caught:
+        looked_up(declared("duckdb", PAIRS, path=tmp_path / "text.duckdb", table="t").open, keys, "a")
+    assert "\n" not in str(caught.value)

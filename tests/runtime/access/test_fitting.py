@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eddyline.runtime.access.client import KeysRefused, TableRefused
+from eddyline.runtime.access.fitting import fitted_batch, fitted_values, only, values_of
+
+
+@pytest.mark.parametrize(
+    "type_, values, expected",
+    [
+        (pa.int64(), [1, "2", None], [1, 2, None]),
+        (pa.int64(), [1, None, 3.0], [1, None, 3]),
+        (pa.string(), ["a", 1, None], ["a", "1", None]),
+        (pa.bool_(), [1, 0, None], [True, False, None]),
+        (pa.bool_(), [True, False], [True, False]),
+        (pa.float64(), [1, 2.5], [1.0, 2.5]),
+        (pa.decimal128(10, 2), ["1.25", 2], [Decimal("1.25"), Decimal(2)]),
+        (pa.timestamp("us"), ["2026-01-02 03:04:05", None], [datetime(2026, 1, 2, 3, 4, 5), None]),
+    ],
+)
+def test_values_of_python(type_: pa.DataType, values: list[Any], expected: list[Any]) -> None:
+    assert fitted_values({"x": values}, pa.schema([("x", type_)])).column(0).to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    "type_, value, message",
+    [
+        (pa.int64(), 1.5, "column x: '1.5' is not a value of type BIGINT"),
+        (pa.int8(), 300, "column x: '300' is not a value of type TINYINT"),
+        (pa.timestamp("us"), 17, "column x: '17' is not a value of type TIMESTAMP"),
+        (pa.int64(), "x" * 100, f"column x: '{'x' * 60}...' is not a value of type BIGINT"),
+        (pa.list_(pa.int64()), ["a"], "column x: a value is not a value of type BIGINT[]"),
+    ],
+)
+def test_values_that_do_not_fit(type_: pa.DataType, value: Any, message: str) -> None:
+    with pytest.raises(KeysRefused) as caught:
+        fitted_values({"x": [None, value]}, pa.schema([("x", type_)]))
+    assert str(caught.value) == message
+
+
+def test_json_has_bytes_in_base64() -> None:
+    schema = pa.schema([("x", pa.binary()), ("y", pa.list_(pa.int64()))])
+    found = fitted_values({"x": ["AP8=", None], "y": [[1], None]}, schema, json=True)
+    assert found.to_pylist() == [{"x": b"\x00\xff", "y": [1]}, {"x": None, "y": None}]
+    with pytest.raises(KeysRefused, match="column x: 'no' is not"):
+        fitted_values({"x": ["no"], "y": [None]}, schema, json=True)
+
+
+def test_batches_of_other_types() -> None:
+    rows = pa.table({"y": pa.chunked_array([[1.0], [2.0]]), "x": ["1", "2"]})
+    schema = pa.schema([("x", pa.int64()), ("y", pa.int32())])
+    assert fitted_batch(rows, schema).to_pylist() == [{"x": 1, "y": 1}, {"x": 2, "y": 2}]
+    with pytest.raises(TableRefused, match="the rows have no column z"):
+        fitted_batch(rows, pa.schema([("z", pa.int64())]))
+    with pytest.raises(TableRefused, match="more than one column x"):
+        fitted_batch(pa.table([pa.array([1]), pa.array([2])], names=["x", "x"]), pa.schema([("x", pa.int64())]))
+    with pytest.raises(TableRefused, match="column x is not of type"):
+        fitted_batch(pa.table({"x": [[1]]}), pa.schema([("x", pa.int64())]))
+    with pytest.raises(KeysRefused, match=r"column y: '1.5' is not a value of type INTEGER"):
+        fitted_batch(pa.table({"x": [1], "y": [1.5]}), schema)
+
+
+def test_only_rows_of_the_keys() -> None:
+    rows = pa.record_batch({"a": ["x", "X", "y"], "b": [1, 2, 3]})
+    assert only(rows, pa.record_batch({"a": ["x", "y"]})).column("b").to_pylist() == [1, 3]
+    assert only(rows, pa.record_batch({"b": [2, 3], "a": ["X", "x"]})).column("b").to_pylist() == [2]
+    assert only(rows, rows) is rows
+
+
+def test_zero_has_no_sign() -> None:
+    rows, keys = pa.record_batch({"a": [0.0, -0.0, 1.0]}), pa.record_batch({"a": [-0.0]})
+    assert only(rows, keys).num_rows == 2
+    assert set(values_of(rows)[0]) >= set(values_of(keys)[0])
