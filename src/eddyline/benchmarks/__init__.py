@@ -63,6 +63,7 @@ NAMES = (
     "spark",
     "catch-up",
     "redis",
+    "lookups",
     "balance",
     "balance-sim",
     "skew",

@@ -77,3 +77,11 @@ def test_zero_has_no_sign() -> None:
     rows, keys = pa.record_batch({"a": [0.0, -0.0, 1.0]}), pa.record_batch({"a": [-0.0]})
     assert only(rows, keys).num_rows == 2
     assert set(values_of(rows)[0]) >= set(values_of(keys)[0])
+
+
+@pytest.mark.parametrize("copies", [1, 30])
+def test_nan_is_one_key(copies: int) -> None:
+    rows = pa.record_batch({"a": [float("nan"), 1.0] * copies, "b": [1, 2] * copies})
+    assert only(rows, pa.record_batch({"a": [float("nan")]})).column("b").to_pylist() == [1] * copies
+    assert only(rows, pa.record_batch({"b": [1], "a": [float("nan")]})).num_rows == copies
+    assert set(values_of(rows)[0]) == set(values_of(rows)[0])

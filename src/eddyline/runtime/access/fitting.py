@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from eddyline.bound.as_text import as_text
 from eddyline.bound.types import sql_type
@@ -17,6 +18,11 @@ from eddyline.errors import said
 from eddyline.runtime.access.client import KeysRefused, TableRefused
 from eddyline.runtime.sources.columns import convert
 from eddyline.runtime.sources.json_values import from_json, inner, is_bytes
+
+_FEW = 32
+"""Python compares fewer rows and keys than these faster than Arrow does."""
+_NAN = float("nan")
+"""The one NaN, so that keys that are NaN are found in sets and dictionaries, which compare objects first."""
 
 
 def fitted(raw: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
@@ -44,7 +50,7 @@ def fitted_values(columns: Mapping[str, Sequence[Any]], schema: pa.Schema, json:
 def only(rows: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
     """The rows that have one of these keys. A database may find more: its comparison may ignore case, or spaces."""
     names = keys.schema.names
-    if len(names) == 1:
+    if len(names) == 1 and keys.num_rows + rows.num_rows > _FEW:
         found = pc.is_in(_plain(rows.column(names[0])), value_set=_plain(keys.column(0)))
         return rows if found.true_count == rows.num_rows else rows.filter(found)
     asked = set(zip(*values_of(keys), strict=True))
@@ -54,7 +60,14 @@ def only(rows: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
 
 def values_of(keys: pa.RecordBatch) -> list[list[Any]]:
     """The columns as lists of values that can be hashed; equal keys have equal values."""
-    return [_plain(column).to_numpy(zero_copy_only=False).tolist() for column in keys.columns]
+    return [_values(_plain(column).to_numpy(zero_copy_only=False)) for column in keys.columns]
+
+
+def _values(keys: NDArray[Any]) -> list[Any]:
+    values: list[Any] = keys.tolist()
+    if keys.dtype.kind == "f" and np.isnan(keys).any():
+        return [_NAN if value != value else value for value in values]
+    return values
 
 
 def _plain(keys: pa.Array) -> pa.Array:

@@ -11,26 +11,28 @@ import io
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, cast
 
 import psycopg
 import pyarrow as pa
 import pyarrow.csv as csv
+from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Format
 
 from eddyline.errors import SettingError
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.client_options import ClientKind, secret
 from eddyline.runtime.access.fitting import fitted
-from eddyline.runtime.access.postgres_columns import ColumnForm, array_literal, form_of, key_type
+from eddyline.runtime.access.postgres_columns import ColumnForm, Int8Array, array_literal, form_of, int8_array, key_type
 from eddyline.runtime.options import Options
 
 _BATCH = 500
 _SCAN_ROWS = 16_384
 _SESSION = "SET TimeZone TO 'UTC'; SET DateStyle TO 'ISO'; SET default_transaction_read_only TO on"
 _DESCRIBE = """
-SELECT a.attname, coalesce(b.typname, t.typname), a.attnotnull, a.attrelid::regclass::text
+SELECT a.attname, coalesce(b.typname, t.typname), a.attrelid::regclass::text
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON b.oid = nullif(t.typbasetype, 0)
 WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
 """
@@ -59,7 +61,6 @@ class DatabaseColumn:
 
     name: str
     type: str
-    nullable: bool
 
     @cached_property
     def form(self) -> ColumnForm:
@@ -69,9 +70,24 @@ class DatabaseColumn:
     def quoted(self) -> str:
         return '"' + self.name.replace('"', '""').replace("%", "%%") + '"'
 
-    @cached_property
-    def aggregates(self) -> list[str]:
-        return self.form.aggregates(f"t.{self.quoted}", self.nullable)
+    @property
+    def key_type(self) -> str:
+        return key_type(self.type)
+
+    def parameter(self, keys: pa.Array) -> str | Int8Array:
+        """Keys to compare with the column, in the form of a parameter."""
+        fits = pa.types.is_signed_integer(keys.type) or (pa.types.is_integer(keys.type) and keys.type.bit_width < 64)
+        return int8_array(keys) if fits and self.key_type == "int8" else array_literal(keys)
+
+
+class _Int8ArrayDumper(Dumper):
+    """Sends an array as it is."""
+
+    oid = 1016
+    format = Format.BINARY
+
+    def dump(self, obj: Int8Array) -> bytes:
+        return obj
 
 
 class PostgresClient:
@@ -85,6 +101,7 @@ class PostgresClient:
         self._columns: dict[str, DatabaseColumn] = {}
         self._from = ""
         self._queries: dict[tuple[tuple[str, ...], tuple[str, ...]], bytes] = {}
+        self._schema_of = lru_cache(self._chosen)
 
     async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
         """These columns of all rows with these keys."""
@@ -93,17 +110,12 @@ class PostgresClient:
             query = self._queries.get((asked, names))
             if query is None:
                 query = self._queries[asked, names] = self._query(asked, names)
-            async with connection.cursor() as cursor:
-                await cursor.execute(query, [array_literal(column) for column in keys.columns], binary=True)
-                result = cursor.pgresult
-                assert result is not None
-                values = [result.get_value(0, at) for at in range(result.nfields)]
-        raw, at = {}, 0
-        for name in asked:
-            column = self._columns[name]
-            width = len(column.aggregates)
-            raw[name] = column.form.array(values[at : at + width])
-            at += width
+            parameters = [self._columns[name].parameter(keys.column(name)) for name in names]
+            cursor = await connection.execute(query, parameters, binary=True)
+            result = cursor.pgresult
+            assert result is not None
+            values = [result.get_value(0, at) for at in range(len(asked))]
+        raw = {name: self._columns[name].form.array(data) for name, data in zip(asked, values, strict=True)}
         return fitted(raw, self._schema_of(asked))
 
     async def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
@@ -131,9 +143,9 @@ class PostgresClient:
 
     def _query(self, columns: Sequence[str], keys: Sequence[str]) -> bytes:
         """Parameters are arrays of the values of each key column."""
-        selected = ", ".join(a for name in columns for a in self._columns[name].aggregates) or "NULL"
+        selected = ", ".join(f"array_agg(t.{c.quoted}::{c.form.cast})" for c in map(self._columns.__getitem__, columns))
         mine = [self._columns[name] for name in keys]
-        arrays = ", ".join(f"%s::{key_type(column.type)}[]" for column in mine)
+        arrays = ", ".join(f"%s::{column.key_type}[]" for column in mine)
         names = ", ".join(f"t.{column.quoted}" for column in mine)
         # No join: two keys that are equal for the database, such as texts with spaces, would give a row twice.
         is_asked = f"{names} = ANY({arrays})" if len(mine) == 1 else f"({names}) IN (SELECT * FROM unnest({arrays}))"
@@ -158,9 +170,9 @@ class PostgresClient:
             if self._columns[name].type == "bytea":
                 hexed = (None if value is None else bytes.fromhex(value[2:]) for value in raw[name].to_pylist())
                 raw[name] = pa.array(hexed, pa.binary())
-        return fitted(raw, self._schema_of(columns))
+        return fitted(raw, self._schema_of(tuple(columns)))
 
-    def _schema_of(self, columns: Sequence[str]) -> pa.Schema:
+    def _chosen(self, columns: tuple[str, ...]) -> pa.Schema:
         return pa.schema([self._schema.field(name) for name in columns])
 
     @asynccontextmanager
@@ -193,6 +205,7 @@ class PostgresClient:
     async def _connect(self) -> psycopg.AsyncConnection[Any]:
         connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
         self._all.add(connection)
+        connection.adapters.register_dumper(Int8Array, _Int8ArrayDumper)
         try:
             await connection.execute(_SESSION)
         except BaseException:
@@ -208,7 +221,7 @@ class PostgresClient:
         rows = await (await connection.execute(_DESCRIBE, [self._table])).fetchall()
         if not rows:
             raise TableRefused(f"the database has no table {self._table}")
-        found = {name: DatabaseColumn(name, type_, not not_null) for name, type_, not_null, _ in rows}
+        found = {name: DatabaseColumn(name, type_) for name, type_, _ in rows}
         lower: Callable[[str], str] = str.lower
         by_lower = {lower(name): column for name, column in found.items()}
         columns = {}
@@ -217,7 +230,7 @@ class PostgresClient:
             if column is None:
                 raise TableRefused(f"table {self._table} of the database has no column {name}")
             columns[name] = column
-        self._columns, self._from = columns, rows[0][3].replace("%", "%%")
+        self._columns, self._from = columns, rows[0][2].replace("%", "%%")
 
     def _said(self, error: psycopg.Error) -> str:
         """The message in one line, without the password."""

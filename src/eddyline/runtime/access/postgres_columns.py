@@ -1,14 +1,13 @@
 """Columns of Arrow to PostgreSQL and back, whole, without a Python object for a value.
 
-Keys become the text of an array, one for each column: `{1,2,3}`. Rows come back as one row of aggregates. A column of
-fixed width is `array_agg`, whose binary form is a list of lengths and values that NumPy reads in place. A column of
-text is `string_agg`, one long text, beside the lengths of its values: the layout that Arrow itself has for text. All
-aggregates of one query see the rows in the same order, so the columns belong together.
+Keys become one array for each column: of integers in binary form, of all others as text, `{"a","b"}`. Rows come back as
+one row of arrays, one for each column, by `array_agg`. All aggregates of one query see the rows in the same order, so
+the columns belong together. The binary form of an array is a header, and for each element its length (-1: NULL) and its
+bytes. NumPy reads arrays of fixed width without NULLs in place; a compiled loop takes all others apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eddyline.kernels.jit import kernel
 from eddyline.runtime.access.client import KeysRefused
 from eddyline.runtime.sources.json_values import is_bytes
 
@@ -24,7 +24,9 @@ _EPOCH_DAYS = 10_957
 _EPOCH_MICROS = _EPOCH_DAYS * 86_400_000_000
 """PostgreSQL counts from 2000-01-01."""
 _HEADER = 20
-"""Bytes before the first element of an array with one dimension."""
+"""Bytes before the first element: dimensions, whether there are NULLs, type, number of elements, first index."""
+_INT8 = 20
+"""The number of the type int8."""
 
 
 @dataclass(frozen=True)
@@ -34,51 +36,49 @@ class ColumnForm:
     cast: str
     code: str | None
     arrow: pa.DataType
-    zero: str = "0"
-    """What stands for NULL in the array; another aggregate says where."""
 
-    def aggregates(self, column: str, nullable: bool) -> list[str]:
-        """What is selected for a column, whose name is quoted."""
-        value = f"{column}::{self.cast}"
-        if self.code is None:
-            empty = f"'{'' if self.cast == 'text' else chr(92) + 'x'}'::{self.cast}"
-            return [f"array_agg(coalesce(octet_length({value}), -1))", f"string_agg({value}, {empty})"]
-        if not nullable:
-            return [f"array_agg({value})"]
-        return [
-            f"array_agg(coalesce({value}, '{self.zero}'))",
-            f"string_agg(CASE WHEN {column} IS NULL THEN '0' ELSE '1' END, '')",
-        ]
-
-    def array(self, values: Sequence[bytes | None]) -> pa.Array:
-        """The column that the aggregates gave, in binary form: NULL if there was no row."""
-        data, *more = values
+    def array(self, data: bytes | None) -> pa.Array:
+        """The column that array_agg gave, in binary form; None if there was no row."""
         if data is None:
             return pa.array([], self.arrow)
+        has_nulls, count = data[7] != 0, int.from_bytes(data[12:16])
         if self.code is None:
-            return _texts(_elements(data, ">i4"), more[0] or b"", self.arrow)
-        numbers = _elements(data, self.code)
-        nulls = np.frombuffer(more[0], np.uint8) == ord("0") if more and more[0] is not None else None
-        if pa.types.is_boolean(self.arrow):
-            return pa.array(numbers != 0, mask=nulls)
+            values, offsets, valid = _taken_apart(data, count)
+            nulls = _bitmap(valid) if has_nulls else None
+            return pa.Array.from_buffers(self.arrow, count, [nulls, pa.py_buffer(offsets), pa.py_buffer(values)])
+        native = np.dtype(self.code).newbyteorder("=")
+        nulls = None
+        if has_nulls:
+            values, _, valid = _taken_apart(data, count)
+            numbers = np.zeros(count, native)
+            numbers[valid] = values.view(self.code)
+            nulls = _bitmap(valid)
+        else:
+            items = np.frombuffer(data, [("length", ">i4"), ("value", self.code)], count, _HEADER)
+            numbers = items["value"].astype(native)
         if pa.types.is_temporal(self.arrow):
-            limits = np.iinfo(numbers.dtype)
-            if ((numbers == limits.max) | (numbers == limits.min)).any():
-                raise KeysRefused("a time is infinite")
-            numbers += _EPOCH_DAYS if pa.types.is_date(self.arrow) else _EPOCH_MICROS
-        return pa.array(numbers, mask=nulls).view(self.arrow)
+            self._from_epoch(numbers)
+        if pa.types.is_boolean(self.arrow):
+            return pa.Array.from_buffers(self.arrow, count, [nulls, _bitmap(numbers.view(np.bool_))])
+        return pa.Array.from_buffers(self.arrow, count, [nulls, pa.py_buffer(numbers)])
+
+    def _from_epoch(self, numbers: NDArray[Any]) -> None:
+        limits = np.iinfo(numbers.dtype)
+        if len(numbers) and (numbers.max() == limits.max or numbers.min() == limits.min):
+            raise KeysRefused("a time is infinite")
+        numbers += _EPOCH_DAYS if pa.types.is_date(self.arrow) else _EPOCH_MICROS
 
 
 _FORMS = {
-    "bool": ColumnForm("bool", "i1", pa.bool_(), "false"),
+    "bool": ColumnForm("bool", "i1", pa.bool_()),
     "int2": ColumnForm("int2", ">i2", pa.int16()),
     "int4": ColumnForm("int4", ">i4", pa.int32()),
     "int8": ColumnForm("int8", ">i8", pa.int64()),
     "float4": ColumnForm("float4", ">f4", pa.float32()),
     "float8": ColumnForm("float8", ">f8", pa.float64()),
-    "date": ColumnForm("date", ">i4", pa.date32(), "2000-01-01"),
-    "timestamp": ColumnForm("timestamp", ">i8", pa.timestamp("us"), "2000-01-01"),
-    "timestamptz": ColumnForm("timestamptz", ">i8", pa.timestamp("us", "UTC"), "2000-01-01"),
+    "date": ColumnForm("date", ">i4", pa.date32()),
+    "timestamp": ColumnForm("timestamp", ">i8", pa.timestamp("us")),
+    "timestamptz": ColumnForm("timestamptz", ">i8", pa.timestamp("us", "UTC")),
     "bytea": ColumnForm("bytea", None, pa.binary()),
 }
 """By the type of the column in the database."""
@@ -96,35 +96,75 @@ def key_type(database_type: str) -> str:
     return {"int2": "int8", "int4": "int8", "varchar": "text", "name": "text"}.get(database_type, database_type)
 
 
+class Int8Array(bytes):
+    """An array of int8 in binary form."""
+
+
+def int8_array(keys: pa.Array) -> Int8Array:
+    """Integers of at most 64 bits with a sign, none of them NULL, as an array."""
+    items = np.empty(len(keys), [("length", ">i4"), ("value", ">i8")])
+    items["length"], items["value"] = 8, keys.to_numpy()
+    header = np.array([1, 0, _INT8, len(keys), 1], ">i4")
+    return Int8Array(header.tobytes() + items.tobytes())
+
+
 def array_literal(keys: pa.Array) -> str:
     """Keys as the text of an array.
 
     >>> array_literal(pa.array([1, 2])), array_literal(pa.array(["a b", 'c"']))
-    ('{1,2}', '{"a b","c\\\\""}')
+    ('{"1","2"}', '{"a b","c\\\\""}')
     """
     if is_bytes(keys.type):
         return "{" + ",".join(f'"\\\\x{value.hex()}"' for value in keys.to_pylist()) + "}"
+    if not len(keys):
+        return "{}"
     texts = keys if pa.types.is_string(keys.type) else keys.cast(pa.string())
-    if not pa.types.is_integer(keys.type):
-        if pa.types.is_string(keys.type):
-            texts = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
-        texts = pc.binary_join_element_wise('"', texts, '"', "")
-    whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
-    return f"{{{pc.binary_join(whole, ',')[0].as_py()}}}"
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\0")
+    whole: str = joined[0].as_py()
+    if whole.count("\0") == len(keys) - 1:
+        return '{"' + _escaped(whole).replace("\0", '","') + '"}'
+    # No text of PostgreSQL has a NUL, so nothing is equal to a key that has one.
+    return "{" + ",".join("NULL" if "\0" in text else f'"{_escaped(text)}"' for text in texts.to_pylist()) + "}"
 
 
-def _elements(data: bytes, code: str) -> NDArray[Any]:
-    """The values of an array without NULLs in binary form: (length, value) pairs after the header."""
-    type_ = np.dtype(code)
-    count = int.from_bytes(data[12:16])
-    items = np.frombuffer(data, [("length", ">i4"), ("value", type_)], count, _HEADER)
-    return items["value"].astype(type_.newbyteorder("="))
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _texts(lengths: NDArray[Any], data: bytes, type_: pa.DataType) -> pa.Array:
-    """Texts that lie one after the other; a length of -1 is a NULL."""
-    nulls = lengths < 0
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(np.where(nulls, 0, lengths), out=offsets[1:])
-    valid = pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
-    return pa.Array.from_buffers(type_, len(lengths), [valid, pa.py_buffer(offsets), pa.py_buffer(data)])
+def _bitmap(flags: NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
+
+
+def _taken_apart(data: bytes, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.bool_]]:
+    """The bytes of all elements without their lengths, where each begins, and which are not NULL."""
+    values = np.empty(len(data), np.uint8)
+    offsets, valid = np.zeros(count + 1, np.int32), np.empty(count, np.bool_)
+    size = take_apart(np.frombuffer(data, np.uint8), _HEADER, values, offsets, valid)
+    return values[:size], offsets, valid
+
+
+@kernel
+def take_apart(
+    data: NDArray[np.uint8],
+    at: int,
+    values: NDArray[np.uint8],
+    offsets: NDArray[np.int32],
+    valid: NDArray[np.bool_],
+) -> int:
+    """Copy the elements that begin at byte `at`; returns the size of all of them."""
+    size = 0
+    for i in range(len(valid)):
+        valid[i] = data[at] < 128
+        if valid[i]:
+            length = 0
+            for _ in range(4):
+                length = length * 256 + data[at]
+                at += 1
+            for _ in range(length):
+                values[size] = data[at]
+                size += 1
+                at += 1
+        else:
+            at += 4
+        offsets[i + 1] = size
+    return size

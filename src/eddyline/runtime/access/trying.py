@@ -139,12 +139,17 @@ class Trying:
 
     async def _tried(self, step: Awaitable[T], course: LookupCourse) -> T:
         """One try, which counts for the circuit breaker."""
-        task = asyncio.ensure_future(step)
+        loop = asyncio.get_running_loop()
+        task, waiting = asyncio.ensure_future(step), loop.create_future()
+        timer = loop.call_at(course.deadline, _wake, waiting)
+        task.add_done_callback(lambda _: _wake(waiting))
         try:
-            await asyncio.wait((task,), timeout=max(0.0, course.deadline - self._now))
+            await waiting
         except asyncio.CancelledError:
             self._abandon(task)
             raise
+        finally:
+            timer.cancel()
         if not task.done():
             self._abandon(task)
             reason = f"no answer within {self.timeout:g} s"
@@ -174,3 +179,8 @@ class Trying:
         self.abandoned.discard(task)
         if not task.cancelled():
             task.exception()  # so that nobody logs it
+
+
+def _wake(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

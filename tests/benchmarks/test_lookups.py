@@ -1,0 +1,23 @@
+"""`bench lookups`, small: all sides find the same rows, and the ratio has the bar."""
+
+from __future__ import annotations
+
+import pytest
+
+from eddyline.benchmarks import lookups
+from eddyline.testing.postgres import NoPostgres, binaries
+
+pytest.importorskip("psycopg")
+
+
+def test_all_sides_find_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        binaries()
+    except NoPostgres as reason:
+        pytest.skip(f"PostgreSQL: {reason}")
+    for name, value in {"ROWS": 1000, "KEYS": 800, "SINGLE_KEYS": 50, "ROUNDS": 1, "BATCH": 100}.items():
+        monkeypatch.setattr(lookups, name, value)
+    results = lookups.run()
+    assert len({result.case for result in results}) == 5
+    (barred,) = [result for result in results if result.bar is not None]
+    assert (barred.case, barred.bar) == ("access modules", lookups.BAR) and barred.value > 0
