@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import pyarrow as pa
 
@@ -38,7 +38,7 @@ class ScriptedClient:
             self.under_way -= 1
         return only(self.rows, keys).select(list(columns))
 
-    async def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
         """All rows, with the script before each part."""
         for first in range(0, self.rows.num_rows, self._scan_rows):
             await self.script(self.rows.slice(0, 0))

@@ -9,8 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from eddyline.engine.lookups import Request
+from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
+from eddyline.runtime.access.tuning import AccessTuning
 from tests.support.access import NO_KEYS, all_answers, declared, failures, looked_up, scanned
 
 duckdb = pytest.importorskip("duckdb")
@@ -71,3 +74,11 @@ def test_tables_that_are_refused(table: Made, tmp_path: Path) -> None:
     with pytest.raises((TableRefused, TryFailed)) as caught:
         looked_up(declared("duckdb", PAIRS, path=tmp_path / "text.duckdb", table="t").open, keys, "a")
     assert "\n" not in str(caught.value)
+
+
+def test_close_in_the_middle_of_a_scan(table: Made, caplog: pytest.LogCaptureFixture) -> None:
+    threads = set(threading.enumerate())
+    with Asking({"t": table("a pair", PAIRS)}, tuning=AccessTuning(scan_parts=1)) as asking:
+        asking.ask([Request("t", 0, NO_KEYS)])
+        assert not asking.answers(10)[0].is_last
+    assert not caplog.records and set(threading.enumerate()) == threads

@@ -18,6 +18,7 @@ from eddyline.engine.lookups import Request
 from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
+from eddyline.runtime.access.tuning import AccessTuning
 from eddyline.testing.postgres import NoPostgres, PostgresServer, postgres_server
 from eddyline.testing.valkey import free_port
 from tests.support.access import NO_KEYS, all_answers, declared, failures, looked_up, scanned
@@ -282,3 +283,28 @@ def test_a_key_that_the_database_refuses(server: PostgresServer) -> None:
     answers = all_answers(ids, pa.record_batch({"id": ["x", good]}))
     assert failures(answers) == {"x": 'invalid input syntax for type uuid: "x"'}
     assert [row["id"] for a in answers for row in a.rows.to_pylist()] == [good]
+
+
+def test_close_in_the_middle_of_a_scan(table: Made, caplog: pytest.LogCaptureFixture) -> None:
+    threads = set(threading.enumerate())
+    with Asking({"t": table("pairs", PAIRS)}, tuning=AccessTuning(scan_parts=1)) as asking:
+        asking.ask([Request("t", 0, NO_KEYS)])
+        assert not asking.answers(10)[0].is_last
+    assert not caplog.records and set(threading.enumerate()) == threads
+
+
+def test_a_server_that_hangs_in_the_middle_and_comes_back(table: Made, server: PostgresServer) -> None:
+    with Asking({"t": table("pairs", PAIRS, timeout="0.4 s", concurrency=2)}) as asking:
+
+        def ask(key: int) -> tuple[str | None, int]:
+            asking.ask([Request("t", 0, pa.record_batch({"a": pa.array([key], pa.int32())}))])
+            (answer,) = asking.answers(20)
+            return answer.error, answer.rows.num_rows
+
+        assert ask(1) == (None, 1)
+        server.pause()
+        try:
+            assert ask(2) == ("no answer within 0.4 s", 0)
+        finally:
+            server.go_on()
+        assert ask(3) == (None, 1)

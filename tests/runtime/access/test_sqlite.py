@@ -18,6 +18,7 @@ from eddyline.errors import SettingError
 from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
+from eddyline.runtime.access.tuning import AccessTuning
 from tests.support.access import NO_KEYS, all_answers, declared, failures, looked_up, scanned
 
 SCHEMA = pa.schema(
@@ -160,3 +161,11 @@ def test_a_long_query_is_interrupted(tmp_path: Path) -> None:
         (answer,) = asking.answers(10)
         assert answer.error == "no answer within 0.2 s"
     assert time.monotonic() - begin < 4
+
+
+def test_close_in_the_middle_of_a_scan(table: Made, caplog: pytest.LogCaptureFixture) -> None:
+    threads = set(threading.enumerate())
+    with Asking({"t": table("pairs", PAIRS)}, tuning=AccessTuning(scan_parts=1)) as asking:
+        asking.ask([Request("t", 0, NO_KEYS)])
+        assert not asking.answers(10)[0].is_last
+    assert not caplog.records and set(threading.enumerate()) == threads

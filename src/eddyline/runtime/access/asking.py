@@ -52,6 +52,7 @@ class Asking:
         tuning: AccessTuning = DEFAULT,
     ) -> None:
         self._in_flight: dict[tuple[str, int], set[Hashable]] = {}
+        self._leaving: list[Answer | BaseException] = []
         self._answers: list[Answer] = []
         self._came = threading.Condition()
         self._broken: BaseException | None = None
@@ -158,13 +159,20 @@ class Asking:
             self._put(error)
 
     def _put(self, answer: Answer | BaseException) -> None:
-        """Called in the loop's thread."""
+        """Called in the loop's thread. All answers of one turn of the loop wake the slot once."""
+        if not self._leaving:
+            self._loop.call_soon(self._leave)
+        self._leaving.append(answer)
+
+    def _leave(self) -> None:
         with self._came:
-            if isinstance(answer, Answer):
-                self._answers.append(answer)
-            else:
-                self._broken = answer
+            for answer in self._leaving:
+                if isinstance(answer, Answer):
+                    self._answers.append(answer)
+                else:
+                    self._broken = answer
             self._came.notify()
+        self._leaving.clear()
 
 
 @dataclass
@@ -240,8 +248,15 @@ class _Desk:
         """Stop everything."""
         for task in self._tasks:
             task.cancel()
+        await self._settle([*self._tasks])
+        await self._settle([task for line in self._lines.values() for task in line.trying.abandoned])
         if self._client is not None:
             await self._client.close()
+
+    async def _settle(self, tasks: Sequence[asyncio.Future[Any]]) -> None:
+        """Wait for tasks that were cancelled, which may take some time: psycopg tells the server first."""
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._tuning.closing / 3)
 
     def _begin(self, course: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(course)
@@ -269,7 +284,7 @@ class _Desk:
         return rows.select(list(columns)) if missing else rows
 
     async def _scan(self, method: int, line: _Line) -> None:
-        parts = aiter(self._open().scan(self._table.columns))
+        parts = self._open().scan(self._table.columns)
 
         async def one() -> pa.RecordBatch | None:
             return await anext(parts, None)
@@ -281,6 +296,9 @@ class _Desk:
                 self._put(Answer(self._name, method, _NO_KEYS, part, is_last=False))
         except GaveUp as gave_up:
             error = str(gave_up)
+        finally:
+            with contextlib.suppress(Exception):  # a step that hangs ends it when it hears that it is cancelled
+                await parts.aclose()
         self._put(Answer(self._name, method, _NO_KEYS, self._none, error=error))
 
     def _open(self) -> AccessClient:

@@ -6,7 +6,7 @@ one event loop, and any number of lookups may run at the same time. A lookup tha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -34,7 +34,7 @@ class AccessClient(Protocol):
         TryFailed, KeysRefused or TableRefused with a reason in one line, which contains no secret."""
         ...
 
-    def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+    def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
         """These columns of all rows, in parts. Fails as `lookup` does. A table that cannot be scanned refuses the
         access method (`AccessTable.check`), so nobody calls this."""
         ...

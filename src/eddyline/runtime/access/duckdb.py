@@ -5,7 +5,8 @@ Options: `path` and `table`. The file is opened for reading only.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import threading
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,10 +40,8 @@ class DuckdbClient:
         self._path, self._schema = path, schema
         self._table = ".".join(map(quoted, table.split(".")))
         self._database: Any = None
-        # One thread more, for a scan.
-        self._threads: ConnectedThreads[Any] = ConnectedThreads(
-            threads + 1, lambda: self._database.cursor(), lambda c: c.interrupt(), lambda c: c.close()
-        )
+        self._opening = threading.Lock()
+        self._threads = self._new_threads(threads)
 
     async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
         """These columns of all rows with these keys."""
@@ -56,16 +55,16 @@ class DuckdbClient:
 
         return self._fitted(await self._run(ask), columns)
 
-    async def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
         """These columns of all rows, of one moment."""
         query = f"SELECT {', '.join(map(quoted, columns))} FROM {self._table}"
-        cursor = await self._run(lambda c: c.cursor())
+        threads = self._new_threads(1)
         try:
-            reader = await self._run(lambda _: cursor.sql(query).to_arrow_reader(_SCAN_ROWS))
-            while (part := await self._run(lambda _: next(reader, None))) is not None:
+            reader = await self._run(lambda c: c.sql(query).to_arrow_reader(_SCAN_ROWS), threads)
+            while (part := await self._run(lambda _: next(reader, None), threads)) is not None:
                 yield self._fitted(part, columns)
         finally:
-            cursor.close()
+            await threads.close()
 
     async def close(self) -> None:
         """Ends all threads and connections."""
@@ -74,11 +73,18 @@ class DuckdbClient:
             self._database.close()
             self._database = None
 
-    async def _run(self, work: Callable[[Any], T]) -> T:
-        try:
+    def _connect(self) -> Any:
+        with self._opening:
             if self._database is None:
                 self._database = duckdb.connect(str(self._path), read_only=True)
-            return await self._threads.run(work)
+            return self._database.cursor()
+
+    def _new_threads(self, threads: int) -> ConnectedThreads[Any]:
+        return ConnectedThreads(threads, self._connect, lambda c: c.interrupt(), lambda c: c.close())
+
+    async def _run(self, work: Callable[[Any], T], threads: ConnectedThreads[Any] | None = None) -> T:
+        try:
+            return await (threads or self._threads).run(work)
         except (duckdb.DataError, duckdb.ConversionException) as error:
             raise KeysRefused(_said(error)) from None
         except (duckdb.IOException, duckdb.InterruptException, duckdb.OutOfMemoryException) as error:

@@ -17,7 +17,7 @@ list of objects, one for each row. An answer to one key may leave the columns of
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -105,7 +105,7 @@ class HttpClient:
                 raise TableRefused(f"the answer has an object without {name}, a column of the key")
         return fitted_values({name: [row.get(name) for row in rows] for name in columns}, schema, json=True)
 
-    def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+    def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
         """A service is asked for keys only."""
         raise TableRefused("http is asked for keys only")
 

@@ -8,7 +8,7 @@ or was cancelled is closed, because the rest of an answer may still come. Nothin
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -118,7 +118,7 @@ class PostgresClient:
         raw = {name: self._columns[name].form.array(data) for name, data in zip(asked, values, strict=True)}
         return fitted(raw, self._schema_of(asked))
 
-    async def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
         """These columns of all rows, of one moment."""
         async with self._connected() as connection, connection.cursor() as cursor:
             chosen = [self._columns[name] for name in columns]

@@ -8,7 +8,7 @@ block it; a plain function runs in a thread. An exception refuses the keys of th
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -64,7 +64,7 @@ class PythonClient:
             raise TableRefused(f"the function returned {shown(found)}, not a record batch")
         return fitted_batch(found, pa.schema([self._schema.field(name) for name in columns]))
 
-    def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+    def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
         """A function is asked for keys only."""
         raise TableRefused("a function is asked for keys only")
 

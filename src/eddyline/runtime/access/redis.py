@@ -7,13 +7,14 @@ request travel in one pipeline.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import valkey.asyncio
 from valkey import exceptions
 
+from eddyline.bound.as_text import as_text
 from eddyline.errors import SettingError
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.client_options import ClientKind
@@ -41,7 +42,7 @@ class RedisClient:
     """Asks hashes of a server."""
 
     def __init__(self, server: Server, prefix: str, schema: pa.Schema) -> None:
-        self._prefix, self._schema = prefix, schema
+        self._prefix, self._schema = prefix.encode(), schema
         arguments = server.arguments()
         try:
             pool: Any = valkey.asyncio.ConnectionPool.from_url(server.url, password=arguments.get("password"))
@@ -53,8 +54,8 @@ class RedisClient:
         """These columns of the hashes of these keys. A hash that has none of the columns is a row of NULLs."""
         key = keys.schema.names[0]
         fields = [name for name in columns if name != key]
-        texts = keys.column(0).cast(pa.string()).to_pylist()
-        names = [f"{self._prefix}{text}" for text in texts]
+        texts = as_text(keys.column(0)) if not pa.types.is_binary(keys.column(0).type) else keys.column(0)
+        names = [self._prefix + (text.encode() if isinstance(text, str) else text) for text in texts.to_pylist()]
         hashes: list[list[bytes | None]] = [[] for _ in names]
         if fields:
             hashes = await self._all([("HMGET", name, *fields) for name in names])
@@ -68,7 +69,7 @@ class RedisClient:
             raw[key] = keys.column(0).take(pa.array(found, pa.int64()))
         return fitted(raw, pa.schema([self._schema.field(name) for name in columns]))
 
-    def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+    def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
         """A server is asked for keys only."""
         raise TableRefused("redis is asked for keys only")
 
@@ -76,7 +77,7 @@ class RedisClient:
         """Ends all connections."""
         await self._client.aclose(close_connection_pool=True)
 
-    async def _all(self, commands: Sequence[tuple[str, ...]]) -> list[Any]:
+    async def _all(self, commands: Sequence[tuple[str | bytes, ...]]) -> list[Any]:
         """The replies to commands in one pipeline."""
         if not commands:
             return []
@@ -95,7 +96,7 @@ class RedisClient:
             if isinstance(reply, exceptions.BusyLoadingError | exceptions.ReadOnlyError):
                 raise TryFailed(str(reply))
             if isinstance(reply, Exception):
-                raise KeysRefused(f"key {command[1]}: {reply}")
+                raise KeysRefused(f"key {command[1]!r}: {reply}")
         return found
 
 

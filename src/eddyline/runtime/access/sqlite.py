@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,10 +54,7 @@ class SqliteClient:
 
     def __init__(self, path: Path, table: str, schema: pa.Schema, threads: int) -> None:
         self._uri, self._table, self._schema = f"{path.as_uri()}?mode=ro", quoted(table), schema
-        # One thread more, for a scan.
-        self._threads = ConnectedThreads(
-            threads + 1, self._connect, sqlite3.Connection.interrupt, sqlite3.Connection.close
-        )
+        self._threads = self._new_threads(threads)
 
     async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
         """These columns of all rows with these keys."""
@@ -70,16 +67,16 @@ class SqliteClient:
         text = json.dumps(values[0] if len(values) == 1 else list(zip(*values, strict=True)))
         return self._fitted(await self._run(lambda c: c.execute(query, (text,)).fetchall()), columns)
 
-    async def scan(self, columns: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
         """These columns of all rows, of one moment."""
         query = f"SELECT {', '.join(map(quoted, columns))} FROM {self._table}"
-        connection = await self._run(lambda _: self._connect())
+        threads = self._new_threads(1)
         try:
-            cursor = await self._run(lambda _: connection.execute(query))
-            while rows := await self._run(lambda _: cursor.fetchmany(_SCAN_ROWS)):
+            cursor = await self._run(lambda c: c.execute(query), threads)
+            while rows := await self._run(lambda _: cursor.fetchmany(_SCAN_ROWS), threads):
                 yield self._fitted(rows, columns)
         finally:
-            connection.close()
+            await threads.close()
 
     async def close(self) -> None:
         """Ends all threads and connections."""
@@ -88,9 +85,14 @@ class SqliteClient:
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self._uri, uri=True, check_same_thread=False, isolation_level=None)
 
-    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _new_threads(self, threads: int) -> ConnectedThreads[sqlite3.Connection]:
+        return ConnectedThreads(threads, self._connect, sqlite3.Connection.interrupt, sqlite3.Connection.close)
+
+    async def _run(
+        self, work: Callable[[sqlite3.Connection], T], threads: ConnectedThreads[sqlite3.Connection] | None = None
+    ) -> T:
         try:
-            return await self._threads.run(work)
+            return await (threads or self._threads).run(work)
         except sqlite3.DataError as error:
             raise KeysRefused(str(error)) from None
         except sqlite3.Error as error:

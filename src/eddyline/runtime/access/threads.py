@@ -59,7 +59,7 @@ class ConnectedThreads(Generic[C]):
             with contextlib.suppress(Exception):
                 self._interrupt(connection)
         if working := [asyncio.wrap_future(future) for future in self._working if not future.done()]:
-            await asyncio.wait(working)
+            await asyncio.gather(*working, return_exceptions=True)
         self._threads.shutdown()
         for connection in self._all:
             with contextlib.suppress(Exception):
