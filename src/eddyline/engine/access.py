@@ -16,55 +16,34 @@ docs/design/access.md argues why each result is made exactly once.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.expr import Expr
 from eddyline.bound.functions import cast
 from eddyline.bound.functions.arrays import truth
-from eddyline.bound.model import BoundQuery, BoundStream
-from eddyline.bound.types import decode, physical
+from eddyline.bound.model import BoundQuery
+from eddyline.bound.types import decode
+from eddyline.codec import Snapshot
+from eddyline.engine.asked_index import Index, IndexSnapshot, values
+from eddyline.engine.known_table import KnownTable, ScanSnapshot, without
+from eddyline.engine.logged_answers import keys_section, rows_section
 from eddyline.engine.lookups import Answer, Request
 from eddyline.errors import JobError
 from eddyline.plan.bindings import IndexBinding
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.partition import of_stream
 from eddyline.plan.plan import Plan
 from eddyline.routing.asker import Gather
 from eddyline.routing.packet import Packet, in_parts
 from eddyline.state.arena import Arena
-from eddyline.state.keys import combine, encode, is_exact
-from eddyline.state.layout import Layout
-from eddyline.state.probing import NO_BOUND
+from eddyline.state.keys import encode
 from eddyline.state.rows import Rows
-from eddyline.state.stem import SteM
 
 Ints = NDArray[np.int64]
-KeyValues = tuple[object, ...]
-"""A key as a value that can be looked up in a dictionary."""
-
-_SINCE = "\0since"
-"""No column of a table can have this name."""
-_ROOM = 1 << 16
-_NOT_A_NUMBER = "NaN"
-
-
-@dataclass(frozen=True)
-class Wait:
-    """Tuples that wait for a key."""
-
-    since: int
-    """The oldest time of their components."""
-    mark: int
-    """The number of the mark that was the last when the key was first asked."""
 
 
 @dataclass(frozen=True)
@@ -102,167 +81,22 @@ class NewRows:
     mark: int
 
 
-class Index:
-    """What is known through one index of a table."""
+class KnownSnapshot(Snapshot, frozen=True):
+    """Marks, rows that came after them, and which scans have ended or begun."""
 
-    def __init__(self, arena: Arena, ways: Sequence[IndexBinding]) -> None:
-        self.columns = tuple(column.name for column in ways[0].columns)
-        self._of_columns = {column.name: of_stream(column) for way in ways for column in way.columns}
-        by_way = [tuple(map(of_stream, way.keys)) for way in ways]
-        keys = tuple(dict.fromkeys(key for one in by_way for key in one))
-        layout = Layout(False, False, stored=(), keys=keys, indexes=tuple(dict.fromkeys(by_way)), order_keys=())
-        self.answered = SteM(arena, layout)
-        """The EOT tuples."""
-        self.asked: dict[KeyValues, Wait] = {}
-        self._committed: dict[KeyValues, Wait] = {}
-        self._passed = np.zeros(1, np.int64)
-
-    def covers(self, way: IndexBinding, packet: Packet, rows: Sequence[Rows]) -> NDArray[np.bool_]:
-        """For which tuples all rows that they can match are in the SteM of the table."""
-        found = np.zeros(packet.size, np.bool_)
-        if not self.answered.held:
-            return found
-        on = tuple(map(of_stream, way.keys))
-        codes = [self._codes(b.source, b.expr, packet, rows) for b in way.bound_by]
-        for tuples, answers in self._probe(on, combine(codes)):
-            same = np.ones(tuples.size, np.bool_)
-            for key, bound in zip(on, way.bound_by, strict=True):
-                if bound.source is not None and not (len(on) == 1 and is_exact(physical(key.type))):
-                    theirs = rows[bound.source], bound.expr, packet.rows[bound.source][tuples]
-                    same &= self.answered.rows.same_key(key, answers, *theirs)
-            found[tuples[same]] = True
-        return found
-
-    def has(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Which rows of the table have a key that is answered."""
-        found = np.zeros(batch.num_rows, np.bool_)
-        if self.answered.held and batch.num_rows:
-            columns = [batch.column(name) for name in self.columns]
-            known = {self._of_columns[name]: column for name, column in zip(self.columns, columns, strict=True)}
-            on = self.answered.layout.indexes[0]
-            values = [evaluate(key, known, batch.num_rows, ErrorCount()) for key in on]
-            for tuples, answers in self._probe(on, combine([encode(decode(value)) for value in values])):
-                same = np.ones(tuples.size, np.bool_)
-                for key, value in zip(on, values, strict=True):
-                    mine = self.answered.rows.key_parts(key, answers)
-                    theirs = encode(value)[tuples] if isinstance(mine, np.ndarray) else value.take(pa.array(tuples))
-                    same &= mine == theirs if isinstance(mine, np.ndarray) else truth(pc.equal(mine, theirs))
-                found[tuples[same]] = True
-            for column in columns:
-                if column.null_count:
-                    found &= np.asarray(column.is_valid())
-        return found
-
-    def _codes(self, source: int | None, expr: Expr, packet: Packet, rows: Sequence[Rows]) -> Ints:
-        if source is not None:
-            codes: Ints = rows[source].key_values((expr,))[packet.rows[source]]
-            return codes
-        return encode(decode(evaluate(expr, {}, 1, ErrorCount()))).repeat(packet.size)
-
-    def _probe(self, on: tuple[Expr, ...], codes: Ints) -> Iterator[tuple[Ints, Ints]]:
-        stem = self.answered
-        limits = stem.prober.limits(NO_BOUND, NO_BOUND, np.array([stem.built]), _ROOM, self._passed)
-        return stem.prober.probe_key(on, codes, np.arange(codes.size), limits)
-
-    def ask(self, keys: pa.RecordBatch, since: Ints, mark: int) -> pa.RecordBatch:
-        """Tuples wait for these keys, one for each tuple; returns those that are not asked yet, each once."""
-        table = pa.table({**dict(zip(self.columns, keys.columns, strict=True)), _SINCE: since})
-        found = table.group_by(list(self.columns)).aggregate([(_SINCE, "min")]).combine_chunks()
-        new: list[int] = []
-        times = found[f"{_SINCE}_min"].to_pylist()
-        for number, (key, time) in enumerate(zip(values(found.select(self.columns)), times, strict=True)):
-            waits = self.asked.get(key)
-            if waits is None:
-                new.append(number)
-                self.asked[key] = Wait(time, mark)
-            elif time < waits.since:
-                self.asked[key] = Wait(time, waits.mark)
-        return found.select(list(self.columns)).take(new).combine_chunks().to_batches()[0] if new else keys.slice(0, 0)
-
-    def asked_keys(self, stream: BoundStream) -> pa.RecordBatch:
-        """All keys that are asked and not answered."""
-        columns = [[np.nan if v == _NOT_A_NUMBER else v for v in column] for column in zip(*self.asked, strict=True)]
-        types = [stream.schema.field(name).type for name in self.columns]
-        return pa.record_batch(
-            [
-                pa.array(column if pa.types.is_floating(type) else raw, type)
-                for column, raw, type in zip(columns, zip(*self.asked, strict=True), types, strict=True)
-            ],
-            list(self.columns),
-        )
-
-    def answer(self, keys: pa.RecordBatch) -> dict[KeyValues, Wait]:
-        """These keys are answered; returns who waited for them. Keys that nobody waits for were answered before."""
-        found: dict[KeyValues, Wait] = {}
-        which: list[int] = []
-        for number, key in enumerate(values(keys)):
-            waits = self.asked.pop(key, None)
-            if waits is not None:
-                found[key] = waits
-                which.append(number)
-        if which:
-            self._cover(keys if len(which) == keys.num_rows else keys.take(pa.array(which)))
-        return found
-
-    def _cover(self, keys: pa.RecordBatch) -> None:
-        known = {self._of_columns[name]: keys.column(name) for name in self.columns}
-        needed = self.answered.layout.needed
-        of_keys = {key: evaluate(key, known, keys.num_rows, ErrorCount()) for key in needed}
-        self.answered.rows.append(of_keys, np.zeros(keys.num_rows, np.int64), None)
-        self.answered.build(0, keys.num_rows)
-
-    def commit(self) -> None:
-        """Events before it cannot be undone any more."""
-        self.answered.commit()
-        self._committed = dict(self.asked)
-
-    def wind_back(self) -> None:
-        """Undo everything since the last commit."""
-        self.answered.wind_back()
-        self.asked = dict(self._committed)
+    marks: tuple[tuple[int, ...], ...]
+    late: tuple[tuple[int, int, int, int, int], ...]
+    complete: tuple[str, ...]
+    seeded: tuple[str, ...]
 
 
-@dataclass
-class KnownTable:
-    """What a slot knows of one table."""
+class AccessSnapshot(Snapshot, frozen=True):
+    """All tables that are asked."""
 
-    stream: BoundStream
-    sources: tuple[int, ...]
-    indexes: dict[int, Index]
-    scan: int | None
-    """The access method that is a scan."""
-    scanned: list[pa.RecordBatch] = field(default_factory=list)
-    """The rows that a scan has brought which has not ended."""
-    committed: int = 0
-    """How many of these batches came before the last commit."""
-    again: Counter[KeyValues] = field(default_factory=Counter)
-    """The rows that a scan which was begun again will bring for the second time."""
-
-    def take_scanned(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of a scan; returns those that are new."""
-        for index in self.indexes.values():
-            rows = _without(rows, index.has(rows))
-        if self.again:
-            rows = _beyond(rows, self.again)
-        self.scanned.append(rows)
-        return rows
-
-    def wind_back(self) -> None:
-        """Undo everything since the last commit. If there was a scan it begins again, and brings the rows again that
-        came before."""
-        del self.scanned[self.committed :]
-        self.again = Counter(row for part in self.scanned for row in values(part))
-
-    def beside_scan(self, rows: pa.RecordBatch, index: Index, keys: Collection[KeyValues]) -> pa.RecordBatch:
-        """The rows of an answer without those that the scan has brought so far: of equal rows as many are left out as
-        it has brought."""
-        there = Counter(
-            row
-            for part in self.scanned
-            for key, row in zip(values(part.select(list(index.columns))), values(part), strict=True)
-            if key in keys
-        )
-        return _beyond(rows, there) if there else rows
+    indexes: tuple[IndexSnapshot, ...]
+    scans: tuple[ScanSnapshot, ...]
+    now: KnownSnapshot
+    committed: KnownSnapshot
 
 
 @dataclass
@@ -281,6 +115,17 @@ class _Known:
     def copy(self) -> _Known:
         """A copy."""
         return _Known(list(self.marks), list(self.late), set(self.complete), set(self.seeded))
+
+    def saved(self) -> KnownSnapshot:
+        """A snapshot for another process."""
+        late = tuple((c.source, c.first, c.last, c.since, c.mark) for c in self.late)
+        return KnownSnapshot(tuple(self.marks), late, tuple(sorted(self.complete)), tuple(sorted(self.seeded)))
+
+    @staticmethod
+    def of(saved: KnownSnapshot) -> _Known:
+        """From a snapshot."""
+        late = [Came(*one) for one in saved.late]
+        return _Known(list(saved.marks), late, set(saved.complete), set(saved.seeded))
 
 
 class AccessModules:
@@ -306,6 +151,7 @@ class AccessModules:
         self._requests: list[Request] = []
         self._came: list[Came] = []
         """The rows that came since the last commit."""
+        self._logged: dict[str, list[pa.RecordBatch]] = {}
         self.failures: list[Failure] = []
         """The lookups that have failed since they were last taken."""
 
@@ -374,21 +220,36 @@ class AccessModules:
             return []
         is_complete = table.stream.name in self._now.complete
         waits = index.answer(answer.keys)
-        if is_complete or not waits or not answer.rows.num_rows:
+        if is_complete or not waits:
+            return []
+        is_whole = len(waits) == answer.keys.num_rows
+        keys = answer.keys if is_whole else index.only(answer.keys, waits)
+        self._log(keys_section(answer.table, answer.method), keys)
+        if not answer.rows.num_rows:
             return []
         rows = answer.rows
         for other in table.indexes.values():
             if other is not index:
-                rows = _without(rows, other.has(rows))
+                rows = without(rows, other.has(rows))
         if table.scanned:
             rows = table.beside_scan(rows, index, waits)
         marks = {wait.mark for wait in waits.values()}
         since = min(wait.since for wait in waits.values())
-        if len(marks) == 1 and len(waits) == answer.keys.num_rows:
+        rows = rows if is_whole else index.only(rows, waits)
+        self._log(rows_section(answer.table), rows)
+        if len(marks) == 1:
             return [NewRows(rows, since, marks.pop())]
-        keys = list(values(rows.select(list(index.columns))))
-        of_rows = np.array([waits[key].mark if key in waits else -1 for key in keys], np.int64)
+        of_rows = np.array([waits[key].mark for key in values(rows.select(list(index.columns)))], np.int64)
         return [NewRows(rows.filter(pa.array(of_rows == mark)), since, mark) for mark in sorted(marks)]
+
+    def _log(self, section: str, batch: pa.RecordBatch) -> None:
+        if batch.num_rows:
+            self._logged.setdefault(section, []).append(batch)
+
+    def logged(self) -> dict[str, list[pa.RecordBatch]]:
+        """What was answered since the last call, for the log: new rows, and keys."""
+        found, self._logged = self._logged, {}
+        return found
 
     def _scanned(self, table: KnownTable, answer: Answer) -> list[NewRows]:
         name = table.stream.name
@@ -398,6 +259,7 @@ class AccessModules:
             return []
         held = self.held
         rows = table.take_scanned(answer.rows)
+        self._log(rows_section(name), rows)
         if answer.is_last:
             self._now.complete.add(name)
             for index in table.indexes.values():
@@ -477,55 +339,94 @@ class AccessModules:
             table.committed = len(table.scanned)
         self._committed = self._now.copy()
         self._came.clear()
+        self._logged.clear()
 
     def wind_back(self) -> None:
         """Undo everything since the last commit. What was asked before it is asked again: the answers may have come
         since then. The caller drops the answers to earlier requests."""
-        self._now, self._requests = self._committed.copy(), []
+        self._now = self._committed.copy()
         self.failures.clear()
         self._came.clear()
+        self._logged.clear()
         for table in self.tables.values():
-            for method, index in table.indexes.items():
+            for index in table.indexes.values():
                 index.wind_back()
-                if index.asked:
-                    self._requests.append(Request(table.stream.name, method, index.asked_keys(table.stream)))
             table.wind_back()
-            if table.scan is not None and table.stream.name in self._now.seeded - self._now.complete:
-                self._requests.append(Request(table.stream.name, table.scan, pa.record_batch([])))
+        self.ask_again()
+
+    def ask_again(self) -> None:
+        """Ask for everything that is asked: nobody else will bring the answers."""
+        self._requests = []
+        for name, table in self.tables.items():
+            for method, index in table.indexes.items():
+                if index.asked:
+                    self._requests.append(Request(name, method, index.asked_keys()))
+            if table.scan is not None and name in self._now.seeded - self._now.complete:
+                table.wind_back()
+                self._requests.append(Request(name, table.scan, pa.record_batch([])))
+
+    # A checkpoint: answers are in the log, the rest in the small state
+
+    def load(self, sections: Mapping[str, Sequence[pa.RecordBatch]]) -> dict[str, list[pa.RecordBatch]]:
+        """Take what the log has of the answers of this slot (`logged`); returns the rows of each table."""
+        found: dict[str, list[pa.RecordBatch]] = {}
+        for name, table in self.tables.items():
+            for method, index in table.indexes.items():
+                for keys in sections.get(keys_section(name, method), ()):
+                    index.cover(keys)
+            found[name] = [*sections.get(rows_section(name), ())]
+            if table.scan is not None and name not in self._now.complete:
+                for rows in found[name]:
+                    table.load(rows)
+        return found
+
+    def small_state(self) -> list[tuple[str, pa.RecordBatch]]:
+        """What cannot be rebuilt from rows: the keys that are asked, and which scans have begun or ended."""
+        found = []
+        for name, table in self.tables.items():
+            for method, index in table.indexes.items():
+                if index.asked:
+                    found.append((keys_section(name, method), index.waits()))
+            if name in self._now.seeded:
+                ended = pa.record_batch({"ended": [name in self._now.complete]})
+                found.append((rows_section(name), ended))
+        return found
+
+    def restore_small_state(self, batches: Sequence[tuple[str, pa.RecordBatch]]) -> None:
+        """Restore from the small state of one slot or several."""
+        for name, table in self.tables.items():
+            for section, batch in batches:
+                if section == rows_section(name):
+                    self._now.seeded.add(name)
+                    if batch.column("ended")[0].as_py():
+                        self._now.complete.add(name)
+            for method, index in table.indexes.items():
+                for section, batch in batches:
+                    if section == keys_section(name, method) and name not in self._now.complete:
+                        index.wait_again(batch)
+
+    # Another process
+
+    def saved(self) -> AccessSnapshot:
+        """A snapshot for another process."""
+        tables = self.tables.values()
+        return AccessSnapshot(
+            indexes=tuple(index.saved() for table in tables for index in table.indexes.values()),
+            scans=tuple(table.saved() for table in tables),
+            now=self._now.saved(),
+            committed=self._committed.saved(),
+        )
+
+    def restore(self, saved: AccessSnapshot) -> None:
+        """Restore from a snapshot."""
+        tables = self.tables.values()
+        for index, of in zip((i for table in tables for i in table.indexes.values()), saved.indexes, strict=True):
+            index.restore(of)
+        for table, scan in zip(tables, saved.scans, strict=True):
+            table.restore(scan)
+        self._now, self._committed = _Known.of(saved.now), _Known.of(saved.committed)
 
     @property
     def nbytes(self) -> int:
         """Bytes held by EOT tuples."""
         return sum(i.answered.nbytes for table in self.tables.values() for i in table.indexes.values())
-
-
-def values(keys: pa.RecordBatch | pa.Table) -> Iterator[KeyValues]:
-    """The keys as values that can be compared and hashed; NaN equals itself.
-
-    >>> list(values(pa.record_batch({"a": [1, 2], "b": ["x", "y"]})))
-    [(1, 'x'), (2, 'y')]
-    """
-    if not keys.num_columns:
-        return repeat((), keys.num_rows)
-    return zip(*(_hashable(column) for column in keys.columns), strict=True)
-
-
-def _hashable(column: pa.Array | pa.ChunkedArray) -> list[object]:
-    values = column.to_pylist()
-    if pa.types.is_floating(column.type):
-        return [_NOT_A_NUMBER if value != value else value for value in values]
-    return [repr(value) for value in values] if pa.types.is_nested(column.type) else values
-
-
-def _without(rows: pa.RecordBatch, known: NDArray[np.bool_]) -> pa.RecordBatch:
-    return rows.filter(pa.array(~known)) if known.any() else rows
-
-
-def _beyond(rows: pa.RecordBatch, there: Counter[KeyValues]) -> pa.RecordBatch:
-    """The rows without those that are there already: of equal rows as many are left out as are there. Those are taken
-    out of `there`."""
-    keep = []
-    for row in values(rows):
-        keep.append(not there[row])
-        there[row] -= there[row] > 0
-    return rows.filter(pa.array(keep, pa.bool_()))

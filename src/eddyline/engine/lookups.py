@@ -65,6 +65,10 @@ class Lookups(Protocol):
         return at once if nothing is asked."""
         ...
 
+    def close(self) -> None:
+        """Stop; what was asked is not answered."""
+        ...
+
     @property
     def asked(self) -> int:
         """The number of keys that are asked and not answered, and of scans that have not ended."""

@@ -155,12 +155,22 @@ class Slot:
         self.plans.changed(self.executor)
         return taken
 
-    def load(self, watermarks: Mapping[str, int | None], query_watermark: int | None, version: int) -> None:
-        """Build the received rows as the state of a version, without probing: their results are already emitted."""
+    def load(
+        self,
+        watermarks: Mapping[str, int | None],
+        query_watermark: int | None,
+        version: int,
+        held: Watermarks | None = None,
+    ) -> None:
+        """Build the received rows as the state of a version, without probing: their results are already emitted, or
+        rows wait for answers, and results at the watermark `held` and later may be missing."""
         self.input.release_counted(query_watermark)
         self.executor.load()
         self.watermark = query_watermark
-        self.executor.expire(watermarks, self.watermark)
+        if held is None:
+            self.executor.expire(watermarks, self.watermark)
+        else:
+            self.executor.expire(held.by_stream, held.query)
         if self.accounts is not None:
             self.accounts.take_over(NO_ACCOUNTS)
         self.errors.count, self.errors.first = 0, ""

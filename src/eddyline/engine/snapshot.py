@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from eddyline.bound.model import BoundQuery
 from eddyline.codec import Snapshot
+from eddyline.engine.access import AccessSnapshot
 from eddyline.engine.in_order import InOrderSnapshot
 from eddyline.engine.input_batch import InputBatchSnapshot
 from eddyline.engine.plan_source import MakePlanSource
@@ -57,6 +58,7 @@ class SlotSnapshot(Snapshot, frozen=True):
     moved: tuple[int, ...]
     tracked: TrackedRowsSnapshot | None
     rows_windows: tuple[RowsWindowSnapshot, ...]
+    access: AccessSnapshot | None
     waiting: tuple[InOrderSnapshot, ...]
     results: GroupsSnapshot | None
     accounts: AccountsSnapshot | None
@@ -83,6 +85,7 @@ def saved(slot: Slot) -> SlotSnapshot:
         moved=tuple(executor.moved),
         tracked=None if executor.tracked is None else executor.tracked.saved(),
         rows_windows=tuple(window.saved() for window in executor.rows_windows.values()),
+        access=None if executor.access is None else executor.access.saved(),
         waiting=tuple(waiting.saved(shelf) for waiting in slot.input.waiting.values()),
         results=slot.results.saved(shelf),
         accounts=None if slot.accounts is None else slot.accounts.saved(),
@@ -129,6 +132,8 @@ def restore(slot: Slot, saved: SlotSnapshot) -> None:
         executor.migration.restore(saved.migration)
     for window, of_window in zip(executor.rows_windows.values(), saved.rows_windows, strict=True):
         window.restore(of_window)
+    if executor.access is not None and saved.access is not None:
+        executor.access.restore(saved.access)
     for waiting, of_waiting in zip(slot.input.waiting.values(), saved.waiting, strict=True):
         waiting.restore(of_waiting, shelf)
     slot.results.restore(saved.results, shelf)
@@ -143,6 +148,7 @@ def small_state(slot: Slot) -> tuple[SmallState, Named]:
     """The part of the current state that cannot be rebuilt from live rows: cells, complete tuples that wait for ROWS
     windows, and how many rows these windows have counted."""
     results, batches = slot.results.small_state()
+    batches = batches if slot.executor.access is None else [*batches, *slot.executor.access.small_state()]
     at = -FOREVER if slot.watermark is None else slot.watermark, slot.results.next
     return SmallState(results, {s: window.counted(*at) for s, window in slot.executor.rows_windows.items()}), batches
 
@@ -151,6 +157,8 @@ def restore_small_state(slot: Slot, numbers: SmallState, batches: Named) -> None
     """Restore from the small state of one slot; or from the batches of several slots and the numbers of any of them,
     which are the same in all."""
     slot.results.restore_small_state(numbers.results, batches)
+    if slot.executor.access is not None:
+        slot.executor.access.restore_small_state(batches)
     for source, rows in numbers.clocks.items():
         slot.executor.rows_windows[source].start_at(rows)
 

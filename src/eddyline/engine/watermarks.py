@@ -59,6 +59,13 @@ class Watermarks:
         self._newest, self._used = dict(reached.newest), reached.used
         self._ended, self._idle = frozenset(reached.ended), frozenset(reached.idle)
 
+    def not_after(self, time: int | None) -> None:
+        """Go back to a time, if they have passed it: rows of that time are still to come. None: to no time."""
+        if time is not None:
+            newest = {stream: min(newest, time + self._lateness[stream]) for stream, newest in self._newest.items()}
+            self._newest, self._ended, self._idle = newest, frozenset(), frozenset()
+            self._used = None if self._used is None else min(self._used, time)
+
     def late_before(self, stream: str) -> int | None:
         """The time below which rows of the stream are late in the next batch."""
         known = [w for w in (self.of_stream(stream), self._used) if w is not None]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from eddyline.balance.slot_map import SlotMap
 from eddyline.codec import as_json
-from eddyline.engine.watermarks import Reached
+from eddyline.engine.watermarks import Advanced, Reached
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.protocol.ledger import Ledger, Moves
 
@@ -51,8 +51,23 @@ class BatchDecision:
     moved: bytes = b""
     """The accounts that groups which have moved had in their slots before, an array of `spill.accounts.TABLE`; results
     do not depend on it."""
+    complete: Advanced | None = None
+    """That of the commit before the batch."""
+    attempts: Mapping[int, str] = field(default_factory=dict)
+    """In a query with tables that are asked: by slot, the attempt at the batch before that was committed. Others may
+    have got other answers in time."""
     pressure: Pressure = NO_PRESSURE
     """The pressure of the input on each slot, for its optimizer."""
+
+    def begins_at(self, slot: int) -> str:
+        """The history at which the turn of a slot begins."""
+        return self.before + self.attempts.get(slot, "")
+
+    @property
+    def held(self) -> Advanced | None:
+        """Results of rows after that may be missing, because groups are on disk or rows wait for answers. None if none
+        is."""
+        return self.ledger.held if self.complete is None else self.complete
 
     @cached_property
     def arrangement(self) -> tuple[str, str]:

@@ -59,5 +59,9 @@ class Commit:
     """The slot of each group in the next batch."""
     moved: bytes = b""
     """The accounts of the groups that have another slot in the next batch (`BatchDecision.moved`)."""
+    complete: Advanced | None = None
+    """In a query with tables that are asked: how far all results were made, of rows that wait for an answer too."""
+    attempts: Mapping[int, str] = field(default_factory=dict)
+    """In such a query: by slot, the attempt at its turn that counts."""
     balance: ManagerState = field(default_factory=ManagerState)
     """What the distribution manager remembers; results do not depend on it."""

@@ -26,7 +26,7 @@ from eddyline.balance.track_rules import check_tracks
 from eddyline.counts import Counts, SpillCounts
 from eddyline.engine.tally import disorder
 from eddyline.engine.watermarks import Advanced, Silence
-from eddyline.errors import InternalError, JobError
+from eddyline.errors import InternalError, JobError, SettingError
 from eddyline.faults import reach
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.plan.bounds import FOREVER
@@ -84,6 +84,11 @@ class Coordinator:
         self._slots = home.slots
         """The number of slots of the next batch."""
         self.commit = checkpoint.last() or Commit(-1, None, home.watermarks().reached, history=checkpoint.history)
+        if self.commit.attempts and len(self.commit.attempts) != home.slots:
+            raise SettingError(
+                f"each slot has the answers of tables that it has asked for, so their number cannot change: "
+                f"set slots={len(self.commit.attempts)}"
+            )
         publisher.forget_after(self.commit.batch)
         checkpoint.collect(self.commit)
 
@@ -141,6 +146,8 @@ class Coordinator:
             map_before=map_before,
             slot_map=slot_map,
             moved=last.moved,
+            complete=last.complete,
+            attempts=last.attempts,
             pressure=pressure,
         )
         reach("before decide")
@@ -176,7 +183,8 @@ class Coordinator:
         )
         ledger = self._home.settled(decision.ledger)
         finished = decision.kind == "end"  # a finished job needs no state
-        log = () if finished else self._live(records, self._home.horizon(advanced, ledger.held))
+        complete = self._home.complete(advanced, [r.waits for r in records if r.waits is not None])
+        log = () if finished else self._live(records, self._home.horizon(advanced, complete or ledger.held))
         logged = sum(file.rows for file in log)
         moves = Moves() if finished else self._mover(ledger, advanced, records, logged, decision.slot_map)
         slot_map, next_map, balance, moved = decision.slot_map, decision.slot_map, last.balance, b""
@@ -203,6 +211,8 @@ class Coordinator:
             slot_map=slot_map,
             next_map=next_map,
             moved=moved,
+            complete=complete,
+            attempts={r.slot: r.attempt for r in records if r.attempt},
             balance=balance,
         )
         self._checkpoint.expect(commit.batch)

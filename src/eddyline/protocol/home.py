@@ -18,6 +18,7 @@ from eddyline.balance.slot_map import SlotMap
 from eddyline.balance.track import Track
 from eddyline.bound.model import BoundQuery, BoundStream
 from eddyline.engine.key_sketch import KeySketch
+from eddyline.engine.lookups import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot
@@ -135,8 +136,13 @@ class Home:
         anywhere: bool = True,
         plans: MakePlanSource = plan_source,
         tuning: Tuning = DEFAULT,
+        lookups: Callable[[], Lookups] | None = None,
     ) -> None:
+        """`lookups` makes, for a slot, what asks the tables that are asked."""
         self._plans, self.tuning = plans, tuning
+        self._make_lookups = lookups
+        self._lookups: dict[int, tuple[str, Lookups]] = {}
+        """By slot, the history after its last turn in this process, and what has asked in it."""
         self.query, self.slots, self.checkpoint, self.stage = query, slots, checkpoint, stage
         self.plan = plan_of(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
@@ -253,7 +259,43 @@ class Home:
     @property
     def has_small_state(self) -> bool:
         """Whether slots have state that cannot be rebuilt from rows."""
-        return self.query.group is not None or self.query.counts_rows
+        return self.query.group is not None or self.query.counts_rows or self.asks
+
+    @property
+    def asks(self) -> bool:
+        """Whether tables are asked."""
+        return any(source.stream.is_asked for source in self.query.sources)
+
+    def lookups(self, number: int, history: str) -> tuple[Lookups, bool]:
+        """What asks for a slot whose last turn ended with a history; and whether it is new, so that it knows nothing of
+        what the slot has asked."""
+        known = self._lookups.pop(number, None)
+        if known is not None and known[0] == history:
+            return known[1], False
+        if known is not None:
+            known[1].close()
+        assert self._make_lookups is not None
+        return self._make_lookups(), True
+
+    def keep_lookups(self, number: int, history: str, lookups: Lookups) -> None:
+        """The slot's turn has ended with this history."""
+        self._lookups[number] = history, lookups
+
+    def close(self) -> None:
+        """Stop to ask."""
+        for _, lookups in self._lookups.values():
+            lookups.close()
+        self._lookups.clear()
+
+    def complete(self, advanced: Advanced, waits: Sequence[int]) -> Advanced | None:
+        """How far all results were made, once slots have advanced so far, while rows of these times wait for answers.
+        None if no table is asked."""
+        if not self.asks:
+            return None
+        watermarks = self.watermarks(advanced)
+        watermarks.not_after(min(waits, default=None))
+        reached = watermarks.reached
+        return Advanced(reached.newest, reached.ended, reached.idle, reached.used, advanced.counted)
 
     @property
     def streams(self) -> dict[str, BoundStream]:

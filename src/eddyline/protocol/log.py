@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.model import WindowKind
 from eddyline.engine.intake import columns_for, event_times
+from eddyline.engine.logged_answers import is_of_answers
 from eddyline.engine.logged_places import CountedSpan
 from eddyline.engine.split import Split, groups_along
 from eddyline.plan.bounds import FOREVER
@@ -210,8 +211,8 @@ class Log:
     def _by_time(self, stream: str, batches: list[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         """Rows of which some may be in the order of groups, about in that of their times: then they expire in the order
         in which they are built."""
-        time = self._split.streams[stream].time
-        if time is None or stream not in self._first:
+        time = self._split.streams[stream].time if stream in self._first else None
+        if time is None:
             return batches
         batches = [self._in_order(stream, batch, 0) for batch in batches]
         times = [event_times(batch.column(time)) for batch in batches]
@@ -270,6 +271,8 @@ class Log:
 
     def _in_order(self, stream: str, batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:
         """Logged rows with their columns in the order of this run and, if there are epochs, theirs."""
+        if is_of_answers(stream):
+            return batch
         rows = columns_for(self._split.streams[stream], batch, self._split.needed[stream])
         if EPOCH in batch.schema.names:
             return rows.append_column(EPOCH, batch.column(EPOCH))
@@ -305,7 +308,7 @@ class _Kept:
         self.newest: dict[str, int | None] = {}
 
     def of(self, stream: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        time = self._times[stream]
+        time = self._times.get(stream)
         for batch in batches:
             if time is not None:
                 batch = _not_before(batch, time, self._least[stream])

@@ -56,6 +56,10 @@ class Record:
     """The size of the state at the end of the turn, before expired rows are released."""
     waiting: int = 0
     """Rows, and cells of groups, that wait for the watermark."""
+    attempt: str = ""
+    """The name of the attempt, in a query with tables that are asked."""
+    waits: int | None = None
+    """The oldest time of a row that waits for the answer of a table."""
     spans: tuple[Spans, ...] = ()
     """The times of the files that tasks read, from the tasks that sent them to this slot."""
     keys: tuple[KeyCount, ...] = ()

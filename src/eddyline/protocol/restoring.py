@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from eddyline.balance.slot_map import SlotMap
 from eddyline.bound.evaluate import ErrorCount
+from eddyline.engine.logged_answers import is_of_answers, of_slot
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Shipment, Split, Which, groups_along, wanted
@@ -42,9 +43,9 @@ def opened(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool
         before, after = slot.batch_done or (None, None)
         if slot.relocated != decision.arrangement and not _can_relocate(home, decision, number, slot):
             before = after = None
-        if after == decision.before:
+        if after == decision.begins_at(number):
             slot.commit(decision.batch)
-        elif before == decision.before:
+        elif before == decision.begins_at(number):
             slot.wind_back()
         else:
             if slot.version or slot.batch_done:
@@ -82,12 +83,16 @@ def restore(
     moved, tuning = ledger or commit.ledger, home.tuning.engine
     restore_small(home, slot, number, commit.small)
     own = None if slot_map is None else slot_map.groups_in(number)
+    answers: dict[str, list[pa.RecordBatch]] = {}
     most = max(tuning.sweep_least, int(tuning.sweep_share * (home.settings.memory or 0)))
     for stretch in home.log.stretches(commit, moved, min(tuning.sweep_bytes, most) // 4):
         for epoch, rows in home.log.by_epoch(commit, moved, stretch, own):
             home.place(slot_map and slot_map.as_of(epoch), split)
             begin_tracks(slot, slot_map, number, epoch)
             for stream, batch in rows:
+                if is_of_answers(stream):
+                    answers.setdefault(stream, []).append(of_slot(number, batch))
+                    continue
                 for shipment in split.split_table(stream, batch):
                     if shipment.slot == number:
                         slot.receive(_in_memory(slot, shipment, epoch, moved.generations))
@@ -96,8 +101,13 @@ def restore(
     begin_tracks(slot, slot_map, number, moved.epoch)
     follow_tracks(slot, slot_map, number)
     reach("turn: rows of the log are received")
+    if slot.executor.access is not None:
+        for table, batches in slot.executor.access.load(answers).items():
+            for batch in batches:
+                slot.input.feed(table, batch)
     advanced = home.watermarks(commit.advanced)
-    slot.load(advanced.by_stream, advanced.query, version)
+    held = None if commit.complete is None else home.watermarks(commit.complete)
+    slot.load(advanced.by_stream, advanced.query, version, held)
     course = commit.plans.get(number, PlanCourse())
     if course.plan and home.settings.plan == "auto" and len(commit.plans) == home.slots:
         slot.resume(course)

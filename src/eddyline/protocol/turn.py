@@ -10,6 +10,8 @@ rebuilds it.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +22,9 @@ from eddyline.balance.hot_key import KeyCount, added
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.counts import Counts, SpillCounts
 from eddyline.engine.intake import event_times
+from eddyline.engine.logged_answers import got_by
 from eddyline.engine.logged_places import CountedSpan
+from eddyline.engine.lookups import look_up
 from eddyline.engine.partial import combine
 from eddyline.engine.slot import Slot
 from eddyline.engine.snapshot import counted
@@ -102,7 +106,9 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     reach("turn: everything was received")
     after = home.after(decision, newest)
     _receive(home, slot, shipments)
-    held = None if decision.ledger.held is None else home.watermarks(decision.ledger.held)
+    held = None if decision.held is None else home.watermarks(decision.held)
+    if slot.executor.access is not None:
+        logged |= _look_up(home, decision, number, name, slot, after.query)
     if decision.kind == "end":
         slot.end(after.newest)
     else:
@@ -115,7 +121,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         counts += Counts(rows_out=output.rows)
     counts += Counts(expression_errors=slot.errors.count - before, first_error=slot.errors.first)
     reach("turn: results are staged")
-    windows = counted(slot) if decision.ledger.held is None else decision.ledger.held.counted
+    windows = counted(slot) if decision.held is None else decision.held.counted
     least = horizon(home.plan, held or after, windows, held is not None)
     epoch, merged = decision.ledger.epoch, decision.merge.get(number, ())
     own = None if decision.slot_map is None else decision.slot_map.groups_in(number)
@@ -124,7 +130,8 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     reach("turn: rows are logged")
     small = write_small(home, slot, number, name) if home.has_small_state else None
     reach("turn: small state is written")
-    slot.batch_done = (decision.before, decision.after)
+    attempt = name if home.asks else ""
+    slot.batch_done = decision.begins_at(number), decision.after + attempt
     report = snapshot(_seen(slot).since(begun))
     record = Record(
         slot=number,
@@ -140,6 +147,8 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         rows_in=sum(shipment.batch.num_rows for shipment in shipments),
         held=StateSize(slot.peak_rows, slot.peak_bytes),
         waiting=0 if decision.kind == "end" else slot.waiting,
+        attempt=attempt,
+        waits=slot.executor.held,
         spans=tuple(some for some in spans if some),
         keys=tuple(added(keys)),
         spillable=slot.spillable,
@@ -147,6 +156,24 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         estimate=None if report is None else slot.plans.estimate(slot.executor),
     )
     return Turn(record, partial)
+
+
+def _look_up(
+    home: Home, decision: BatchDecision, number: int, name: str, slot: Slot, watermark: int | None
+) -> dict[str, list[pa.RecordBatch]]:
+    """Ask the tables for what the rows of the batch need, and join the answers; returns these for the log. At the end
+    of the streams all answers are waited for."""
+    access = slot.executor.access
+    assert access is not None
+    lookups, is_new = home.lookups(number, decision.begins_at(number))
+    if is_new:
+        access.ask_again()
+    is_end = decision.kind == "end"
+    until = math.inf if is_end else time.monotonic() + home.settings.batch_seconds
+    look_up(slot, lookups, FOREVER if is_end else watermark, until, time.monotonic)
+    home.keep_lookups(number, decision.after + name, lookups)
+    reach("turn: answers are there")
+    return {section: [got_by(number, batch) for batch in batches] for section, batches in access.logged().items()}
 
 
 class _TurnResults:

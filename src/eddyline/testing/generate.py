@@ -74,7 +74,8 @@ def generate(
     tables = ASKED if access else TABLES
     case = _Generator(random.Random(seed), migrate, spill or balance or access, tables).case()
     if access:
-        settings = {key: value for key, value in case.settings.items() if key not in ("migrate", "plan", "durable")}
+        settings = {key: value for key, value in case.settings.items() if key not in ("migrate", "plan")}
+        settings |= {"durable": seed % 1000} if seed % 2 else {}
         return replace(case, settings={**settings, "access": seed % 1_000_000})
     if not spill and not balance:
         return case

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -22,6 +23,7 @@ from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, parse
 from eddyline.engine.batch import BatchEngine
+from eddyline.engine.lookups import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
 from eddyline.plan.partition import GROUPS, spill_axis
@@ -89,22 +91,30 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
         placer = RandomPlaces(balance, tracks=balance % 3 > 0 and not query.counts_rows)
         if spiller is not None:
             placer = then_eagerly(balance, RandomForce(balance, placer), spiller.force)
+    lookups = None if access is None else simulated_lookups(query, case.tables, access)
+    settings |= {} if access is None else {"batch_seconds": 1e-6}
     if durable is None:
-        return _run(case, query, Settings(**settings), plans, tuning, access)
+        return _run(case, query, Settings(**settings), plans, tuning, lookups)
     tuning = replace(tuning, state=replace(tuning.state, merged_files=Random(f"merges {durable}").choice(MERGES)))
     with tempfile.TemporaryDirectory(prefix="eddyline-", dir=IN_MEMORY) as folder:
         crashes = Random(f"crashes {durable}").choice(CRASHES)
         job = case, query, Settings(**settings), folder
-        return Simulation(*job, durable, crashes, plans=plans, tuning=tuning, mover=mover, placer=placer).run()
+        simulation = Simulation(
+            *job, durable, crashes, plans=plans, tuning=tuning, mover=mover, placer=placer, lookups=lookups
+        )
+        return simulation.run()
 
 
 def _run(
-    case: Case, query: BoundQuery, settings: Settings, plans: MakePlanSource, tuning: Tuning, access: int | None
+    case: Case,
+    query: BoundQuery,
+    settings: Settings,
+    plans: MakePlanSource,
+    tuning: Tuning,
+    lookups: Callable[[], Lookups] | None,
 ) -> CaseOutcome:
-    lookups = None if access is None else simulated_lookups(query, case.tables, access)
-    settings = settings if access is None else replace(settings, batch_seconds=1e-6)
     engine = BatchEngine(query, settings, plans=plans, tuning=tuning, lookups=lookups)
-    for name, table in case.tables.items() if access is None else ():
+    for name, table in case.tables.items() if lookups is None else ():
         engine.load_table(name, table)
     results: list[pa.RecordBatch] = []
     late = dead = 0
@@ -119,7 +129,7 @@ def _run(
     flushed = engine.end().results
     results += flushed
     table = pa.Table.from_batches(results, query.schema)
-    held = held_back(query, flushed) if access is None else 0  # results that waited for an answer
+    held = held_back(query, flushed) if lookups is None else 0  # results that waited for an answer
     return CaseOutcome(table, counted(engine.counts) | {"late": late, "dead": dead, "held_back": held})
 
 

@@ -10,7 +10,7 @@ from random import Random
 import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.access import values
+from eddyline.engine.asked_index import values
 from eddyline.engine.lookups import Answer, Request
 
 
@@ -91,6 +91,10 @@ class SimulatedLookups:
 
     def _is_scan(self, answer: Answer) -> bool:
         return self._methods[answer.table][answer.method].is_scan
+
+    def close(self) -> None:
+        """Nothing comes any more."""
+        self._coming.clear()
 
     @property
     def asked(self) -> int:

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from eddyline import faults
 from eddyline.bound.model import BoundQuery
+from eddyline.engine.lookups import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.tuning import DEFAULT, Tuning
@@ -112,8 +113,9 @@ class Simulation:
         tuning: Tuning = DEFAULT,
         mover: Mover | None = None,
         placer: Placer = stays,
+        lookups: Callable[[], Lookups] | None = None,
     ) -> None:
-        self._mover, self._placer = mover, placer
+        self._mover, self._placer, self._lookups = mover, placer, lookups
         self._case, self._query, self._settings, self._folder = case, query, settings, folder
         self._rng, self._crashes, self._plans, self._tuning = Random(seed), crashes, plans, tuning
         self._sink: SimulatedSink = sink or MemorySink()
@@ -159,7 +161,7 @@ class Simulation:
     def _other_settings(self) -> None:
         self._settings = replace(
             self._settings,
-            slots=self._rng.choice([1, 2, 3]),
+            slots=self._rng.choice([1, 2, 3]) if self._lookups is None else self._settings.slots,
             router=self._rng.choice(ROUTERS),
             plan=self._other_plan(),
             packet=self._rng.choice([None, 1, 7, 1000]),
@@ -167,7 +169,8 @@ class Simulation:
 
     def _other_plan(self) -> str:
         tree = random_tree(self._rng, len(self._query.sources), Plan(self._query).edges)
-        return self._rng.choice(["mjoin", tree.text([s.alias for s in self._query.sources])])
+        text = self._rng.choice(["mjoin", tree.text([s.alias for s in self._query.sources])])
+        return text if self._lookups is None else "mjoin"
 
     def _live(self) -> CaseOutcome:
         slots = self._settings.slots or 1
@@ -182,6 +185,7 @@ class Simulation:
                 self._sink.stage,
                 plans=self._plans,
                 tuning=self._tuning,
+                lookups=self._lookups,
             )
             for h in hosts
         ]
@@ -191,7 +195,7 @@ class Simulation:
         while not coordinator.commit.finished:
             number = coordinator.commit.batch + 1
             kind: BatchKind = "load" if number == 0 else "rows" if number <= len(batches) else "end"
-            rows: Rows = tuple(self._case.tables.items()) if kind == "load" else ()
+            rows: Rows = tuple(self._case.tables.items()) if kind == "load" and self._lookups is None else ()
             ended: Sequence[str] = ()
             if kind == "rows":
                 rows, ended = batches[number - 1].rows, batches[number - 1].ended
@@ -265,7 +269,8 @@ class Simulation:
         for kind in ("late", "dead"):
             counts[kind] = sum(b.num_rows for name in names for b in sink.rows(Outlet(kind, name)))
         at_end = held_back(self._query, sink.rows(RESULTS, commit.batch - 1))
-        counts["held_back"] = at_end if self._mover is None else 0  # groups on disk give results later
+        later = self._mover is not None or self._lookups is not None  # groups on disk, and answers
+        counts["held_back"] = 0 if later else at_end
         table = pa.Table.from_batches(sink.rows(RESULTS), self._query.schema)
         return CaseOutcome(table, counts, frozenset(self._coverage.seen))
 
