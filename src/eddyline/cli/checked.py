@@ -57,10 +57,8 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
         if options.command == "run":  # not for validate: a script can be right while its cluster is down
             check_master(conf.get("spark.master", ""))
     if known.job is not None:
-        from eddyline.runtime.running.check import check_checkpoint, check_settings, refuse_asked
+        from eddyline.runtime.running.check import check_checkpoint, check_settings
 
-        if options.command == "run":
-            refuse_asked(known.job.query)
         check_settings(known.job.query, settings, options.checkpoint)
         if options.checkpoint is not None:
             check_checkpoint(text, known.job.query, settings, options.checkpoint)

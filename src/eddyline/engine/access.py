@@ -54,6 +54,11 @@ class Failure:
     keys: pa.RecordBatch
     reason: str
 
+    @property
+    def reasons(self) -> pa.Array:
+        """The reason, for each key."""
+        return pa.repeat(self.reason, self.keys.num_rows)
+
 
 @dataclass(frozen=True)
 class Came:
@@ -272,6 +277,11 @@ class AccessModules:
             self._now.marks.append(tuple(built))
             reason = answer.error or ""
             self.failures.append(Failure(table.stream.name, answer.keys.take(pa.array(asked)), reason))
+
+    def failed(self) -> list[Failure]:
+        """The lookups that have failed since the last call."""
+        found, self.failures = self.failures, []
+        return found
 
     def came(self, source: int, first: int, last: int, new: NewRows) -> None:
         """The new rows of an answer are stored under these numbers."""

@@ -13,13 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.model import BoundQuery
 from eddyline.counts import Counts, StreamCounts
+from eddyline.engine.access import Failure
 from eddyline.engine.lookups import Lookups, look_up
 from eddyline.engine.partial import combine
 from eddyline.engine.plan_source import MakePlanSource
@@ -47,6 +48,8 @@ class BatchResult:
     results: list[pa.RecordBatch]
     late: list[tuple[str, pa.RecordBatch]]
     dead: list[tuple[str, pa.RecordBatch, pa.Array]]
+    failed: list[Failure] = field(default_factory=list)
+    """Lookups that have failed for good: rows that waited for them are dead."""
 
 
 class BatchEngine:
@@ -128,6 +131,16 @@ class BatchEngine:
         self.counts += Counts({stream: StreamCounts(dead=rows, reason=reason)})
 
     @property
+    def waits(self) -> bool:
+        """Whether rows wait for the answer of a table."""
+        return any(slot.executor.held is not None for slot in self.slots)
+
+    def close(self) -> None:
+        """Stop to ask."""
+        for lookups in self._lookups:
+            lookups.close()
+
+    @property
     def standing(self) -> Standing:
         """The counts and the state of the run after the last batch."""
         return Standing(self.counts, self.counts, self.held, self.peak, self._watermarks.query)
@@ -198,6 +211,9 @@ class BatchEngine:
         if self._partial:
             results = combine(self.query, results, self._errors, self.slot.tuning.engine)
         errors = self._error_counts
+        failed = [failure for slot in self.slots if slot.executor.access for failure in slot.executor.access.failed()]
+        for failure in failed:
+            counts += Counts({failure.table: StreamCounts(dead=failure.keys.num_rows, reason=failure.reason)})
         self.counts += counts + Counts(
             rows_out=sum(batch.num_rows for batch in results),
             expression_errors=sum(one.count for one in errors) - self.counts.expression_errors,
@@ -210,7 +226,7 @@ class BatchEngine:
             self.commit()
         else:
             self.held = self._state()
-        return BatchResult(results, late, dead)
+        return BatchResult(results, late, dead, failed)
 
     def commit(self) -> None:
         """Commit the batch; it cannot be undone any more."""
@@ -227,6 +243,7 @@ class BatchEngine:
         """Undo everything since the last commit."""
         for slot in self.slots:
             slot.wind_back()
+        self.close()
         self._lookups = [] if self._make_lookups is None else [self._make_lookups() for _ in self.slots]
         watermarks, self.counts, self.held, self.peak, counts = self._committed
         self._watermarks = copy(watermarks)

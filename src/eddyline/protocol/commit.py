@@ -61,6 +61,8 @@ class Commit:
     """The accounts of the groups that have another slot in the next batch (`BatchDecision.moved`)."""
     complete: Advanced | None = None
     """In a query with tables that are asked: how far all results were made, of rows that wait for an answer too."""
+    waits: bool = False
+    """Whether rows wait for answers."""
     attempts: Mapping[int, str] = field(default_factory=dict)
     """In such a query: by slot, the attempt at its turn that counts."""
     balance: ManagerState = field(default_factory=ManagerState)

@@ -212,6 +212,7 @@ class Coordinator:
             next_map=next_map,
             moved=moved,
             complete=complete,
+            waits=any(r.waits is not None for r in records),
             attempts={r.slot: r.attempt for r in records if r.attempt},
             balance=balance,
         )

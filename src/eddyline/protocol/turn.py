@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from eddyline.balance.hot_key import KeyCount, added
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.counts import Counts, SpillCounts
+from eddyline.counts import Counts, SpillCounts, StreamCounts
 from eddyline.engine.intake import event_times
 from eddyline.engine.logged_answers import got_by
 from eddyline.engine.logged_places import CountedSpan
@@ -39,6 +39,7 @@ from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.commit import Commit
 from eddyline.protocol.home import Home, horizon
 from eddyline.protocol.outlet import RESULTS, Outlet
+from eddyline.protocol.packing import REASON
 from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, RowsHead, as_shipment
 from eddyline.protocol.record import COMBINED, Record, Staged
 from eddyline.protocol.restoring import opened
@@ -109,6 +110,12 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     held = None if decision.held is None else home.watermarks(decision.held)
     if slot.executor.access is not None:
         logged |= _look_up(home, decision, number, name, slot, after.query)
+        for failure in slot.executor.access.failed():
+            outlet, dead = Outlet("dead", failure.table), failure.keys.append_column(REASON, failure.reasons)
+            files = staged.setdefault(outlet, [])
+            files += home.stage(outlet, f"{name}-{outlet.name}-{len(files)}", [dead])
+            told = StreamCounts(dead=dead.num_rows, reason=failure.reason)
+            counts += Counts({failure.table: told})
     if decision.kind == "end":
         slot.end(after.newest)
     else:

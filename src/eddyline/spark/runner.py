@@ -39,7 +39,7 @@ from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
 from eddyline.runtime.running.batch_size import BatchSize
-from eddyline.runtime.running.check import flushes, refuse_asked
+from eddyline.runtime.running.check import flushes
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
 from eddyline.runtime.running.handed_over import hand_over
 from eddyline.runtime.running.job import Job, JobInput
@@ -89,7 +89,6 @@ class SparkRunner:
         """`turn` is the task of a slot; a benchmark may pass a task that does less. User functions are in `modules`,
         given by name or by path, or in `functions` (spark/functions.py). With `stay`, slots stay on their executors.
         With slots=auto the number of slots follows `cores`: those of all executors, if they are not on this host."""
-        refuse_asked(job.query)
         self._flushes = flushes(settings, checkpoint is not None)
         self._turn = turn
         slots = settings.slots or spark.sparkContext.defaultParallelism

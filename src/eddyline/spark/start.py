@@ -9,7 +9,6 @@ from typing import TextIO
 from pyspark.sql import DataFrame
 
 from eddyline.errors import SettingError
-from eddyline.runtime.running.check import refuse_asked
 from eddyline.runtime.running.job import GivenInput, Job, prepare
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.python_source import PythonSource
@@ -41,8 +40,6 @@ def runner_of(
     checked = None
     if not frames:
         checked, _ = check(text, settings.seed, {}, follow, None, checkpoint, given)  # before a JVM is started
-        if checked is not None:
-            refuse_asked(checked.query)
     spark = frames[0].sparkSession if frames else session({})[0]
     check_workers(spark)
     if foreach_batch is not None:

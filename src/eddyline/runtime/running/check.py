@@ -13,7 +13,7 @@ from typing import Any
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, WindowClause, parse
 from eddyline.errors import SettingError
-from eddyline.plan.tree import shape
+from eddyline.plan.tree import mjoin, shape
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.settings import Settings
 from eddyline.state.log.store import Store
@@ -27,16 +27,11 @@ def flushes(settings: Settings, keeps: bool) -> bool:
     return settings.at_end == "flush" or (settings.at_end is None and not keeps)
 
 
-def refuse_asked(query: BoundQuery) -> None:
-    """Refuses (SettingError) to run a query with a table that has access methods: the engine cannot ask yet."""
-    names = dict.fromkeys(source.stream.name for source in query.sources if source.stream.is_asked)
-    if names:
-        raise SettingError(f"tables with access methods cannot be run yet: {', '.join(names)}")
-
-
 def check_settings(query: BoundQuery, settings: Settings, checkpoint: str | None) -> None:
     """Refuses (SettingError) settings that cannot work for this query."""
-    shape(settings.plan, [source.alias for source in query.sources])
+    tree = shape(settings.plan, [source.alias for source in query.sources])
+    if tree != mjoin(len(query.sources)) and any(source.stream.is_asked for source in query.sources):
+        raise SettingError("a query with tables that are asked has no intermediate states; leave plan out")
     flushes(settings, checkpoint is not None)
 
 

@@ -262,6 +262,7 @@ class CheckpointedJob:
 
     def close(self) -> None:
         """End the run: unlock the checkpoint, and remove a temporary one."""
+        self.home.close()
         if self.coordinator is not None:  # otherwise another run may have the checkpoint, and stage files
             for sink in self.sinks.values():
                 if isinstance(sink, BatchFiles):

@@ -117,6 +117,11 @@ class DurableEngine:
         self._job.check_memory()
 
     @property
+    def waits(self) -> bool:
+        """Whether rows wait for the answer of a table."""
+        return self._job.commit.waits
+
+    @property
     def most_rows(self) -> int | None:
         """About how many rows a batch may have so that they fit in memory; None: any number."""
         return self._job.most_rows

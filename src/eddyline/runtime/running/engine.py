@@ -53,6 +53,10 @@ class Engine(ObservedEngine, Protocol):
         """Raises JobError if the state takes more than the setting `memory`."""
 
     @property
+    def waits(self) -> bool:
+        """Whether rows wait for the answer of a table."""
+
+    @property
     def most_rows(self) -> int | None:
         """About how many rows a batch may have so that they fit in memory; None: any number."""
 

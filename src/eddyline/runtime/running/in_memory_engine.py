@@ -9,6 +9,7 @@ from eddyline.engine.batch import BatchEngine, BatchResult
 from eddyline.engine.standing import Standing
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.routing.report import Report
+from eddyline.runtime.access.job_lookups import lookups_of
 from eddyline.runtime.running.engine import Read, WatchSweep, check_memory
 from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.reading import StreamReader
@@ -21,7 +22,9 @@ class InMemoryEngine:
 
     def __init__(self, job: Job, settings: Settings) -> None:
         self._job, self._memory = job, settings.memory
-        self._engine = BatchEngine(job.query, settings)
+        lookups = lookups_of(job.query, [table.declaration for table in job.asked])
+        self._engine = BatchEngine(job.query, settings, lookups=lookups)
+        self._asked = {table.stream.name: table for table in job.asked}
         self._inputs = {i.name: i for i in job.inputs}
         self._finished = False
 
@@ -65,16 +68,23 @@ class InMemoryEngine:
             check_memory(self._memory, used, self._engine.counts.rows_in, of_slot=len(slots) > 1)
 
     @property
+    def waits(self) -> bool:
+        """Whether rows wait for the answer of a table."""
+        return self._engine.waits
+
+    @property
     def most_rows(self) -> None:
         """Any number of rows may be in a batch."""
 
     def close(self) -> None:
         """Closes the sinks."""
+        self._engine.close()
         for sink in self._job.sinks:
             sink.close()
 
     def abandon(self) -> None:
         """Abandons the sinks."""
+        self._engine.close()
         for sink in self._job.sinks:
             sink.abandon()
 
@@ -110,6 +120,10 @@ class InMemoryEngine:
             sink = self._inputs[name].late
             if sink is not None and batch.num_rows:
                 sink.write(batch.select(self._inputs[name].source.schema.names))
+        for failure in result.failed:
+            table = self._asked[failure.table]
+            if table.dead is not None:
+                table.dead.write(dead_rows(table.schema, failure.keys, failure.reasons))
         for name, batch, reasons in result.dead:
             stream = self._inputs[name]
             if stream.dead is not None and batch.num_rows:

@@ -17,7 +17,7 @@ from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
 from eddyline.runtime.running.batch_size import BatchSize
-from eddyline.runtime.running.check import flushes, refuse_asked
+from eddyline.runtime.running.check import flushes
 from eddyline.runtime.running.engine import Engine, Read, WatchSweep
 from eddyline.runtime.running.failures import told
 from eddyline.runtime.running.feed import Feed
@@ -56,7 +56,6 @@ class LocalRunner:
         """With a `checkpoint`, a folder, the run continues from the newest commit there. `clock` counts seconds;
         `began` is its reading when the start-up of the job began. With `follow` the run waits for more files for
         ever."""
-        refuse_asked(job.query)
         settings = with_memory(settings, settings.slots or 1, settings.arena_dir)
         self._settings, self._follow, self._keeps = settings, follow, checkpoint is not None
         self._course, self._clock = Course(clock, began), clock
@@ -114,7 +113,7 @@ class LocalRunner:
                 return True
             now_ended = {r.stream.name for r in self._readers if r.ended} - ended
             ended |= now_ended
-            if taken == 0 and not flush:
+            if taken == 0 and not flush and not self._engine.waits:
                 continue  # there is nothing new
             # A stream that is not flushed may continue in another run.
             backlog = sum(reader.backlog for reader in self._readers) // (self._settings.slots or 1)
@@ -124,6 +123,12 @@ class LocalRunner:
             self._engine.check_memory()
             size.observe(self._course.look() - waiting.seconds, taken)
             size.fit(self._engine.most_rows)
+            watch(self.reporter.progress())
+        while self._engine.waits and not flush:
+            if stop():
+                return True
+            self._engine.batch((), (), ())  # answers
+            self._course.look()
             watch(self.reporter.progress())
         if flush:
             self._engine.end(self._sweeping(watch))

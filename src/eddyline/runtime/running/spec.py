@@ -25,6 +25,7 @@ from eddyline.engine.planner import plan_source
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.packing import REASON
+from eddyline.runtime.access.job_lookups import lookups_of
 from eddyline.runtime.options import Options
 from eddyline.runtime.running.handed_over import folder_of
 from eddyline.runtime.running.modules import import_all
@@ -135,7 +136,9 @@ class Spec:
             return sinks[outlet].stage(name, batches)
 
         checkpoint, settings = checkpoint_at(self.checkpoint), Settings(**self.settings)
-        return Home(query, settings, self.slots, checkpoint, self.arenas, stage, self.anywhere, _plans)
+        lookups = lookups_of(query, self.script.declarations)
+        where = self.slots, checkpoint, self.arenas, stage, self.anywhere
+        return Home(query, settings, *where, _plans, lookups=lookups)
 
 
 def _giver(give: Give | None, outlet: Outlet) -> Callable[[int, Sequence[str]], None]:
