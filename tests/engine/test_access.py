@@ -65,11 +65,8 @@ def test_rows_whose_lookup_failed_are_dead_and_later_ones_are_not() -> None:
     down = True
     job = AskedJob(TWO, {"t": [(1, 10)]}, {"t": [("k",)]}, None, lambda table, key: down, a="k v", b="v", t="k x")
     assert job.feed(a=[(1, 1, 5)], b=[(1, 5)]) == []
-    access = job.engine.slot.executor.access
-    assert access is not None
-    assert [(f.table, f.keys.to_pylist(), f.reason) for f in access.failures] == [
-        ("t", [{"k": 1}], "it does not answer")
-    ]
+    assert [(f.table, f.keys.to_pylist(), f.reason) for f in job.failed] == [("t", [{"k": 1}], "it does not answer")]
+    assert job.engine.counts.streams["t"].dead == 1 and job.engine.counts.streams["t"].reason == "it does not answer"
     assert job.engine.slot.executor.held is None
     down = False
     assert job.feed(b=[(2, 5)]) == [(5, 5, 10)], "the tuple with the new row; not that of the two rows that are dead"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from eddyline.bound.model import AccessMethod, BoundQuery
+from eddyline.engine.access import Failure
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Answer, Request
 from eddyline.settings import Settings
@@ -43,6 +44,9 @@ class Held:
     def answers(self, wait: float) -> list[Answer]:
         return [] if self.holds and wait != float("inf") else self._inner.answers(wait)
 
+    def close(self) -> None:
+        self._inner.close()
+
     @property
     def asked(self) -> int:
         return self._inner.asked
@@ -69,6 +73,7 @@ class AskedJob:
         self.schemas = {name: schema(text, name not in tables) for name, text in columns.items()}
         given = {name: batch_of(self.schemas[name], rows) for name, rows in tables.items()}
         self.lookups: list[Held] = []
+        self.failed: list[Failure] = []
 
         def make() -> Held:
             self.lookups.append(Held(SimulatedLookups(self.query, given, Random(1), 0.0, fails)))
@@ -79,7 +84,9 @@ class AskedJob:
     def feed(self, commit: bool = True, **rows: Sequence[Row]) -> list[Row]:
         """One micro-batch; returns its result rows."""
         fed = [(name, batch_of(self.schemas[name], some)) for name, some in rows.items()]
-        return tuples(self.engine.batch(fed, commit=commit).results)
+        result = self.engine.batch(fed, commit=commit)
+        self.failed += result.failed
+        return tuples(result.results)
 
     def end(self) -> list[Row]:
         """The end of all streams."""

@@ -7,6 +7,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
+from eddyline.bound.model import AccessMethod
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
@@ -58,12 +59,18 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
 
 
 def check_asked(declaration: Declaration) -> None:
-    """Check the format of a table with access methods; SettingError if it is wrong."""
+    """Check the format, the options and the access methods of a table; SettingError if they are wrong."""
     if declaration.format not in ASKED:
         message = f"a table in '{declaration.format}' has no access methods; leave SCAN and INDEX ON out"
         hint = did_you_mean(declaration.format, ASKED)
         known = declaration.format in (*SOURCES, *OF_SPARK)
         raise SettingError(message if known else f"no table can be asked in '{declaration.format}'{hint}", "format")
+    from eddyline.runtime.access.tables import open_table
+
+    schema = pa.schema(declaration.columns)
+    spelled = {name.lower(): name for name in schema.names}
+    methods = [AccessMethod(tuple(spelled[name.lower()] for name in columns)) for columns in declaration.methods]
+    open_table(declaration, schema).check(methods)
 
 
 def _files(format_: str, path: str, declared: pa.Schema | None, options: Options, checked: bool) -> FileFormat:

@@ -11,13 +11,11 @@ import pytest
 
 import eddyline as el
 from eddyline.cql.script import parse
-from eddyline.errors import ScriptError, SettingError
+from eddyline.errors import ScriptError
 from eddyline.protocol.outlet import Outlet
-from eddyline.runtime.formats import ASKED
 from eddyline.runtime.running.check import about
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
 from eddyline.runtime.running.job import Job, check_without_columns, explain, prepare
-from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.running.spec import Spec
 from eddyline.runtime.sinks.file_sink import FileSink
 from eddyline.settings import Settings
@@ -25,18 +23,23 @@ from eddyline.spark.checks import check, open_spark_sink, opener
 
 _SCRIPT = """
 CREATE STREAM s (k BIGINT, ts TIMESTAMP) USING generate OPTIONS (rows 3) TIMESTAMP BY ts;
-CREATE TABLE t (id BIGINT, name VARCHAR, zip INTEGER, x DOUBLE) USING {format} OPTIONS (table 'users')
+CREATE TABLE t (id BIGINT, name VARCHAR, zip INTEGER, x DOUBLE) USING {format} OPTIONS (path 'u.db', table 'users')
     SCAN INDEX ON (ID) INDEX ON (zip, id) DEAD INTO failed;
 CREATE SINK failed USING json OPTIONS (path 'failed');
 SELECT a.name FROM s, t AS a, t AS b WHERE s.k = a.id AND a.id = b.id AND b.x > 3;
 """
 
 
+@pytest.fixture(autouse=True)
+def database(in_tmp: Path) -> None:
+    (in_tmp / "u.db").touch()
+
+
 def job(format: str = "sqlite") -> Job:
     return prepare(_SCRIPT.format(format=format), out=io.StringIO())
 
 
-@pytest.mark.parametrize("format", ASKED)
+@pytest.mark.parametrize("format", ["sqlite", "duckdb"])
 def test_a_table_that_is_asked_has_no_source(format: str, in_tmp: Path) -> None:
     made = job(format)
     assert [i.name for i in made.inputs] == ["s"]
@@ -55,23 +58,32 @@ def test_columns_that_nobody_uses_are_not_asked_for(in_tmp: Path) -> None:
     assert prepare(text, out=io.StringIO()).asked[0].columns == ("id", "x")
 
 
-def test_both_engines_refuse_to_run(in_tmp: Path) -> None:
+def test_both_engines_know_the_tables(in_tmp: Path) -> None:
     made, unknown = check(_SCRIPT.format(format="sqlite"), 0, {}, False, io.StringIO())
-    assert made is not None and made.asked and unknown == ()
-    for each in (made, job()):
-        with pytest.raises(SettingError, match="tables with access methods cannot be run yet: t"):
-            LocalRunner(each, Settings())
+    assert (
+        made is not None
+        and [table.columns for table in made.asked] == [table.columns for table in job().asked]
+        and unknown == ()
+    )
 
 
-@pytest.mark.parametrize("engine", ["local", "spark"])
-def test_a_query_from_python_is_refused_before_a_jvm_starts(
-    engine: str, in_tmp: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+def test_a_query_from_python_tells_how_tables_are_asked(in_tmp: Path) -> None:
     query = el.query(_SCRIPT.format(format="sqlite"))
     assert "access: index on (id), bound by s.k" in query.explain()
-    with pytest.raises(SettingError, match="tables with access methods cannot be run yet: t"):
-        query.start(engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "by", "message"),
+    [
+        ("path 'u.db', ", "", "sqlite needs an option path, as in OPTIONS (path 'small.db')"),
+        ("table 'users'", "tabel 'users'", "sqlite has no option 'tabel'"),
+        ("table 'users'", "table 'users', concurrency 0", "option concurrency"),
+    ],
+)
+def test_options_are_checked_before_a_row_is_read(replaced: str, by: str, message: str) -> None:
+    with pytest.raises(ScriptError) as caught:
+        prepare(_SCRIPT.format(format="sqlite").replace(replaced, by))
+    assert caught.value.message.startswith(message) and caught.value.line == 3
 
 
 @pytest.mark.parametrize(

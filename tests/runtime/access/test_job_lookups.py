@@ -1,0 +1,69 @@
+"""Jobs that ask real tables, from the script to the results, with a checkpoint and without."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eddyline.runtime.running.job import prepare
+from eddyline.runtime.running.runner import LocalRunner
+from eddyline.settings import Settings
+
+SCRIPT = """
+CREATE STREAM clicks USING parquet OPTIONS (path 'clicks') TIMESTAMP BY ts;
+CREATE TABLE users (id BIGINT, name VARCHAR) USING sqlite OPTIONS (path 'u.db', table 'users')
+    {methods} DEAD INTO failed;
+CREATE SINK out USING parquet OPTIONS (path 'out', mode 'overwrite');
+CREATE SINK failed USING parquet OPTIONS (path 'failed', mode 'overwrite');
+INSERT INTO out SELECT c.user, u.name FROM clicks [RANGE 1 MINUTE] c, users u WHERE c.user = u.id;
+"""
+
+
+@pytest.fixture
+def data(in_tmp: Path) -> Counter[tuple[int, str]]:
+    """The files and the database; returns the rows that result."""
+    Path("clicks").mkdir()
+    users = [(n * 37 + i) % 50 for n in range(4) for i in range(200)]
+    for n in range(4):
+        times = pa.array([n * 10_000_000 + i * 1000 for i in range(200)], pa.timestamp("us"))
+        pq.write_table(pa.table({"ts": times, "user": users[200 * n : 200 * n + 200]}), f"clicks/{n}.parquet")
+    with sqlite3.connect("u.db") as database:
+        database.execute("CREATE TABLE users (id INTEGER, name TEXT)")
+        database.executemany("INSERT INTO users VALUES (?, ?)", [(i % 40, f"n{i}") for i in range(60)])
+    database.close()
+    return Counter((user, f"n{i}") for user in users for i in range(60) if i % 40 == user)
+
+
+def rows(path: str) -> Counter[tuple[object, ...]]:
+    return Counter(tuple(row.values()) for row in pq.read_table(path).to_pylist())
+
+
+@pytest.mark.parametrize("methods", ["INDEX ON (id)", "SCAN", "SCAN INDEX ON (id)"])
+@pytest.mark.parametrize("checkpoint", [None, "checkpoint"])
+@pytest.mark.parametrize("slots", [1, 3])
+def test_the_same_rows_whatever_the_methods(
+    methods: str, checkpoint: str | None, slots: int, data: Counter[tuple[int, str]]
+) -> None:
+    job = prepare(SCRIPT.format(methods=methods), out=io.StringIO(), checkpoint=checkpoint)
+    settings = Settings(slots=slots, batch_rows=150, at_end="flush")
+    summary = LocalRunner(job, settings, checkpoint).run()
+    assert rows("out") == data
+    assert summary.rows_out == data.total() and summary.rows_dead == 0
+
+
+def test_a_table_that_is_gone_is_told_and_rows_are_dead(data: Counter[tuple[int, str]]) -> None:
+    with sqlite3.connect("u.db") as database:
+        database.execute("DROP TABLE users")
+    database.close()
+    job = prepare(SCRIPT.format(methods="INDEX ON (id)").replace("table 'users'", "table 'users', retries 0"))
+    summary = LocalRunner(job, Settings(batch_rows=1000)).run()
+    assert summary.rows_out == 0 and summary.rows_dead > 0
+    failed = pq.read_table("failed").to_pylist()
+    assert {row["id"] for row in failed} == {str(user) for user in range(50)}
+    assert all("no such table" in row["reason"] for row in failed)
