@@ -1,9 +1,10 @@
 """`bench lookups`: rows of many keys from a real PostgreSQL, by the access modules and by hand-written asyncio loops.
 
 All sides look the same keys up on the same server, over as many connections, which are open before. The loops run in
-this thread; the access modules are asked as a slot asks, from another thread than theirs. The hand-written loop is
-quicker if it leaves the rows as Python tuples, so that is the peer with the bar, although an engine could not use them.
-Another makes Arrow columns of them, as the access modules do. With one key for each request the round trip is all.
+this thread; the access modules are asked as a slot asks, from another thread than theirs. One
+hand-written loop leaves the rows as Python tuples: it does the least, and is the peer with the bar. Another makes Arrow
+columns of them, as the access modules do. The server runs on the same machine and takes most of the time of a batch, so
+the ratio says whether the access modules hold it up, not how fast the client is by itself.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ bytes. NumPy reads arrays of fixed width without NULLs in place; a compiled loop
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ _HEADER = 20
 """Bytes before the first element: dimensions, whether there are NULLs, type, number of elements, first index."""
 _INT8 = 20
 """The number of the type int8."""
+_INT8_ITEMS = np.dtype([("length", ">i4"), ("value", ">i8")])
 
 
 @dataclass(frozen=True)
@@ -46,27 +48,36 @@ class ColumnForm:
             values, offsets, valid = _taken_apart(data, count)
             nulls = _bitmap(valid) if has_nulls else None
             return pa.Array.from_buffers(self.arrow, count, [nulls, pa.py_buffer(offsets), pa.py_buffer(values)])
-        native = np.dtype(self.code).newbyteorder("=")
         nulls = None
         if has_nulls:
             values, _, valid = _taken_apart(data, count)
-            numbers = np.zeros(count, native)
+            numbers = np.zeros(count, self._native)
             numbers[valid] = values.view(self.code)
             nulls = _bitmap(valid)
         else:
-            items = np.frombuffer(data, [("length", ">i4"), ("value", self.code)], count, _HEADER)
-            numbers = items["value"].astype(native)
-        if pa.types.is_temporal(self.arrow):
-            self._from_epoch(numbers)
-        if pa.types.is_boolean(self.arrow):
+            numbers = np.frombuffer(data, self._items, count, _HEADER)["value"].astype(self._native)
+        if self._epoch:
+            limits = np.iinfo(self._native)
+            if numbers.max() == limits.max or numbers.min() == limits.min:
+                raise KeysRefused("a time is infinite")
+            numbers += self._epoch
+        if self._native == np.int8:
             return pa.Array.from_buffers(self.arrow, count, [nulls, _bitmap(numbers.view(np.bool_))])
         return pa.Array.from_buffers(self.arrow, count, [nulls, pa.py_buffer(numbers)])
 
-    def _from_epoch(self, numbers: NDArray[Any]) -> None:
-        limits = np.iinfo(numbers.dtype)
-        if len(numbers) and (numbers.max() == limits.max or numbers.min() == limits.min):
-            raise KeysRefused("a time is infinite")
-        numbers += _EPOCH_DAYS if pa.types.is_date(self.arrow) else _EPOCH_MICROS
+    @cached_property
+    def _native(self) -> np.dtype[Any]:
+        return np.dtype(self.code).newbyteorder("=")
+
+    @cached_property
+    def _items(self) -> np.dtype[Any]:
+        return np.dtype([("length", ">i4"), ("value", self.code)])
+
+    @cached_property
+    def _epoch(self) -> int:
+        """PostgreSQL's first day in the units of the column; 0 if the column is no time."""
+        is_date = pa.types.is_date(self.arrow)
+        return _EPOCH_DAYS if is_date else _EPOCH_MICROS if pa.types.is_timestamp(self.arrow) else 0
 
 
 _FORMS = {
@@ -102,7 +113,7 @@ class Int8Array(bytes):
 
 def int8_array(keys: pa.Array) -> Int8Array:
     """Integers of at most 64 bits with a sign, none of them NULL, as an array."""
-    items = np.empty(len(keys), [("length", ">i4"), ("value", ">i8")])
+    items = np.empty(len(keys), _INT8_ITEMS)
     items["length"], items["value"] = 8, keys.to_numpy()
     header = np.array([1, 0, _INT8, len(keys), 1], ">i4")
     return Int8Array(header.tobytes() + items.tobytes())
