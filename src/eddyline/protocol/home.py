@@ -25,7 +25,7 @@ from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Advanced, Reached, Watermarks
-from eddyline.errors import JobError
+from eddyline.errors import JobError, SettingError
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition import partition, partition_along, spill_axis
 from eddyline.plan.plan import Plan, plan_of
@@ -139,6 +139,11 @@ class Home:
         lookups: Callable[[], Lookups] | None = None,
     ) -> None:
         """`lookups` makes, for a slot, what asks the tables that are asked."""
+        if query.counts_rows and any(source.stream.is_asked for source in query.sources):
+            raise SettingError(
+                "a query with a ROWS window and tables that are asked needs --engine local, without --checkpoint: rows "
+                "that wait for an answer are not counted again after a restart"
+            )
         self._plans, self.tuning = plans, tuning
         self._make_lookups = lookups
         self._lookups: dict[int, tuple[str, Lookups]] = {}

@@ -91,6 +91,7 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
         placer = RandomPlaces(balance, tracks=balance % 3 > 0 and not query.counts_rows)
         if spiller is not None:
             placer = then_eagerly(balance, RandomForce(balance, placer), spiller.force)
+    durable = None if access is not None and query.counts_rows else durable  # that is refused
     lookups = None if access is None else simulated_lookups(query, case.tables, access)
     settings |= {} if access is None else {"batch_seconds": 1e-6}
     if durable is None:
