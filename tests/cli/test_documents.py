@@ -30,8 +30,11 @@ def test_pages_tell_the_truth(page: str, in_tmp: Path, capsys: pytest.CaptureFix
     check_page(page, "local", capsys)
 
 
-def test_scripts_of_the_guide_that_cannot_run_yet(in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scripts_of_the_guide_that_cannot_run_yet(
+    in_tmp: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are right, and the page shows what `validate` says of their tables."""
+    monkeypatch.setenv("PG_URL", "postgresql://me@localhost/db")  # the variable that the script names
     page = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```SQL\n(.*?)```.*?```\n(.*?)```", page, re.DOTALL)
     assert blocks
