@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from eddyline.engine.lookups import Kept
 from eddyline.errors import SettingError
 from eddyline.settings import Settings
 from tests.support.asked import AskedJob
@@ -99,3 +100,20 @@ def test_a_row_that_two_methods_answer_is_there_once() -> None:
 def test_a_plan_with_intermediate_states_is_refused() -> None:
     with pytest.raises(SettingError, match="has no intermediate states"):
         AskedJob(TWO, {"t": []}, {"t": [("k",)]}, Settings(plan="((a b) t)"), a="k v", b="v", t="k x")
+
+
+def test_answers_are_forgotten_when_they_are_old() -> None:
+    job = AskedJob(TWO, {"t": [(1, 10)]}, {"t": [("k",)]}, a="k v", b="v", t="k x")
+    job.lookups[0].kept = {"t": Kept(seconds=0.0)}
+    assert job.feed(a=[(1, 1, 5)], b=[(1, 5)]) == [(5, 5, 10)]
+    assert job.feed(b=[(2, 5)]) == [(5, 5, 10)], "the new tuple; not again that of the first batch"
+    assert job.asked_keys == [("t", (1,))] * 2
+    assert job.engine.slot.executor.stems[2].held == 1
+
+
+def test_answers_are_forgotten_when_there_are_many() -> None:
+    job = AskedJob(ONE, {"t": [(k, 10) for k in range(9)]}, {"t": [("k",)]}, a="k v", t="k x")
+    job.lookups[0].kept = {"t": Kept(rows=2)}
+    for k in (0, 1, 2, 2, 0):
+        assert job.feed(a=[(1, k, 5)]) == [(5, 10)]
+    assert [key for _, (key,) in job.asked_keys] == [0, 1, 2, 0]

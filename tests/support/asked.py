@@ -7,9 +7,9 @@ from dataclasses import replace
 from random import Random
 
 from eddyline.bound.model import AccessMethod, BoundQuery
-from eddyline.engine.access import Failure
+from eddyline.engine.answers import Failure
 from eddyline.engine.batch import BatchEngine
-from eddyline.engine.lookups import Answer, Request
+from eddyline.engine.lookups import Answer, Kept, Request
 from eddyline.settings import Settings
 from eddyline.testing.simulated_lookups import SimulatedLookups
 from tests.support.jobs import Columns, Row, batch_of, bound, schema, tuples
@@ -35,6 +35,7 @@ class Held:
 
     def __init__(self, inner: SimulatedLookups) -> None:
         self._inner, self.holds = inner, False
+        self.kept: dict[str, Kept] = {}
         self.requests: list[Request] = []
 
     def ask(self, requests: Sequence[Request]) -> None:

@@ -8,8 +8,7 @@ need not be kept, because the rows that they consist of are in SteMs (BuildFirst
   probes the table's SteM and whose key is not among them *asks* (ProbeCompletion);
 - the keys that are asked and not answered, each with the oldest time of a tuple that waits for it. A key that is asked
   already is not asked again (BoundedRepetition), and rows that are not older than `held` do not expire;
-- *marks*: a key may be asked again after its lookup failed. The tuples that waited for the first lookup are dead by
-  then, so rows of the second answer join only tuples with a component that came after the mark.
+- *marks* (marks.py), because a key may be asked again: after its lookup failed, or after its answer was forgotten.
 
 docs/design/access.md argues why each result is made exactly once.
 """
@@ -17,7 +16,6 @@ docs/design/access.md argues why each result is made exactly once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -29,10 +27,11 @@ from eddyline.bound.functions.arrays import truth
 from eddyline.bound.model import BoundQuery
 from eddyline.bound.types import decode
 from eddyline.codec import Snapshot
+from eddyline.engine.answers import Answers, Came, Failure, Known, KnownSnapshot, NewRows
 from eddyline.engine.asked_index import Index, IndexSnapshot, values
 from eddyline.engine.known_table import KnownTable, ScanSnapshot, without
 from eddyline.engine.logged_answers import keys_section, rows_section
-from eddyline.engine.lookups import Answer, Request
+from eddyline.engine.lookups import Answer, Kept, Request
 from eddyline.errors import JobError
 from eddyline.plan.bindings import IndexBinding
 from eddyline.plan.bounds import FOREVER
@@ -42,57 +41,9 @@ from eddyline.routing.packet import Packet, in_parts
 from eddyline.state.arena import Arena
 from eddyline.state.keys import encode
 from eddyline.state.rows import Rows
+from eddyline.state.stem import SteM
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Lookups that have failed for good."""
-
-    table: str
-    keys: pa.RecordBatch
-    reason: str
-
-    @property
-    def reasons(self) -> pa.Array:
-        """The reason, for each key."""
-        return pa.repeat(self.reason, self.keys.num_rows)
-
-
-@dataclass(frozen=True)
-class Came:
-    """Rows of a table that came with an answer: numbers first..last-1 of a source."""
-
-    source: int
-    first: int
-    last: int
-    since: int
-    """The oldest time of a row that may have waited for them."""
-    mark: int
-    """They join only tuples with a component that came after this mark."""
-
-    def among(self, rows: Ints) -> Ints:
-        """Which of these rows of the source are among them."""
-        return np.flatnonzero((rows >= self.first) & (rows < self.last))
-
-
-@dataclass(frozen=True)
-class NewRows:
-    """The new rows of an answer, for those who waited since a time and asked after a mark."""
-
-    rows: pa.RecordBatch
-    since: int
-    mark: int
-
-
-class KnownSnapshot(Snapshot, frozen=True):
-    """Marks, rows that came after them, and which scans have ended or begun."""
-
-    marks: tuple[tuple[int, ...], ...]
-    late: tuple[tuple[int, int, int, int, int], ...]
-    complete: tuple[str, ...]
-    seeded: tuple[str, ...]
 
 
 class AccessSnapshot(Snapshot, frozen=True):
@@ -102,35 +53,6 @@ class AccessSnapshot(Snapshot, frozen=True):
     scans: tuple[ScanSnapshot, ...]
     now: KnownSnapshot
     committed: KnownSnapshot
-
-
-@dataclass
-class _Known:
-    """What changes and is wound back as a whole."""
-
-    marks: list[tuple[int, ...]] = field(default_factory=lambda: [()])
-    """For each mark the number of rows of each source that came before it. The first one is that of no failure."""
-    late: list[Came] = field(default_factory=list)
-    """The rows that came for keys that were asked after a mark."""
-    complete: set[str] = field(default_factory=set)
-    """The tables whose scan has ended: nothing is asked of them any more."""
-    seeded: set[str] = field(default_factory=set)
-    """The tables whose scan was begun (in the paper: by a seed tuple)."""
-
-    def copy(self) -> _Known:
-        """A copy."""
-        return _Known(list(self.marks), list(self.late), set(self.complete), set(self.seeded))
-
-    def saved(self) -> KnownSnapshot:
-        """A snapshot for another process."""
-        late = tuple((c.source, c.first, c.last, c.since, c.mark) for c in self.late)
-        return KnownSnapshot(tuple(self.marks), late, tuple(sorted(self.complete)), tuple(sorted(self.seeded)))
-
-    @staticmethod
-    def of(saved: KnownSnapshot) -> _Known:
-        """From a snapshot."""
-        late = [Came(*one) for one in saved.late]
-        return _Known(list(saved.marks), late, set(saved.complete), set(saved.seeded))
 
 
 class AccessModules:
@@ -152,13 +74,53 @@ class AccessModules:
         self._by_scan = {source.stream.name for n, source in enumerate(query.sources) if not plan.bindings[n]}
         """The tables for whose scan all rows wait."""
         self._of_source = {n: table for table in self.tables.values() for n in table.sources}
-        self._now, self._committed = _Known(), _Known()
+        self._now, self._committed = Known(), Known()
         self._requests: list[Request] = []
         self._came: list[Came] = []
         """The rows that came since the last commit."""
         self._logged: dict[str, list[pa.RecordBatch]] = {}
+        self._time = 0.0
+        """The time of the batch, in seconds."""
         self.failures: list[Failure] = []
         """The lookups that have failed since they were last taken."""
+
+    # Answers are forgotten
+
+    def forget(self, kept: Mapping[str, Kept], now: float, stems: Sequence[SteM]) -> None:
+        """Before a batch: forget answers that are too old or too many, whole batches of them. `stems` are those of the
+        sources."""
+        self._time, gone = now, list[Answers]()
+        for name, limits in kept.items():
+            table, mine = self.tables[name], [a for a in self._now.answers if a.table == name]
+            last = [stems[source].rows.stored for source in table.sources]
+            for answers in mine:
+                is_old = limits.seconds is not None and now - answers.came >= limits.seconds
+                newer = sum(end - first for end, first in zip(last, answers.rows, strict=True))
+                too_many = limits.rows is not None and answers is not mine[-1] and newer >= limits.rows
+                if not is_old and not too_many:
+                    break
+                gone.append(answers)
+            if gone and gone[-1].table == name:
+                self._forget(table, gone[-1], stems)
+        if gone:
+            self._now.answers = [answers for answers in self._now.answers if answers not in gone]
+            self._now.marks.add([stem.built for stem in stems])
+
+    @staticmethod
+    def _forget(table: KnownTable, last: Answers, stems: Sequence[SteM]) -> None:
+        for source, rows in zip(table.sources, last.rows, strict=True):
+            stems[source].expire_before(rows)
+        for index, keys in zip(table.indexes.values(), last.keys, strict=True):
+            index.answered.expire_before(keys)
+
+    def note_answers(self, stems: Sequence[SteM], came: float) -> None:
+        """Where the answers end that have come by a time."""
+        for name, table in self.tables.items():
+            rows = tuple(stems[source].rows.stored for source in table.sources)
+            keys = tuple(index.answered.built for index in table.indexes.values())
+            mine = [a for a in self._now.answers if a.table == name]
+            if (mine[-1].rows, mine[-1].keys) != (rows, keys) if mine else any(rows + keys):
+                self._now.answers.append(Answers(name, came, rows, keys))
 
     # Tuples ask
 
@@ -178,7 +140,7 @@ class AccessModules:
         for part, (keys, which) in in_parts(packet.take(lacking), lambda some: (some, self._keys(way, some, gather))):
             if keys.num_rows:
                 since = self._oldest(part, rows)[which]
-                new = table.indexes[way.method].ask(keys, since, len(self._now.marks) - 1)
+                new = table.indexes[way.method].ask(keys, since, self._now.marks.last)
                 if new.num_rows:
                     self._requests.append(Request(table.stream.name, way.method, new))
 
@@ -274,7 +236,7 @@ class AccessModules:
     def _fail(self, table: KnownTable, index: Index, answer: Answer, built: Sequence[int]) -> None:
         asked = [number for number, key in enumerate(values(answer.keys)) if index.asked.pop(key, None) is not None]
         if asked:
-            self._now.marks.append(tuple(built))
+            self._now.marks.add(built)
             reason = answer.error or ""
             self.failures.append(Failure(table.stream.name, answer.keys.take(pa.array(asked)), reason))
 
@@ -286,23 +248,12 @@ class AccessModules:
     def came(self, source: int, first: int, last: int, new: NewRows) -> None:
         """The new rows of an answer are stored under these numbers."""
         if last > first:
-            came = Came(source, first, last, new.since, new.mark)
-            self._came.append(came)
-            if new.mark:
-                self._now.late.append(came)
+            self._came.append(Came(source, first, last, new.since))
+            self._now.marks.note(source, first, last, new.mark)
 
     def own(self, packet: Packet) -> Packet:
-        """The complete tuples without those that were dead when a row of them was asked for."""
-        keep = np.ones(packet.size, np.bool_)
-        for late in self._now.late:
-            which = late.among(packet.rows[late.source])
-            if which.size:
-                after = np.zeros(which.size, np.bool_)
-                for source, before in enumerate(self._now.marks[late.mark]):
-                    if source != late.source:
-                        after |= packet.rows[source][which] >= before
-                keep[which] &= after
-        return packet.kept(keep)
+        """The complete tuples without those that were there before a row of them was asked for again."""
+        return self._now.marks.own(packet)
 
     def _oldest(self, packet: Packet, rows: Sequence[Rows]) -> Ints:
         """The oldest time of a row that waits if these tuples wait: of their components, or of those that waited for a
@@ -320,7 +271,7 @@ class AccessModules:
     @property
     def has_late(self) -> bool:
         """Whether some rows join only tuples that came after a mark."""
-        return bool(self._now.late)
+        return bool(self._now.marks.rows)
 
     # Who waits
 
@@ -338,8 +289,9 @@ class AccessModules:
         scans = len(self._now.seeded - self._now.complete)
         return scans + sum(len(index.asked) for table in self.tables.values() for index in table.indexes.values())
 
-    def commit(self) -> None:
+    def commit(self, stems: Sequence[SteM]) -> None:
         """Events before it cannot be undone any more."""
+        self.note_answers(stems, self._time)
         for table in self.tables.values():
             for index in table.indexes.values():
                 index.commit()
@@ -347,6 +299,8 @@ class AccessModules:
                 table.scanned.clear()
                 table.again.clear()
             table.committed = len(table.scanned)
+        waits = (wait for table in self.tables.values() for i in table.indexes.values() for wait in i.asked.values())
+        self._now.marks.prune({s: stem.rows.min_live for s, stem in enumerate(stems)}, {wait.mark for wait in waits})
         self._committed = self._now.copy()
         self._came.clear()
         self._logged.clear()
@@ -434,7 +388,7 @@ class AccessModules:
             index.restore(of)
         for table, scan in zip(tables, saved.scans, strict=True):
             table.restore(scan)
-        self._now, self._committed = _Known.of(saved.now), _Known.of(saved.committed)
+        self._now, self._committed = Known.of(saved.now), Known.of(saved.committed)
 
     @property
     def nbytes(self) -> int:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.model import BoundQuery
 from eddyline.counts import Counts, StreamCounts
-from eddyline.engine.access import Failure
+from eddyline.engine.answers import Failure
 from eddyline.engine.lookups import Lookups, look_up
 from eddyline.engine.partial import combine
 from eddyline.engine.plan_source import MakePlanSource
@@ -198,7 +198,7 @@ class BatchEngine:
 
     def _look_up(self, watermark: int | None, until: float) -> None:
         for slot, lookups in zip(self.slots, self._lookups, strict=False):
-            look_up(slot, lookups, watermark, until, self._clock)
+            look_up(slot, lookups, watermark, until, self._clock, self._clock())
 
     def _finish(
         self,

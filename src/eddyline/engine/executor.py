@@ -225,7 +225,7 @@ class Executor:
         if self.migration is not None:
             self.migration.commit()
         if self.access is not None:
-            self.access.commit()
+            self.access.commit(self.source_stems)
         held = self.held
         final = watermark if held is None or watermark is None else min(watermark, held)
         for window in self.rows_windows.values():

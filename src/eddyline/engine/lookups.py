@@ -6,7 +6,7 @@ requests on (`Lookups`), at most once for each key and time to live, and feeds t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,8 +41,20 @@ class Answer:
     """Why the lookup of all these keys has failed for good. Then there is no row."""
 
 
+@dataclass(frozen=True)
+class Kept:
+    """How long, and how many of, the answers of a table are kept. After that a key is asked again."""
+
+    seconds: float | None = None
+    rows: int | None = None
+
+
 class LookingUp(Protocol):
     """The part of a slot that asks."""
+
+    def forget_answers(self, kept: Mapping[str, Kept], now: float) -> None:
+        """Before a batch: forget answers that are kept no longer, by table. `now` is in seconds."""
+        ...
 
     def process(self, query_watermark: int | None) -> list[Request]:
         """Join what was received or answered so far; returns what the tables are asked as a result."""
@@ -65,6 +77,11 @@ class Lookups(Protocol):
         return at once if nothing is asked."""
         ...
 
+    @property
+    def kept(self) -> Mapping[str, Kept]:
+        """How long the answers of tables are kept; nothing is told of tables whose answers are kept for ever."""
+        ...
+
     def close(self) -> None:
         """Stop; what was asked is not answered."""
         ...
@@ -75,9 +92,13 @@ class Lookups(Protocol):
         ...
 
 
-def look_up(slot: LookingUp, lookups: Lookups, watermark: int | None, until: float, clock: Callable[[], float]) -> None:
+def look_up(
+    slot: LookingUp, lookups: Lookups, watermark: int | None, until: float, clock: Callable[[], float], now: float
+) -> None:
     """Join what a slot has received, ask for what it lacks, and join the answers, until nothing is asked or the time
-    `until`. What is not answered by then stays asked: the answers come in a later call."""
+    `until`. What is not answered by then stays asked: the answers come in a later call. `now` is the time for the age
+    of answers, which are kept for longer than a process lives."""
+    slot.forget_answers(lookups.kept, now)
     while True:
         lookups.ask(slot.process(watermark))
         answers = lookups.answers(max(0.0, until - clock()))

@@ -14,7 +14,7 @@ The snapshot of a slot for another process is composed of their snapshots (snaps
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.executor import Executor
 from eddyline.engine.gatherer import Gatherer
 from eddyline.engine.input import Input
-from eddyline.engine.lookups import Answer, Request
+from eddyline.engine.lookups import Answer, Kept, Request
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import asked_plan, plan_source
@@ -178,6 +178,15 @@ class Slot:
         self.executor.make_states()
         self.plans.changed(self.executor)
 
+    def load_answers(self, sections: Mapping[str, Sequence[pa.RecordBatch]], came: float) -> None:
+        """Before `load`: take what the log has of the answers that this slot got at a time, in seconds."""
+        access = self.executor.access
+        assert access is not None
+        for table, batches in access.load(sections).items():
+            for batch in batches:
+                self.input.feed(table, batch)
+        access.note_answers(self.executor.source_stems, came)
+
     def resume(self, course: PlanCourse) -> None:
         """Take the course (`Executor.course`) of a slot whose state was lost. Call it after `load`."""
         self.executor.resume(course)
@@ -219,6 +228,11 @@ class Slot:
         self.plans.watch(self.executor, watermarks, self.peak_bytes, self.cpu, self.pressure)
 
     # A batch of a query with tables that are asked: look_up (engine/lookups.py) calls these before `advance`
+
+    def forget_answers(self, kept: Mapping[str, Kept], now: float) -> None:
+        """Before anything else: forget answers of tables that are kept no longer. `now` is in seconds."""
+        assert self.executor.access is not None
+        self.executor.access.forget(kept, now, self.executor.source_stems)
 
     def process(self, query_watermark: int | None) -> list[Request]:
         """Join what was received or answered so far; returns what the tables are asked as a result."""

@@ -121,6 +121,10 @@ class SteM:
         """Expire rows whose ordinal in the stream is below `least`: they are in no window any more."""
         self.rows.expire_ordinals(least, self.built)
 
+    def expire_before(self, row: int) -> None:
+        """Expire all rows before this one."""
+        self.rows.min_live = max(self.rows.min_live, row)
+
     def expire_tuples(self, stems: Sequence[SteM]) -> None:
         """Expire tuples with an expired component. Call it after the SteMs of the sources have expired their rows."""
         self.rows.expire_tuples([stem.rows for stem in stems], self.built)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
 from eddyline.engine.asked_index import values
-from eddyline.engine.lookups import Answer, Request
+from eddyline.engine.lookups import Answer, Kept, Request
 
 
 class SimulatedLookups:
@@ -24,12 +24,14 @@ class SimulatedLookups:
         random: Random,
         delay: float = 0.5,
         fails: Callable[[str, tuple[object, ...]], bool] = lambda table, key: False,
+        kept: Mapping[str, Kept] | None = None,
     ) -> None:
         """An answer does not come with a call of `answers` with the probability `delay`, unless it is waited for.
         `fails` says which keys cannot be looked up."""
         self._methods = {s.stream.name: s.stream.methods for s in query.sources if s.stream.is_asked}
         self._tables, self._random, self._delay, self._fails = tables, random, delay, fails
         self._coming: list[Answer] = []
+        self.kept = kept or {}
         self.requests: list[Request] = []
         """Everything that was asked."""
 
@@ -103,9 +105,9 @@ class SimulatedLookups:
 
 
 def simulated_lookups(
-    query: BoundQuery, tables: Mapping[str, pa.RecordBatch], seed: int
+    query: BoundQuery, tables: Mapping[str, pa.RecordBatch], seed: int, forget: bool = False
 ) -> Callable[[], SimulatedLookups]:
-    """Makes lookups whose answers are late, in another order, or come twice."""
+    """Makes lookups whose answers are late, in another order, or come twice; and are forgotten soon, in some cases."""
     random = Random(f"lookups {seed}")
     asked = {s.stream.name: s.stream for s in query.sources if s.stream.is_asked}
     numbers = [(stream.name, n) for n, stream in ((n, s.stream) for n, s in enumerate(query.sources))]
@@ -115,4 +117,6 @@ def simulated_lookups(
         columns = used[name] | {column for method in stream.methods for column in method.columns}
         given[name] = tables[name].select([c for c in tables[name].schema.names if c in columns])
     delay = random.choice((0.0, 0.3, 0.8))
-    return lambda: SimulatedLookups(query, given, random, delay)
+    kept = {name: Kept(random.choice((None, 0.0)), random.choice((None, 1, 3))) for name in asked if forget}
+    kept = {n: k for n, k in kept.items() if random.random() < 0.5 and not any(m.is_scan for m in asked[n].methods)}
+    return lambda: SimulatedLookups(query, given, random, delay, kept=kept)

@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eddyline.engine.lookups import Answer, Request
+from eddyline.engine.lookups import Answer, Kept, Request
 from eddyline.errors import InternalError
 from eddyline.runtime.access.circuit_breaker import CircuitBreaker
 from eddyline.runtime.access.client import AccessClient
@@ -61,6 +61,9 @@ class Asking:
             name: _Desk(name, table, self._loop, random or Random(), tuning, self._put)
             for name, table in tables.items()
         }
+        limits = {name: Kept(table.options.ttl, table.options.cache_rows) for name, table in tables.items()}
+        self.kept = {name: kept for name, kept in limits.items() if kept != Kept()}
+        """How long answers are kept, where that is not for ever."""
         self._tuning = tuning
         self._thread = threading.Thread(target=self._run, name="eddyline-access", daemon=True)
         self._closed = False

@@ -9,11 +9,15 @@ import pyarrow as pa
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.declaration import Declaration
 from eddyline.engine.lookups import Lookups
+from eddyline.errors import SettingError
 from eddyline.runtime.access.tables import AccessTable, open_table
 
 
-def lookups_of(query: BoundQuery, declarations: Iterable[Declaration]) -> Callable[[], Lookups] | None:
-    """Makes what asks the tables of a query for one slot; None if it has no table that is asked."""
+def lookups_of(
+    query: BoundQuery, declarations: Iterable[Declaration], durable: bool = False
+) -> Callable[[], Lookups] | None:
+    """Makes what asks the tables of a query for one slot; None if it has no table that is asked. With `durable` the job
+    continues after a restart; SettingError if it cannot."""
     declared = {d.name.lower(): d for d in declarations}
     tables: dict[str, AccessTable] = {}
     for number, source in enumerate(query.sources):
@@ -26,6 +30,12 @@ def lookups_of(query: BoundQuery, declarations: Iterable[Declaration]) -> Callab
             tables[stream.name] = open_table(declaration, pa.schema(declaration.columns), columns)
     if not tables:
         return None
+    forgets = [name for name, table in tables.items() if table.options.ttl or table.options.cache_rows]
+    if durable and forgets and sum(not source.stream.is_table for source in query.sources) > 1:
+        raise SettingError(
+            f"table {forgets[0]}: ttl and cache_rows in a query of several streams need --engine local, without "
+            "--checkpoint: after a restart it is not known which rows came before an answer was forgotten"
+        )
 
     def make() -> Lookups:
         from eddyline.runtime.access.asking import Asking

@@ -136,7 +136,7 @@ class Spec:
             return sinks[outlet].stage(name, batches)
 
         checkpoint, settings = checkpoint_at(self.checkpoint), Settings(**self.settings)
-        lookups = lookups_of(query, self.script.declarations)
+        lookups = lookups_of(query, self.script.declarations, durable=True)
         where = self.slots, checkpoint, self.arenas, stage, self.anywhere
         return Home(query, settings, *where, _plans, lookups=lookups)
 
