@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.lookups import Kept
+from eddyline.engine.lookups import AnswersKept
 from eddyline.errors import SettingError
 from eddyline.settings import Settings
 from tests.support.asked import AskedJob
@@ -104,7 +104,7 @@ def test_a_plan_with_intermediate_states_is_refused() -> None:
 
 def test_answers_are_forgotten_when_they_are_old() -> None:
     job = AskedJob(TWO, {"t": [(1, 10)]}, {"t": [("k",)]}, a="k v", b="v", t="k x")
-    job.lookups[0].kept = {"t": Kept(seconds=0.0)}
+    job.lookups[0].kept = {"t": AnswersKept(seconds=0.0)}
     assert job.feed(a=[(1, 1, 5)], b=[(1, 5)]) == [(5, 5, 10)]
     assert job.feed(b=[(2, 5)]) == [(5, 5, 10)], "the new tuple; not again that of the first batch"
     assert job.asked_keys == [("t", (1,))] * 2
@@ -113,7 +113,7 @@ def test_answers_are_forgotten_when_they_are_old() -> None:
 
 def test_answers_are_forgotten_when_there_are_many() -> None:
     job = AskedJob(ONE, {"t": [(k, 10) for k in range(9)]}, {"t": [("k",)]}, a="k v", t="k x")
-    job.lookups[0].kept = {"t": Kept(rows=2)}
+    job.lookups[0].kept = {"t": AnswersKept(rows=2)}
     for k in (0, 1, 2, 2, 0):
         assert job.feed(a=[(1, k, 5)]) == [(5, 10)]
     assert [key for _, (key,) in job.asked_keys] == [0, 1, 2, 0]

@@ -9,7 +9,7 @@ from random import Random
 from eddyline.bound.model import AccessMethod, BoundQuery
 from eddyline.engine.answers import Failure
 from eddyline.engine.batch import BatchEngine
-from eddyline.engine.lookups import Answer, Kept, Request
+from eddyline.engine.lookups import Answer, AnswersKept, Request
 from eddyline.settings import Settings
 from eddyline.testing.simulated_lookups import SimulatedLookups
 from tests.support.jobs import Columns, Row, batch_of, bound, schema, tuples
@@ -35,7 +35,7 @@ class Held:
 
     def __init__(self, inner: SimulatedLookups) -> None:
         self._inner, self.holds = inner, False
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, AnswersKept] = {}
         self.requests: list[Request] = []
 
     def ask(self, requests: Sequence[Request]) -> None:

@@ -8,7 +8,7 @@ need not be kept, because the rows that they consist of are in SteMs (BuildFirst
   probes the table's SteM and whose key is not among them *asks* (ProbeCompletion);
 - the keys that are asked and not answered, each with the oldest time of a tuple that waits for it. A key that is asked
   already is not asked again (BoundedRepetition), and rows that are not older than `held` do not expire;
-- *marks* (marks.py), because a key may be asked again: after its lookup failed, or after its answer was forgotten.
+- *marks* (asked_again.py), because a key may be asked again: after its lookup failed, or after its answer was forgotten.
 
 docs/design/access.md argues why each result is made exactly once.
 """
@@ -31,7 +31,7 @@ from eddyline.engine.answers import Answers, Came, Failure, Known, KnownSnapshot
 from eddyline.engine.asked_index import Index, IndexSnapshot, values
 from eddyline.engine.known_table import KnownTable, ScanSnapshot, without
 from eddyline.engine.logged_answers import keys_section, rows_section
-from eddyline.engine.lookups import Answer, Kept, Request
+from eddyline.engine.lookups import Answer, AnswersKept, Request
 from eddyline.errors import JobError
 from eddyline.plan.bindings import IndexBinding
 from eddyline.plan.bounds import FOREVER
@@ -86,7 +86,7 @@ class AccessModules:
 
     # Answers are forgotten
 
-    def forget(self, kept: Mapping[str, Kept], now: float, stems: Sequence[SteM]) -> None:
+    def forget(self, kept: Mapping[str, AnswersKept], now: float, stems: Sequence[SteM]) -> None:
         """Before a batch: forget answers that are too old or too many, whole batches of them. `stems` are those of the
         sources."""
         self._time, gone = now, list[Answers]()

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
-from eddyline.engine.marks import Marks, MarksSnapshot
+from eddyline.engine.asked_again import AskedAgain, AskedAgainSnapshot
 
 Ints = NDArray[np.int64]
 
@@ -65,9 +65,9 @@ class Answers(Snapshot, frozen=True):
 
 
 class KnownSnapshot(Snapshot, frozen=True):
-    """Marks, the answers of batches, and which scans have ended or begun."""
+    """AskedAgain, the answers of batches, and which scans have ended or begun."""
 
-    marks: MarksSnapshot
+    marks: AskedAgainSnapshot
     answers: tuple[Answers, ...]
     complete: tuple[str, ...]
     seeded: tuple[str, ...]
@@ -77,7 +77,7 @@ class KnownSnapshot(Snapshot, frozen=True):
 class Known:
     """What changes in a batch, and is wound back as a whole."""
 
-    marks: Marks = field(default_factory=Marks)
+    marks: AskedAgain = field(default_factory=AskedAgain)
     answers: list[Answers] = field(default_factory=list)
     """The answers of each batch, the oldest first, as long as they are kept."""
     complete: set[str] = field(default_factory=set)
@@ -98,4 +98,4 @@ class Known:
     @staticmethod
     def of(saved: KnownSnapshot) -> Known:
         """From a snapshot."""
-        return Known(Marks.of(saved.marks), list(saved.answers), set(saved.complete), set(saved.seeded))
+        return Known(AskedAgain.of(saved.marks), list(saved.answers), set(saved.complete), set(saved.seeded))

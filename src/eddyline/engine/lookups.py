@@ -42,7 +42,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Kept:
+class AnswersKept:
     """How long, and how many of, the answers of a table are kept. After that a key is asked again."""
 
     seconds: float | None = None
@@ -52,7 +52,7 @@ class Kept:
 class LookingUp(Protocol):
     """The part of a slot that asks."""
 
-    def forget_answers(self, kept: Mapping[str, Kept], now: float) -> None:
+    def forget_answers(self, kept: Mapping[str, AnswersKept], now: float) -> None:
         """Before a batch: forget answers that are kept no longer, by table. `now` is in seconds."""
         ...
 
@@ -78,7 +78,7 @@ class Lookups(Protocol):
         ...
 
     @property
-    def kept(self) -> Mapping[str, Kept]:
+    def kept(self) -> Mapping[str, AnswersKept]:
         """How long the answers of tables are kept; nothing is told of tables whose answers are kept for ever."""
         ...
 

@@ -27,7 +27,7 @@ from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.executor import Executor
 from eddyline.engine.gatherer import Gatherer
 from eddyline.engine.input import Input
-from eddyline.engine.lookups import Answer, Kept, Request
+from eddyline.engine.lookups import Answer, AnswersKept, Request
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import asked_plan, plan_source
@@ -229,7 +229,7 @@ class Slot:
 
     # A batch of a query with tables that are asked: look_up (engine/lookups.py) calls these before `advance`
 
-    def forget_answers(self, kept: Mapping[str, Kept], now: float) -> None:
+    def forget_answers(self, kept: Mapping[str, AnswersKept], now: float) -> None:
         """Before anything else: forget answers of tables that are kept no longer. `now` is in seconds."""
         assert self.executor.access is not None
         self.executor.access.forget(kept, now, self.executor.source_stems)

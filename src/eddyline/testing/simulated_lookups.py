@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
 from eddyline.engine.asked_index import values
-from eddyline.engine.lookups import Answer, Kept, Request
+from eddyline.engine.lookups import Answer, AnswersKept, Request
 
 
 class SimulatedLookups:
@@ -24,7 +24,7 @@ class SimulatedLookups:
         random: Random,
         delay: float = 0.5,
         fails: Callable[[str, tuple[object, ...]], bool] = lambda table, key: False,
-        kept: Mapping[str, Kept] | None = None,
+        kept: Mapping[str, AnswersKept] | None = None,
     ) -> None:
         """An answer does not come with a call of `answers` with the probability `delay`, unless it is waited for.
         `fails` says which keys cannot be looked up."""
@@ -117,6 +117,6 @@ def simulated_lookups(
         columns = used[name] | {column for method in stream.methods for column in method.columns}
         given[name] = tables[name].select([c for c in tables[name].schema.names if c in columns])
     delay = random.choice((0.0, 0.3, 0.8))
-    kept = {name: Kept(random.choice((None, 0.0)), random.choice((None, 1, 3))) for name in asked if forget}
+    kept = {name: AnswersKept(random.choice((None, 0.0)), random.choice((None, 1, 3))) for name in asked if forget}
     kept = {n: k for n, k in kept.items() if random.random() < 0.5 and not any(m.is_scan for m in asked[n].methods)}
     return lambda: SimulatedLookups(query, given, random, delay, kept=kept)

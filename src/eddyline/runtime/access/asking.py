@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eddyline.engine.lookups import Answer, Kept, Request
+from eddyline.engine.lookups import Answer, AnswersKept, Request
 from eddyline.errors import InternalError
 from eddyline.runtime.access.circuit_breaker import CircuitBreaker
 from eddyline.runtime.access.client import AccessClient
@@ -61,8 +61,8 @@ class Asking:
             name: _Desk(name, table, self._loop, random or Random(), tuning, self._put)
             for name, table in tables.items()
         }
-        limits = {name: Kept(table.options.ttl, table.options.cache_rows) for name, table in tables.items()}
-        self.kept = {name: kept for name, kept in limits.items() if kept != Kept()}
+        limits = {name: AnswersKept(table.options.ttl, table.options.cache_rows) for name, table in tables.items()}
+        self.kept = {name: kept for name, kept in limits.items() if kept != AnswersKept()}
         """How long answers are kept, where that is not for ever."""
         self._tuning = tuning
         self._thread = threading.Thread(target=self._run, name="eddyline-access", daemon=True)

@@ -1,4 +1,4 @@
-"""Marks: which tuples were there before a table was asked again.
+"""Asked again: which tuples were there before a table was asked again.
 
 A key may be asked again, after its lookup failed or after its answer was forgotten because it is old. Tuples that came
 before that are dead, or were joined with the first answer. So the rows of the second answer join only tuples that came
@@ -32,7 +32,7 @@ class AskedAt(Snapshot, frozen=True):
     mark: int
 
 
-class MarksSnapshot(Snapshot, frozen=True):
+class AskedAgainSnapshot(Snapshot, frozen=True):
     """The marks, and the rows that were asked for at them."""
 
     counts: Mapping[int, tuple[int, ...]]
@@ -40,7 +40,7 @@ class MarksSnapshot(Snapshot, frozen=True):
 
 
 @dataclass
-class Marks:
+class AskedAgain:
     """The marks that matter, and the rows that were asked for at each."""
 
     counts: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -109,15 +109,15 @@ class Marks:
         used = {*asked, self.last, *(some.mark for of in self.rows.values() for some in of)}
         self.counts = {mark: counts for mark, counts in self.counts.items() if mark in used}
 
-    def copy(self) -> Marks:
+    def copy(self) -> AskedAgain:
         """A copy."""
-        return Marks(dict(self.counts), {source: list(of) for source, of in self.rows.items()})
+        return AskedAgain(dict(self.counts), {source: list(of) for source, of in self.rows.items()})
 
-    def saved(self) -> MarksSnapshot:
+    def saved(self) -> AskedAgainSnapshot:
         """A snapshot for another process."""
-        return MarksSnapshot(self.counts, {source: tuple(of) for source, of in self.rows.items()})
+        return AskedAgainSnapshot(self.counts, {source: tuple(of) for source, of in self.rows.items()})
 
     @staticmethod
-    def of(saved: MarksSnapshot) -> Marks:
+    def of(saved: AskedAgainSnapshot) -> AskedAgain:
         """From a snapshot."""
-        return Marks(dict(saved.counts), {source: list(of) for source, of in saved.rows.items()})
+        return AskedAgain(dict(saved.counts), {source: list(of) for source, of in saved.rows.items()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eddyline.engine.marks import Marks
+from eddyline.engine.asked_again import AskedAgain
 from eddyline.routing.packet import Packet
 
 
@@ -14,16 +14,16 @@ def packet(**rows: list[int]) -> Packet:
     return Packet(numbers, (7, 0), np.array([0]), len(next(iter(rows.values()))))
 
 
-def marked() -> Marks:
+def marked() -> AskedAgain:
     """Each source had five rows at the mark; rows 5 to 7 of t and u were asked for after it."""
-    marks = Marks()
+    marks = AskedAgain()
     marks.add([5, 5, 5])
     marks.note(1, 5, 8, marks.last)
     marks.note(2, 5, 8, marks.last)
     return marks
 
 
-def kept(marks: Marks, some: Packet) -> list[tuple[int, ...]]:
+def kept(marks: AskedAgain, some: Packet) -> list[tuple[int, ...]]:
     own = marks.own(some)
     return [tuple(int(own.rows[source][i]) for source in sorted(own.rows)) for i in range(own.size)]
 
