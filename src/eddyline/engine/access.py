@@ -8,7 +8,7 @@ need not be kept, because the rows that they consist of are in SteMs (BuildFirst
   probes the table's SteM and whose key is not among them *asks* (ProbeCompletion);
 - the keys that are asked and not answered, each with the oldest time of a tuple that waits for it. A key that is asked
   already is not asked again (BoundedRepetition), and rows that are not older than `held` do not expire;
-- *marks* (asked_again.py), because a key may be asked again: after its lookup failed, or after its answer was forgotten.
+- *marks* (asked_again.py), because a key may be asked again: after its lookup failed, or its answer was forgotten.
 
 docs/design/access.md argues why each result is made exactly once.
 """
