@@ -113,14 +113,14 @@ class AccessModules:
         for index, keys in zip(table.indexes.values(), last.keys, strict=True):
             index.answered.expire_before(keys)
 
-    def note_answers(self, stems: Sequence[SteM], came: float) -> None:
-        """Where the answers end that have come by a time."""
+    def _note_answers(self, stems: Sequence[SteM]) -> None:
+        """Where the answers end that have come so far."""
         for name, table in self.tables.items():
             rows = tuple(stems[source].rows.stored for source in table.sources)
             keys = tuple(index.answered.built for index in table.indexes.values())
             mine = [a for a in self._now.answers if a.table == name]
             if (mine[-1].rows, mine[-1].keys) != (rows, keys) if mine else any(rows + keys):
-                self._now.answers.append(Answers(name, came, rows, keys))
+                self._now.answers.append(Answers(name, self._time, rows, keys))
 
     # Tuples ask
 
@@ -291,7 +291,7 @@ class AccessModules:
 
     def commit(self, stems: Sequence[SteM]) -> None:
         """Events before it cannot be undone any more."""
-        self.note_answers(stems, self._time)
+        self._note_answers(stems)
         for table in self.tables.values():
             for index in table.indexes.values():
                 index.commit()

@@ -198,7 +198,7 @@ class BatchEngine:
 
     def _look_up(self, watermark: int | None, until: float) -> None:
         for slot, lookups in zip(self.slots, self._lookups, strict=False):
-            look_up(slot, lookups, watermark, until, self._clock, self._clock())
+            look_up(slot, lookups, watermark, until, self._clock)
 
     def _finish(
         self,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-SLOT, CAME = "\0slot", "\0came"
-"""The columns of logged answers that say which slot got them, and when (in seconds)."""
+SLOT = "\0slot"
+"""The column of logged answers that says which slot got them."""
 
 
 def rows_section(table: str) -> str:
@@ -24,14 +24,13 @@ def is_of_answers(section: str) -> bool:
     return "\0" in section
 
 
-def got_by(slot: int, now: float, batch: pa.RecordBatch) -> pa.RecordBatch:
+def got_by(slot: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Answers that a slot has got, for the log."""
-    batch = batch.append_column(SLOT, pa.array(np.full(batch.num_rows, slot)))
-    return batch.append_column(CAME, pa.array(np.full(batch.num_rows, now)))
+    return batch.append_column(SLOT, pa.array(np.full(batch.num_rows, slot)))
 
 
-def of_slot(slot: int, batch: pa.RecordBatch) -> dict[float, pa.RecordBatch]:
-    """The logged answers that a slot has got, by when they came."""
-    mine, came = batch.column(SLOT).to_numpy() == slot, batch.column(CAME).to_numpy()
-    rows = batch.drop_columns([SLOT, CAME])
-    return {now: rows.filter(pa.array(mine & (came == now))) for now in np.unique(came[mine]).tolist()}
+def of_slot(slot: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The logged answers that a slot has got."""
+    mine = batch.column(SLOT).to_numpy() == slot
+    rows = batch.drop_columns([SLOT])
+    return rows if mine.all() else rows.filter(pa.array(mine))

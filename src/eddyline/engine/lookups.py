@@ -92,13 +92,10 @@ class Lookups(Protocol):
         ...
 
 
-def look_up(
-    slot: LookingUp, lookups: Lookups, watermark: int | None, until: float, clock: Callable[[], float], now: float
-) -> None:
+def look_up(slot: LookingUp, lookups: Lookups, watermark: int | None, until: float, clock: Callable[[], float]) -> None:
     """Join what a slot has received, ask for what it lacks, and join the answers, until nothing is asked or the time
-    `until`. What is not answered by then stays asked: the answers come in a later call. `now` is the time for the age
-    of answers, which are kept for longer than a process lives."""
-    slot.forget_answers(lookups.kept, now)
+    `until`. What is not answered by then stays asked: the answers come in a later call."""
+    slot.forget_answers(lookups.kept, clock())
     while True:
         lookups.ask(slot.process(watermark))
         answers = lookups.answers(max(0.0, until - clock()))

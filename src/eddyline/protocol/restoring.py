@@ -83,7 +83,7 @@ def restore(
     moved, tuning = ledger or commit.ledger, home.tuning.engine
     restore_small(home, slot, number, commit.small)
     own = None if slot_map is None else slot_map.groups_in(number)
-    answers: dict[float, dict[str, list[pa.RecordBatch]]] = {}
+    answers: dict[str, list[pa.RecordBatch]] = {}
     most = max(tuning.sweep_least, int(tuning.sweep_share * (home.settings.memory or 0)))
     for stretch in home.log.stretches(commit, moved, min(tuning.sweep_bytes, most) // 4):
         for epoch, rows in home.log.by_epoch(commit, moved, stretch, own):
@@ -91,8 +91,7 @@ def restore(
             begin_tracks(slot, slot_map, number, epoch)
             for stream, batch in rows:
                 if is_of_answers(stream):
-                    for came, some in of_slot(number, batch).items():
-                        answers.setdefault(came, {}).setdefault(stream, []).append(some)
+                    answers.setdefault(stream, []).append(of_slot(number, batch))
                     continue
                 for shipment in split.split_table(stream, batch):
                     if shipment.slot == number:
@@ -102,8 +101,7 @@ def restore(
     begin_tracks(slot, slot_map, number, moved.epoch)
     follow_tracks(slot, slot_map, number)
     reach("turn: rows of the log are received")
-    for came, sections in sorted(answers.items()):
-        slot.load_answers(sections, came)
+    slot.load_answers(answers)
     advanced = home.watermarks(commit.advanced)
     held = None if commit.complete is None else home.watermarks(commit.complete)
     slot.load(advanced.by_stream, advanced.query, version, held)

@@ -177,11 +177,10 @@ def _look_up(
         access.ask_again()
     is_end = decision.kind == "end"
     until = math.inf if is_end else time.monotonic() + home.settings.batch_seconds
-    now = time.time()
-    look_up(slot, lookups, FOREVER if is_end else watermark, until, time.monotonic, now)
+    look_up(slot, lookups, FOREVER if is_end else watermark, until, time.monotonic)
     home.keep_lookups(number, decision.after + name, lookups)
     reach("turn: answers are there")
-    return {section: [got_by(number, now, batch) for batch in batches] for section, batches in access.logged().items()}
+    return {section: [got_by(number, batch) for batch in batches] for section, batches in access.logged().items()}
 
 
 class _TurnResults:

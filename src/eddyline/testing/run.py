@@ -92,8 +92,7 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
         if spiller is not None:
             placer = then_eagerly(balance, RandomForce(balance, placer), spiller.force)
     durable = None if access is not None and query.counts_rows else durable  # that is refused
-    streams = sum(not source.stream.is_table for source in query.sources)
-    lookups = None if access is None else simulated_lookups(query, case.tables, access, durable is None or streams == 1)
+    lookups = None if access is None else simulated_lookups(query, case.tables, access, durable is None)
     settings |= {} if access is None else {"batch_seconds": 1e-6}
     if durable is None:
         return _run(case, query, Settings(**settings), plans, tuning, lookups)

@@ -31,10 +31,10 @@ def lookups_of(
     if not tables:
         return None
     forgets = [name for name, table in tables.items() if table.options.ttl or table.options.cache_rows]
-    if durable and forgets and sum(not source.stream.is_table for source in query.sources) > 1:
+    if durable and forgets:
         raise SettingError(
-            f"table {forgets[0]}: ttl and cache_rows in a query of several streams need --engine local, without "
-            "--checkpoint: after a restart it is not known which rows came before an answer was forgotten"
+            f"table {forgets[0]}: ttl and cache_rows need --engine local, without --checkpoint: after a restart it is "
+            "not known which rows came before an answer was forgotten"
         )
 
     def make() -> Lookups:
