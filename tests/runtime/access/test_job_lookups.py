@@ -51,7 +51,8 @@ def test_the_same_rows_whatever_the_methods(
     methods: str, checkpoint: str | None, slots: int, data: Counter[tuple[int, str]]
 ) -> None:
     job = prepare(SCRIPT.format(methods=methods), out=io.StringIO(), checkpoint=checkpoint)
-    settings = Settings(slots=slots, batch_rows=150, at_end="flush")
+    patience = 1e-6 if slots == 3 else 1.0  # then most answers come in later batches, or at the end
+    settings = Settings(slots=slots, batch_rows=150, at_end="flush", batch_seconds=patience)
     summary = LocalRunner(job, settings, checkpoint).run()
     assert rows("out") == data
     assert summary.rows_out == data.total() and summary.rows_dead == 0

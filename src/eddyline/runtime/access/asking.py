@@ -88,7 +88,7 @@ class Asking:
         return at once if nothing is asked."""
         with self._came:
             if not self._answers and self._broken is None and self.asked:
-                self._came.wait_for(lambda: self._answers or self._broken, wait)
+                self._came.wait_for(lambda: self._answers or self._broken, min(wait, threading.TIMEOUT_MAX))
             found, self._answers = self._answers, []
         if self._broken is not None:
             raise InternalError("the access modules broke") from self._broken
