@@ -61,6 +61,15 @@ EXPERIMENTS = {
         Experiment("teddies-8", "the same as teddies-6, by the cost of a routing decision", "teddies", "figure_8"),
         Experiment("overheads-5", "eddies over static plans: three selections", "overheads", "figure_5"),
         Experiment("overheads-6", "eddies over static plans: star joins of 3 to 5 streams", "overheads", "figure_6"),
+        Experiment("access-8-output", "simulated: results of an index join by time", "index_joins", "figure_8_output"),
+        Experiment("access-8-probes", "simulated: probes of the index by time", "index_joins", "figure_8_probes"),
+        Experiment("access-8-caches", "simulated: two indexes, one cache or two", "index_joins", "figure_8_caches"),
+        Experiment(
+            "access-8-aliases", "simulated: two joins, one cache or one for each", "index_joins", "caches_of_aliases"
+        ),
+        Experiment("access-11", "simulated: results while a source stalls", "spanning_tree", "figure_11"),
+        Experiment("access-11-slow", "simulated: the same, the stream comes slowly", "spanning_tree", "slow"),
+        Experiment("access-12", "simulated: results by index, by scan and by both", "hybrid", "figure_12"),
         Experiment("plans-1", "what plans need of the CPU and memory there is, table 8.1", "plan_sets", "figure_1"),
         Experiment("plans-2", "results by time, set 1 of table 8.1", "plan_sets", "figure_2"),
         Experiment("plans-3", "tuples in states and input queues by time, set 1", "plan_sets", "figure_3"),
