@@ -15,6 +15,8 @@ TWO = (
     "SELECT a.v, b.v AS w, t.x FROM a [RANGE 9 MICROSECONDS], b [RANGE 9 MICROSECONDS], t WHERE a.v = b.v AND a.k = t.k"
 )
 
+BOTH = "a [RANGE 9 MICROSECONDS], b [RANGE 9 MICROSECONDS]"
+
 
 def test_a_key_is_asked_once_however_often_it_comes() -> None:
     job = AskedJob(ONE, {"t": [(1, 10), (1, 11)]}, {"t": [("k",)]}, a="k v", t="k x")
@@ -117,3 +119,13 @@ def test_answers_are_forgotten_when_there_are_many() -> None:
     for k in (0, 1, 2, 2, 0):
         assert job.feed(a=[(1, k, 5)]) == [(5, 10)]
     assert [key for _, (key,) in job.asked_keys] == [0, 1, 2, 0]
+
+
+def test_an_answer_that_lacks_rows_of_a_forgotten_one_is_forgotten_too() -> None:
+    select = f"SELECT a.v, b.v AS w FROM {BOTH}, t WHERE a.k = t.k AND b.k = t.x"
+    job = AskedJob(select, {"t": [(1, 10)]}, {"t": [("k",), ("x",)]}, a="k v", b="k v", t="k x")
+    job.feed(b=[(1, 10, 6)])  # the row comes by its x
+    assert job.feed(a=[(1, 1, 5)]) == [(5, 6)]  # so the answer for its k brings no row
+    job.lookups[0].kept = {"t": AnswersKept(rows=1)}
+    job.feed(a=[(1, 2, 5)])
+    assert job.feed(a=[(2, 1, 7)]) == [(7, 6)]

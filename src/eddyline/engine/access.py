@@ -59,7 +59,6 @@ class AccessModules:
     """The tables of a slot that are asked."""
 
     def __init__(self, query: BoundQuery, plan: Plan, arena: Arena) -> None:
-        self._sources = len(query.sources)
         self.tables: dict[str, KnownTable] = {}
         for source in query.sources:
             stream = source.stream
@@ -101,6 +100,8 @@ class AccessModules:
                     break
                 gone.append(answers)
             if gone and gone[-1].table == name:
+                if len(table.indexes) > 1:  # an answer may lack rows that another index had brought before
+                    gone += [answers for answers in mine if answers not in gone]
                 self._forget(table, gone[-1], stems)
         if gone:
             self._now.answers = [answers for answers in self._now.answers if answers not in gone]

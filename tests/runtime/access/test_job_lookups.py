@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eddyline.errors import SettingError
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.settings import Settings
@@ -68,3 +69,18 @@ def test_a_table_that_is_gone_is_told_and_rows_are_dead(data: Counter[tuple[int,
     failed = pq.read_table("failed").to_pylist()
     assert {row["id"] for row in failed} == {str(user) for user in range(50)}
     assert all("no such table" in row["reason"] for row in failed)
+
+
+@pytest.mark.parametrize(
+    ("methods", "checkpoint", "message"),
+    [
+        ("SCAN INDEX ON (id)", None, "rows of a SCAN are kept; leave out ttl and cache_rows, or SCAN"),
+        ("INDEX ON (id)", "checkpoint", "ttl and cache_rows need --engine local, without --checkpoint"),
+    ],
+)
+def test_what_cannot_be_forgotten(
+    methods: str, checkpoint: str | None, message: str, data: Counter[tuple[int, str]]
+) -> None:
+    script = SCRIPT.format(methods=methods).replace("table 'users'", "table 'users', ttl '1 second'")
+    with pytest.raises(SettingError, match=message):
+        LocalRunner(prepare(script, out=io.StringIO(), checkpoint=checkpoint), Settings(), checkpoint)

@@ -30,7 +30,11 @@ def lookups_of(
             tables[stream.name] = open_table(declaration, pa.schema(declaration.columns), columns)
     if not tables:
         return None
-    forgets = [name for name, table in tables.items() if table.options.ttl or table.options.cache_rows]
+    limits = {name: (table.options.ttl, table.options.cache_rows) for name, table in tables.items()}
+    forgets = [name for name, limit in limits.items() if limit != (None, None)]
+    for stream in (source.stream for source in query.sources):
+        if stream.name in forgets and any(method.is_scan for method in stream.methods):
+            raise SettingError(f"table {stream.name}: rows of a SCAN are kept; leave out ttl and cache_rows, or SCAN")
     if durable and forgets:
         raise SettingError(
             f"table {forgets[0]}: ttl and cache_rows need --engine local, without --checkpoint: after a restart it is "
