@@ -1,6 +1,7 @@
 """Jobs that are killed again and again with SIGKILL and must give the right results in the end.
 
-    python -m eddyline.testing.chaos --kills 100 --seed 7 [--migrate|--spill|--balance] [--engine spark|cluster|local]
+    python -m eddyline.testing.chaos --kills 100 --seed 7 [--migrate|--spill|--balance|--access]
+        [--engine spark|cluster|local]
 
 A job is a normal `eddyline run` in processes of its own. `cluster` is Spark with two executors that share no arenas, as
 if each were on a host of its own. A kill has a victim (the driver's Python, its JVM, an executor, a Python worker of
@@ -10,7 +11,9 @@ with other settings. A run must survive the death of a worker or an executor: Sp
 `--migrate` every start sets another plan, so jobs are migrating most of the time, with either strategy, in steps so
 small that a migration takes several batches. With `--balance` partition groups move between slots at random
 (testing/restless.py), slots come and go, some jobs also change their plans or have little memory, and half of the kills
-come where a slot gives groups away or takes them over. When a job has finished, its files are compared with the oracle
+come where a slot gives groups away or takes them over. With `--access` tables are in a PostgreSQL that answers slowly
+and are asked; half of the kills come in the turn of a slot; and a key whose answer was committed before a kill may not
+be asked after it (testing/asked_database.py). When a job has finished, its files are compared with the oracle
 (testing/chaos_jobs.py), and the next job begins, until all kills are used. A finished job may leave no file, no arena
 and no process.
 """
@@ -31,11 +34,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
+from eddyline.testing.asked_database import AskedDatabase, asked_database
+from eddyline.testing.chaos_jobs import ASKED, QUERIES, ChaosJob, make_job, verify
 from eddyline.testing.chaos_kill import COUNTS, SOON, draw_kill
 from eddyline.testing.chaos_run import ChaosRun, names
 from eddyline.testing.fault_points import fault_points
+from eddyline.testing.postgres import NoPostgres
 from eddyline.testing.restless import groups_moved, module
+from eddyline.testing.strikes import module as armed
 
 RETRIES = 3
 """The number of dead workers and executors that a run must survive: Spark tries a task four times."""
@@ -52,6 +58,8 @@ MUCH = "1GB"
 """Memory for any job. A job with groups on disk cannot go on without a limit of memory."""
 MOVES = tuple(name for name in fault_points() if name.startswith("balance: "))
 """The fault points at which a slot gives groups away or takes them over."""
+TURNS = tuple(name for name in fault_points() if name.startswith("turn: "))
+"""The fault points in the turn of a slot."""
 
 
 @dataclass
@@ -64,6 +72,7 @@ class Chaos:
     migrate: bool = False
     spill: bool = False
     balance: bool = False
+    access: bool = False
     kills: int = 0
     starts: int = 0
     finished: int = 0
@@ -76,27 +85,43 @@ class Chaos:
     """The number of groups that moved to another slot; a group counts each time."""
     moving: int = 0
     """The number of kills in a batch that begins with a move, as the newest commit says, or at one of MOVES."""
+    waiting: int = 0
+    """The number of kills while rows waited for answers, as the newest commit says."""
+    asking: int = 0
+    """The number of kills while the server answered."""
+    lookups: int = 0
+    """The number of keys that the server was asked for."""
+    kept: int = 0
+    """The number of keys that were answered and committed at a kill; a key counts each time."""
     wrong: list[str] = field(default_factory=list)
+    _database: AskedDatabase | None = None
 
     def run(self, kills: int) -> None:
         """Run jobs to their ends until `kills` kills have struck."""
         rng = random.Random(self.seed)
-        while self.kills < kills and not self.wrong:
-            queries = [name for name in QUERIES if name in TREES or not self.migrate]
-            queries = [name for name in queries if name != "rows" or not self.spill]  # counted rows do not leave
-            name = queries[self.finished % len(queries)]
-            with _folder() as folder:
-                job = make_job(name, folder, rng.randrange(1 << 30))
-                self._job(job, rng, min(kills, self.kills + max(2, kills // 5)))
-            self.finished += 1
+        queries = [name for name in QUERIES if name in TREES or not self.migrate]
+        queries = [name for name in queries if name != "rows" or not self.spill]  # counted rows do not leave
+        with contextlib.ExitStack() as stack:
+            if self.access:
+                queries = list(ASKED)
+                self._database = stack.enter_context(asked_database(stack.enter_context(_folder())))
+            while self.kills < kills and not self.wrong:
+                name = queries[self.finished % len(queries)]
+                with _folder() as folder:
+                    job = make_job(name, folder, rng.randrange(1 << 30), database=self._database)
+                    self._job(job, rng, min(kills, self.kills + max(2, kills // 5)))
+                self.finished += 1
 
     def _job(self, job: ChaosJob, rng: random.Random, kills: int) -> None:
         """Run one job to its end, with at most `kills` kills in all so far."""
         arenas, done, let_go = False, False, list[ChaosRun]()
+        if self._database is not None:
+            self._database.begin()
         while not done and not self.wrong:
             settings = self._settings(job, rng)
             tracks, seed = job.name != "rows", rng.randrange(1 << 30) if self.balance else 0
             modules = [module(job.faults, job.checkpoint, seed, tracks)] if self.balance else []
+            modules += [armed(job.faults, job.checkpoint)] if self.access else []
             if seed % 2:  # the plan changes: the states of the plan to come cannot leave memory
                 settings["memory"] = MUCH
             with ChaosRun(job, self.engine, settings, modules=modules) as run:
@@ -110,12 +135,16 @@ class Chaos:
                 arenas = arenas or run.arenas_seen
                 if not done and not deadly:
                     self.wrong.append(f"{job.name}: the run failed by itself: {run.said}")
-                if done or rng.random() < 0.7:
+                if done or self.access or rng.random() < 0.7:  # processes that go on may ask
                     self.wrong += [f"{job.name}: a process stays: {left}" for left in run.wait_for_all()]
                 else:
                     let_go.append(run.let_go())
         self.wrong += [f"{job.name}: a process stays: {left}" for run in let_go for left in run.wait_for_all()]
         self.moved += groups_moved(job.faults)
+        if self._database is not None:
+            self.lookups += sum(len(lookup.keys) for lookup in self._database.lookups)
+            self.kept += self._database.kept
+            self.wrong += [f"{job.name}: {wrong}" for wrong in self._database.wrong()]
         if not self.wrong:
             self.wrong += [f"{job.name}: {wrong}" for wrong in verify(job, self.engine != "local")]
             if self.engine == "spark" and not arenas:
@@ -133,6 +162,8 @@ class Chaos:
         if self.spill or self.balance:
             memory = [*LITTLE, *([MUCH] * len(LITTLE) if self.balance else ())]
             settings |= {"memory": rng.choice(memory), "spill_share": rng.choice([0.1, 0.3, 1.0])}
+        if self.access:  # the number of slots cannot change
+            settings |= {"slots": 2, "batch_seconds": rng.choice([0.02, 0.2])}
         if job.name == "rows" and "memory" in settings:
             settings["memory"] = MUCH  # its rows wait for the watermark in memory
         return settings
@@ -141,19 +172,24 @@ class Chaos:
         """Strike the run until it cannot go on (True), or ends or no kills are left (False)."""
         helpers = 0
         while self.kills < kills and run.running:
-            kill = draw_kill(rng, self.engine, SOON if self.migrate else COUNTS, MOVES if self.balance else ())
+            points = MOVES if self.balance else TURNS if self.access else ()
+            kill = draw_kill(rng, self.engine, SOON if self.migrate else COUNTS, points)
             if helpers == RETRIES:
                 kill = replace(kill, victim="driver", point="")
             if run.carry_out(kill, rng):
+                if self._database is not None:
+                    self.asking += bool(self._database.in_flight())
+                    self._database.committed(job.checkpoint)
                 self.kills += 1
                 self.victims[kill.victim] += 1
                 commits = sorted(names(job.checkpoint / "commits"))
                 at = next((name for name in reversed(commits) if name.isdigit()), "none")
-                moving = bool(kill.point)
+                moving = self.balance and bool(kill.point)
                 with contextlib.suppress(OSError):  # the file may be deleted meanwhile
                     commit = (job.checkpoint / "commits" / at).read_text()
                     self.migrating += '"to": {' in commit
                     self.spilling += '"left": {}' not in commit
+                    self.waiting += '"waits": true' in commit
                     moving = moving or _moves(commit)
                 self.moving += moving
                 self.told(f"kill {self.kills}: {job.name}, {kill}; newest commit {at}; {run.settings}")
@@ -169,6 +205,8 @@ class Chaos:
             found.append("no kill met a group on disk: the jobs had too much memory")
         if self.balance and not (self.moved and self.moving):
             found.append("no kill met a group that moves")
+        if self.access and self.kills >= ENOUGH and not (self.waiting and self.asking and self.kept):
+            found.append("no kill met rows that wait, or lookups in flight, or answers that were committed")
         return found
 
 
@@ -205,6 +243,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--migrate", action="store_true", help="every start asks for another plan")
     parser.add_argument("--spill", action="store_true", help="jobs have so little memory that groups go to disk")
     parser.add_argument("--balance", action="store_true", help="groups move between slots all the time")
+    parser.add_argument("--access", action="store_true", help="tables are in PostgreSQL and are asked")
     parser.add_argument("--engine", choices=("spark", "cluster", "local"), default="spark")
     given = parser.parse_args(arguments)
     seed = random.randrange(1 << 31) if given.seed is None else given.seed
@@ -216,8 +255,12 @@ def main(arguments: list[str] | None = None) -> int:
 
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the job is stopped too
     told(f"seed {seed}, engine {given.engine}")
-    chaos = Chaos(given.engine, seed, told, given.migrate, given.spill, given.balance)
-    chaos.run(given.kills)
+    chaos = Chaos(given.engine, seed, told, given.migrate, given.spill, given.balance, given.access)
+    try:
+        chaos.run(given.kills)
+    except NoPostgres as none:
+        told(f"--access needs a server: {none}")
+        return 1
     chaos.wrong += chaos.missed()
     for wrong in chaos.wrong:
         sys.stdout.write(f"WRONG: {wrong}\n")
@@ -228,6 +271,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     if given.balance:
         told(f"{chaos.moved} groups moved to another slot")
+    if given.access:
+        told(f"{chaos.waiting} kills while rows waited for answers, {chaos.asking} while the server answered")
+        told(f"{chaos.lookups} keys asked; {chaos.kept} committed answers at kills")
     told(f"{chaos.starts} starts, {chaos.finished} jobs finished, {len(chaos.wrong)} wrong")
     return 1 if chaos.wrong else 0
 

@@ -23,6 +23,7 @@ from eddyline.bound.bind import bind
 from eddyline.counts import Counts
 from eddyline.cql.script import parse
 from eddyline.protocol.home import checkpoint_at
+from eddyline.testing.asked_database import METHODS, NAMED, AskedDatabase, rows_of
 from eddyline.testing.case import Batch, sql_type
 from eddyline.testing.compare import difference
 from eddyline.testing.oracle import Oracle
@@ -51,6 +52,26 @@ FROM a [ROWS 40] AS a, b [RANGE 2 SECONDS] AS b, t WHERE a.k = b.k AND b.j = t.j
     ),
 }
 """The format of the sink and the query of each job, by name."""
+ASKED = {
+    "enriched": (
+        "parquet",
+        """SELECT a.id AS a, b.id AS b, u.name AS name
+FROM a [RANGE 5 SECONDS] AS a, b [RANGE 5 SECONDS] AS b, u WHERE a.v = b.v AND a.v = u.j""",
+    ),
+    "counted": (
+        "csv",
+        """SELECT window_end() AS at, u.name AS name, COUNT(*) AS n, SUM(b.id) AS s
+FROM a [RANGE 4 SECONDS SLIDE 2 SECONDS] AS a, b [RANGE 4 SECONDS SLIDE 2 SECONDS] AS b, u
+WHERE a.v = b.v AND b.v = u.j GROUP BY u.name""",
+    ),
+    "two tables": (
+        "json",
+        """SELECT a.id AS a, b.id AS b, u.name AS name, w.name AS other
+FROM a [RANGE 5 SECONDS] AS a, b [RANGE 5 SECONDS] AS b, u, w WHERE a.v = b.v AND a.v = u.j AND b.k = w.j""",
+    ),
+}
+"""Those with tables that are asked. All tuples that ask table u for a key are in one slot."""
+TABLES = {"t": NAMES, **{table: NAMED for table in METHODS}}
 
 
 @dataclass(frozen=True)
@@ -83,8 +104,15 @@ class ChaosJob:
         return self.folder / "arenas"
 
 
-def make_job(name: str, folder: Path, seed: int, files: int = 24, rows_per_file: int = 150) -> ChaosJob:
-    """Writes the files of a job."""
+def make_job(
+    name: str,
+    folder: Path,
+    seed: int,
+    files: int = 24,
+    rows_per_file: int = 150,
+    database: AskedDatabase | None = None,
+) -> ChaosJob:
+    """Writes the files of a job; `database` has the tables of a job that asks."""
     rng = random.Random(seed)
     rows = {stream: _stream(rng, files * rows_per_file, late=stream == "a") for stream in ("a", "b", "c")}
     for stream, table in rows.items():
@@ -95,7 +123,8 @@ def make_job(name: str, folder: Path, seed: int, files: int = 24, rows_per_file:
     rows["t"] = pa.table({"j": list(range(0, 100, 2)), "name": [f"name {j}" for j in range(0, 100, 2)]}, schema=NAMES)
     (folder / "t").mkdir()
     pq.write_table(rows["t"], folder / "t" / "t.parquet")
-    return ChaosJob(name, folder, _script(name, folder), rows)
+    rows |= {table: rows_of(table) for table in METHODS if database is not None}
+    return ChaosJob(name, folder, _script(name, folder, database), rows)
 
 
 def _stream(rng: random.Random, count: int, late: bool) -> pa.Table:
@@ -111,8 +140,8 @@ def _stream(rng: random.Random, count: int, late: bool) -> pa.Table:
     return pa.table([*columns, [rng.randrange(1000) for _ in rows]], schema=SCHEMA)
 
 
-def _script(name: str, folder: Path) -> str:
-    format_, query = QUERIES[name]
+def _script(name: str, folder: Path, database: AskedDatabase | None) -> str:
+    format_, query = (QUERIES | ASKED)[name]
     sinks = [("result", format_, "out"), ("late", "json", "late"), ("dead", "csv", "dead")]
     lines = [f"CREATE SINK {s} USING {f} OPTIONS (path '{folder / path}');" for s, f, path in sinks]
     for stream in ("a", "b", "c"):
@@ -120,6 +149,7 @@ def _script(name: str, folder: Path) -> str:
         source = f"USING parquet OPTIONS (path '{folder / stream}')"
         lines.append(f"CREATE STREAM {stream} {source} TIMESTAMP BY ts LATENESS 1100 MILLISECONDS{spare};")
     lines.append(f"CREATE TABLE t USING parquet OPTIONS (path '{folder / 't'}');")
+    lines += [] if database is None else database.declarations([t for t in METHODS if f", {t}" in query])
     return "\n".join([*lines, f"INSERT INTO result {query};"])
 
 
@@ -144,16 +174,16 @@ def _wrong_rows(job: ChaosJob) -> Iterator[str]:
     used = {s: job.rows[s] for s in ("a", "b", "c")}
     used["a"] = a.filter(pc.invert(pc.is_in(a.column("id"), pa.array([*late, *dead], pa.int64()))))
     batch = Batch(tuple((s, rows.combine_chunks().to_batches()[0]) for s, rows in used.items()))
-    tables = {"t": job.rows["t"].to_batches()[0]}
+    tables = {name: rows.to_batches()[0] for name, rows in job.rows.items() if name in TABLES}
     streams = {d.name for d in script.declarations if any(d.name == s.stream for s in script.sources)}
     expected = Oracle().expected(script, _schema, [batch], tables)
-    got = _read(job.sink, QUERIES[job.name][0], bind(script, lambda declaration: _schema(declaration.name)).schema)
+    got = _read(job.sink, (QUERIES | ASKED)[job.name][0], bind(script, lambda declaration: _schema(declaration.name)).schema)
     different = difference(got, expected.table, expected.scale)
     if different is not None:
         yield f"the sink differs: {different}"
     commit = checkpoint_at(str(job.checkpoint)).last()
     counts = counted(Counts() if commit is None else commit.counts)
-    read = sum(job.rows[s].num_rows for s in streams if s != "t")
+    read = sum(job.rows[s].num_rows for s in streams if s not in TABLES)
     wanted = {"rows_in": read, "rows_late": len(late), "rows_dead": len(dead), "rows_out": expected.table.num_rows}
     wanted["rows_used"] = read - len(late) - len(dead)
     if counts != wanted:
@@ -161,7 +191,7 @@ def _wrong_rows(job: ChaosJob) -> Iterator[str]:
 
 
 def _schema(name: str) -> pa.Schema:
-    return NAMES if name == "t" else SCHEMA
+    return TABLES.get(name, SCHEMA)
 
 
 def left_behind(job: ChaosJob) -> Iterator[str]:

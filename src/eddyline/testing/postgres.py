@@ -14,7 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -72,9 +72,9 @@ def binaries() -> Path:
 
 
 @contextlib.contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
-    """A server that runs until the end of the `with`; its data are in a temporary folder. NoPostgres if there is no
-    server, or it cannot run here."""
+def postgres_server(log: Path | None = None, more: Sequence[str] = ()) -> Iterator[PostgresServer]:
+    """A server that runs until the end of the `with`; its data are in a temporary folder. It writes its log to a file,
+    if one is given, and has `more` settings. NoPostgres if there is no server, or it cannot run here."""
     programs, user = binaries(), _user()
     with tempfile.TemporaryDirectory(prefix="eddyline-postgres-") as folder:
         if user is not None:
@@ -84,16 +84,17 @@ def postgres_server() -> Iterator[PostgresServer]:
               "--encoding=UTF8", "--locale=C")  # fmt: skip
         for left in reversed(range(TRIES)):
             port = free_port()
-            settings = [part for one in (*_FAST, f"unix_socket_directories={folder}") for part in ("-c", one)]
-            process = subprocess.Popen(
-                [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), *settings],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd=folder,
-                user=user.pw_uid if user else None,
-                group=user.pw_gid if user else None,
-                start_new_session=True,
-            )
+            settings = [part for one in (*_FAST, *more, f"unix_socket_directories={folder}") for part in ("-c", one)]
+            with (log or Path(os.devnull)).open("ab") as said:
+                process = subprocess.Popen(
+                    [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), *settings],
+                    stdout=subprocess.DEVNULL,
+                    stderr=said,
+                    cwd=folder,
+                    user=user.pw_uid if user else None,
+                    group=user.pw_gid if user else None,
+                    start_new_session=True,
+                )
             if _is_ready(process, data):
                 break
             process.kill()
