@@ -33,7 +33,9 @@ from eddyline.testing.random_moves import random_moves
 from eddyline.testing.random_places import RandomPlaces
 from eddyline.testing.random_plans import random_plans
 from eddyline.testing.run import bound, expected_of, wrong
+from eddyline.testing.simulated_lookups import simulated_lookups
 from eddyline.testing.simulation import Crash, Simulation, leftovers
+from tests.support.asked import asked
 
 POINTS = {name: place for name, place in fault_points().items() if not place.startswith("spark/")}
 """Those of spark/ are for the tests that run Spark."""
@@ -90,6 +92,22 @@ _SLIDE = "RANGE 20 MICROSECONDS SLIDE 10 MICROSECONDS"
 _SLIDING = case((_SLIDE, _SLIDE), ("window_end() AS w", "a.v", "COUNT(*) AS n", "MAX(b.ts) AS m"), ("a.v",), 2)
 _MOVING = {"slots": 2, "memory": 1 << 40, "groups": GROUPS, "balance": "moving-state"}
 JOBS |= {job: replace(_SLIDING, settings=_MOVING) for job in SPILLS}
+ASKED = {"asked": 5}
+"""Jobs whose tables are asked, with a seed for when answers come (testing/simulated_lookups.py)."""
+_TABLE = pa.schema([("k", pa.int64()), ("x", pa.string())])
+_ASKS = replace(_JOIN, outputs=(*_JOIN.outputs, "t.x"), sources=(*_JOIN.sources, FromPart("t", "t")),
+                where=("a.k = b.k", "b.k = t.k"))  # fmt: skip
+_ANSWERS = pa.record_batch([[1, 2, 2], ["one", "two", "too"]], schema=_TABLE)
+JOBS |= {
+    job: replace(
+        JOBS["join"],
+        streams=(*JOBS["join"].streams, StreamDecl("t", _TABLE)),
+        select=_ASKS,
+        tables={"t": _ANSWERS},
+        settings={"slots": 2, "batch_seconds": 1e-6},
+    )
+    for job in ASKED
+}
 
 
 class FileSink:
@@ -139,7 +157,10 @@ class Run:
 
     def __init__(self, job: str, folder: Path, strike: Callable[[str], None] = lambda point: None) -> None:
         self.job, self.folder, self.strike, self.deaths = job, folder, strike, list[BaseException]()
-        query = bound(JOBS[job])
+        query, lookups = bound(JOBS[job]), None
+        if job in ASKED:
+            query = asked(query, {"t": [("k",)]})
+            lookups = simulated_lookups(query, JOBS[job].tables, ASKED[job])
         self.sink = FileSink(folder, query.schema)
         settings = Settings(**JOBS[job].settings)  # type: ignore[arg-type]
         self.simulation = Simulation(
@@ -153,6 +174,7 @@ class Run:
             plans=random_plans(MIGRATIONS.get(job)),
             mover=random_moves(SPILLS.get(job), GROUPS),
             placer=RandomPlaces(PLACES) if job in SPILLS else stays,
+            lookups=lookups,
         )
         self.reached = self.simulation.reached
 
@@ -209,8 +231,28 @@ FIRST, LATER = 0.0, 0.6
 @pytest.mark.parametrize(
     ("fault", "when"),
     [
-        (dies, {"join": FIRST, "aggregate": LATER, "migration": FIRST, "migrations": LATER, "spill": FIRST}),
-        (disk_full, {"join": LATER, "aggregate": FIRST, "migration": LATER, "migrations": FIRST, "spill": LATER}),
+        (
+            dies,
+            {
+                "join": FIRST,
+                "aggregate": LATER,
+                "migration": FIRST,
+                "migrations": LATER,
+                "spill": FIRST,
+                "asked": LATER,
+            },
+        ),
+        (
+            disk_full,
+            {
+                "join": LATER,
+                "aggregate": FIRST,
+                "migration": LATER,
+                "migrations": FIRST,
+                "spill": LATER,
+                "asked": FIRST,
+            },
+        ),
     ],
 )
 @pytest.mark.parametrize("point", sorted(POINTS))

@@ -173,7 +173,7 @@ class Chaos:
         helpers = 0
         while self.kills < kills and run.running:
             points = MOVES if self.balance else TURNS if self.access else ()
-            kill = draw_kill(rng, self.engine, SOON if self.migrate else COUNTS, points)
+            kill = draw_kill(rng, self.engine, SOON if self.migrate or self.access else COUNTS, points)
             if helpers == RETRIES:
                 kill = replace(kill, victim="driver", point="")
             if run.carry_out(kill, rng):

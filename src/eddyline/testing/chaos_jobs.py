@@ -71,7 +71,7 @@ FROM a [RANGE 5 SECONDS] AS a, b [RANGE 5 SECONDS] AS b, u, w WHERE a.v = b.v AN
     ),
 }
 """Those with tables that are asked. All tuples that ask table u for a key are in one slot."""
-TABLES = {"t": NAMES, **{table: NAMED for table in METHODS}}
+TABLES = {"t": NAMES, **dict.fromkeys(METHODS, NAMED)}
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,9 @@ def _wrong_rows(job: ChaosJob) -> Iterator[str]:
     tables = {name: rows.to_batches()[0] for name, rows in job.rows.items() if name in TABLES}
     streams = {d.name for d in script.declarations if any(d.name == s.stream for s in script.sources)}
     expected = Oracle().expected(script, _schema, [batch], tables)
-    got = _read(job.sink, (QUERIES | ASKED)[job.name][0], bind(script, lambda declaration: _schema(declaration.name)).schema)
+    got = _read(
+        job.sink, (QUERIES | ASKED)[job.name][0], bind(script, lambda declaration: _schema(declaration.name)).schema
+    )
     different = difference(got, expected.table, expected.scale)
     if different is not None:
         yield f"the sink differs: {different}"

@@ -26,7 +26,7 @@ AT_POINTS = 0.5
 """The share of kills at a fault point, where there are any."""
 COUNTS, SOON = (1, 2, 3, 5, 8), (1, 1, 2, 3)
 """The numbers of a folder's changes at which a kill may come; SOON is for runs with migrations, which begin at the
-start."""
+start, and for runs that ask, most of which is early."""
 
 
 @dataclass(frozen=True)

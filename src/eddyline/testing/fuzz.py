@@ -35,7 +35,7 @@ from eddyline.testing.compare import difference
 from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
 from eddyline.testing.reproduce import reproduce
-from eddyline.testing.run import bound, expected_of, run, wrong
+from eddyline.testing.run import answered, bound, expected_of, run, wrong
 from eddyline.testing.shrink import shrink
 from eddyline.testing.spill_coverage import LEAST, LEAST_MOVED, MISSED, MOVED, TRACK, WENT, features_of, too_low
 
@@ -68,6 +68,8 @@ class FuzzReport:
     """The number of completed migrations, by strategy."""
     seen: Counter[str] = field(default_factory=Counter)
     """The number of cases in which something happened to groups that can leave memory."""
+    dead: int = 0
+    """The number of cases in which lookups of tables failed."""
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, other: FuzzReport) -> None:
@@ -78,6 +80,7 @@ class FuzzReport:
         self.functions += other.functions
         self.migrations += other.migrations
         self.seen += other.seen
+        self.dead += other.dead
         self.failures += other.failures
 
     def summary(self) -> str:
@@ -95,6 +98,7 @@ class FuzzReport:
         ]
         shares = (f"{what} {count} ({100 * count / self.cases:.0f} %)" for what, count in self.seen.most_common())
         lines += ["groups: " + ", ".join(shares)] if self.seen else []
+        lines += [f"lookups failed in {self.dead} cases"] if self.dead else []
         return "\n".join(lines)
 
 
@@ -159,6 +163,7 @@ class Fuzzer:
             stage = "the engine fails"
             outcome = run(case, query)
             if report is not None:
+                report.dead += bool(outcome.failed)
                 report.seen.update(outcome.seen)
                 for what in {MISSED, MOVED, TRACK, WENT} & outcome.seen:
                     report.seen.update(f"{what}, {feature}" for feature in features_of(case))
@@ -172,7 +177,7 @@ class Fuzzer:
         if self._tie_breaker is None:
             return "no tie-breaker"
         try:
-            third = self._tie_breaker(case, bound(case))
+            third = self._tie_breaker(answered(case), bound(case))
             expected = expected_of(case, self._oracle)
             with_oracle = difference(third, expected.table, expected.scale) is None
             with_engine = difference(run(case).table, third, {}) is None

@@ -41,6 +41,8 @@ class Expected:
     scale: Mapping[int, np.ndarray]
     rows: Mapping[str, SortedOut]
     sql: str
+    fails: bool = False
+    """Whether there are fewer rows, or other ones, because lookups fail."""
 
 
 class Oracle:

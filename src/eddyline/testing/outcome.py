@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,6 +20,13 @@ class CaseOutcome:
     counts: dict[str, int]
     seen: frozenset[str] = frozenset()
     """What happened to groups in a simulated job (spill_coverage.py)."""
+    failed: tuple[tuple[str, tuple[object, ...]], ...] = ()
+    """The lookups that have failed: tables and keys. They are not among the counts."""
+
+
+def without_lookups(counts: Mapping[str, int], failed: int) -> dict[str, int]:
+    """Counts without these lookups, which are counted as dead rows of their tables."""
+    return {**counts, "rows_in": counts["rows_in"] - failed, "rows_dead": counts["rows_dead"] - failed}
 
 
 def counted(counts: Counts) -> dict[str, int]:

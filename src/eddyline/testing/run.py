@@ -4,8 +4,8 @@ The setting "durable" is the seed of a simulation: with it the case runs through
 setting "migrate" is the seed of migrations: with it slots change their plans (random_plans.py). The setting "spill", of
 a case with a simulation, is the seed of moves: with it groups leave memory and are swept (random_moves.py), or memory
 is small. The setting "balance" is the seed of slot maps: with it groups move between slots (random_places.py) and, with
-"spill", slots are forced to spill (random_force.py). The setting "access" is the seed of access methods and of the
-answers of tables (random_access.py, simulated_lookups.py).
+"spill", slots are forced to spill (random_force.py). The setting "access" is the seed of access methods, of the
+answers of tables and of those that fail (random_access.py, simulated_lookups.py).
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ import pyarrow as pa
 from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, parse
+from eddyline.engine.access import Failure
+from eddyline.engine.asked_index import values
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
+from eddyline.errors import InternalError
 from eddyline.plan.partition import GROUPS, spill_axis
 from eddyline.plan.plan import plan_of
 from eddyline.protocol.adapted import Placer, stays
@@ -38,8 +41,8 @@ from eddyline.testing.compare import difference
 from eddyline.testing.eager import eager, sliced
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import CaseOutcome as CaseOutcome
-from eddyline.testing.outcome import counted, held_back
-from eddyline.testing.random_access import with_access
+from eddyline.testing.outcome import counted, held_back, without_lookups
+from eddyline.testing.random_access import failing, with_access, without_failing
 from eddyline.testing.random_force import RandomForce, then_eagerly
 from eddyline.testing.random_moves import little_memory, random_moves
 from eddyline.testing.random_places import RandomPlaces
@@ -92,10 +95,12 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
         if spiller is not None:
             placer = then_eagerly(balance, RandomForce(balance, placer), spiller.force)
     durable = None if access is not None and query.counts_rows else durable  # that is refused
-    lookups = None if access is None else simulated_lookups(query, case.tables, access, durable is None)
+    lookups = None
+    if access is not None:
+        lookups = simulated_lookups(query, case.tables, access, durable is None, failing(query, access))
     settings |= {} if access is None else {"batch_seconds": 1e-6}
     if durable is None:
-        return _run(case, query, Settings(**settings), plans, tuning, lookups)
+        return _told(_run(case, query, Settings(**settings), plans, tuning, lookups), query, access)
     tuning = replace(tuning, state=replace(tuning.state, merged_files=Random(f"merges {durable}").choice(MERGES)))
     with tempfile.TemporaryDirectory(prefix="eddyline-", dir=IN_MEMORY) as folder:
         crashes = Random(f"crashes {durable}").choice(CRASHES)
@@ -103,7 +108,16 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
         simulation = Simulation(
             *job, durable, crashes, plans=plans, tuning=tuning, mover=mover, placer=placer, lookups=lookups
         )
-        return simulation.run()
+        return _told(simulation.run(), query, access)
+
+
+def _told(outcome: CaseOutcome, query: BoundQuery, access: int | None) -> CaseOutcome:
+    """The outcome; InternalError if it tells of failed lookups that do not fail."""
+    fails = None if access is None else failing(query, access)
+    other = [one for one in outcome.failed if fails is None or not fails(*one)]
+    if other:
+        raise InternalError(f"lookups that do not fail are told as failed: {other[:3]}")
+    return outcome
 
 
 def _run(
@@ -119,6 +133,7 @@ def _run(
         engine.load_table(name, table)
     results: list[pa.RecordBatch] = []
     late = dead = 0
+    failures: list[Failure] = []
     for batch in case.batches:
         if batch.undone is not None:
             engine.batch(batch.undone, commit=False)
@@ -127,16 +142,38 @@ def _run(
         results += found.results
         late += sum(rows.num_rows for _, rows in found.late)
         dead += sum(rows.num_rows for _, rows, _ in found.dead)
-    flushed = engine.end().results
+        failures += found.failed
+    last = engine.end()
+    flushed = last.results
     results += flushed
+    failed = tuple((one.table, key) for one in (*failures, *last.failed) for key in values(one.keys))
     table = pa.Table.from_batches(results, query.schema)
     held = held_back(query, flushed) if lookups is None else 0  # results that waited for an answer
-    return CaseOutcome(table, counted(engine.counts) | {"late": late, "dead": dead, "held_back": held})
+    counts = without_lookups(counted(engine.counts), len(failed)) | {"late": late, "dead": dead, "held_back": held}
+    return CaseOutcome(table, counts, failed=failed)
 
 
 def expected_of(case: Case, oracle: Oracle, script: Script | None = None) -> Expected:
     """The oracle's result for a case."""
-    return oracle.expected(script or parse(case.script), case.schema, case.batches, case.tables)
+    script = script or parse(case.script)
+    whole = oracle.expected(script, case.schema, case.batches, case.tables)
+    left = answered(case)
+    if left is case:
+        return whole
+    expected = oracle.expected(script, case.schema, case.batches, left.tables)
+    return replace(expected, fails=difference(whole.table, expected.table, expected.scale) is not None)
+
+
+def answered(case: Case) -> Case:
+    """The case without the rows of tables whose lookups fail."""
+    access = case.settings.get("access")
+    if not isinstance(access, int):
+        return case
+    query = with_access(bound(case), access)
+    tables = without_failing(query, case.tables, failing(query, access))
+    return (
+        case if all(tables[n].num_rows == t.num_rows for n, t in case.tables.items()) else replace(case, tables=tables)
+    )
 
 
 def wrong(outcome: CaseOutcome, expected: Expected) -> str | None:
@@ -149,6 +186,8 @@ def wrong(outcome: CaseOutcome, expected: Expected) -> str | None:
     rows = difference(outcome.table, expected.table, expected.scale)
     if rows is None and counts != outcome.counts:
         return f"counts {outcome.counts} in place of {counts}"
+    if rows is None and expected.fails and not outcome.failed:
+        return "lookups fail that cost rows, and none is told"
     return rows
 
 

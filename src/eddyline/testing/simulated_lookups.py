@@ -105,9 +105,14 @@ class SimulatedLookups:
 
 
 def simulated_lookups(
-    query: BoundQuery, tables: Mapping[str, pa.RecordBatch], seed: int, forget: bool = False
+    query: BoundQuery,
+    tables: Mapping[str, pa.RecordBatch],
+    seed: int,
+    forget: bool = False,
+    fails: Callable[[str, tuple[object, ...]], bool] = lambda table, key: False,
 ) -> Callable[[], SimulatedLookups]:
-    """Makes lookups whose answers are late, in another order, or come twice; and are forgotten soon, in some cases."""
+    """Makes lookups whose answers are late, in another order, come twice, or fail; and are forgotten soon, in some
+    cases."""
     random = Random(f"lookups {seed}")
     asked = {s.stream.name: s.stream for s in query.sources if s.stream.is_asked}
     numbers = [(stream.name, n) for n, stream in ((n, s.stream) for n, s in enumerate(query.sources))]
@@ -119,4 +124,4 @@ def simulated_lookups(
     delay = random.choice((0.0, 0.3, 0.8))
     kept = {name: AnswersKept(random.choice((None, 0.0)), random.choice((None, 1, 3))) for name in asked if forget}
     kept = {n: k for n, k in kept.items() if random.random() < 0.5 and not any(m.is_scan for m in asked[n].methods)}
-    return lambda: SimulatedLookups(query, given, random, delay, kept=kept)
+    return lambda: SimulatedLookups(query, given, random, delay, fails, kept)

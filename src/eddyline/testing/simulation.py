@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from eddyline import faults
 from eddyline.bound.model import BoundQuery
+from eddyline.engine.asked_index import values
 from eddyline.engine.lookups import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
@@ -38,13 +39,13 @@ from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.coordinator import Coordinator, Mover, Publisher, no_moves
 from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import RESULTS, Outlet
-from eddyline.protocol.packing import Packed, Packer
+from eddyline.protocol.packing import REASON, Packed, Packer
 from eddyline.protocol.parcel import packed, unpacked
 from eddyline.protocol.record import Record
 from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, Rows
-from eddyline.testing.outcome import CaseOutcome, counted, held_back
+from eddyline.testing.outcome import CaseOutcome, counted, held_back, without_lookups
 from eddyline.testing.spill_coverage import SpillCoverage
 from eddyline.testing.trees import random_tree
 
@@ -266,13 +267,20 @@ class Simulation:
         commit, sink = coordinator.commit, self._sink
         counts = counted(commit.counts)
         names = {s.stream.name for s in self._query.sources}
+        failed = tuple(
+            (name, key)
+            for name in {s.stream.name for s in self._query.sources if s.stream.is_asked}
+            for batch in sink.rows(Outlet("dead", name))
+            for key in values(batch.drop_columns([REASON]))
+        )
         for kind in ("late", "dead"):
             counts[kind] = sum(b.num_rows for name in names for b in sink.rows(Outlet(kind, name)))
         at_end = held_back(self._query, sink.rows(RESULTS, commit.batch - 1))
         later = self._mover is not None or self._lookups is not None  # groups on disk, and answers
         counts["held_back"] = 0 if later else at_end
         table = pa.Table.from_batches(sink.rows(RESULTS), self._query.schema)
-        return CaseOutcome(table, counts, frozenset(self._coverage.seen))
+        counts = without_lookups(counts, len(failed)) | {"dead": counts["dead"] - len(failed)}
+        return CaseOutcome(table, counts, frozenset(self._coverage.seen), failed)
 
 
 def leftovers(checkpoint: str) -> list[str]:
