@@ -26,6 +26,15 @@ def test_a_key_is_asked_once_however_often_it_comes() -> None:
     assert job.asked_keys == [("t", (1,)), ("t", (2,))]
 
 
+def test_a_key_is_not_asked_again_while_it_is_asked() -> None:
+    job = AskedJob(ONE, {"t": [(1, 10)]}, {"t": [("k",)]}, a="k v", t="k x")
+    job.lookups[0].holds = True
+    assert job.feed(a=[(1, 1, 5)]) == [] and job.feed(a=[(2, 1, 6)]) == []
+    job.lookups[0].holds = False
+    assert job.feed(a=[(3, 1, 7)]) == [(5, 10), (6, 10), (7, 10)]
+    assert job.asked_keys == [("t", (1,))]
+
+
 def test_a_tuple_asks_only_after_it_has_joined() -> None:
     """With the fixed router the streams are joined first; rows that join with nothing ask for nothing."""
     job = AskedJob(

@@ -20,6 +20,7 @@ from eddyline.settings import from_mapping
 from eddyline.testing.chaos import MOVES, Chaos, draw_settings
 from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
 from eddyline.testing.chaos_kill import COUNTS, MOMENTS, VICTIMS, draw_kill
+from eddyline.testing.postgres import NoPostgres, binaries
 
 
 def _finished(name: str, folder: Path) -> ChaosJob:
@@ -143,3 +144,24 @@ def test_killed_while_groups_move(kills: int) -> None:
 def test_kills_that_meet_no_move_are_a_failure() -> None:
     assert Chaos("local", seed=1, balance=True, kills=1, moved=9).missed() == ["no kill met a group that moves"]
     assert Chaos("local", seed=1, balance=True, kills=1, moved=9, moving=1).missed() == []
+
+
+def _has_postgres() -> bool:
+    try:
+        return binaries().exists()
+    except NoPostgres:
+        return False
+
+
+@pytest.mark.skipif(not _has_postgres(), reason="there is no PostgreSQL server")
+@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.long)])
+def test_killed_while_tables_are_asked(kills: int) -> None:
+    chaos = Chaos("local", seed=1, access=True)
+    chaos.run(kills)
+    assert chaos.wrong == []
+    assert chaos.kills == kills and chaos.asking and chaos.lookups
+
+
+def test_kills_that_meet_no_lookup_are_a_failure() -> None:
+    assert len(Chaos("local", seed=1, access=True, kills=10, waiting=3, asking=3).missed()) == 1
+    assert Chaos("local", seed=1, access=True, kills=10, waiting=3, asking=3, kept=9).missed() == []

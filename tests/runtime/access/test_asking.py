@@ -73,6 +73,17 @@ def test_keys_with_rows_and_without() -> None:
         assert asking.answers(100) == []
 
 
+def test_answers_are_waited_for_without_an_end() -> None:
+    """As at the end of the streams."""
+
+    async def later(keys: pa.RecordBatch) -> None:
+        await asyncio.sleep(0.05)
+
+    with asking_of(ScriptedClient(ROWS, later)) as asking:
+        asking.ask([request(1)])
+        assert answered(asking.answers(float("inf"))) == {1: ["v2", "v3"]}
+
+
 def test_large_requests_are_divided_and_small_ones_grouped() -> None:
     gate = threading.Event()
 

@@ -1,0 +1,51 @@
+"""Keys whose lookups fail: which tables may have some, and that what they cost is expected and told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from eddyline.testing.fuzz import case_seed
+from eddyline.testing.generate import generate
+from eddyline.testing.oracle import Oracle
+from eddyline.testing.random_access import failing, without_failing
+from eddyline.testing.run import answered, expected_of, run, wrong
+from tests.support.asked import asked
+from tests.support.jobs import bound
+
+SELECT = "SELECT a.v, t.x FROM a [RANGE 50 MICROSECONDS], t WHERE a.k = t.k"
+ROWS = pa.record_batch({"k": list(range(100)), "x": list(range(100))})
+
+
+def test_only_keys_of_tables_with_one_index_fail() -> None:
+    query = bound(SELECT, None, ["t"], a="k v", t="k x")
+    left = set()
+    for methods in ([("k",)], [()], [("k",), ()], [("k",), ("x",)]):
+        for seed in range(30):
+            of = asked(query, {"t": methods})
+            rows = without_failing(of, {"t": ROWS}, failing(of, seed))["t"].num_rows
+            assert rows == 100 or methods == [("k",)]
+            left.add(rows // 25)
+    assert left >= {2, 3, 4}, "none, few and many keys fail"
+
+
+def test_keys_that_are_equal_fail_together() -> None:
+    query = asked(bound(SELECT, None, ["t"], a="k v", t="k x"), {"t": [("k",)]})
+    fails = [failing(query, seed) for seed in range(30)]
+    assert any(of("t", (0.0,)) for of in fails)
+    assert all(of("t", (0.0,)) == of("t", (-0.0,)) for of in fails)
+
+
+def test_failures_cost_rows_and_are_told() -> None:
+    oracle, told = Oracle(), 0
+    for index in range(40):
+        case = generate(case_seed(77, index), access=True)
+        if answered(case) is not case:
+            outcome, expected = run(case), expected_of(case, oracle)
+            assert wrong(outcome, expected) is None
+            told += bool(outcome.failed)
+            if expected.fails:
+                silent = wrong(replace(outcome, failed=()), expected)
+                assert silent == "lookups fail that cost rows, and none is told"
+    assert told
