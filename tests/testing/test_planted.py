@@ -23,7 +23,7 @@ def test_a_patch_fits_the_code_and_names_a_test(patch: Path) -> None:
 
 def test_there_are_many() -> None:
     found = Counter(patch.parts[-3] for patch in patches())
-    assert found["migration"] >= 15 and found["spill"] >= 6
+    assert found["migration"] >= 15 and found["spill"] >= 6 and found["engine"] >= 6
 
 
 @pytest.mark.share(4)

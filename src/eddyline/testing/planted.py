@@ -27,7 +27,7 @@ _CAUGHT = re.compile(r"^Caught by (\S+)$", re.MULTILINE)
 
 
 def patches() -> list[Path]:
-    """All patches: those of migration, then those of spilling."""
+    """All patches, by folder."""
     return sorted((ROOT / "tests").glob("*/planted/*.patch"))
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, parse
-from eddyline.engine.access import Failure
+from eddyline.engine.answers import Failure
 from eddyline.engine.asked_index import values
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Lookups
