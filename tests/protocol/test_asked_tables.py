@@ -29,15 +29,16 @@ def _rows(start: int, keys: range) -> pa.RecordBatch:
     return pa.record_batch([[start + key for key in keys], list(keys), list(keys)], schema=_ROWS)
 
 
-def _case() -> Case:
-    """Four batches, each long after the windows of the one before; the keys of batch n are 0 to n."""
+def _case(again: bool) -> Case:
+    """Four batches, each long after the windows of the one before; batch n has the key n and, with `again`, those of
+    the batches before."""
     select = SelectParts(
         ("a.v", "b.v AS w", "t.x"),
         (FromPart("a", "a", _WINDOW), FromPart("b", "b", _WINDOW), FromPart("t", "t")),
         ("a.v = b.v", "a.k = t.k"),
     )
     streams = (StreamDecl("a", _ROWS, "ts"), StreamDecl("b", _ROWS, "ts"), StreamDecl("t", _TABLE))
-    batches = [[(s, _rows(1000 * n, range(n + 1))) for s in "ab"] for n in range(4)]
+    batches = [[(s, _rows(1000 * n, range(0 if again else n, n + 1))) for s in "ab"] for n in range(4)]
     return Case(streams, select, tuple(Batch(tuple(rows)) for rows in batches), {"t": _ANSWERS})
 
 
@@ -45,8 +46,8 @@ class Dying:
     """A job that dies once, after a commit; its arenas are lost, so that its state is rebuilt from the log."""
 
     def __init__(self, folder: Path, dies_after: int, holds: bool = False, slots: int = 1) -> None:
-        """With `holds` no answer comes before it dies."""
-        self._folder, self._dies_after, self._case, self.lives = folder, dies_after, _case(), 1
+        """With `holds` no answer comes before it dies, and no later row asks for the same keys."""
+        self._folder, self._dies_after, self._case, self.lives = folder, dies_after, _case(not holds), 1
         query = asked(bound(self._case), {"t": [("k",)]})
         self.lookups: list[Held] = []
 
