@@ -274,13 +274,18 @@ class Home:
     def lookups(self, number: int, history: str) -> tuple[Lookups, bool]:
         """What asks for a slot whose last turn ended with a history; and whether it is new, so that it knows nothing of
         what the slot has asked."""
-        known = self._lookups.pop(number, None)
+        known = self._lookups.get(number)
         if known is not None and known[0] == history:
             return known[1], False
-        if known is not None:
-            known[1].close()
+        self.drop_lookups(number)
         assert self._make_lookups is not None
         return self._make_lookups(), True
+
+    def drop_lookups(self, number: int) -> None:
+        """The slot is rebuilt: it does not know how far scans have come here."""
+        known = self._lookups.pop(number, None)
+        if known is not None:
+            known[1].close()
 
     def keep_lookups(self, number: int, history: str, lookups: Lookups) -> None:
         """The slot's turn has ended with this history."""
