@@ -274,9 +274,8 @@ class Home:
     def lookups(self, number: int, history: str) -> tuple[Lookups, bool]:
         """What asks for a slot whose last turn ended with a history; and whether it is new, so that it knows nothing of
         what the slot has asked."""
-        known = self._lookups.get(number)
-        if known is not None and known[0] == history:
-            return known[1], False
+        if number in self._lookups and self._lookups[number][0] == history:
+            return self._lookups.pop(number)[1], False  # kept again if the turn succeeds: a failed one took answers
         self.drop_lookups(number)
         assert self._make_lookups is not None
         return self._make_lookups(), True
