@@ -61,6 +61,7 @@ EXPERIMENTS = {
         Experiment("teddies-8", "the same as teddies-6, by the cost of a routing decision", "teddies", "figure_8"),
         Experiment("overheads-5", "eddies over static plans: three selections", "overheads", "figure_5"),
         Experiment("overheads-6", "eddies over static plans: star joins of 3 to 5 streams", "overheads", "figure_6"),
+        Experiment("overheads-7", "eddies over static plans: tables asked by an index", "overheads", "figure_7"),
         Experiment("access-8-output", "simulated: results of an index join by time", "index_joins", "figure_8_output"),
         Experiment("access-8-probes", "simulated: probes of the index by time", "index_joins", "figure_8_probes"),
         Experiment("access-8-caches", "simulated: two indexes, one cache or two", "index_joins", "figure_8_caches"),

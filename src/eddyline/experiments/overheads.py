@@ -1,4 +1,4 @@
-"""The cost of routing where all orders are equal: figures 5 and 6 of the study of overheads of eddies.
+"""The cost of routing where all orders are equal: figures 5, 6 and 7 of the study of overheads of eddies.
 
 The queries are the paper's, over streams with the rows of its tables `tenk`. Every plan costs the same, so the extra
 time of an eddy over a static plan is the price of adaptivity. A static plan is `router=fixed`; an eddy orders by rank,
@@ -25,6 +25,7 @@ from eddyline.bound.udf import registered, udf
 from eddyline.cql.script import parse
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
+from eddyline.experiments.instant_lookups import InstantLookups
 from eddyline.experiments.rounds import Replay, ratio, spread, take_turns
 from eddyline.experiments.table import Table
 from eddyline.settings import Settings
@@ -33,6 +34,8 @@ ROWS = 10_000
 REROUTE_EVERY = (1, 10, 100, 1000)
 DELAYS = (0, 10, 100)
 WAYS = (3, 4, 5)
+SHARES = (10, 100)
+"""Figure 7: of how many rows one asks the indexes."""
 MICRO_BATCH = 2000
 """Rows of each stream; a large packet has all of them."""
 INPUT_BATCH = 1000
@@ -81,6 +84,33 @@ def figure_6(quick: bool, say: Say) -> Figure:
             }
             _compare(table, f"Select-{what}-{ways}", _sides(_job(data, text)) | hashed, quick, say)
     return _figure(table, "Eddies with symmetric hash joins")
+
+
+def figure_7(quick: bool, say: Say) -> Figure:
+    """Star joins of one stream with tables that are asked by an index."""
+    rows = _QUICK_ROWS if quick else ROWS
+    table = Table(COLUMNS)
+    for ways in WAYS[:1] if quick else WAYS:
+        data = {f"hundredk{i}": tenk(rows, i) for i in range(1, ways + 1)}
+        for share in SHARES[:1] if quick else SHARES:
+            _compare(table, f"{ways}-{share}", _sides(_asking(data, share)), quick, say)
+    return _figure(table, "Eddies with index joins")
+
+
+def _asking(data: Streams, share: int) -> Replay:
+    """The paper's query: the first of these is a stream, and one row of `share` asks the others."""
+    first, *others = data
+    held = {name: batch if name == first else batch.drop_columns(["ts"]) for name, batch in data.items()}
+    lines = []
+    for name, batch in held.items():
+        columns = ", ".join(f"{f.name} {'TIMESTAMP' if f.name == 'ts' else 'BIGINT'}" for f in batch.schema)
+        kind, ending = ("STREAM", "TIMESTAMP BY ts") if name == first else ("TABLE", "INDEX ON (unique2)")
+        lines.append(f"CREATE {kind} {name} ({columns}) USING memory {ending};")
+    equal = (f"{first}.unique2 = {other}.unique2" for other in others)
+    lines.append(f"SELECT * FROM {', '.join(held)} WHERE {' AND '.join([f'{first}.unique2 % {share} = 0', *equal])}")
+    query = bind(parse("\n".join(lines)), lambda declaration: held[declaration.name].schema)
+    tables = {name: held[name] for name in others}
+    return Replay(query, {first: held[first]}, MICRO_BATCH, lambda: InstantLookups(tables, "unique2"))
 
 
 _LIMITS = {"two": 2, "four": 4, "ten": 10}

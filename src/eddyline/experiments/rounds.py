@@ -18,6 +18,7 @@ import pyarrow as pa
 from eddyline.benchmarks.streams import Streams
 from eddyline.bound.model import BoundQuery
 from eddyline.engine.batch import BatchEngine
+from eddyline.engine.lookups import Lookups
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
 
@@ -36,17 +37,19 @@ Turns = Generator[None, None, tuple[Answer, BatchEngine]]
 class Replay:
     """A query, its rows, and the number of rows of each stream in a micro-batch; tables are loaded first."""
 
-    def __init__(self, query: BoundQuery, data: Streams, batch_rows: int) -> None:
-        self.query, self.data, self.batch_rows = query, data, batch_rows
+    def __init__(
+        self, query: BoundQuery, data: Streams, batch_rows: int, lookups: Callable[[], Lookups] | None = None
+    ) -> None:
+        """`lookups` answers for the tables that are asked; these are not in `data`."""
+        self.query, self.data, self.batch_rows, self._lookups = query, data, batch_rows, lookups
         tables = {s.stream.name for s in query.sources if s.stream.is_table}
         self._tables = {name: batch for name, batch in data.items() if name in tables}
         self._streams = {name: batch for name, batch in data.items() if name not in tables}
 
     def first_rows(self) -> Replay:
         """The same query with a few rows, to compile or load all that it needs."""
-        return Replay(
-            self.query, {name: batch.slice(0, _WARM_UP) for name, batch in self.data.items()}, self.batch_rows
-        )
+        few = {name: batch.slice(0, _WARM_UP) for name, batch in self.data.items()}
+        return Replay(self.query, few, self.batch_rows, self._lookups)
 
     def run(self, settings: Settings, prepare: Prepare | None = None) -> tuple[Answer, BatchEngine]:
         """Run the query in a new engine, which `prepare` may change before the first row."""
@@ -60,7 +63,7 @@ class Replay:
 
     def turns(self, settings: Settings, prepare: Prepare | None = None) -> Turns:
         """As `run`, but pausing after every micro-batch."""
-        engine = BatchEngine(self.query, settings)
+        engine = BatchEngine(self.query, settings, lookups=self._lookups)
         if prepare is not None:
             prepare(engine)
         results: list[pa.RecordBatch] = []

@@ -11,13 +11,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
-from typing import Any
 
 import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
 from eddyline.engine.asked_index import KeyValues, values
-from eddyline.engine.lookups import Answer, Request
+from eddyline.engine.lookups import Answer, AnswersKept, Request
 
 PAGE = 10
 """Rows that a scan brings at a time."""
@@ -129,7 +128,7 @@ class TimedLookups:
         self._tables, self._speeds, self._clock = tables, speeds, clock
         self._servers: dict[int, Server] = {}
         self._places: dict[Method, dict[KeyValues, list[int]]] = {}
-        self.kept: dict[str, Any] = {}
+        self.kept: dict[str, AnswersKept] = {}
         """All answers are kept for ever."""
         self.probes: list[tuple[float, Method, KeyValues]] = []
         """The probes that indexes have answered: when, which, for what key."""
