@@ -201,14 +201,19 @@ class AccessModules:
                 rows = without(rows, other.has(rows))
         if table.scanned:
             rows = table.beside_scan(rows, index, waits)
-        marks = {wait.mark for wait in waits.values()}
         since = min(wait.since for wait in waits.values())
         rows = rows if is_whole else index.only(rows, waits)
         self._log(rows_section(answer.table), rows)
-        if len(marks) == 1:
-            return [NewRows(rows, since, marks.pop())]
+        marks = {wait.mark for wait in waits.values()}
+        if marks == {0} or not rows.num_rows:
+            return [NewRows(rows, since, 0)]
         of_rows = np.array([waits[key].mark for key in values(rows.select(list(index.columns)))], np.int64)
-        return [NewRows(rows.filter(pa.array(of_rows == mark)), since, mark) for mark in sorted(marks)]
+        for other in table.indexes.values():  # who waits for a row by another index gets it now: it is there once
+            if other is not index and other.asked:
+                theirs = (other.asked.get(key) for key in values(rows.select(list(other.columns))))
+                found = [mark if wait is None else wait.mark for mark, wait in zip(of_rows, theirs, strict=True)]
+                of_rows = np.minimum(of_rows, found)
+        return [NewRows(rows.filter(pa.array(of_rows == mark)), since, mark) for mark in np.unique(of_rows).tolist()]
 
     def _log(self, section: str, batch: pa.RecordBatch) -> None:
         if batch.num_rows:
