@@ -177,7 +177,11 @@ def _look_up(
         access.ask_again()
     is_end = decision.kind == "end"
     until = math.inf if is_end else time.monotonic() + home.settings.batch_seconds
-    look_up(slot, lookups, FOREVER if is_end else watermark, until, time.monotonic)
+    try:
+        look_up(slot, lookups, FOREVER if is_end else watermark, until, time.monotonic)
+    except BaseException:
+        lookups.close()
+        raise
     home.keep_lookups(number, decision.after + name, lookups)
     reach("turn: answers are there")
     return {section: [got_by(number, batch) for batch in batches] for section, batches in access.logged().items()}
