@@ -187,3 +187,17 @@ def test_usual_keys_are_spread_over_the_table(keys: np.ndarray) -> None:
     edges = np.flatnonzero(np.diff(np.concatenate([[False], taken, [False]]).astype(np.int8)))
     longest = int((edges[1::2] - edges[::2]).max())
     assert longest < 200
+
+
+def test_keys_that_have_no_live_row() -> None:
+    random, table, after = np.random.default_rng(5), empty_table(64), np.empty(40, np.int64)
+    keys = np.concatenate([EXTREMES, random.integers(0, 20, 31)])
+    kernels.build(table, after, keys, 0, 30)
+    rows, out = random.integers(0, 40, 200), np.empty(201, np.int64)
+    for min_live in (-1, 0, 7, 30):
+        there = {int(key) for row, key in enumerate(keys[:30]) if row >= min_live}
+        expected = [i for i, row in enumerate(rows) if int(keys[row]) not in there]
+        assert out[: kernels.lacking(table, keys, rows, min_live, out)].tolist() == expected
+    kernels.pop(table, after, keys, 0, 30)
+    assert kernels.lacking(table, keys, rows, 0, out) == rows.size
+    assert kernels.lacking(table, keys, rows[:0], 0, out) == 0

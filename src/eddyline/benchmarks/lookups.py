@@ -5,6 +5,8 @@ this thread; the access modules are asked as a slot asks, from another thread th
 hand-written loop leaves the rows as Python tuples: it does the least, and is the peer with the bar. Another makes Arrow
 columns of them, as the access modules do. The server runs on the same machine and takes most of the time of a batch, so
 the ratio says whether the access modules hold it up, not how fast the client is by itself.
+
+The engine joins a stream of the same keys with the same table (lookup_joins.py, which also has the part `cached`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eddyline.benchmarks import Result
+from eddyline.benchmarks import Result, lookup_joins
 from eddyline.benchmarks.rounds import race, ratio
 from eddyline.engine.lookups import Request
 from eddyline.errors import InternalError, SettingError
@@ -35,11 +37,19 @@ BAR = 0.9
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("score", pa.float64()), ("since", pa.timestamp("us"))])
 _COLUMNS = ", ".join(SCHEMA.names)
 _OURS, _LOOP, _ARROW = "access modules", "hand-written loop, Python rows", "hand-written loop, Arrow rows"
+_ENGINE = "engine, every key once"
 _SINGLE, _SINGLE_LOOP = "access modules, a key for each request", "hand-written loop, a key for each request"
 
 
-def run() -> list[Result]:
-    """Measure; the sides take turns."""
+def run(part: str | None = None) -> list[Result]:
+    """Measure the parts `server` and `cached`, or one of them; the sides take turns."""
+    if part not in (None, "server", "cached"):
+        raise SettingError(f"--part: there is no part {part}; there is server, cached")
+    found = [] if part == "cached" else _with_server()
+    return found if part == "server" else [*found, *lookup_joins.cached()]
+
+
+def _with_server() -> list[Result]:
     try:
         import psycopg  # noqa: F401
 
@@ -61,6 +71,7 @@ def _measured(server: PostgresServer) -> list[Result]:
             _OURS: lambda: _rows(asked(asking, keys)),
             _LOOP: lambda: len(loop.rows(keys, BATCH)),
             _ARROW: lambda: _rows(loop.batches(keys, BATCH)),
+            _ENGINE: lookup_joins.rows_joined(SCHEMA, lambda: asking, keys),
         }
         singles: dict[str, Callable[[], int]] = {
             _SINGLE: lambda: _rows(asked(single, few)),
@@ -76,6 +87,9 @@ def _measured(server: PostgresServer) -> list[Result]:
     ]
     share = ratio(times, _LOOP, _OURS)
     results.append(Result(_OURS, "share of the hand-written loop", share, "", BAR, share >= BAR))
+    share = ratio(times, _LOOP, _ENGINE)
+    results.append(Result(_ENGINE, "share of the hand-written loop", share, "", BAR, share >= BAR))
+    results.append(Result(_ENGINE, "share of the access modules", ratio(times, _OURS, _ENGINE), ""))
     results.append(Result(_OURS, "share of the loop to Arrow", ratio(times, _ARROW, _OURS), ""))
     results.append(Result(_SINGLE, "share of the hand-written loop", ratio(times, _SINGLE_LOOP, _SINGLE), ""))
     slower = ratio(times, _SINGLE_LOOP, _OURS) * counts[_OURS] / counts[_SINGLE_LOOP]

@@ -28,7 +28,7 @@ from eddyline.bound.model import BoundQuery
 from eddyline.bound.types import decode
 from eddyline.codec import Snapshot
 from eddyline.engine.answers import Answers, Came, Failure, Known, KnownSnapshot, NewRows
-from eddyline.engine.asked_index import Index, IndexSnapshot, values
+from eddyline.engine.asked_index import Index, IndexSnapshot
 from eddyline.engine.known_table import KnownTable, ScanSnapshot, without
 from eddyline.engine.logged_answers import keys_section, rows_section
 from eddyline.engine.lookups import Answer, AnswersKept, Request
@@ -131,17 +131,16 @@ class AccessModules:
         table = self._of_source[ways[0].table]
         if table.stream.name in self._now.complete:
             return
-        lacking = np.arange(packet.size)
         for way in ways:
-            some = packet if lacking.size == packet.size else packet.take(lacking)
-            lacking = lacking[~table.indexes[way.method].covers(way, some, rows)]
+            lacking = table.indexes[way.method].lacking(way, packet, rows)
             if not lacking.size:
                 return
+            packet = packet if lacking.size == packet.size else packet.take(lacking)
         way = ways[0]
-        for part, (keys, which) in in_parts(packet.take(lacking), lambda some: (some, self._keys(way, some, gather))):
+        for part, (keys, which) in in_parts(packet, lambda some: (some, self._keys(way, some, gather))):
             if keys.num_rows:
                 since = self._oldest(part, rows)[which]
-                new = table.indexes[way.method].ask(keys, since, self._now.marks.last)
+                new = table.indexes[way.method].asked.add(keys, since, self._now.marks.last)
                 if new.num_rows:
                     self._requests.append(Request(table.stream.name, way.method, new))
 
@@ -158,7 +157,8 @@ class AccessModules:
                 back = evaluate(cast(narrow, bound.expr.type), known, packet.size, ErrorCount())
                 keep &= (encode(back) == encode(value)) & truth(fits.is_valid())
                 value = fits
-            columns.append(decode(value).cast(column.type))
+            value = decode(value)
+            columns.append(value if value.type == column.type else value.cast(column.type))
         which = np.flatnonzero(keep)
         batch = pa.record_batch(columns, [column.name for column in way.columns])
         return (batch if which.size == packet.size else batch.take(pa.array(which))), which
@@ -187,12 +187,10 @@ class AccessModules:
             self._fail(table, index, answer, built)
             return []
         is_complete = table.stream.name in self._now.complete
-        waits = index.answer(answer.keys)
-        if is_complete or not waits:
+        waited = index.answer(answer.keys)
+        if is_complete or not waited.values:
             return []
-        is_whole = len(waits) == answer.keys.num_rows
-        keys = answer.keys if is_whole else index.only(answer.keys, waits)
-        self._log(keys_section(answer.table, answer.method), keys)
+        self._log(keys_section(answer.table, answer.method), waited.keys)
         if not answer.rows.num_rows:
             return []
         rows = answer.rows
@@ -200,20 +198,18 @@ class AccessModules:
             if other is not index:
                 rows = without(rows, other.has(rows))
         if table.scanned:
-            rows = table.beside_scan(rows, index, waits)
-        since = min(wait.since for wait in waits.values())
-        rows = rows if is_whole else index.only(rows, waits)
+            rows = table.beside_scan(rows, index, set(waited.values))
+        if len(waited.values) < answer.keys.num_rows:
+            rows = index.only(rows, set(waited.values))
         self._log(rows_section(answer.table), rows)
-        marks = {wait.mark for wait in waits.values()}
-        if marks == {0} or not rows.num_rows:
-            return [NewRows(rows, since, 0)]
-        of_rows = np.array([waits[key].mark for key in values(rows.select(list(index.columns)))], np.int64)
+        if not waited.marks or not rows.num_rows:
+            return [NewRows(rows, waited.since, 0)]
+        marks = waited.marks_of(rows.select(list(index.columns)))
         for other in table.indexes.values():  # who waits for a row by another index gets it now: it is there once
             if other is not index and other.asked:
-                theirs = (other.asked.get(key) for key in values(rows.select(list(other.columns))))
-                found = [mark if wait is None else wait.mark for mark, wait in zip(of_rows, theirs, strict=True)]
-                of_rows = np.minimum(of_rows, found)
-        return [NewRows(rows.filter(pa.array(of_rows == mark)), since, mark) for mark in np.unique(of_rows).tolist()]
+                marks = other.asked.least_marks(rows.select(list(other.columns)), marks)
+        which = {mark: pa.array(marks == mark) for mark in np.unique(marks).tolist()}
+        return [NewRows(rows.filter(some), waited.since, mark) for mark, some in which.items()]
 
     def _log(self, section: str, batch: pa.RecordBatch) -> None:
         if batch.num_rows:
@@ -240,11 +236,10 @@ class AccessModules:
         return [NewRows(rows, FOREVER if held is None else held, 0)] if rows.num_rows else []
 
     def _fail(self, table: KnownTable, index: Index, answer: Answer, built: Sequence[int]) -> None:
-        asked = [number for number, key in enumerate(values(answer.keys)) if index.asked.pop(key, None) is not None]
-        if asked:
+        keys = index.asked.take(answer.keys).keys
+        if keys.num_rows:
             self._now.marks.add(built)
-            reason = answer.error or ""
-            self.failures.append(Failure(table.stream.name, answer.keys.take(pa.array(asked)), reason))
+            self.failures.append(Failure(table.stream.name, keys, answer.error or ""))
 
     def failed(self) -> list[Failure]:
         """The lookups that have failed since the last call."""
@@ -286,8 +281,8 @@ class AccessModules:
         """The oldest time of a row that waits for an answer; the oldest possible one while all rows wait for a scan."""
         if any(name in self._by_scan and name not in self._now.complete for name in self.tables):
             return -FOREVER
-        waits = (index.asked.values() for table in self.tables.values() for index in table.indexes.values())
-        return min((wait.since for some in waits for wait in some), default=None)
+        waits = (index.asked.oldest for table in self.tables.values() for index in table.indexes.values())
+        return min((oldest for oldest in waits if oldest is not None), default=None)
 
     @property
     def waiting(self) -> int:
@@ -305,8 +300,10 @@ class AccessModules:
                 table.scanned.clear()
                 table.again.clear()
             table.committed = len(table.scanned)
-        waits = (wait for table in self.tables.values() for i in table.indexes.values() for wait in i.asked.values())
-        self._now.marks.prune({s: stem.rows.min_live for s, stem in enumerate(stems)}, {wait.mark for wait in waits})
+        used = {
+            mark for table in self.tables.values() for index in table.indexes.values() for mark in index.asked.marks
+        }
+        self._now.marks.prune({s: stem.rows.min_live for s, stem in enumerate(stems)}, used)
         self._committed = self._now.copy()
         self._came.clear()
         self._logged.clear()
@@ -330,7 +327,7 @@ class AccessModules:
         for name, table in self.tables.items():
             for method, index in table.indexes.items():
                 if index.asked:
-                    self._requests.append(Request(name, method, index.asked_keys()))
+                    self._requests.append(Request(name, method, index.asked.keys))
             if table.scan is not None and name in self._now.seeded - self._now.complete:
                 table.wind_back()
                 self._requests.append(Request(name, table.scan, pa.record_batch([])))
@@ -356,7 +353,7 @@ class AccessModules:
         for name, table in self.tables.items():
             for method, index in table.indexes.items():
                 if index.asked:
-                    found.append((keys_section(name, method), index.waits()))
+                    found.append((keys_section(name, method), index.asked.saved()))
             if name in self._now.seeded:
                 ended = pa.record_batch({"ended": [name in self._now.complete]})
                 found.append((rows_section(name), ended))
@@ -373,7 +370,7 @@ class AccessModules:
             for method, index in table.indexes.items():
                 for section, batch in batches:
                     if section == keys_section(name, method) and name not in self._now.complete:
-                        index.wait_again(batch)
+                        index.asked.merge(batch)
 
     # Another process
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +51,13 @@ class NewRows:
     rows: pa.RecordBatch
     since: int
     mark: int
+
+
+def all_rows(some: Sequence[NewRows]) -> NewRows:
+    """The new rows of answers that were asked after the same mark."""
+    if len(some) == 1:
+        return some[0]
+    return NewRows(pa.concat_batches([new.rows for new in some]), min(new.since for new in some), some[0].mark)
 
 
 class Answers(Snapshot, frozen=True):

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from eddyline.bound.model import BoundStream
 from eddyline.codec import Snapshot
-from eddyline.engine.asked_index import Index, KeyValues, in_bytes, of_bytes, values
+from eddyline.engine.asked_index import Index, in_bytes, of_bytes
+from eddyline.engine.asked_keys import KeyValues, values
 
 
 class ScanSnapshot(Snapshot, frozen=True):

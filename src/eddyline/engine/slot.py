@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery
+from eddyline.engine.answers import NewRows, all_rows
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.executor import Executor
 from eddyline.engine.gatherer import Gatherer
@@ -246,13 +247,17 @@ class Slot:
         access = self.executor.access
         assert access is not None
         with self._meter.counted():
+            found: dict[tuple[str, int, int], list[NewRows]] = {}
             for answer in answers:
                 for new in access.answered(answer, self.executor.built):
-                    sources = access.tables[answer.table].sources
-                    before = [self.executor.stems[source].rows.stored for source in sources]
-                    self.input.feed(answer.table, new.rows)
-                    for source, first in zip(sources, before, strict=True):
-                        access.came(source, first, self.executor.stems[source].rows.stored, new)
+                    found.setdefault((answer.table, answer.method, new.mark), []).append(new)
+            for (table, _, _), some in found.items():
+                together = all_rows(some)
+                sources = access.tables[table].sources
+                before = [self.executor.stems[source].rows.stored for source in sources]
+                self.input.feed(table, together.rows)
+                for source, first in zip(sources, before, strict=True):
+                    access.came(source, first, self.executor.stems[source].rows.stored, together)
 
     def end(self, newest: int | None) -> None:
         """Flush everything that waits: every stream has ended. `newest` is the newest time of any readable row."""

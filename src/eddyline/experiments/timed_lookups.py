@@ -15,7 +15,7 @@ from heapq import heappop, heappush, heapreplace
 import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.asked_index import KeyValues, values
+from eddyline.engine.asked_keys import KeyValues, values
 from eddyline.engine.lookups import Answer, AnswersKept, Request
 
 PAGE = 10

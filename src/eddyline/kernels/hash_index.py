@@ -224,6 +224,24 @@ def probe(
     return count(n), first, 0
 
 
+@kernel
+def lacking(
+    table: NDArray[np.int64], keys: NDArray[np.int64], rows: NDArray[np.int64], min_live: int, out: NDArray[np.int64]
+) -> int:
+    """Write the numbers of the tuples whose key, keys[rows[i]], has no row at or above `min_live`; returns how many
+    there are. `out` has room for one more than all: every number is written, and only those count."""
+    n, least, last = at(0), max(min_live, 0), at(rows.size - 1)
+    for i in range(at(rows.size)):
+        _fetch(table, keys[at(rows[min(i + at(_AHEAD), last)])])
+        key = keys[at(rows[i])]
+        p = _slot(key, table)
+        while table[p, HEAD] != EMPTY and table[p, KEY] != key:
+            p = _next(p, table)
+        out[n] = i
+        n += at(table[p, HEAD] < least)
+    return count(n)
+
+
 @inlined
 def _first_block(newest: NDArray[np.int64], first: int, time: int) -> int:
     """The first block, from `first` on, that has a row of this time or a newer one."""

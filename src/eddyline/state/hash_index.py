@@ -114,6 +114,11 @@ class HashIndex:
 
         return chunks(step, rows.size, 0, limits.room)
 
+    def lacking(self, keys: RowNumbers, rows: RowNumbers, min_live: int) -> RowNumbers:
+        """The numbers of the tuples whose key, keys[rows[i]], has no row at or above `min_live`."""
+        found = np.empty(rows.size + 1, np.int64)
+        return found[: int(kernels.lacking(self._table, keys, rows, min_live, found))]
+
     def pop(self, first: int) -> None:
         """Undo the build of the rows from number `first` on, even if a build failed half way."""
         kernels.pop(self._table, self._after.values, self._keys.values, first, self._after.rows)

@@ -78,6 +78,10 @@ class Prober:
         (`Rows.same_key`)."""
         return self._hashed[on].probe(keys, rows, self.rows.times.values, limits)
 
+    def lacking(self, on: Key, keys: NDArray[np.int64], rows: RowNumbers) -> RowNumbers:
+        """The numbers of the tuples for which no row has a key `on` that equals keys[rows[i]]. Codes are compared."""
+        return self._hashed[on].lacking(keys, rows, self.min_live)
+
     def probe_range(
         self, on: Expr, least: NDArray[np.int64], most: NDArray[np.int64], limits: Limits
     ) -> Iterator[Matches]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from eddyline.bound.expr import SourceColumn
 from eddyline.bound.model import AccessMethod, BoundQuery
-from eddyline.engine.asked_index import values
+from eddyline.engine.asked_keys import values
 from eddyline.plan.bindings import bindings_of, index_bindings, unreachable
 from eddyline.plan.graph import JoinGraph, join_graph
 

@@ -23,7 +23,7 @@ from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, parse
 from eddyline.engine.answers import Failure
-from eddyline.engine.asked_index import values
+from eddyline.engine.asked_keys import values
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Lookups
 from eddyline.engine.plan_source import MakePlanSource

@@ -10,7 +10,7 @@ from random import Random
 import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.asked_index import values
+from eddyline.engine.asked_keys import values
 from eddyline.engine.lookups import Answer, AnswersKept, Request
 
 
