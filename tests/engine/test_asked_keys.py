@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.engine.asked_keys import AskedKeys, Waited, values
+from eddyline.engine.asked_keys import AskedKeys, AwaitedKeys, values
 from tests.support.properties import examples
 
 FIELDS = [pa.field("k", pa.int64())]
@@ -54,7 +54,7 @@ def test_as_one_key_at_a_time(turns: list[tuple[list[tuple[int, int]], int, list
 
 
 def test_marks_of_keys() -> None:
-    assert Waited(keys(1, 2), [(1,), (2,)], 0, {(1,): 3}).marks_of(keys(1, 2, 1)).tolist() == [3, 0, 3]
+    assert AwaitedKeys(keys(1, 2), [(1,), (2,)], 0, {(1,): 3}).marks_of(keys(1, 2, 1)).tolist() == [3, 0, 3]
     asked = AskedKeys(FIELDS)
     add(asked, [(1, 5)], mark=2)
     add(asked, [(2, 5)])

@@ -14,7 +14,7 @@ from eddyline.bound.expr import Expr
 from eddyline.bound.functions.arrays import truth
 from eddyline.bound.types import decode, physical
 from eddyline.codec import Snapshot
-from eddyline.engine.asked_keys import AskedKeys, KeyValues, Waited, values
+from eddyline.engine.asked_keys import AskedKeys, AwaitedKeys, KeyValues, values
 from eddyline.plan.bindings import IndexBinding
 from eddyline.plan.partition import of_stream
 from eddyline.routing.packet import Packet
@@ -109,7 +109,7 @@ class Index:
         limits = stem.prober.limits(NO_BOUND, NO_BOUND, np.array([stem.built]), _ROOM, self._passed)
         return stem.prober.probe_key(on, codes, np.arange(codes.size), limits)
 
-    def answer(self, keys: pa.RecordBatch) -> Waited:
+    def answer(self, keys: pa.RecordBatch) -> AwaitedKeys:
         """These keys are answered; returns who waited for them. Keys that nobody waits for were answered before."""
         waited = self.asked.take(keys)
         if waited.values:

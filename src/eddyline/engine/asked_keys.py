@@ -25,7 +25,7 @@ _NOT_A_NUMBER = "NaN"
 
 
 @dataclass(frozen=True)
-class Waited:
+class AwaitedKeys:
     """Keys of an answer for which tuples waited."""
 
     keys: pa.RecordBatch
@@ -81,7 +81,7 @@ class AskedKeys:
             self._marks.update(zip(times, repeat(mark)))
         return keys if which.size == keys.num_rows else keys.take(pa.array(np.sort(which)))
 
-    def take(self, keys: pa.RecordBatch) -> Waited:
+    def take(self, keys: pa.RecordBatch) -> AwaitedKeys:
         """Nobody waits for these keys any more; returns those for which tuples waited."""
         listed = list(values(keys))
         times: list[int | None] = list(map(self._since.pop, listed, repeat(None)))
@@ -90,7 +90,7 @@ class AskedKeys:
             which = [number for number, time in enumerate(times) if time is not None]
             keys, listed = keys.take(pa.array(which, pa.int64())), [listed[number] for number in which]
         marks = {key: self._marks.pop(key) for key in listed if key in self._marks} if self._marks else {}
-        return Waited(keys, listed, min(since, default=0), marks)
+        return AwaitedKeys(keys, listed, min(since, default=0), marks)
 
     def least_marks(self, keys: pa.RecordBatch, marks: Ints) -> Ints:
         """The lesser of each mark and that of the key, if the key is asked."""
