@@ -17,9 +17,9 @@ def packet(**rows: list[int]) -> Packet:
 def marked() -> AskedAgain:
     """Each source had five rows at the mark; rows 5 to 7 of t and u were asked for after it."""
     marks = AskedAgain()
-    marks.add([5, 5, 5])
-    marks.note(1, 5, 8, marks.last)
-    marks.note(2, 5, 8, marks.last)
+    mark = marks.add([5, 5, 5])
+    marks.note(1, 5, 8, mark)
+    marks.note(2, 5, 8, mark)
     return marks
 
 
@@ -45,6 +45,6 @@ def test_what_is_not_needed_is_dropped() -> None:
     marks = marked()
     marks.prune({1: 8, 2: 6}, ())
     assert list(marks.rows) == [2] and list(marks.counts) == [1]
-    marks.add([9, 9, 9])
     marks.prune({2: 8}, ())
-    assert not marks.rows and list(marks.counts) == [2]
+    assert not marks.rows and not marks.counts
+    assert marks.add([9, 9, 9]) == 2, "its number was not used before"

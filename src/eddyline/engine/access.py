@@ -15,7 +15,7 @@ docs/design/access.md argues why each result is made exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -80,15 +80,18 @@ class AccessModules:
         self._logged: dict[str, list[pa.RecordBatch]] = {}
         self._time = 0.0
         """The time of the batch, in seconds."""
+        self._limited: Collection[str] = ()
+        """The tables whose answers are not kept for ever."""
         self.failures: list[Failure] = []
         """The lookups that have failed since they were last taken."""
 
     # Answers are forgotten
 
-    def forget(self, kept: Mapping[str, AnswersKept], now: float, stems: Sequence[SteM]) -> None:
+    def forget(self, kept: Mapping[str, AnswersKept], now: float, stems: Sequence[SteM]) -> bool:
         """Before a batch: forget answers that are too old or too many, whole batches of them. `stems` are those of the
-        sources."""
-        self._time, gone = now, list[Answers]()
+        sources. While rows wait for an answer nothing is forgotten; returns whether something should be."""
+        self._limited = kept.keys()
+        self._time, gone, waits = now, list[Answers](), self.held is not None
         for name, limits in kept.items():
             table, mine = self.tables[name], [a for a in self._now.answers if a.table == name]
             last = [stems[source].rows.stored for source in table.sources]
@@ -102,10 +105,12 @@ class AccessModules:
             if gone and gone[-1].table == name:
                 if len(table.indexes) > 1:  # an answer may lack rows that another index had brought before
                     gone += [answers for answers in mine if answers not in gone]
-                self._forget(table, gone[-1], stems)
-        if gone:
+                if not waits:
+                    self._forget(table, gone[-1], stems)
+        if gone and not waits:
             self._now.answers = [answers for answers in self._now.answers if answers not in gone]
-            self._now.marks.add([stem.built for stem in stems])
+            self._now.marks.base = self._now.marks.add([stem.built for stem in stems])
+        return bool(gone) and waits
 
     @staticmethod
     def _forget(table: KnownTable, last: Answers, stems: Sequence[SteM]) -> None:
@@ -116,7 +121,7 @@ class AccessModules:
 
     def _note_answers(self, stems: Sequence[SteM]) -> None:
         """Where the answers end that have come so far."""
-        for name, table in self.tables.items():
+        for name, table in ((name, self.tables[name]) for name in self._limited):
             rows = tuple(stems[source].rows.stored for source in table.sources)
             keys = tuple(index.answered.built for index in table.indexes.values())
             mine = [a for a in self._now.answers if a.table == name]
@@ -140,7 +145,7 @@ class AccessModules:
         for part, (keys, which) in in_parts(packet, lambda some: (some, self._keys(way, some, gather))):
             if keys.num_rows:
                 since = self._oldest(part, rows)[which]
-                new = table.indexes[way.method].asked.add(keys, since, self._now.marks.last)
+                new = table.indexes[way.method].asked.add(keys, since, self._now.marks.base)
                 if new.num_rows:
                     self._requests.append(Request(table.stream.name, way.method, new))
 
@@ -236,10 +241,10 @@ class AccessModules:
         return [NewRows(rows, FOREVER if held is None else held, 0)] if rows.num_rows else []
 
     def _fail(self, table: KnownTable, index: Index, answer: Answer, built: Sequence[int]) -> None:
-        keys = index.asked.take(answer.keys).keys
-        if keys.num_rows:
-            self._now.marks.add(built)
-            self.failures.append(Failure(table.stream.name, keys, answer.error or ""))
+        waited = index.asked.take(answer.keys)
+        if waited.keys.num_rows:
+            index.asked.fail(waited.values, self._now.marks.add(built))
+            self.failures.append(Failure(table.stream.name, waited.keys, answer.error or ""))
 
     def failed(self) -> list[Failure]:
         """The lookups that have failed since the last call."""

@@ -2,12 +2,13 @@
 
 A key may be asked again, after its lookup failed or after its answer was forgotten because it is old. Tuples that came
 before that are dead, or were joined with the first answer. So the rows of the second answer join only tuples that came
-later. A mark is such a moment, as the number of rows that each source had then.
+later. A mark is such a moment, as the number of rows that each source had then. Answers are forgotten only when no
+tuple waits, so all results of the rows before that mark are made.
 
-A row of an answer is *grounded* in a tuple if it was asked for before there was any mark, or if another component of
-the tuple, which is a row of a stream or is grounded itself, came after the mark at which it was asked for. A tuple is
-made if all its rows are grounded. Two answers that came again cannot ground each other: their tuple with an old row of
-a stream was made before.
+A row of an answer is *grounded* in a tuple if it was asked for at no mark, or if another component of the tuple, which
+is a row of a stream or is grounded itself, came after the mark at which it was asked for. A tuple is made if all its
+rows are grounded. Two answers that came again cannot ground each other: their tuple with an old row of a stream was
+made before, or is dead.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class AskedAgainSnapshot(Snapshot, frozen=True):
 
     counts: Mapping[int, tuple[int, ...]]
     rows: Mapping[int, tuple[AskedAt, ...]]
+    newest: int
+    base: int
 
 
 @dataclass
@@ -47,15 +50,16 @@ class AskedAgain:
     """By mark, the number of rows that each source had. There is none for mark 0, before which nothing came."""
     rows: dict[int, list[AskedAt]] = field(default_factory=dict)
     """By source, in order, the rows that were asked for at marks other than 0."""
+    newest: int = 0
+    """The last mark."""
+    base: int = 0
+    """The mark at which answers were last forgotten: any key that is asked after it may have been answered before."""
 
-    @property
-    def last(self) -> int:
-        """The last mark."""
-        return max(self.counts, default=0)
-
-    def add(self, counts: Sequence[int]) -> None:
-        """Sources have so many rows now, and something will be asked again."""
-        self.counts[self.last + 1] = tuple(counts)
+    def add(self, counts: Sequence[int]) -> int:
+        """Sources have so many rows now, and something will be asked again; returns the mark."""
+        self.newest += 1
+        self.counts[self.newest] = tuple(counts)
+        return self.newest
 
     def note(self, source: int, first: int, last: int, mark: int) -> None:
         """These rows were asked for at a mark."""
@@ -106,18 +110,29 @@ class AskedAgain:
         asked for that is there or is still to come."""
         rows = {s: [some for some in of if some.last > live[s]] for s, of in self.rows.items()}
         self.rows = {source: some for source, some in rows.items() if some}
-        used = {*asked, self.last, *(some.mark for of in self.rows.values() for some in of)}
+        used = {
+            *asked,
+            self.base,
+            max(self.counts, default=0),
+            *(some.mark for of in self.rows.values() for some in of),
+        }
         self.counts = {mark: counts for mark, counts in self.counts.items() if mark in used}
 
     def copy(self) -> AskedAgain:
         """A copy."""
-        return AskedAgain(dict(self.counts), {source: list(of) for source, of in self.rows.items()})
+        return AskedAgain(
+            dict(self.counts), {source: list(of) for source, of in self.rows.items()}, self.newest, self.base
+        )
 
     def saved(self) -> AskedAgainSnapshot:
         """A snapshot for another process."""
-        return AskedAgainSnapshot(self.counts, {source: tuple(of) for source, of in self.rows.items()})
+        return AskedAgainSnapshot(
+            self.counts, {source: tuple(of) for source, of in self.rows.items()}, self.newest, self.base
+        )
 
     @staticmethod
     def of(saved: AskedAgainSnapshot) -> AskedAgain:
         """From a snapshot."""
-        return AskedAgain(dict(saved.counts), {source: list(of) for source, of in saved.rows.items()})
+        return AskedAgain(
+            dict(saved.counts), {source: list(of) for source, of in saved.rows.items()}, saved.newest, saved.base
+        )

@@ -7,7 +7,7 @@ is answered was asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -50,7 +50,9 @@ class AskedKeys:
         self._since: dict[KeyValues, int] = {}
         """For each key the oldest time of a component of a tuple that waits."""
         self._marks: dict[KeyValues, int] = {}
-        """The number of the mark that was the last when a key was first asked, if it is not 0."""
+        """The mark at which a key was asked, if it is not 0."""
+        self._failed: dict[KeyValues, int] = {}
+        """The mark of the last failure of each key whose lookup has failed."""
 
     def __len__(self) -> int:
         return len(self._since)
@@ -62,8 +64,8 @@ class AskedKeys:
 
     @property
     def marks(self) -> set[int]:
-        """The numbers of marks after which keys were first asked, but 0."""
-        return set(self._marks.values())
+        """The marks at which keys were asked, or have failed."""
+        return {*self._marks.values(), *self._failed.values()}
 
     def add(self, keys: pa.RecordBatch, since: Ints, mark: int) -> pa.RecordBatch:
         """Tuples wait for these keys, one for each tuple; returns the keys that are not asked yet, each once."""
@@ -79,6 +81,8 @@ class AskedKeys:
         self._since.update(times)
         if mark:
             self._marks.update(zip(times, repeat(mark)))
+        for key in self._failed.keys() & times.keys() if self._failed else ():
+            self._marks[key] = max(mark, self._failed[key])
         return keys if which.size == keys.num_rows else keys.take(pa.array(np.sort(which)))
 
     def take(self, keys: pa.RecordBatch) -> AwaitedKeys:
@@ -91,6 +95,10 @@ class AskedKeys:
             keys, listed = keys.take(pa.array(which, pa.int64())), [listed[number] for number in which]
         marks = {key: self._marks.pop(key) for key in listed if key in self._marks} if self._marks else {}
         return AwaitedKeys(keys, listed, min(since, default=0), marks)
+
+    def fail(self, keys: Iterable[KeyValues], mark: int) -> None:
+        """The lookup of these keys has failed: whoever waits for them later came after this mark."""
+        self._failed.update(zip(keys, repeat(mark)))
 
     def least_marks(self, keys: pa.RecordBatch, marks: Ints) -> Ints:
         """The lesser of each mark and that of the key, if the key is asked."""
@@ -106,35 +114,47 @@ class AskedKeys:
     def copy(self) -> AskedKeys:
         """A copy."""
         found = AskedKeys(self._fields)
-        found._since, found._marks = dict(self._since), dict(self._marks)
+        found._since, found._marks, found._failed = dict(self._since), dict(self._marks), dict(self._failed)
         return found
 
     @property
     def keys(self) -> pa.RecordBatch:
-        """All keys."""
-        return self.saved().select(self._names)
+        """All keys that are asked."""
+        return self._batch(list(self._since)).select(self._names)
 
     def saved(self) -> pa.RecordBatch:
-        """All keys, and who waits for them."""
-        listed = list(self._since)
+        """All keys that are asked, and who waits for them; and those that have failed, for which nobody waits."""
+        asked, failed = (self._batch(list(some)) for some in (self._since, self._failed))
+        nobody, marks = pa.nulls(failed.num_rows, pa.int64()), pa.array(self._failed.values(), pa.int64())
+        failed = pa.record_batch([*failed.columns, nobody, marks], [*self._names, _SINCE, _MARK])
+        since = pa.array(self._since.values(), pa.int64())
+        marks = pa.array([self._marks.get(key, 0) for key in self._since], pa.int64())
+        asked = pa.record_batch([*asked.columns, since, marks], failed.schema.names)
+        return pa.concat_batches([asked, failed])
+
+    def _batch(self, listed: Sequence[KeyValues]) -> pa.RecordBatch:
+        columns: Iterable[Sequence[object]] = zip(*listed, strict=True) if listed else [()] * len(self._fields)
         arrays = []
-        for field, column in zip(self._fields, zip(*listed, strict=True) if listed else repeat(()), strict=False):
+        for field, column in zip(self._fields, columns, strict=True):
             is_float = pa.types.is_floating(field.type)
             arrays.append(pa.array([np.nan if is_float and v == _NOT_A_NUMBER else v for v in column], field.type))
-        arrays.append(pa.array(self._since.values(), pa.int64()))
-        arrays.append(pa.array([self._marks.get(key, 0) for key in listed], pa.int64()))
-        return pa.record_batch(arrays, [*self._names, _SINCE, _MARK])
+        return pa.record_batch(arrays, self._names)
 
     def restore(self, saved: pa.RecordBatch) -> None:
         """Restore from `saved`."""
-        listed = list(values(saved.select(self._names)))
-        self._since = dict(zip(listed, saved.column(_SINCE).to_pylist(), strict=True))
-        marks = zip(listed, saved.column(_MARK).to_pylist(), strict=True)
-        self._marks = {key: mark for key, mark in marks if mark}
+        self._since, self._marks, self._failed = {}, {}, {}
+        told = zip(saved.column(_SINCE).to_pylist(), saved.column(_MARK).to_pylist(), strict=True)
+        for key, (since, mark) in zip(values(saved.select(self._names)), told, strict=True):
+            if since is None:
+                self._failed[key] = mark
+            else:
+                self._since[key] = since
+                self._marks |= {key: mark} if mark else {}
 
     def merge(self, saved: pa.RecordBatch) -> None:
         """Rows wait for the keys that another slot or an earlier run has saved, too. Its marks tell nothing here: rows
         have other numbers."""
+        saved = saved.filter(saved.column(_SINCE).is_valid())
         for key in values(saved.select(self._names)):
             self._marks.pop(key, None)
         self.add(saved.select(self._names), np.asarray(saved.column(_SINCE)), 0)

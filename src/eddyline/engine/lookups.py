@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 import pyarrow as pa
@@ -52,8 +53,9 @@ class AnswersKept:
 class LookingUp(Protocol):
     """The part of a slot that asks."""
 
-    def forget_answers(self, kept: Mapping[str, AnswersKept], now: float) -> None:
-        """Before a batch: forget answers that are kept no longer, by table. `now` is in seconds."""
+    def forget_answers(self, kept: Mapping[str, AnswersKept], now: float) -> bool:
+        """Before a batch: forget answers that are kept no longer, by table. `now` is in seconds. Returns whether some
+        are kept only because rows wait for others."""
         ...
 
     def process(self, query_watermark: int | None) -> list[Request]:
@@ -94,8 +96,10 @@ class Lookups(Protocol):
 
 def look_up(slot: LookingUp, lookups: Lookups, watermark: int | None, until: float, clock: Callable[[], float]) -> None:
     """Join what a slot has received, ask for what it lacks, and join the answers, until nothing is asked or the time
-    `until`. What is not answered by then stays asked: the answers come in a later call."""
-    slot.forget_answers(lookups.kept, clock())
+    `until`. What is not answered by then stays asked: the answers come in a later call. Where answers should be
+    forgotten, all are waited for: nothing is forgotten while rows wait."""
+    if slot.forget_answers(lookups.kept, clock()):
+        until = inf
     while True:
         lookups.ask(slot.process(watermark))
         answers = lookups.answers(max(0.0, until - clock()))

@@ -228,10 +228,11 @@ class Slot:
 
     # A batch of a query with tables that are asked: look_up (engine/lookups.py) calls these before `advance`
 
-    def forget_answers(self, kept: Mapping[str, AnswersKept], now: float) -> None:
-        """Before anything else: forget answers of tables that are kept no longer. `now` is in seconds."""
+    def forget_answers(self, kept: Mapping[str, AnswersKept], now: float) -> bool:
+        """Before anything else: forget answers of tables that are kept no longer. `now` is in seconds. Returns whether
+        some are kept only because rows wait for others."""
         assert self.executor.access is not None
-        self.executor.access.forget(kept, now, self.executor.source_stems)
+        return self.executor.access.forget(kept, now, self.executor.source_stems)
 
     def process(self, query_watermark: int | None) -> list[Request]:
         """Join what was received or answered so far; returns what the tables are asked as a result."""
