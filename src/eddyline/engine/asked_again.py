@@ -110,12 +110,7 @@ class AskedAgain:
         asked for that is there or is still to come."""
         rows = {s: [some for some in of if some.last > live[s]] for s, of in self.rows.items()}
         self.rows = {source: some for source, some in rows.items() if some}
-        used = {
-            *asked,
-            self.base,
-            max(self.counts, default=0),
-            *(some.mark for of in self.rows.values() for some in of),
-        }
+        used = {*asked, self.base, *(some.mark for of in self.rows.values() for some in of)}
         self.counts = {mark: counts for mark, counts in self.counts.items() if mark in used}
 
     def copy(self) -> AskedAgain:
