@@ -1,5 +1,5 @@
-"""A share of the fuzzer: 1,000 cases, of which `./run test` runs a third, and 150 cases each whose partition groups go
-to disk or move, of which it runs a third.
+"""A share of the fuzzer: 1,000 cases, of which `./run test` runs a third, and 200 cases each whose partition groups go
+to disk or move, of which it runs half.
 
 A failure prints the seed; EDDYLINE_FUZZ_SEED sets another. The tests run the command, which starts a process for each
 core.
@@ -16,7 +16,7 @@ import pytest
 
 SEED = os.environ.get("EDDYLINE_FUZZ_SEED", "20240229")
 CASES, CHUNK = 999, 333
-SPILLING, FEW = 150, 50
+SPILLING, FEW = 200, 100
 
 
 @pytest.mark.share(3)
