@@ -9,7 +9,7 @@ from eddyline.benchmarks.counted import Costs, counts_of
 from eddyline.benchmarks.joins import Join, chain, star
 from eddyline.benchmarks.stable import JOINS
 from eddyline.benchmarks.streams import query_over, run_engine
-from eddyline.plan.plan import Probe
+from eddyline.plan.steps import Probe
 from eddyline.settings import Settings
 
 COSTS = Costs(probe=1.0, match=1.0, call=0.0, a_pass=0.0)

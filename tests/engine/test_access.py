@@ -138,3 +138,10 @@ def test_an_answer_that_lacks_rows_of_a_forgotten_one_is_forgotten_too() -> None
     job.lookups[0].kept = {"t": AnswersKept(rows=1)}
     job.feed(a=[(1, 2, 5)])
     assert job.feed(a=[(2, 1, 7)]) == [(7, 6)]
+
+
+def test_a_lookup_that_fails_beside_a_scan_waits_for_the_scan() -> None:
+    select, methods = ONE, {"t": [("k",), ()]}
+    job = AskedJob(select, {"t": [(1, 10)]}, methods, None, lambda table, key: True, a="k v", t="k x")
+    assert job.feed(a=[(1, 1, 5), (1, 2, 6)]) + job.end() == [(5, 10)]
+    assert not job.failed, "nobody is dead: the scan has all rows"

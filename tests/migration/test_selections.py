@@ -13,7 +13,7 @@ import pytest
 
 from eddyline.engine.slot import Slot
 from eddyline.migration.boxes import Box, boxes
-from eddyline.plan.plan import Probe, Select
+from eddyline.plan.steps import Probe, Select
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.routing.eddy import Eddy
 from eddyline.testing.eager import eager

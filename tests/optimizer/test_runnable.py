@@ -7,7 +7,8 @@ import pytest
 from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.optimizer import Optimizer, StemContents
-from eddyline.plan.plan import Plan, Probe
+from eddyline.plan.plan import Plan
+from eddyline.plan.steps import Probe
 from eddyline.settings import Settings
 from tests.support.jobs import bound
 from tests.support.plan_world import GROUPED, QUERIES, W, query

@@ -11,8 +11,9 @@ import pytest
 from eddyline.bound.model import BoundQuery
 from eddyline.bound.udf import udf
 from eddyline.plan.explain import text
-from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
+from eddyline.plan.plan import Plan
 from eddyline.plan.plan import plan_of as shared
+from eddyline.plan.steps import KeyAccess, ListAccess, Probe, RangeAccess, Select
 from eddyline.plan.tree import parse_tree
 from tests.support.jobs import bound
 

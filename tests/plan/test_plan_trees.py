@@ -13,7 +13,8 @@ import pytest
 
 from eddyline.bound.udf import udf
 from eddyline.plan.explain import text
-from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select, Signature, Step
+from eddyline.plan.plan import Plan, Signature
+from eddyline.plan.steps import KeyAccess, ListAccess, Probe, RangeAccess, Select, Step
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.testing.trees import random_tree
 from tests.support.jobs import bound

@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from eddyline.plan.plan import Plan, Probe, Select
+from eddyline.plan.plan import Plan
+from eddyline.plan.steps import Probe, Select
 from eddyline.plan.tree import Tree
 from eddyline.routing.decisions import KEPT, Decision, DecisionLog
 from eddyline.routing.policies.auto import Auto

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eddyline.plan.plan import Plan, Probe
+from eddyline.plan.plan import Plan
+from eddyline.plan.steps import Probe
 from eddyline.routing.routing_arrays import RoutingArrays
 from tests.support.jobs import Job, bound
 from tests.support.made_up import no_overhead, plan, routes, saw

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.udf import udf
 from eddyline.engine.batch import BatchEngine
-from eddyline.plan.plan import Select
+from eddyline.plan.steps import Select
 from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from eddyline.benchmarks.costly import Costly
 from eddyline.benchmarks.streams import query_over, run_engine, streams
 from eddyline.engine.batch import BatchEngine
-from eddyline.plan.plan import Probe, Select
+from eddyline.plan.steps import Probe, Select
 from eddyline.settings import Settings
 
 _PACKET, _ROWS, _WINDOW, _TRIES = 16384, 131072, 16384, 5

@@ -167,6 +167,11 @@ class BoundQuery:
         order."""
         return any(s.window.kind is WindowKind.ROWS for s in self.sources)
 
+    @property
+    def asks(self) -> bool:
+        """Whether a table is asked."""
+        return any(source.stream.is_asked for source in self.sources)
+
     def columns_of_source(self, source: int) -> tuple[str, ...]:
         """The columns the query uses of one source, in the order of its schema: the tie-break of ROWS windows."""
         used = {c.name for c in self.columns if c.source == source}

@@ -5,8 +5,7 @@ A method is the tuple of its index columns as they are written; a scan has none.
 
 from __future__ import annotations
 
-from sqlglot.tokenizer_core import TokenType
-
+from eddyline.cql.column_list import read_column_list
 from eddyline.cql.places import Place, shown
 from eddyline.cql.tokens import Cursor, is_word
 
@@ -35,35 +34,18 @@ def read_method(cursor: Cursor, kind: str, known: Methods, places: dict[str, Pla
     cursor.take()
     if not cursor.match("ON"):
         cursor.expected(f"ON and the columns of the index, as in {_FORM}")
-    columns = _read_columns(cursor, len(known), places)
+    empty = "this index has no column; name the columns that must be bound, or write SCAN"
+    listed = read_column_list(cursor, _FORM, "in this index", empty)
+    for number, (_, place) in enumerate(listed):
+        places[place_of_column(len(known), number)] = place
+    columns = tuple(name for name, _ in listed)
     if {column.lower() for column in columns} in [{column.lower() for column in other} for other in known]:
         cursor.at = at
-        listed = ", ".join(shown(column)[1:-1] for column in columns)
-        cursor.fail(f"there is an index on ({listed}) already; leave one out")
+        names = ", ".join(shown(column)[1:-1] for column in columns)
+        cursor.fail(f"there is an index on ({names}) already; leave one out")
     return columns
 
 
 def place_of_column(method: int, column: int) -> str:
     """The key of an index column in `Declaration.places`."""
     return f"method {method} column {column}"
-
-
-def _read_columns(cursor: Cursor, method: int, places: dict[str, Place]) -> tuple[str, ...]:
-    if not cursor.match_type(TokenType.L_PAREN):
-        cursor.expected(f"'(' as in {_FORM}")
-    columns: list[str] = []
-    while True:
-        at = cursor.at
-        if not columns and cursor.match_type(TokenType.R_PAREN):
-            cursor.at = at
-            cursor.fail("this index has no column; name the columns that must be bound, or write SCAN")
-        places[place_of_column(method, len(columns))] = cursor.place()
-        name = cursor.name(f"the name of a column, as in {_FORM}")
-        if name.lower() in map(str.lower, columns):
-            cursor.at = at
-            cursor.fail(f"column {shown(name)} is in this index twice; name it once")
-        columns.append(name)
-        if cursor.match_type(TokenType.R_PAREN):
-            return tuple(columns)
-        if not cursor.match_type(TokenType.COMMA):
-            cursor.expected("',' or ')' after the name of a column")

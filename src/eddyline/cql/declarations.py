@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eddyline.cql.access_methods import Methods, begins_method, read_method
+from eddyline.cql.column_list import read_column_list
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.durations import read_duration
 from eddyline.cql.names import did_you_mean
@@ -43,7 +44,7 @@ def read_declaration(cursor: Cursor) -> Declaration:
         at = cursor.at
         seen = False
         if kind == "SINK" and not partition and cursor.match_type(TokenType.PARTITION_BY):
-            partition = _read_partition(cursor)
+            partition = tuple(name for name, _ in read_column_list(cursor, "PARTITION BY (country, day)"))
             continue
         if begins_method(cursor):
             methods = (*methods, read_method(cursor, kind, methods, places))
@@ -193,24 +194,6 @@ def _read_column_type(cursor: Cursor, name: str) -> pa.DataType:
     if cursor.at == start:
         cursor.expected(f"the type of column {shown(name)}, as in {shown(name)[1:-1]} BIGINT")
     return read_type(cursor.text, cursor.tokens[start : cursor.at])
-
-
-def _read_partition(cursor: Cursor) -> tuple[str, ...]:
-    form = "PARTITION BY (country, day)"
-    if not cursor.match_type(TokenType.L_PAREN):
-        cursor.expected(f"'(' as in {form}")
-    columns: list[str] = []
-    while True:
-        at = cursor.at
-        name = cursor.name(f"the name of a column, as in {form}")
-        if name.lower() in map(str.lower, columns):
-            cursor.at = at
-            cursor.fail(f"column {shown(name)} is listed twice; name it once")
-        columns.append(name)
-        if cursor.match_type(TokenType.R_PAREN):
-            return tuple(columns)
-        if not cursor.match_type(TokenType.COMMA):
-            cursor.expected("',' or ')' after the name of a column")
 
 
 def _read_options(cursor: Cursor, places: dict[str, Place], spelled: dict[str, str]) -> dict[str, str]:

@@ -72,6 +72,7 @@ class AccessModules:
             self.tables[stream.name] = KnownTable(stream, mine, indexes, scan)
         self._by_scan = {source.stream.name for n, source in enumerate(query.sources) if not plan.bindings[n]}
         """The tables for whose scan all rows wait."""
+        self._indexes = [index for table in self.tables.values() for index in table.indexes.values()]
         self._of_source = {n: table for table in self.tables.values() for n in table.sources}
         self._now, self._committed = Known(), Known()
         self._requests: list[Request] = []
@@ -241,6 +242,8 @@ class AccessModules:
         return [NewRows(rows, FOREVER if held is None else held, 0)] if rows.num_rows else []
 
     def _fail(self, table: KnownTable, index: Index, answer: Answer, built: Sequence[int]) -> None:
+        if table.scan is not None and table.stream.name not in self._now.complete:
+            return  # the scan brings the rows: whoever waits for the key goes on waiting
         waited = index.asked.take(answer.keys)
         if waited.keys.num_rows:
             index.asked.fail(waited.values, self._now.marks.add(built))
@@ -286,14 +289,8 @@ class AccessModules:
         """The oldest time of a row that waits for an answer; the oldest possible one while all rows wait for a scan."""
         if any(name in self._by_scan and name not in self._now.complete for name in self.tables):
             return -FOREVER
-        waits = (index.asked.oldest for table in self.tables.values() for index in table.indexes.values())
+        waits = (index.asked.oldest for index in self._indexes)
         return min((oldest for oldest in waits if oldest is not None), default=None)
-
-    @property
-    def waiting(self) -> int:
-        """The number of keys that are asked and not answered, and of scans that have not ended."""
-        scans = len(self._now.seeded - self._now.complete)
-        return scans + sum(len(index.asked) for table in self.tables.values() for index in table.indexes.values())
 
     def commit(self, stems: Sequence[SteM]) -> None:
         """Events before it cannot be undone any more."""
@@ -305,9 +302,7 @@ class AccessModules:
                 table.scanned.clear()
                 table.again.clear()
             table.committed = len(table.scanned)
-        used = {
-            mark for table in self.tables.values() for index in table.indexes.values() for mark in index.asked.marks
-        }
+        used = {mark for index in self._indexes for mark in index.asked.marks}
         self._now.marks.prune({s: stem.rows.min_live for s, stem in enumerate(stems)}, used)
         self._committed = self._now.copy()
         self._came.clear()
@@ -381,24 +376,22 @@ class AccessModules:
 
     def saved(self) -> AccessSnapshot:
         """A snapshot for another process."""
-        tables = self.tables.values()
         return AccessSnapshot(
-            indexes=tuple(index.saved() for table in tables for index in table.indexes.values()),
-            scans=tuple(table.saved() for table in tables),
+            indexes=tuple(index.saved() for index in self._indexes),
+            scans=tuple(table.saved() for table in self.tables.values()),
             now=self._now.saved(),
             committed=self._committed.saved(),
         )
 
     def restore(self, saved: AccessSnapshot) -> None:
         """Restore from a snapshot."""
-        tables = self.tables.values()
-        for index, of in zip((i for table in tables for i in table.indexes.values()), saved.indexes, strict=True):
+        for index, of in zip(self._indexes, saved.indexes, strict=True):
             index.restore(of)
-        for table, scan in zip(tables, saved.scans, strict=True):
+        for table, scan in zip(self.tables.values(), saved.scans, strict=True):
             table.restore(scan)
         self._now, self._committed = Known.of(saved.now), Known.of(saved.committed)
 
     @property
     def nbytes(self) -> int:
         """Bytes held by EOT tuples."""
-        return sum(i.answered.nbytes for table in self.tables.values() for i in table.indexes.values())
+        return sum(index.answered.nbytes for index in self._indexes)

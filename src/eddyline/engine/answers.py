@@ -73,7 +73,7 @@ class Answers(Snapshot, frozen=True):
 
 
 class KnownSnapshot(Snapshot, frozen=True):
-    """AskedAgain, the answers of batches, and which scans have ended or begun."""
+    """Marks, the answers of batches, and which scans have ended or begun."""
 
     marks: AskedAgainSnapshot
     answers: tuple[Answers, ...]

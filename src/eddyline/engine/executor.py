@@ -78,8 +78,7 @@ class Executor:
         """The counters of the sources with a ROWS window."""
         self.tracked = None if spill_axis is None else self._tracked_rows(spill_axis)
         """The rows of groups that are on a parallel track to other slots."""
-        asked = any(source.stream.is_asked for source in query.sources)
-        self.access = AccessModules(query, self.plan, arena) if asked else None
+        self.access = AccessModules(query, self.plan, arena) if query.asks else None
         """The tables that are asked."""
         known = self.rows_windows, settings, errors, complete, clock, None, tuning.routing, self.tracked, self.access
         self.eddy = Eddy(self.plan, self.stems, *known)

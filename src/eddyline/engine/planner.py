@@ -15,15 +15,15 @@ from eddyline.engine.estimate import Child, Estimate, Share, cost_text
 from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running, how_asked
 from eddyline.engine.planner_snapshot import PlannerSnapshot, Probes, Selections
 from eddyline.engine.sampled import combinations, distinct, mean_weights
-from eddyline.errors import SettingError
 from eddyline.optimizer.optimizer import Optimizer, Outcome, StemContents
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.optimizer.timing import Usage
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.grouped import check, refusal
-from eddyline.plan.plan import Plan, Probe, Select
-from eddyline.plan.tree import Tree, mjoin, shape, state_of
+from eddyline.plan.plan import Plan
+from eddyline.plan.steps import Probe, Select
+from eddyline.plan.tree import Tree, check_asks, shape, state_of
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 from eddyline.settings import Settings, size_text
@@ -194,8 +194,7 @@ def asked_plan(query: BoundQuery, settings: Settings) -> Tree:
     """The plan that the settings ask for, if the query can have it; with plan=auto the first plan."""
     tree = shape(settings.plan, [s.alias for s in query.sources])
     check(query, tree)
-    if tree != mjoin(len(query.sources)) and any(s.stream.is_asked for s in query.sources):
-        raise SettingError("a query with tables that are asked has no intermediate states; leave plan out")
+    check_asks(query.asks, tree)
     return tree
 
 
@@ -207,8 +206,12 @@ def plan_source(
         how = how_asked(settings, settings.migration == "parallel-track")
         return FixedPlan(asked_plan(plan.query, settings), how)
     sources = len(plan.query.sources)
-    asked = any(s.stream.is_asked for s in plan.query.sources)
-    if asked or settings.optimizer == "off" or sources < 2 or (sources == 2 and refusal(plan.query) is not None):
+    if (
+        plan.query.asks
+        or settings.optimizer == "off"
+        or sources < 2
+        or (sources == 2 and refusal(plan.query) is not None)
+    ):
         return FixedPlan(None)
     return Planner(plan, settings, clock, tuning)
 

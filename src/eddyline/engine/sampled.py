@@ -10,7 +10,8 @@ import numpy as np
 
 from eddyline.bound.expr import Expr
 from eddyline.bound.group_ids import group_ids, plain
-from eddyline.plan.plan import Plan, Probe
+from eddyline.plan.plan import Plan
+from eddyline.plan.steps import Probe
 from eddyline.routing.eddy import Eddy
 from eddyline.state.stem import SteM
 

@@ -34,5 +34,6 @@ class CompiledFiles(IndexDataCacheFile):  # type: ignore[misc]
 
     def _file(self, key: Any) -> str:
         types, processor, _ = key
-        name: str = self._data_name_pattern.format(number=0)
-        return name.replace(".0.", f".{hashlib.sha256(repr((types, processor)).encode()).hexdigest()[:16]}.")
+        digest = hashlib.sha256(repr((types, processor)).encode()).digest()
+        name: str = self._data_name(int.from_bytes(digest[:8], "big"))
+        return name

@@ -11,7 +11,8 @@ from eddyline.plan.bindings import IndexBinding, index_bindings
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.graph import JoinGraph, join_graph
 from eddyline.plan.partition import Partitioning, SpillAxis, spill_axis
-from eddyline.plan.plan import KeyAccess, ListAccess, Plan, Probe, RangeAccess, Select
+from eddyline.plan.plan import Plan
+from eddyline.plan.steps import KeyAccess, ListAccess, Probe, RangeAccess, Select
 from eddyline.plan.tree import Tree
 from eddyline.settings import Settings, size_text
 

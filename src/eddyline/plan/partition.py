@@ -197,7 +197,7 @@ def spill_axis(plan: Plan, groups: int) -> SpillAxis | None:
     """The axis that places the most streams, then the most tables, by key if possible. The query alone decides, so it
     is the same for any number of slots. None without a join, and where a table is asked: it has rows that are not in
     the order of any key."""
-    if len(plan.query.sources) < 2 or any(s.stream.is_asked for s in plan.query.sources):
+    if len(plan.query.sources) < 2 or plan.query.asks:
         return None
 
     def placed(axis: Axis) -> tuple[int, int, bool]:

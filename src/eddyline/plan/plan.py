@@ -31,58 +31,12 @@ from eddyline.bound.types import physical
 from eddyline.plan.bindings import IndexBinding, all_bindings
 from eddyline.plan.graph import Equality, JoinGraph, join_graph
 from eddyline.plan.grouped import Grouped, check, grouped
+from eddyline.plan.steps import KeyAccess, ListAccess, Probe, RangeAccess, Select, Step
 from eddyline.plan.tree import Tree, mjoin, passed, span_of, state_of, weighted
 from eddyline.state.keys import is_exact
 from eddyline.state.layout import Layout
 
 Signature = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class KeyAccess:
-    """Look up the target's index `on` with the key `partner_on` of a component the tuple has."""
-
-    on: tuple[Expr, ...]
-    partner: int
-    partner_on: tuple[Expr, ...]
-
-
-@dataclass(frozen=True)
-class RangeAccess:
-    """Look up the target's order key: each limit is (op, partner, its key, offset), read as `on op key + offset`."""
-
-    on: Expr
-    limits: tuple[tuple[str, int, Expr, int], ...]
-
-
-@dataclass(frozen=True)
-class ListAccess:
-    """Look at every row."""
-
-
-@dataclass(frozen=True)
-class Probe:
-    """Probe SteM number `target`, which has tuples of `span`; verify the equalities and check the predicates that the
-    access does not decide."""
-
-    target: int
-    span: int
-    access: KeyAccess | RangeAccess | ListAccess
-    equalities: tuple[Equality, ...]
-    predicates: tuple[Expr, ...]
-    asks: tuple[IndexBinding, ...] = ()
-    """The ways to ask the table of the SteM, if it is one that is asked, for the rows that it may lack."""
-
-
-@dataclass(frozen=True)
-class Select:
-    """Apply selection number `selection`."""
-
-    selection: int
-    predicate: Expr
-
-
-Step = Probe | Select
 
 
 @dataclass(frozen=True)
@@ -223,9 +177,8 @@ class Plan:
 
     def _can_probe(self, span: int, stem: int) -> bool:
         """Whether tuples of the span have the values that they need to ask for rows that the SteM may lack."""
-        if stem >= len(self.query.sources) or not self.query.sources[stem].stream.is_asked:
-            return True
-        return not self.bindings[stem] or any(not way.needs & ~span for way in self.bindings[stem])
+        ways = self._bindings_of(stem)
+        return not ways or any(not way.needs & ~span for way in ways)
 
     def _keys(self, span: int, target: int) -> list[KeyAccess]:
         """One access for each index of the target (a span) for which the span has a key."""

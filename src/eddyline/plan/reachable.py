@@ -18,7 +18,7 @@ from eddyline.plan.graph import JoinGraph, join_graph
 
 def missing_binding(query: BoundQuery) -> tuple[int, str] | None:
     """A source that cannot be reached, and a sentence about the binding that it lacks; None if all can be reached."""
-    if not any(source.stream.is_asked for source in query.sources):
+    if not query.asks:
         return None
     graph = join_graph(query)
     ways = [index_bindings(query, graph, source) for source in range(len(query.sources))]

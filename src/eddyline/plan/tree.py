@@ -125,6 +125,12 @@ def shape(plan: str, aliases: Sequence[str]) -> Tree:
     return mjoin(len(aliases)) if plan in ("auto", "mjoin") else parse_tree(plan, aliases)
 
 
+def check_asks(asks: bool, tree: Tree) -> None:
+    """SettingError if tables are asked and the plan has intermediate states: they would keep forgotten answers."""
+    if asks and any(isinstance(child, Tree) for child in tree.children):
+        raise SettingError("a query with tables that are asked has no intermediate states; leave plan out")
+
+
 def parse_tree(text: str, aliases: Sequence[str]) -> Tree:
     """Parse a tree, which must have every alias exactly once; SettingError if it is not one.
 

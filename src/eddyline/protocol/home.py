@@ -139,7 +139,7 @@ class Home:
         lookups: Callable[[], Lookups] | None = None,
     ) -> None:
         """`lookups` makes, for a slot, what asks the tables that are asked."""
-        if query.counts_rows and any(source.stream.is_asked for source in query.sources):
+        if query.counts_rows and query.asks:
             raise SettingError(
                 "a query with a ROWS window and tables that are asked needs --engine local, without --checkpoint: rows "
                 "that wait for an answer are not counted again after a restart"
@@ -264,12 +264,7 @@ class Home:
     @property
     def has_small_state(self) -> bool:
         """Whether slots have state that cannot be rebuilt from rows."""
-        return self.query.group is not None or self.query.counts_rows or self.asks
-
-    @property
-    def asks(self) -> bool:
-        """Whether tables are asked."""
-        return any(source.stream.is_asked for source in self.query.sources)
+        return self.query.group is not None or self.query.counts_rows or self.query.asks
 
     def lookups(self, number: int, history: str) -> tuple[Lookups, bool]:
         """What asks for a slot whose last turn ended with a history; and whether it is new, so that it knows nothing of
@@ -299,7 +294,7 @@ class Home:
     def complete(self, advanced: Advanced, waits: Sequence[int]) -> Advanced | None:
         """How far all results were made, once slots have advanced so far, while rows of these times wait for answers.
         None if no table is asked."""
-        if not self.asks:
+        if not self.query.asks:
             return None
         watermarks = self.watermarks(advanced)
         watermarks.not_after(min(waits, default=None))

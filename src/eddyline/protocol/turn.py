@@ -137,7 +137,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     reach("turn: rows are logged")
     small = write_small(home, slot, number, name) if home.has_small_state else None
     reach("turn: small state is written")
-    attempt = name if home.asks else ""
+    attempt = name if home.query.asks else ""
     slot.batch_done = decision.begins_at(number), decision.after + attempt
     report = snapshot(_seen(slot).since(begun))
     record = Record(

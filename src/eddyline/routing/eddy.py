@@ -24,7 +24,8 @@ import pyarrow as pa
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.codec import Snapshot
-from eddyline.plan.plan import Plan, Select, Signature
+from eddyline.plan.plan import Plan, Signature
+from eddyline.plan.steps import Select
 from eddyline.routing.asker import Asker
 from eddyline.routing.decisions import DecisionLog
 from eddyline.routing.invariants import check_packet

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from eddyline.plan.plan import Probe
+from eddyline.plan.steps import Probe
 from eddyline.routing.packet import Packet, merged
 from eddyline.routing.routing_arrays import Entry
 

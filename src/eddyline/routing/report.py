@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from eddyline.bound.model import BoundQuery
 from eddyline.plan.explain import span_text, step_text, text
-from eddyline.plan.plan import Probe, Select, Signature, Step
+from eddyline.plan.plan import Signature
+from eddyline.plan.steps import Probe, Select, Step
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from eddyline.codec import Snapshot
 from eddyline.plan.bounds import UNBOUND
-from eddyline.plan.plan import KeyAccess, Plan, Probe, Signature, Step
+from eddyline.plan.plan import Plan, Signature
+from eddyline.plan.steps import KeyAccess, Probe, Step
 from eddyline.routing.statistics import (
     Level,
     LevelSnapshot,

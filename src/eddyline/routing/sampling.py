@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.plan.plan import Select
+from eddyline.plan.steps import Select
 from eddyline.routing.packet import SAMPLE, Packet
 from eddyline.routing.payload import Payload
 from eddyline.routing.routing_arrays import Entry, Traffic

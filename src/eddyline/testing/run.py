@@ -75,7 +75,7 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
     access = settings.pop("access", None)
     if access is not None:
         query = with_access(query, access)
-        access = access if any(source.stream.is_asked for source in query.sources) else None
+        access = access if query.asks else None
     tuning = eager(settings.pop("eager", None))
     spill, balance = settings.pop("spill", None), settings.pop("balance", None)
     settings |= {} if balance is None else {"balance": "parallel-track"}

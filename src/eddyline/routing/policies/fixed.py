@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 from operator import or_
 
-from eddyline.plan.plan import Probe
+from eddyline.plan.steps import Probe
 from eddyline.routing.policies.policy import Policy
 from eddyline.routing.routing_arrays import Entry, Traffic
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.bound.expr import sources_of
-from eddyline.plan.plan import Operator, Plan, Probe, Signature
+from eddyline.plan.plan import Operator, Plan, Signature
+from eddyline.plan.steps import Probe
 from eddyline.routing.policies.learned import ForkSnapshot, NoteSnapshot
 from eddyline.routing.profile import Profile
 from eddyline.routing.routing_arrays import Entry, Traffic

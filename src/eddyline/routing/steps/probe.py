@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.kernels.scan import apart, narrow
-from eddyline.plan.plan import KeyAccess, Probe, RangeAccess
+from eddyline.plan.steps import KeyAccess, Probe, RangeAccess
 from eddyline.routing.invariants import check_matches
 from eddyline.routing.packet import Packet
 from eddyline.routing.payload import Payload

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.plan.plan import Select
+from eddyline.plan.steps import Select
 from eddyline.routing.packet import Packet
 from eddyline.routing.payload import Payload
 

@@ -13,7 +13,7 @@ from typing import Any
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, WindowClause, parse
 from eddyline.errors import SettingError
-from eddyline.plan.tree import mjoin, shape
+from eddyline.plan.tree import check_asks, shape
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.settings import Settings
 from eddyline.state.log.store import Store
@@ -29,9 +29,7 @@ def flushes(settings: Settings, keeps: bool) -> bool:
 
 def check_settings(query: BoundQuery, settings: Settings, checkpoint: str | None) -> None:
     """Refuses (SettingError) settings that cannot work for this query."""
-    tree = shape(settings.plan, [source.alias for source in query.sources])
-    if tree != mjoin(len(query.sources)) and any(source.stream.is_asked for source in query.sources):
-        raise SettingError("a query with tables that are asked has no intermediate states; leave plan out")
+    check_asks(query.asks, shape(settings.plan, [source.alias for source in query.sources]))
     flushes(settings, checkpoint is not None)
 
 
